@@ -1,0 +1,38 @@
+# Two commands, each enough on a machine that has only Python (3.11 or 3.12) and make:
+#   make serve    install, then serve (MODEL=DIR for a checkpoint, ARGS="..." for options)
+#   make test     install, then run every test
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: serve test lint install lock
+
+serve: $(STAMP)
+	$(BIN)/sgl-omni serve --version v1 $(if $(MODEL),--model-path $(MODEL)) $(ARGS)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+install: $(STAMP)
+
+# uv, installed by pip, does the whole installation in about a minute. Bytecode is compiled here, on
+# all cores, or else the three processes of an engine would each do it again at every first start.
+$(STAMP): pyproject.toml requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python \
+		--requirement requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	touch $@
+
+# Names and versions only, for Python 3.11 and 3.12.
+lock:
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-annotate \
+		--no-header --no-emit-index-url pyproject.toml --output-file requirements.lock
