@@ -1,0 +1,228 @@
+"""The server's configuration: one tree of frozen dataclasses, validated at the edge.
+
+A YAML file and command-line options fill the same tree; options win. Unknown keys are refused.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import yaml
+
+from sglang_omni.errors import ConfigError
+from sglang_omni.pipeline.segment import SegmentSettings
+
+T = TypeVar("T")
+
+Device = Literal["auto", "cpu", "cuda"]
+DType = Literal["auto", "float32", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values a number may take, both ends included."""
+
+    least: float
+    most: float = math.inf
+
+
+Count = Annotated[int, Range(1)]
+Index = Annotated[int, Range(0)]
+Port = Annotated[int, Range(0, 65535)]
+Seconds = Annotated[float, Range(0)]
+Fraction = Annotated[float, Range(0, 1)]
+
+
+@dataclass(frozen=True)
+class ThinkerOptions:
+    """The SGLang engine. An unset value is left to SGLang.
+
+    `server_args` passes further SGLang server arguments through, by name.
+    """
+
+    tp_size: Count = 1
+    gpus: tuple[Index, ...] = ()
+    context_length: Count | None = None
+    max_total_tokens: Count | None = None
+    max_running_requests: Count | None = None
+    mem_fraction_static: Fraction | None = None
+    radix_cache: bool = True
+    deterministic: bool = False
+    start_deadline_s: Seconds = 900.0
+    server_args: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TalkerOptions:
+    """The speech engine. `gpu` is the card it runs on; `context` is its KV length per slot."""
+
+    gpu: Index = 0
+    slots: Count = 8
+    min_patches: Index = 3
+    max_patches: Count = 1000
+    context: Count = 2048
+    start_deadline_s: Seconds = 300.0
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything `sgl-omni serve` can be told.
+
+    Without `model_path` a tiny random checkpoint is made and served. `max_tokens` bounds one
+    answer. `voice` is the preset used when a request names none; unset, the checkpoint's first.
+    """
+
+    model_path: Path | None = None
+    served_model_name: str = "ming-omni"
+    host: str = "127.0.0.1"
+    port: Port = 8000
+    device: Device = "auto"
+    dtype: DType = "auto"
+    voice: str | None = None
+    max_tokens: Count = 2048
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    thinker: ThinkerOptions = field(default_factory=ThinkerOptions)
+    talker: TalkerOptions = field(default_factory=TalkerOptions)
+    segment: SegmentSettings = field(default_factory=SegmentSettings)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One leaf of the tree: its dotted path, type and default."""
+
+    path: str
+    type: Any
+    default: Any
+
+
+def options(cls: type = Config, prefix: str = "") -> Iterator[Option]:
+    """Every leaf of the configuration tree, depth first."""
+    hints, blank = get_type_hints(cls, include_extras=True), cls()
+    for entry in fields(cls):
+        kind, value = hints[entry.name], getattr(blank, entry.name)
+        if is_dataclass(value):
+            yield from options(type(value), f"{prefix}{entry.name}.")
+        else:
+            yield Option(prefix + entry.name, kind, value)
+
+
+def load_config(file: Path | None, overrides: Mapping[str, Any]) -> Config:
+    """Read a YAML file (or none), then apply `overrides` by dotted path.
+
+    Raises `ConfigError` naming the key at fault.
+    """
+    values = _read_yaml(file) if file else {}
+    for path, value in overrides.items():
+        _put(values, path, value)
+    # Applied at once: limits that bound each other may change together.
+    return _apply(Config(), values, "")
+
+
+def as_yaml(config: Config) -> str:
+    """The resolved configuration as YAML that `load_config` reads back."""
+    return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read {file}: {error}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file} must hold a mapping")
+    return content
+
+
+def _put(values: dict[str, Any], path: str, value: Any) -> None:
+    """Set a leaf of nested mappings by its dotted path."""
+    *sections, leaf = path.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{section} must be a mapping, not {values!r}", param=section)
+    values[leaf] = value
+
+
+def _apply(node: T, values: Mapping[str, Any], prefix: str) -> T:
+    """Replace fields of a dataclass by the values of a mapping, recursively."""
+    hints = get_type_hints(type(node), include_extras=True)
+    changes: dict[str, Any] = {}
+    for name, value in values.items():
+        path = prefix + str(name)
+        if name not in hints:
+            raise ConfigError(f"unknown key {path!r}; known here: {', '.join(hints)}", param=path)
+        current = getattr(node, name)
+        if is_dataclass(current):
+            changes[name] = _apply(current, _mapping(value, path), path + ".")
+        else:
+            changes[name] = convert(value, hints[name], path)
+    return replace(node, **changes)  # type: ignore[type-var]
+
+
+def convert(value: Any, kind: Any, path: str) -> Any:
+    """Check `value`, from YAML or a command line, against a type. Raises `ConfigError`."""
+    origin, arms = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _within(convert(value, arms[0], path), arms[1], path)
+    if origin is Literal:
+        if value in arms:
+            return value
+        raise ConfigError(f"{path} must be one of {', '.join(arms)}, not {value!r}", param=path)
+    if type(None) in arms:
+        return None if value is None else convert(value, arms[0], path)
+    if origin is tuple:
+        return tuple(convert(item, arms[0], path) for item in _items(value, path))
+    return _scalar(value, kind, path) if origin is None else _mapping(value, path)
+
+
+def _within(value: Any, bounds: Range, path: str) -> Any:
+    if bounds.least <= value <= bounds.most:
+        return value
+    most = "" if bounds.most == math.inf else f" and at most {bounds.most}"
+    raise ConfigError(f"{path} must be at least {bounds.least}{most}, not {value}", param=path)
+
+
+def _items(value: Any, path: str) -> list[Any]:
+    """A list, or what a command line has for one: "0,1"."""
+    if isinstance(value, str):
+        return value.split(",") if value else []
+    if isinstance(value, list):
+        return value
+    raise ConfigError(f"{path} must be a list, not {value!r}", param=path)
+
+
+def _mapping(value: Any, path: str) -> Mapping[str, Any]:
+    """A mapping, or what a command line has for one: YAML such as "{page_size: 16}"."""
+    try:
+        content = yaml.safe_load(value) if isinstance(value, str) else value
+    except yaml.YAMLError:
+        content = None
+    if isinstance(content, Mapping) and all(isinstance(name, str) for name in content):
+        return content
+    raise ConfigError(f"{path} must be a mapping of names to values, not {value!r}", param=path)
+
+
+def _scalar(value: Any, kind: type, path: str) -> Any:
+    if kind is bool and value in ("true", "false"):
+        return value == "true"
+    if isinstance(value, str) and kind in (int, float, Path):
+        try:
+            return kind(value)
+        except ValueError:
+            pass
+    if kind is float and type(value) is int:
+        return float(value)
+    # A bool is an int in Python, but never a number here.
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise ConfigError(f"{path} must be of type {kind.__name__}, not {value!r}", param=path)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {entry.name: _plain(getattr(value, entry.name)) for entry in fields(value)}
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,86 @@
+"""The one error vocabulary. The API maps it to HTTP once, in `api/errors.py`."""
+
+
+class OmniError(Exception):
+    """An error with a place in the OpenAI envelope.
+
+    `status` is the HTTP status, `type` and `code` are the envelope's fields, `param` names the
+    request field at fault, or is None.
+    """
+
+    status = 500
+    type = "server_error"
+    code = "internal_error"
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+
+
+class InvalidRequest(OmniError):
+    """The caller asked for something that cannot be done as asked."""
+
+    status = 400
+    type = "invalid_request_error"
+    code = "invalid_value"
+
+
+class UnknownVoice(InvalidRequest):
+    """The named voice is not one of the checkpoint's presets."""
+
+    code = "voice_not_found"
+
+
+class ModelNotFound(InvalidRequest):
+    """The request names a model that this server does not serve."""
+
+    status = 404
+    code = "model_not_found"
+
+
+class RequestTooLarge(InvalidRequest):
+    """The body of a request is larger than the server reads."""
+
+    status = 413
+    code = "request_too_large"
+
+
+class Overloaded(OmniError):
+    """A bounded queue is full; try again later."""
+
+    status = 429
+    type = "rate_limit_error"
+    code = "overloaded"
+
+
+class EngineUnavailable(OmniError):
+    """An engine is starting, restarting or stopped."""
+
+    status = 503
+    code = "engine_unavailable"
+
+
+class EngineFailed(OmniError):
+    """An engine died, or reported an error, while it worked on the request."""
+
+    status = 500
+    code = "engine_failed"
+
+
+class StartupError(OmniError):
+    """The server cannot start; the message says why and, where known, what to do."""
+
+    code = "startup_failed"
+
+
+class CheckpointError(StartupError):
+    """The checkpoint is incomplete or malformed; the message names the file or tensor."""
+
+    code = "checkpoint_error"
+
+
+class ConfigError(StartupError):
+    """A configuration key or value is wrong."""
+
+    code = "config_error"
