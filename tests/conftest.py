@@ -1,0 +1,5 @@
+"""Settings that hold for every test."""
+
+import torch
+
+torch.set_num_threads(1)
