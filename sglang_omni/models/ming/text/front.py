@@ -1,0 +1,67 @@
+"""The text front end: a text in, normalised fragments to synthesise out."""
+
+from collections.abc import Iterator
+
+from sglang_omni.models.ming.text.accumulate import accumulate
+from sglang_omni.models.ming.text.chinese import chinese_words
+from sglang_omni.models.ming.text.clean import clean
+from sglang_omni.models.ming.text.cut import cut
+from sglang_omni.models.ming.text.english import left_over_numbers, number_words
+from sglang_omni.models.ming.text.grammar import normalize_chinese
+from sglang_omni.models.ming.text.prepare import prepare
+from sglang_omni.models.ming.text.rules import PRODUCT, Rules
+from sglang_omni.models.ming.text.tokens import contains_chinese, is_speakable
+
+LIMIT = 50
+# Fifty long words. What has few units but no end (a word of 4,000 letters, a script that has no
+# units) is cut here, so that a fragment always fits the talker's context.
+LONGEST = 400
+
+
+def fragments(text: str) -> list[str]:
+    """Normalised fragments of `text` to synthesise one after the other, each 1 to 50 units.
+
+    A unit is a Chinese character or a word. A text with nothing to speak gives []. A segment of
+    a streamed answer is a text of its own.
+    """
+    found = []
+    for fragment in accumulate(prepare(text), PRODUCT):
+        for piece in _bounded(fragment.text):
+            for words in cut(normalize(piece), LIMIT):
+                found += [part.strip() for part in _bounded(words) if is_speakable(part)]
+    return found
+
+
+def warm_up() -> None:
+    """Load the grammars now (0.3 s), so that no request waits for them."""
+    fragments("第 1 X1。The 1st.")
+
+
+def normalize(text: str, rules: Rules = PRODUCT) -> str:
+    """Words for everything in one fragment that is written in another way.
+
+    The order is the reference's: English numbers, clean-up, then Chinese rules and the
+    finite-state normaliser. Its English finite-state stage is left out, because the published
+    grammar puts names of months in lower case, escapes quotation marks and fails on two blanks;
+    `prepare` reads the abbreviations and symbols that matter.
+    """
+    if not contains_chinese(text):
+        return left_over_numbers(clean(number_words(text, rules)))
+    text = normalize_chinese(chinese_words(clean(text), rules))
+    return text.removeprefix("，").strip()
+
+
+def spoken(text: str, rules: Rules) -> str:
+    """One fragment up to the point where the reference's own normaliser takes over."""
+    if not contains_chinese(text):
+        text = number_words(text, rules)
+    return text.removeprefix("，")
+
+
+def _bounded(text: str) -> Iterator[str]:
+    """`text` in pieces of at most `LONGEST` characters, cut at a blank where there is one."""
+    while len(text) > LONGEST:
+        at = text.rfind(" ", 1, LONGEST) + 1 or LONGEST
+        yield text[:at]
+        text = text[at:]
+    yield text

@@ -1,0 +1,79 @@
+"""Make a text ready to be cut, where the reference cuts first and mends too late.
+
+The reference ends a sentence at the dot of "Dr." and inside a link, reads markup aloud when it
+was cut in two, and joins lines without a blank. So these are resolved on the whole text, before
+the reference's chain sees it.
+"""
+
+import re
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_IMAGE = re.compile(r"!\[[^\]\n]*\]\([^)\n]*\)")
+_LINK = re.compile(r"\[([^\]\n]+)\]\([^)\n]*\)")
+# A full stop or comma after a link belongs to the sentence.
+_URL = re.compile(r"(?:https?://|www\.)[^\s\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]*[\w/]")
+_HEAD = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+", re.MULTILINE)
+_RULE = re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,}$", re.MULTILINE)
+# A lone asterisk between blanks or numbers is a sign, not emphasis.
+_EMPHASIS = re.compile(r"\*{2,3}|(?<![\w)])\*(?=\w)|(?<=\w)\*(?![\w(])|~~|(?<!\w)__?|__?(?!\w)|`")
+_PICTURES = re.compile(
+    "[\U0001f000-\U0001faff\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff"
+    "\u200d\ufe0e\ufe0f\u20e3\U000e0020-\U000e007f]"
+)
+_ABBREVIATIONS = {
+    "Mr": "Mister",
+    "Mrs": "Missus",
+    "Ms": "Miss",
+    "Dr": "Doctor",
+    "Prof": "Professor",
+    "vs": "versus",
+    "etc": "et cetera",
+}
+_ABBREVIATION = re.compile(rf"\b({'|'.join(_ABBREVIATIONS)})\.(?=[ ,;)]+[\w(])")
+# "in St. Louis", but not "Main St. The".
+_SAINT = re.compile(r"(^|\b[a-z]\w* )St\.(?= [A-Z])")
+_LATIN = re.compile(r"\b([eE]\.g|[iI]\.e)\.")
+_HALF_DAY = re.compile(r"(?<=\d) ?([aApP])\.[mM]\.(\s+[A-Z]|\s*\Z)?")
+_SYMBOLS = {"&": " and ", "@": " at "}
+_PARAGRAPH = re.compile(r"(?<=[\w)\"'])[ \t]*\n[ \t]*\n\s*")
+_LINE = re.compile(r"(?<=[A-Za-z0-9)\"'])[ \t]*\n[ \t]*(?=[A-Za-z0-9(\"'])")
+_AFTER_MARK = re.compile(r"(?<=[.!?,;:])[ \t]*\n\s*(?=[\x21-\x7e])")
+
+
+def prepare(text: str) -> str:
+    """Resolve markup, links, pictures, abbreviations and line breaks of a whole text."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _spoken_markup(text)
+    text = _spoken_abbreviations(text)
+    for symbol, word in _SYMBOLS.items():
+        text = text.replace(symbol, word)
+    text = _PARAGRAPH.sub(_paragraph, text)
+    return _AFTER_MARK.sub(" ", _LINE.sub(", ", text))
+
+
+def _spoken_markup(text: str) -> str:
+    """Code blocks, images and addresses go; the words of links, emphasis and code stay."""
+    for pattern in (_FENCE, _IMAGE):
+        text = pattern.sub(" ", text)
+    text = _LINK.sub(r"\1", text)
+    for pattern in (_URL, _RULE, _HEAD, _EMPHASIS, _PICTURES):
+        text = pattern.sub("", text)
+    return text
+
+
+def _spoken_abbreviations(text: str) -> str:
+    text = _ABBREVIATION.sub(lambda m: _ABBREVIATIONS[m[1]], _SAINT.sub(r"\1Saint", text))
+    text = _LATIN.sub(lambda m: {"e": "for example", "i": "that is"}[m[1][0].lower()], text)
+    return _HALF_DAY.sub(_half_day, text)
+
+
+def _half_day(match: re.Match[str]) -> str:
+    """10 a.m.: 10 AM, with a full stop where a sentence ends."""
+    after = match[2]
+    end = "" if after is None else f".{after}"
+    return f" {match[1].upper()}M{end}"
+
+
+def _paragraph(match: re.Match[str]) -> str:
+    chinese = "\u4e00" <= match.string[match.start() - 1] <= "\u9fff"
+    return "。" if chinese else ". "

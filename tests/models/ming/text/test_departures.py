@@ -1,0 +1,111 @@
+"""Where the product departs from the reference on purpose: what it says, and what we say."""
+
+import pytest
+
+from sglang_omni.models.ming.text.accumulate import accumulate
+from sglang_omni.models.ming.text.chinese import chinese_words
+from sglang_omni.models.ming.text.english import number_words
+from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.models.ming.text.prepare import prepare
+from sglang_omni.models.ming.text.rules import PRODUCT, REFERENCE
+
+ENGLISH = {
+    "ordinals": [
+        ("the 1st test", "the one test", "the first test"),
+        ("the 22nd", "the twenty-two", "the twenty-second"),
+        ("the 101st", "the one hundred and one", "the one hundred and first"),
+    ],
+    "units": [
+        ("at 10 a.m. now", "at ten amperes .m. now", "at ten a.m. now"),
+        ("3 a day", "three amperes day", "three a day"),
+        ("5 A fuse", "five amperes fuse", "five amperes fuse"),
+        (
+            "the 1990s",
+            "the one thousand, nine hundred ninety seconds",
+            "the nineteen nineties",
+        ),
+    ],
+    "signs": [
+        ("is -2.75", "is - two point seven five", "is minus two point seven five"),
+        ("-40°C", "- forty degrees celsius", "minus forty degrees celsius"),
+        ("3-5 days", "three minus five days", "three to five days"),
+        (
+            "call 555-1234",
+            "call five hundred fifty-five minus one thousand, two hundred thirty-four",
+            "call five hundred fifty-five - one thousand, two hundred thirty-four",
+        ),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "product"), [case for rule in ENGLISH.values() for case in rule]
+)
+def test_english_rule(text, reference, product):
+    assert number_words(text, REFERENCE) == reference
+    assert number_words(text, PRODUCT) == product
+
+
+def test_a_chinese_score_is_not_a_time():
+    text = "比赛结果是3:2，时间为12:05"
+    assert chinese_words(text, REFERENCE) == "比赛结果是三点零二分，时间为十二点零五分"
+    assert chinese_words(text, PRODUCT) == "比赛结果是三比二，时间为十二点零五分"
+
+
+def test_zero_alone_is_spoken():
+    """The reference looks for the digits 1 to 9 only."""
+    assert [f.text for f in accumulate("0", REFERENCE)] == []
+    assert fragments("0") == ["zero"]
+
+
+def test_a_group_without_content_does_not_end_the_speech():
+    """The reference crashes on the text after it (its buffer stays a string)."""
+    text = "............. hello there"
+    assert [f.text for f in accumulate(text, REFERENCE)] == [" hello there"]
+    assert fragments(text) == ["hello there"]
+
+
+def test_an_abbreviation_does_not_end_a_sentence():
+    text = "Yesterday Dr. Smith came at 10 a.m. to St. Mary's, e.g. with Mr. Jones."
+    assert next(f.text for f in accumulate(text, REFERENCE)) == "Yesterday Dr."
+    assert fragments(text) == [
+        "Yesterday Doctor Smith came at ten AM to Saint Mary's, "
+        "for example with Mister Jones."
+    ]  # fmt: skip
+
+
+def test_an_abbreviation_at_the_end_of_a_sentence_still_ends_it():
+    assert prepare("He left at 5 p.m. She slept.") == "He left at 5 PM. She slept."
+    assert prepare("He left at 5 p.m.") == "He left at 5 PM."
+    assert prepare("It is on Main St. The door is red.") == "It is on Main St. The door is red."
+
+
+def test_a_link_is_removed_whole():
+    """The reference ends a sentence inside it, and reads the rest aloud."""
+    text = "Read all about it at https://example.com/a?b=1, it is very good."
+    assert next(f.text for f in accumulate(text, REFERENCE)).endswith("https://example.")
+    assert fragments(text) == ["Read all about it at , it is very good."]
+
+
+def test_lines_are_not_glued_together():
+    """The reference says "linesecond"."""
+    text = "First line\nsecond line\n\nA new paragraph"
+    assert "linesecond" in next(iter(accumulate(text, REFERENCE))).text
+    assert fragments(text) == ["First line, second line.", "A new paragraph"]
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken"),
+    [
+        ("**Bold** and *soft* and `code`.", ["Bold and soft and code."]),
+        ("# Title\n\n- one\n- two", ["Title. one, two"]),
+        ("a [link](http://x.yz) here", ["a link here"]),
+        ("before\n```python\nprint(1)\n```\nafter", ["before. after"]),
+        ("rockets 🚀👨‍👩‍👧 fly", ["rockets fly"]),
+        ("2 * 3 and 2*3", ["two * three and two * three"]),
+        ("B2B and H2O", ["B two B and H two O"]),
+        ("从$5涨到$6", ["从五美元涨到六美元"]),
+    ],
+)
+def test_markup_is_resolved_before_cutting(text, spoken):
+    assert fragments(text) == spoken

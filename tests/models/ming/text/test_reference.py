@@ -1,0 +1,138 @@
+"""Every stage of the front end against the reference's strings, with the reference's rules."""
+
+import pytest
+
+from sglang_omni.models.ming.text.accumulate import accumulate
+from sglang_omni.models.ming.text.chinese import chinese_words
+from sglang_omni.models.ming.text.clean import clean
+from sglang_omni.models.ming.text.cut import cut, spans
+from sglang_omni.models.ming.text.duration import Alignment, enough
+from sglang_omni.models.ming.text.english import number_words
+from sglang_omni.models.ming.text.front import normalize, spoken
+from sglang_omni.models.ming.text.grammar import normalize_chinese
+from sglang_omni.models.ming.text.rules import REFERENCE
+from sglang_omni.models.ming.text.tokens import (
+    contains_chinese,
+    has_content,
+    semantic_length,
+    tokens,
+)
+from tests.golden import cases, load_case
+
+ENTRIES = [
+    entry for name in cases("text_front", "strings") for entry in load_case(name).info["cases"]
+]
+ALIGNED = [
+    entry for name in cases("text_front", "alignment") for entry in load_case(name).info["cases"]
+]
+
+
+def by_text(entry):
+    return entry["text"][:24]
+
+
+every_entry = pytest.mark.parametrize("entry", ENTRIES, ids=by_text)
+
+
+def segments(elements):
+    """What the reference hands to synthesis, with one very long chunk for each fragment."""
+    alignment, found = Alignment(), []
+    for fragment in accumulate(elements, REFERENCE):
+        alignment.begin(fragment)
+        heard = alignment.hear(fragment, 1e6)
+        found.append(
+            {
+                "spoken": spoken(fragment.text, REFERENCE),
+                "original": fragment.text,
+                "position": [heard.first, heard.last],
+                "stream": fragment.streamed,
+            }
+        )
+    return found
+
+
+@every_entry
+def test_tokens(entry):
+    text = entry["text"]
+    assert tokens(text) == entry["tokens_whole_string"]
+    assert [t for char in text for t in tokens(char)] == entry["tokens_per_character"]
+
+
+@every_entry
+def test_measures(entry):
+    text = entry["text"]
+    assert semantic_length(text) == entry["semantic_length"]
+    assert contains_chinese(text) == entry["contains_chinese"]
+    assert has_content(text) == entry["has_valid_content"]
+
+
+@every_entry
+def test_cutting(entry):
+    text = entry["text"]
+    assert cut(text, 50) == entry["cut50"]
+    assert cut(text, 20) == entry["cut20"]
+    positions = {str(i): list(span) for i, span in enumerate(spans(text, cut(text, 50)))}
+    assert positions == entry["cut50_positions"]
+
+
+@every_entry
+def test_english_numbers(entry):
+    assert number_words(entry["text"], REFERENCE) == entry["normalize_numbers"]
+
+
+@every_entry
+def test_clean_up(entry):
+    assert clean(entry["text"]) == entry["pre_processor"]
+
+
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if "rule_rewriting" in e], ids=by_text)
+def test_chinese_rules(entry):
+    assert chinese_words(clean(entry["text"]), REFERENCE) == entry["rule_rewriting"]
+
+
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if "tn_full_chinese" in e], ids=by_text)
+def test_chinese_grammar(entry):
+    """The reference's own grammar; the packaged one gives the same here."""
+    text = chinese_words(clean(entry["text"]), REFERENCE)
+    assert normalize_chinese(text) == entry["tn_full_chinese"]
+
+
+@every_entry
+def test_sentences_of_a_string(entry):
+    assert segments(entry["text"]) == entry["segments_string"]
+
+
+@every_entry
+def test_sentences_of_deltas(entry):
+    elements = [token for delta in entry["deltas"] for token in tokens(delta)]
+    assert segments(elements) == entry["segments_deltas"]
+
+
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if e["segments_string_full_tn"]], ids=by_text)
+def test_whole_normalisation_of_chinese(entry):
+    """Blanks at the ends, which the reference keeps in Chinese, are stripped."""
+    found = [normalize(segment["original"], REFERENCE) for segment in entry["segments_string"]]
+    assert found == [text.strip() for text in entry["segments_string_full_tn"]]
+
+
+@pytest.mark.parametrize("entry", ALIGNED, ids=by_text)
+def test_alignment_and_duration_guard(entry):
+    alignment, found, requests = Alignment(), [], 0
+    for fragment in accumulate(entry["text"], REFERENCE):
+        alignment.begin(fragment)
+        requests += 1
+        seconds = 0.0
+        for chunk in entry["chunk_seconds"]:
+            if enough(fragment.text, seconds):
+                break
+            heard = alignment.hear(fragment, chunk)
+            seconds += chunk
+            found.append(
+                {
+                    "text": heard.text,
+                    "position": [heard.first, heard.last],
+                    "ms": pytest.approx(chunk * 1000),
+                }
+            )
+    assert found == entry["yielded"]
+    assert requests == entry["n_requests"]
