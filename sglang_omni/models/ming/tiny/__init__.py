@@ -1,0 +1,5 @@
+"""A complete miniature of the released checkpoint, with random weights that behave."""
+
+from sglang_omni.models.ming.tiny.write import write_tiny_checkpoint
+
+__all__ = ["write_tiny_checkpoint"]
