@@ -1,0 +1,1 @@
+"""The BailingMoeV2 thinker: plain reference and SGLang model."""

@@ -1,0 +1,181 @@
+"""The thinker as SGLang serves it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from sglang.srt.distributed import get_pp_group
+from sglang.srt.layers.layernorm import RMSNorm
+from sglang.srt.layers.logits_processor import LogitsProcessor, LogitsProcessorOutput
+from sglang.srt.layers.quantization.base_config import QuantizationConfig
+from sglang.srt.layers.vocab_parallel_embedding import ParallelLMHead, VocabParallelEmbedding
+from sglang.srt.managers.mm_utils import (
+    MultiModalityDataPaddingPatternMultimodalTokens,
+    general_mm_embed_routine,
+)
+from sglang.srt.managers.schedule_batch import MultimodalDataItem, MultimodalInputs
+from sglang.srt.model_executor.forward_batch_info import ForwardBatch
+from sglang.srt.utils import add_prefix
+from torch import Tensor, nn
+
+from sglang_omni.errors import InvalidRequest, StartupError
+from sglang_omni.models.ming.hf_config import MingConfig
+from sglang_omni.models.ming.thinker.layers import Layer, StepInputs
+from sglang_omni.models.ming.thinker.loading import load_thinker
+from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
+from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
+
+
+class Decoder(nn.Module):
+    """Embeddings, layers and the final norm."""
+
+    inv_freq: Tensor
+    rows: Tensor
+
+    def __init__(
+        self, config: Any, quant_config: QuantizationConfig | None = None, prefix: str = ""
+    ) -> None:
+        super().__init__()
+        self.word_embeddings = VocabParallelEmbedding(
+            config.vocab_size,
+            config.hidden_size,
+            prefix=add_prefix("word_embeddings", prefix),
+        )
+        self.layers = nn.ModuleList(
+            Layer(config, index, quant_config, add_prefix(f"layers.{index}", prefix))
+            for index in range(config.num_hidden_layers)
+        )
+        self.norm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        rope = config.rope_parameters
+        # Built on the CPU: float32 powers differ in the last bit between devices.
+        frequencies = inverse_frequencies(config.rotary_dim, rope["rope_theta"])
+        rows = torch.tensor(frequency_rows(rope["mrope_section"]))
+        device = self.norm.weight.device
+        self.register_buffer("inv_freq", frequencies.to(device), persistent=False)
+        self.register_buffer("rows", rows.to(device), persistent=False)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The token embedding, which SGLang splices features into."""
+        return self.word_embeddings
+
+    def forward(
+        self,
+        input_ids: Tensor | None,
+        forward_batch: ForwardBatch,
+        input_embeds: Tensor | None,
+        positions: Tensor,
+        routes: Tensor | None,
+    ) -> Tensor:
+        """Final hidden states [tokens, hidden]; `positions` is [3, tokens]."""
+        x = self.word_embeddings(input_ids) if input_embeds is None else input_embeds
+        inputs = StepInputs(*cos_sin(positions, self.inv_freq, self.rows), routes)
+        residual = None
+        for layer in self.layers:
+            x, residual = layer(x, residual, inputs, forward_batch)
+        if forward_batch.forward_mode.is_idle():
+            return x
+        x, _ = self.norm(x, residual)
+        return x
+
+
+class LanguageModel(nn.Module):
+    """Decoder and head, under the checkpoint's names."""
+
+    def __init__(
+        self, config: Any, quant_config: QuantizationConfig | None, prefix: str = ""
+    ) -> None:
+        super().__init__()
+        self.model = Decoder(config, quant_config, add_prefix("model", prefix))
+        self.lm_head = ParallelLMHead(
+            config.vocab_size, config.hidden_size, prefix=add_prefix("lm_head", prefix)
+        )
+
+
+class BailingMM2NativeForConditionalGeneration(nn.Module):
+    """The checkpoint's architecture: the language model fed with text and ready features.
+
+    Images, frames and clips arrive as precomputed embedding rows; encoder tensors of the
+    checkpoint are skipped by name.
+    """
+
+    def __init__(
+        self,
+        config: MingConfig,
+        quant_config: QuantizationConfig | None = None,
+        prefix: str = "",
+    ) -> None:
+        super().__init__()
+        if get_pp_group().world_size > 1:
+            raise StartupError("this model does not support pipeline parallelism; use --tp-size")
+        self.config = config
+        self.model = LanguageModel(config.llm_config, quant_config, add_prefix("model", prefix))
+        self.logits_processor = LogitsProcessor(config.llm_config)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The token embedding."""
+        return self.model.model.word_embeddings
+
+    def pad_input_ids(self, input_ids: list[int], mm_inputs: MultimodalInputs) -> list[int]:
+        """Replace placeholders by content hashes, so that the radix cache tells media apart."""
+        return MultiModalityDataPaddingPatternMultimodalTokens().pad_input_tokens(
+            input_ids, mm_inputs
+        )
+
+    @torch.no_grad()
+    def forward(
+        self,
+        input_ids: Tensor,
+        positions: Tensor,
+        forward_batch: ForwardBatch,
+        **_: Any,
+    ) -> LogitsProcessorOutput:
+        """Logits of the last token of each request."""
+        # Before the embedding routine, which clears the batch's multimodal inputs.
+        routes = route_ids(forward_batch, input_ids)
+        hidden = general_mm_embed_routine(
+            input_ids=input_ids,
+            forward_batch=forward_batch,
+            language_model=self.model.model,
+            multimodal_model=self,
+            positions=forward_batch.mrope_positions,
+            routes=routes,
+        )
+        return self.logits_processor(input_ids, hidden, self.model.lm_head, forward_batch)
+
+    def get_image_feature(self, items: list[MultimodalDataItem]) -> Tensor:
+        """Refuses: SGLang calls this only for items without precomputed embeddings."""
+        raise InvalidRequest("media must arrive as precomputed embeddings", param="messages")
+
+    get_video_feature = get_audio_feature = get_image_feature
+
+    def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """Load the checkpoint strictly. Raises `CheckpointError`."""
+        load_thinker(self, self.config.llm_config, weights)
+
+
+def route_ids(batch: ForwardBatch, input_ids: Tensor) -> Tensor | None:
+    """Route ids [tokens] of a prefill with media; None when every token is text."""
+    if batch.forward_mode.is_decode() or not batch.contains_mm_inputs():
+        return None
+    routes = torch.full((len(input_ids),), TEXT, dtype=torch.uint8)
+    start = 0
+    for index, (prefix, length) in enumerate(
+        zip(batch.extend_prefix_lens_cpu, batch.extend_seq_lens_cpu, strict=True)
+    ):
+        for router, first, last in _spans(batch.mm_inputs[index]):
+            # Offsets count from the prompt's start; this batch holds [prefix, prefix + length).
+            low, high = max(first - prefix, 0), min(last + 1 - prefix, length)
+            if low < high:
+                routes[start + low : start + high] = router
+        start += length
+    return routes.to(input_ids.device, non_blocking=True)
+
+
+def _spans(inputs: MultimodalInputs | None) -> Iterable[tuple[int, int, int]]:
+    """(router, first, last) of each placeholder run of one request; `last` is inclusive."""
+    if inputs is None:
+        return
+    for item in inputs.mm_items:
+        router = AUDIO if item.is_audio() else IMAGE
+        for first, last in item.offsets:
+            yield router, first, last

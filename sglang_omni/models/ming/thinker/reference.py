@@ -1,0 +1,182 @@
+"""The thinker as plain PyTorch: short, differentiable, one sequence at a time.
+
+Module and parameter names are the checkpoint's. Parity tests and training use it; serving does
+not.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sglang_omni.models.ming.checkpoint import TensorFolder, load_strict
+from sglang_omni.models.ming.qwen2 import RMSNorm
+from sglang_omni.models.ming.thinker.rope import (
+    cos_sin,
+    frequency_rows,
+    inverse_frequencies,
+    rotate,
+)
+from sglang_omni.models.ming.thinker.routing import Routing, route, select_router
+from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor
+
+Keys = list[tuple[Tensor, Tensor]]
+
+
+class MLP(nn.Module):
+    """SwiGLU without biases."""
+
+    def __init__(self, hidden: int, width: int) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(hidden, width, bias=False)
+        self.up_proj = nn.Linear(hidden, width, bias=False)
+        self.down_proj = nn.Linear(width, hidden, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Router(nn.Module):
+    """One router's weight and its selection-only bias."""
+
+    def __init__(self, experts: int, hidden: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(experts, hidden))
+        self.expert_bias = nn.Parameter(torch.zeros(experts))
+
+
+class SparseMLP(nn.Module):
+    """Routed experts plus one ungated shared expert."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        hidden, width = config.hidden_size, config.moe_intermediate_size
+        self.routing = Routing.of(config)
+        self.gate = Router(config.num_experts, hidden)
+        self.image_gate = Router(config.num_experts, hidden)
+        self.audio_gate = Router(config.num_experts, hidden)
+        self.experts = nn.ModuleList(MLP(hidden, width) for _ in range(config.num_experts))
+        self.shared_experts = MLP(hidden, width * config.num_shared_experts)
+
+    def forward(self, x: Tensor, routes: Tensor) -> Tensor:
+        weights, ids = self.select(x, routes)
+        combined = torch.zeros_like(x, dtype=weights.dtype)
+        for index in ids.unique().tolist():
+            token, place = (ids == index).nonzero(as_tuple=True)
+            output = self.experts[index](x[token]) * weights[token, place, None]
+            combined = combined.index_add(0, token, output)
+        return combined.to(x.dtype) + self.shared_experts(x)
+
+    def select(self, x: Tensor, routes: Tensor) -> tuple[Tensor, Tensor]:
+        """Combine weights and expert ids, both [tokens, top_k], for x [tokens, hidden]."""
+        routers = self.gate, self.image_gate, self.audio_gate
+        logits = torch.stack([F.linear(x, router.weight) for router in routers], dim=1)
+        bias = torch.stack([router.expert_bias for router in routers])
+        return route(*select_router(logits, bias, routes), self.routing)
+
+
+class Attention(nn.Module):
+    """Grouped-query attention with QK-norm before partial rotary."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.head_dim = config.head_dim
+        self.heads = config.num_attention_heads, config.num_key_value_heads
+        total = (self.heads[0] + 2 * self.heads[1]) * self.head_dim
+        self.query_key_value = nn.Linear(config.hidden_size, total, bias=False)
+        self.dense = nn.Linear(self.heads[0] * self.head_dim, config.hidden_size, bias=False)
+        self.q_norm = RMSNorm(self.head_dim, config.rms_norm_eps)
+        self.k_norm = RMSNorm(self.head_dim, config.rms_norm_eps)
+
+    def forward(self, x: Tensor, tables: tuple[Tensor, Tensor], keys: Keys) -> Tensor:
+        """Attend over `keys` (this layer's earlier k and v, extended in place) and x itself."""
+        qkv = self.query_key_value(x).unflatten(-1, (-1, self.head_dim))
+        q, k, v = qkv.split([self.heads[0], self.heads[1], self.heads[1]], dim=1)
+        q, k = rotate(self.q_norm(q), *tables), rotate(self.k_norm(k), *tables)
+        keys.append((k, v))
+        k, v = (torch.cat(part).transpose(0, 1) for part in zip(*keys, strict=True))
+        past = k.shape[1] - x.shape[0]
+        mask = torch.ones(x.shape[0], k.shape[1], dtype=torch.bool, device=x.device).tril(past)
+        out = F.scaled_dot_product_attention(
+            q.transpose(0, 1)[None], k[None], v[None], attn_mask=mask, enable_gqa=True
+        )
+        return self.dense(out[0].transpose(0, 1).flatten(1))
+
+
+class Layer(nn.Module):
+    """One pre-norm layer, dense or sparse."""
+
+    def __init__(self, config: Any, index: int) -> None:
+        super().__init__()
+        hidden, eps = config.hidden_size, config.rms_norm_eps
+        self.sparse = index >= config.first_k_dense_replace
+        self.input_layernorm = RMSNorm(hidden, eps)
+        self.attention = Attention(config)
+        self.post_attention_layernorm = RMSNorm(hidden, eps)
+        self.mlp = SparseMLP(config) if self.sparse else MLP(hidden, config.intermediate_size)
+
+    def forward(
+        self, x: Tensor, tables: tuple[Tensor, Tensor], routes: Tensor, keys: Keys
+    ) -> Tensor:
+        x = x + self.attention(self.input_layernorm(x), tables, keys)
+        normed = self.post_attention_layernorm(x)
+        return x + (self.mlp(normed, routes) if self.sparse else self.mlp(normed))
+
+
+class Decoder(nn.Module):
+    """Embeddings, layers and the final norm."""
+
+    inv_freq: Tensor
+    rows: Tensor
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(Layer(config, i) for i in range(config.num_hidden_layers))
+        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        rope = config.rope_parameters
+        frequencies = inverse_frequencies(config.rotary_dim, rope["rope_theta"])
+        rows = torch.tensor(frequency_rows(rope["mrope_section"]))
+        self.register_buffer("inv_freq", frequencies, persistent=False)
+        self.register_buffer("rows", rows, persistent=False)
+
+    def forward(self, x: Tensor, positions: Tensor, routes: Tensor, keys: list[Keys]) -> Tensor:
+        tables = cos_sin(positions, self.inv_freq, self.rows)
+        for layer, layer_keys in zip(self.layers, keys, strict=True):
+            x = layer(x, tables, routes, layer_keys)
+        return self.norm(x)
+
+
+class ThinkerReference(nn.Module):
+    """The language model of the checkpoint, without its encoders."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config = config
+        self.model = Decoder(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+
+    def new_keys(self) -> list[Keys]:
+        """An empty KV cache: per layer a growing list of (k, v)."""
+        return [[] for _ in self.model.layers]
+
+    def forward(
+        self, embeddings: Tensor, positions: Tensor, routes: Tensor, keys: list[Keys] | None = None
+    ) -> Tensor:
+        """Logits [tokens, vocab] for one sequence.
+
+        `embeddings` is [tokens, hidden], `positions` [3, tokens] and `routes` [tokens] (route
+        ids). With `keys` the tokens continue a cached sequence.
+        """
+        hidden = self.model(embeddings, positions, routes, keys or self.new_keys())
+        return self.lm_head(hidden)
+
+
+def load_reference(checkpoint: Path, config: Any) -> ThinkerReference:
+    """Load the thinker of a checkpoint in float32, strictly. Raises `CheckpointError`."""
+    model = ThinkerReference(config)
+    tensors = TensorFolder(checkpoint)
+    load_strict(model, tensors, prefix="model.", ignore=lambda n: is_encoder_tensor("model." + n))
+    return model.eval()

@@ -1,0 +1,64 @@
+"""Group-limited sigmoid routing, plain PyTorch.
+
+Scores choose with a bias and combine without it: a token takes its best experts among the best
+groups, a group being judged by its two largest biased scores.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+TEXT, IMAGE, AUDIO = 0, 1, 2
+ROUTERS = ("gate", "image_gate", "audio_gate")  # checkpoint names, in the order of route ids
+
+
+@dataclass(frozen=True)
+class Routing:
+    """The routing constants of a checkpoint."""
+
+    experts: int
+    groups: int
+    top_groups: int
+    top_k: int
+    scale: float
+
+    @classmethod
+    def of(cls, config: Any) -> "Routing":
+        """Read them from the text configuration."""
+        return cls(
+            experts=config.num_experts,
+            groups=config.n_group,
+            top_groups=config.topk_group,
+            top_k=config.num_experts_per_tok,
+            scale=config.routed_scaling_factor,
+        )
+
+
+def route(logits: Tensor, bias: Tensor, routing: Routing) -> tuple[Tensor, Tensor]:
+    """Select experts for logits [tokens, experts].
+
+    `bias` is [experts] or, when tokens use different routers, [tokens, experts]. Returns
+    float32 weights and int64 ids, both [tokens, top_k]; weights are normalised and scaled.
+    """
+    scores = logits.float().sigmoid()
+    choice = scores + bias.float()
+    grouped = choice.unflatten(-1, (routing.groups, -1))
+    best = grouped.topk(2, dim=-1).values.sum(-1).topk(routing.top_groups, dim=-1).indices
+    closed = torch.ones_like(grouped[..., 0], dtype=torch.bool).scatter_(-1, best, False)
+    allowed = grouped.masked_fill(closed[..., None], float("-inf")).flatten(-2)
+    ids = allowed.topk(routing.top_k, dim=-1).indices
+    weights = scores.gather(-1, ids)
+    weights = weights / (weights.sum(-1, keepdim=True) + 1e-20) * routing.scale
+    return weights, ids
+
+
+def select_router(logits: Tensor, bias: Tensor, routes: Tensor) -> tuple[Tensor, Tensor]:
+    """Pick each token's router from stacked logits [tokens, 3, experts] and bias [3, experts].
+
+    `routes` [tokens] holds route ids. Returns logits and bias, both [tokens, experts].
+    """
+    index = routes.long()
+    rows = torch.arange(len(index), device=index.device)
+    return logits[rows, index], bias[index]

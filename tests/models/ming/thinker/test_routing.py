@@ -1,0 +1,78 @@
+"""Group-limited routing: its own rules, and SGLang's fused kernel beside it."""
+
+import pytest
+import torch
+
+from sglang_omni.models.ming.thinker.routing import (
+    AUDIO,
+    IMAGE,
+    TEXT,
+    Routing,
+    route,
+    select_router,
+)
+
+TINY = Routing(experts=16, groups=4, top_groups=2, top_k=4, scale=2.5)
+RELEASED = Routing(experts=256, groups=8, top_groups=4, top_k=8, scale=2.5)
+
+
+@pytest.mark.parametrize("routing", [TINY, RELEASED])
+def test_weights_are_unbiased_scores_normalised_and_scaled(routing: Routing) -> None:
+    torch.manual_seed(0)
+    logits, bias = torch.randn(32, routing.experts), torch.randn(routing.experts)
+    weights, ids = route(logits, bias, routing)
+    scores = logits.sigmoid().gather(-1, ids)
+    torch.testing.assert_close(weights, scores / scores.sum(-1, keepdim=True) * routing.scale)
+
+
+@pytest.mark.parametrize("routing", [TINY, RELEASED])
+def test_experts_come_from_the_best_groups_only(routing: Routing) -> None:
+    torch.manual_seed(1)
+    logits = torch.randn(32, routing.experts)
+    _, ids = route(logits, torch.zeros(routing.experts), routing)
+    size = routing.experts // routing.groups
+    grouped = logits.sigmoid().unflatten(-1, (routing.groups, -1))
+    best = grouped.topk(2, dim=-1).values.sum(-1).topk(routing.top_groups, dim=-1).indices
+    assert all(
+        set((row // size).tolist()) <= set(b.tolist()) for row, b in zip(ids, best, strict=True)
+    )
+
+
+def test_each_token_uses_the_router_of_its_route() -> None:
+    torch.manual_seed(2)
+    logits, bias = torch.randn(6, 3, TINY.experts), torch.randn(3, TINY.experts)
+    routes = torch.tensor([TEXT, IMAGE, AUDIO, AUDIO, IMAGE, TEXT], dtype=torch.uint8)
+    weights, ids = route(*select_router(logits, bias, routes), TINY)
+    for token, router in enumerate(routes.tolist()):
+        alone = route(logits[token : token + 1, router], bias[router], TINY)
+        torch.testing.assert_close(weights[token], alone[0][0])
+        assert torch.equal(ids[token], alone[1][0])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("routing", [TINY, RELEASED])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_fused_kernel_agrees_with_the_plain_rule(routing: Routing, dtype: torch.dtype) -> None:
+    from sglang.srt.layers.moe.topk import TopKConfig, select_experts
+
+    torch.manual_seed(3)
+    logits = torch.randn(64, routing.experts, device="cuda").to(dtype)
+    bias = torch.randn(routing.experts, device="cuda") * 0.1
+    config = TopKConfig(
+        top_k=routing.top_k,
+        use_grouped_topk=True,
+        renormalize=True,
+        topk_group=routing.top_groups,
+        num_expert_group=routing.groups,
+        correction_bias=bias,
+        routed_scaling_factor=routing.scale,
+        apply_routed_scaling_factor_on_output=True,
+    )
+    fused, fused_ids, *_ = select_experts(logits, logits, config)
+    plain, plain_ids = route(logits, bias, routing)
+    fused_order, plain_order = fused_ids.long().argsort(-1), plain_ids.argsort(-1)
+    assert torch.equal(fused_ids.long().gather(-1, fused_order), plain_ids.gather(-1, plain_order))
+    torch.testing.assert_close(
+        fused.gather(-1, fused_order), plain.gather(-1, plain_order), rtol=1e-4, atol=1e-5
+    )
