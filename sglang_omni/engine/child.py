@@ -1,0 +1,146 @@
+"""One operating-system process: spawned, heard, killed with everything it started, and reaped."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+_TAIL_LINES = 40
+_LINE_BYTES = 64 << 10
+_DRAIN_S = 1.0
+_GROUP_DEATH_S = 5.0
+_POLL_S = 0.005
+
+
+class Child:
+    """An engine's process, the leader of its own session and process group.
+
+    Make it on the event loop's thread, and let that thread live as long as the server does: the
+    kernel takes the end of the thread that spawned a process for the death of its parent.
+    `end` is our end of the socketpair; `exited` resolves with the return code once the process is
+    reaped, its whole group killed and its last words read. Raises `OSError` if it cannot start.
+    """
+
+    def __init__(self, name: str, env: Mapping[str, str]) -> None:
+        self._name = name
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._loop = asyncio.get_running_loop()
+        self._reaping = threading.Lock()
+        self.exited: asyncio.Future[int] = self._loop.create_future()
+        self.end, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._process = _spawn(theirs.fileno(), env)
+        except OSError:
+            self.end.close()
+            raise
+        try:
+            self._pump = self._start_thread("output", self._pump_output)
+            self._start_thread("exit", self._wait_for_exit)
+        except RuntimeError as error:  # No thread left to attend to it.
+            self.end.close()
+            self.kill()
+            self._process.wait()
+            raise OSError(str(error)) from error
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also that of its group."""
+        return self._process.pid
+
+    @property
+    def tail(self) -> str:
+        """The last lines it wrote to stdout or stderr."""
+        return "\n".join(self._tail)
+
+    @property
+    def obituary(self) -> str:
+        """How it ended, as the end of a sentence; call it once `exited` has resolved."""
+        code = self.exited.result()
+        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+
+    def kill(self) -> None:
+        """Kill the process and everything in its group. Harmless once it has ended."""
+        with self._reaping:
+            # After the reaping its number may be another's.
+            if self._process.returncode is None:
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def _start_thread(self, what: str, run: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=run, name=f"{self._name}-{what}", daemon=True)
+        thread.start()
+        return thread
+
+    def _wait_for_exit(self) -> None:
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        with self._reaping:
+            # Still a zombie, it keeps the group's number ours while what it left behind is killed.
+            os.killpg(self.pid, signal.SIGKILL)
+            code = self._process.wait()
+        _wait_for_group(self.pid)
+        self._pump.join(_DRAIN_S)
+        with suppress(RuntimeError):  # The loop closed without waiting for us.
+            self._loop.call_soon_threadsafe(self.exited.set_result, code)
+
+    def _pump_output(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        with stream:
+            for line in iter(lambda: _read_line(stream), None):
+                self._tail.append(line)
+                # The pipe must be emptied whatever becomes of our stderr, or the child blocks.
+                with suppress(OSError, ValueError):
+                    sys.stderr.write(f"[{self._name}] {line}\n")
+
+
+def _spawn(descriptor: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    # -P: the folder the server happens to run in is no place to import from.
+    entry = [sys.executable, "-P", "-m", "sglang_omni.engine.host"]
+    return subprocess.Popen(
+        [*entry, str(descriptor), str(os.getpid())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **env},
+        pass_fds=(descriptor,),
+        start_new_session=True,
+    )
+
+
+def _wait_for_group(pgid: int) -> None:
+    """Return once every process of a killed group is gone, and with it its device memory."""
+    deadline = time.monotonic() + _GROUP_DEATH_S
+    while _group_lives(pgid) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+
+
+def _group_lives(pgid: int) -> bool:
+    """Whether a group has a process that is not a zombie.
+
+    Signal 0 to the group would not tell: its orphans stay zombies until process 1 reaps them, and
+    in a container process 1 may never do so.
+    """
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            state, _, group, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
+            if int(group) == pgid and state != "Z":
+                return True
+    return False
+
+
+def _read_line(stream: IO[bytes]) -> str | None:
+    """Return the next line as a terminal would leave it standing, or None at the end."""
+    raw = stream.readline(_LINE_BYTES)
+    if not raw:
+        return None
+    # A progress bar rewrites its line: only its last state is worth a line of its own.
+    return raw.rstrip(b"\r\n").rpartition(b"\r")[2].decode(errors="replace")

@@ -1,0 +1,55 @@
+"""An engine process and what it starts never outlive the server, however the server dies.
+
+Two mechanisms of the Linux kernel, one for each generation. The engine process asks to be killed
+when its parent dies. That gives it no chance to take its own children along (SGLang's schedulers,
+for one), so before anything else it forks a guard that does nothing but wait for the engine's own
+death and then kills the process group.
+"""
+
+import ctypes
+import os
+import signal
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Be killed when process `parent`, which started this one, is gone; also if it already is."""
+    _on_parent_death(signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave_guard(inherited: int) -> None:
+    """Fork a guard that kills this process group once this process is gone.
+
+    Call it first of all: a fork is safe only before there are threads. `inherited` is the engine's
+    socket, which the guard closes lest it keep the connection alive.
+    """
+    engine = os.getpid()
+    if os.fork() == 0:
+        try:
+            os.close(inherited)
+            _guard(engine)
+        finally:
+            os._exit(1)  # Never back into the caller, who is the engine.
+
+
+def kill_group() -> None:
+    """Kill this process, its guard and everything it started."""
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def _guard(engine: int) -> None:
+    # The signal stays blocked, so it cannot come between the request for it and the wait.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    _on_parent_death(signal.SIGTERM)
+    if os.getppid() == engine:
+        signal.sigwait({signal.SIGTERM})
+    kill_group()
+
+
+def _on_parent_death(number: signal.Signals) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, int(number)) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")

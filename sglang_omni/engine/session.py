@@ -1,0 +1,251 @@
+"""One life of an engine: its process, its socket and the requests it works on."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sglang_omni.engine.child import Child
+from sglang_omni.engine.failure import describe
+from sglang_omni.engine.transport import (
+    BEAT_INTERVAL_S,
+    AsyncChannel,
+    Beat,
+    Cancel,
+    Consumed,
+    Failed,
+    FromEngine,
+    Output,
+    Progress,
+    Ready,
+    Start,
+    StartFailed,
+    Stop,
+    Submit,
+)
+from sglang_omni.errors import (
+    EngineFailed,
+    EngineUnavailable,
+    OmniError,
+    Overloaded,
+    StartupError,
+)
+
+# Beats may be late on a loaded machine; a step deadline shorter than this says nothing about them.
+_MIN_SILENCE_S = 5.0
+_LAST_WORDS_S = 1.0
+
+
+@dataclass(frozen=True)
+class ProcessSpec:
+    """What an engine process is and how long it may take.
+
+    `factory` is the dotted path `"package.module:function"` of the worker's factory and `settings`
+    its one argument, frozen and picklable. `env` is added to the server's environment.
+    `start_deadline_s` bounds spawn to ready; a step that takes longer than `step_deadline_s` has
+    hung. `window` outputs of a request may wait for their client before the request is stalled.
+    `max_in_flight` requests are accepted at once.
+    """
+
+    name: str
+    factory: str
+    settings: Any
+    env: Mapping[str, str] = field(default_factory=dict)
+    start_deadline_s: float = 300.0
+    step_deadline_s: float = 60.0
+    window: int = 32
+    max_in_flight: int = 256
+
+
+class Session:
+    """Owns one child and the table of its requests, which ends empty with the child.
+
+    Life is `open`, then any number of `run`, then the loss of the process by itself or by `stop`.
+    A session is never started again.
+    """
+
+    def __init__(self, spec: ProcessSpec) -> None:
+        """Spawn the process. Raises `StartupError` if the system refuses."""
+        self._spec = spec
+        try:
+            self._child = Child(spec.name, spec.env)
+        except OSError as error:
+            raise StartupError(f"{spec.name} could not be spawned: {error}") from error
+        self._channel: AsyncChannel
+        self._requests: dict[str, asyncio.Queue[Any]] = {}
+        self._life: asyncio.Task[str] | None = None
+        self._silent_s = 0.0
+        self._busy_s = 0.0
+        self.lost = asyncio.Event()
+        self.info: Any = None
+        self.progress = ""
+        self.counters: Mapping[str, float] = {}
+
+    @property
+    def pid(self) -> int:
+        """The engine's process id, which is also that of its process group."""
+        return self._child.pid
+
+    @property
+    def in_flight(self) -> int:
+        """The number of requests the engine works on."""
+        return len(self._requests)
+
+    async def open(self) -> None:
+        """Wait until the engine is ready.
+
+        Raises `StartupError` with the reason the engine gave, or else with its last lines. Whatever
+        is raised, the process is gone by then.
+        """
+        try:
+            async with asyncio.timeout(self._spec.start_deadline_s):
+                await self._shake_hands()
+        except BaseException as error:
+            self._child.kill()
+            await self._child.exited
+            if not isinstance(error, Exception):
+                raise
+            raise self._startup_error(error) from error
+        self._life = asyncio.create_task(self._live())
+
+    async def run(self, request_id: str, request: Any) -> AsyncGenerator[Any, None]:
+        """Submit a request on the first iteration and yield its outputs; see `EngineProcess`."""
+        outputs = self._submit(request_id, request)
+        taken = 0
+        try:
+            while True:
+                output = await outputs.get()
+                if isinstance(output, OmniError):
+                    raise output
+                if output.last:
+                    yield output
+                    return
+                taken += 1
+                # Half a window at a time: one message for many outputs, and no client waits for it.
+                if taken * 2 >= self._spec.window:
+                    self._channel.send(Consumed(request_id, taken))
+                    taken = 0
+                yield output
+        finally:
+            if self._requests.pop(request_id, None) is not None:
+                self._channel.send(Cancel(request_id))
+
+    async def stop(self, deadline_s: float) -> None:
+        """End the process: ask, wait up to `deadline_s`, kill. Nothing of it is left on return."""
+        self._lose(EngineUnavailable, "is stopping")
+        if self._life is not None:
+            self._channel.send(Stop())
+            await asyncio.wait({self._life}, timeout=deadline_s)
+        self._child.kill()
+        await self._child.exited
+        if self._life is not None:
+            await self._life
+
+    async def ended(self) -> str:
+        """Wait until the process is gone and return why, as the end of a sentence."""
+        assert self._life is not None
+        return await asyncio.shield(self._life)
+
+    async def _shake_hands(self) -> None:
+        spec = self._spec
+        self._channel = await AsyncChannel.over(self._child.end)
+        self._channel.send(Start(spec.factory, spec.settings, spec.window))
+        while True:
+            match await self._channel.receive():
+                case Ready(info):
+                    self.info = info
+                    return
+                case StartFailed(reason):
+                    raise StartupError(reason)
+                case Progress(text):
+                    self.progress = text
+
+    def _startup_error(self, error: Exception) -> StartupError:
+        name, tail = self._spec.name, f"\n{self._child.tail}".rstrip()
+        if isinstance(error, TimeoutError):
+            doing = f" (last seen: {self.progress})" if self.progress else ""
+            limit = self._spec.start_deadline_s
+            return StartupError(f"{name} was not ready within {limit:g} s{doing}{tail}")
+        if isinstance(error, EOFError):
+            return StartupError(f"{name} {self._child.obituary} while starting{tail}")
+        return StartupError(f"{name} could not start: {describe(error)}")
+
+    def _submit(self, request_id: str, request: Any) -> asyncio.Queue[Any]:
+        if self.lost.is_set():
+            raise EngineUnavailable(f"{self._spec.name} is not available")
+        if len(self._requests) >= self._spec.max_in_flight:
+            raise Overloaded(f"{self._spec.name} already works on {len(self._requests)} requests")
+        self._channel.send(Submit(request_id, request))
+        self._requests[request_id] = asyncio.Queue()
+        return self._requests[request_id]
+
+    async def _live(self) -> str:
+        """Follow the process to its end, whichever sign of it comes first."""
+        receiving = asyncio.create_task(self._receive())
+        watching = asyncio.create_task(self._watch())
+        exited = self._child.exited
+        signs: set[asyncio.Future[Any]] = {receiving, watching, exited}
+        await asyncio.wait(signs, return_when=asyncio.FIRST_COMPLETED)
+        if not watching.done():
+            # End-of-file and exit come together; what the engine said last is worth a moment.
+            await asyncio.wait({receiving}, timeout=_LAST_WORDS_S)
+        self._lose(EngineFailed, "died while it worked on the request")
+        if receiving.done() and not receiving.result():
+            await asyncio.wait({exited}, timeout=_LAST_WORDS_S)
+        self._child.kill()
+        await exited
+        verdicts = [task.result() for task in (receiving, watching) if task.done()]
+        receiving.cancel()
+        watching.cancel()
+        self._channel.close()
+        return next(filter(None, verdicts), self._child.obituary)
+
+    async def _receive(self) -> str:
+        """Dispatch messages to the end; return what was wrong with them, or "" at end-of-file."""
+        try:
+            while True:
+                self._dispatch(await self._channel.receive())
+        except EOFError:
+            return ""
+        except Exception as error:
+            return f"sent what cannot be read: {describe(error)}"
+
+    def _dispatch(self, message: FromEngine) -> None:
+        self._silent_s = 0.0
+        match message:
+            case Output(request_id, output):
+                self._hand_over(request_id, output, output.last)
+            case Failed(request_id, error):
+                self._hand_over(request_id, error, True)
+            case Beat(counters, busy_s):
+                self.counters = counters
+                self._busy_s = busy_s
+
+    def _hand_over(self, request_id: str, result: Any, last: bool) -> None:
+        """Give a result to its request, unless that was cancelled. The window bounds the queue."""
+        outputs = self._requests.get(request_id)
+        if outputs is not None:
+            outputs.put_nowait(result)
+        if last:
+            self._requests.pop(request_id, None)
+
+    async def _watch(self) -> str:
+        """Return once the engine has hung, saying how.
+
+        Silence is counted in turns of this loop, not read from a clock: if the API process itself
+        was held up, the beats it has not read yet must not count as missing.
+        """
+        limit = self._spec.step_deadline_s
+        while self._busy_s <= limit:
+            if self._silent_s > max(limit, _MIN_SILENCE_S):
+                return f"gave no sign of life for {self._silent_s:g} s"
+            await asyncio.sleep(BEAT_INTERVAL_S)
+            self._silent_s += BEAT_INTERVAL_S
+        return f"hung in a step for {self._busy_s:.1f} s"
+
+    def _lose(self, error: type[OmniError], what: str) -> None:
+        """Refuse new requests and fail those in flight."""
+        self.lost.set()
+        for outputs in self._requests.values():
+            outputs.put_nowait(error(f"{self._spec.name} {what}"))
+        self._requests.clear()

@@ -1,0 +1,97 @@
+"""Runs a `StreamWorker`: one task per request, on the loop the worker lives on."""
+
+import asyncio
+from contextlib import aclosing, suppress
+from typing import Any
+
+from sglang_omni.engine.failure import as_omni_error
+from sglang_omni.engine.transport import (
+    BEAT_INTERVAL_S,
+    Cancel,
+    Consumed,
+    Failed,
+    Output,
+    Stop,
+    Submit,
+    ToEngine,
+)
+from sglang_omni.engine.uplink import Uplink
+from sglang_omni.engine.worker import StreamWorker
+from sglang_omni.errors import EngineFailed
+
+
+class _Window:
+    """How many more outputs a client may be sent before it has consumed some."""
+
+    def __init__(self, size: int) -> None:
+        self._room = size
+        self._open = asyncio.Event()
+
+    async def spend(self) -> None:
+        """Use one place, and return when there is another."""
+        self._room -= 1
+        if self._room <= 0:
+            self._open.clear()
+            await self._open.wait()
+
+    def refill(self, count: int) -> None:
+        """Give places back."""
+        self._room += count
+        if self._room > 0:
+            self._open.set()
+
+
+class StreamLoop:
+    """Owns the requests of a `StreamWorker`; every method runs on its loop."""
+
+    def __init__(self, worker: StreamWorker, uplink: Uplink, window: int) -> None:
+        self._worker = worker
+        self._uplink = uplink
+        self._window = window
+        self._requests: dict[str, tuple[asyncio.Task[None], _Window]] = {}
+        self._stopping = asyncio.Event()
+
+    def deliver(self, message: ToEngine) -> None:
+        """Take a message of the API process."""
+        match message:
+            case Submit(request_id, request):
+                self._open(request_id, request)
+            case Cancel(request_id) if request_id in self._requests:
+                self._requests[request_id][0].cancel()
+            case Consumed(request_id, count) if request_id in self._requests:
+                self._requests[request_id][1].refill(count)
+            case Stop():
+                self._stopping.set()
+
+    async def run(self) -> None:
+        """Serve until told to stop, then abort what is left and close the worker."""
+        while not self._stopping.is_set():
+            # The clock restarts with every turn: a blocked loop shows in the beats as a long one.
+            self._uplink.begin_work()
+            self._uplink.report(await self._worker.counters())
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), BEAT_INTERVAL_S)
+        tasks = [task for task, _ in self._requests.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._worker.close()
+
+    def _open(self, request_id: str, request: Any) -> None:
+        window = _Window(self._window)
+        task = asyncio.create_task(self._serve(request_id, request, window))
+        self._requests[request_id] = (task, window)
+        # Not in a `finally` of the task: one cancelled before its first turn runs none.
+        task.add_done_callback(lambda _: self._requests.pop(request_id))
+
+    async def _serve(self, request_id: str, request: Any, window: _Window) -> None:
+        try:
+            async with aclosing(self._worker.run(request_id, request)) as outputs:
+                async for output in outputs:
+                    self._uplink.send(Output(request_id, output))
+                    if output.last:
+                        return
+                    await window.spend()
+            raise EngineFailed("the worker ended the request without a last output")
+        except Exception as error:
+            self._uplink.send(Failed(request_id, as_omni_error(error)))

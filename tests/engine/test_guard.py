@@ -1,0 +1,86 @@
+"""No process of an engine outlives the server, however the server ends."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engine.processes import ROOT, alive, eventually, group, running
+from tests.engine.toy_workers import ToySettings
+
+SERVER = """
+import asyncio, json
+from sglang_omni.engine.process import EngineProcess
+from tests.engine.processes import toy_spec
+from tests.engine.toy_workers import Count, ToySettings
+
+async def main():
+    engine = EngineProcess(toy_spec({kind!r}, ToySettings(grandchild=True)))
+    await engine.start()
+    info = engine.health.info
+    print(json.dumps([info.pid, info.grandchild]), flush=True)
+    async for _ in engine.submit(Count({upto}, fault={fault!r})):
+        pass
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"), [("step", ""), ("stream", ""), ("step", "hang")], ids=str
+)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_death_of_the_server_leaves_no_process(
+    kind: str, fault: str, number: signal.Signals
+) -> None:
+    code = SERVER.format(kind=kind, fault=fault, upto=10**9)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment
+    ) as server:
+        assert server.stdout is not None
+        engine, grandchild = json.loads(server.stdout.readline())
+        before = group(engine)
+        server.send_signal(number)
+        assert len(before) == 3 and grandchild in before
+        await eventually(lambda: group(engine) == [], within_s=3)
+        assert not alive(grandchild)
+
+
+async def test_the_server_kills_the_group_of_an_engine_that_lost_its_guard() -> None:
+    async with running("step", ToySettings(grandchild=True)) as engine:
+        info = engine.health.info
+        [guard] = set(group(info.pid)) - {info.pid, info.grandchild}
+        os.kill(guard, signal.SIGKILL)
+        os.kill(info.pid, signal.SIGKILL)
+        await eventually(lambda: group(info.pid) == [], within_s=3)
+
+
+def test_an_engine_whose_parent_is_already_gone_does_not_start() -> None:
+    ours, theirs = socket.socketpair()
+    not_its_parent = os.getppid()
+    with ours, theirs:
+        descriptor = str(theirs.fileno())
+        status = subprocess.call(
+            [sys.executable, "-m", "sglang_omni.engine.host", descriptor, str(not_its_parent)],
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+            timeout=10,
+        )
+    assert status == -signal.SIGKILL
+
+
+def test_engine_processes_need_no_torch_transformers_or_sglang() -> None:
+    folder = Path(ROOT / "sglang_omni" / "engine")
+    names = ["worker", "transport", "host", "session", "child", "process"]
+    assert all((folder / f"{name}.py").exists() for name in names)
+    imports = ", ".join(f"sglang_omni.engine.{name}" for name in names)
+    heavy = "{'torch', 'transformers', 'sglang'}"
+    code = f"import sys, {imports}; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.call([sys.executable, "-c", code]) == 0

@@ -1,0 +1,178 @@
+"""Workers that count, and misbehave when asked to, for the tests of the engine processes."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sglang_omni.engine.worker import StepInput, StepResults, report_progress
+from sglang_omni.errors import CheckpointError, InvalidRequest
+
+
+@dataclass(frozen=True)
+class ToySettings:
+    """`fault` is what goes wrong at the start, if `only_if` is None or exists."""
+
+    fault: str = ""
+    only_if: Path | None = None
+    grandchild: bool = False
+
+
+@dataclass(frozen=True)
+class Count:
+    """Ask for the numbers from 0 up to, without, `upto`; a `fault` happens instead of the first.
+
+    Only the fault "endless" comes at the end: the last number does not say that it is.
+    """
+
+    upto: int
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Number:
+    """One output."""
+
+    value: int
+    last: bool
+
+
+@dataclass(frozen=True)
+class ToyInfo:
+    """What a toy says about itself."""
+
+    pid: int
+    grandchild: int | None
+
+
+def make_step(settings: ToySettings) -> "StepToy":
+    """Build a toy that batches by steps."""
+    return StepToy(_start(settings))
+
+
+def make_stream(settings: ToySettings) -> "StreamToy":
+    """Build a toy that batches by itself."""
+    info = _start(settings)
+    # As SGLang does: bring a loop of one's own.
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    return StreamToy(info)
+
+
+class StepToy:
+    """Advances every request by one number a step."""
+
+    def __init__(self, info: ToyInfo) -> None:
+        self.info = info
+        self._held: dict[str, tuple[Count, int]] = {}
+        self._counted = dict.fromkeys(("steps", "outputs", "arrived", "cancelled"), 0.0)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._held)
+
+    def step(self, work: StepInput) -> StepResults:
+        self._counted["steps"] += 1
+        for request_id in work.cancellations:
+            del self._held[request_id]  # A cancellation of what is not held is a broken contract.
+            self._counted["cancelled"] += 1
+        for request_id, request in work.arrivals:
+            self._held[request_id] = (request, 0)
+            self._counted["arrived"] += 1
+        time.sleep(0.0005)
+        runnable = [key for key in self._held if key not in work.stalled]
+        results: StepResults = [(key, self._advance(key)) for key in runnable]
+        self._counted["outputs"] += len(results)
+        return results
+
+    def counters(self) -> dict[str, float]:
+        return {"held": len(self._held), **self._counted}
+
+    def close(self) -> None:
+        print("closed")
+
+    def _advance(self, request_id: str) -> Number | Exception:
+        request, value = self._held.pop(request_id)
+        try:
+            _misbehave(request.fault)
+        except (InvalidRequest, LookupError) as error:
+            return error
+        number = Number(value, value + 1 == request.upto)
+        if not number.last:
+            self._held[request_id] = (request, value + 1)
+        return number
+
+
+class StreamToy:
+    """Runs every request as a coroutine of its own."""
+
+    def __init__(self, info: ToyInfo) -> None:
+        self.info = info
+        self._loop = asyncio.get_event_loop()
+        self._counted = dict.fromkeys(("held", "outputs", "arrived", "cancelled"), 0.0)
+        self._broken = False
+
+    async def run(self, request_id: str, request: Count) -> AsyncGenerator[Number, None]:
+        assert asyncio.get_running_loop() is self._loop
+        self._counted["arrived"] += 1
+        self._counted["held"] += 1
+        try:
+            self._broken = request.fault == "crash"
+            _misbehave(request.fault.replace("crash", ""))
+            for value in range(request.upto):
+                await asyncio.sleep(0.0005)
+                self._counted["outputs"] += 1
+                yield Number(value, value + 1 == request.upto and request.fault != "endless")
+        except (GeneratorExit, asyncio.CancelledError):
+            self._counted["cancelled"] += request.upto > value + 1
+            raise
+        finally:
+            self._counted["held"] -= 1
+
+    async def counters(self) -> dict[str, float]:
+        if self._broken:
+            raise RuntimeError("the toy broke")
+        return dict(self._counted)
+
+    async def close(self) -> None:
+        print("closed")
+
+
+def _start(settings: ToySettings) -> ToyInfo:
+    report_progress("loading toys")
+    if settings.only_if is None or settings.only_if.exists():
+        _fail_to_start(settings.fault)
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    grandchild = subprocess.Popen(sleeper).pid if settings.grandchild else None
+    return ToyInfo(os.getpid(), grandchild)
+
+
+def _fail_to_start(fault: str) -> None:
+    match fault:
+        case "raise":
+            raise RuntimeError(f"no toys, pid={os.getpid()}")
+        case "checkpoint":
+            raise CheckpointError("toys.safetensors is missing")
+        case "exit":
+            print("the last words of the toy", file=sys.stderr)
+            os._exit(3)
+        case "sleep":
+            print(f"pid={os.getpid()}")
+            time.sleep(600)
+
+
+def _misbehave(fault: str) -> None:
+    match fault:
+        case "refuse":
+            raise InvalidRequest("no such toy", param="toy")
+        case "error":
+            raise KeyError("a foreign error")
+        case "crash":
+            raise RuntimeError("the toy broke")
+        case "hang":
+            time.sleep(600)
+        case "exit":
+            os._exit(5)
