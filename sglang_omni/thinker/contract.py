@@ -1,0 +1,92 @@
+"""What the thinker engine is told, asked and answers. Plain data; no torch, no sglang."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+FinishReason = Literal["stop", "length", "abort"]
+
+
+@dataclass(frozen=True)
+class ThinkerSettings:
+    """How SGLang serves the thinker. None leaves a value to SGLang.
+
+    `server_args` are further SGLang server arguments, by name; they win over ours.
+    `deterministic` makes a seed fix sampled text; SGLang supports it on GPUs only.
+    """
+
+    checkpoint: Path
+    device: str = "cpu"
+    dtype: str = "float32"
+    tp_size: int = 1
+    gpus: tuple[int, ...] = ()
+    context_length: int | None = None
+    max_total_tokens: int | None = None
+    max_running_requests: int | None = None
+    mem_fraction_static: float | None = None
+    radix_cache: bool = True
+    deterministic: bool = False
+    server_args: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class SamplingParams:
+    """How the thinker samples. The defaults are greedy, as the released demos run."""
+
+    max_tokens: int = 2048
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = -1
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Features:
+    """Ready features of one image, video or audio clip, spliced in place of its tokens.
+
+    `rows` is a float array [tokens, hidden]; `offsets` are inclusive (first, last) token runs;
+    `grid` is the patch grid (t, h, w) of each run, empty for audio.
+    """
+
+    modality: Literal["image", "video", "audio"]
+    rows: Any
+    offsets: tuple[tuple[int, int], ...]
+    grid: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class ThinkerRequest:
+    """Prompt token ids, how to sample, and features for the prompt's placeholders."""
+
+    input_ids: tuple[int, ...]
+    sampling: SamplingParams
+    features: tuple[Features, ...] = ()
+
+
+@dataclass(frozen=True)
+class ThinkerOutput:
+    """New tokens. The counts are totals so far; `finish_reason` is set on the last output."""
+
+    token_ids: tuple[int, ...]
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    finish_reason: FinishReason | None = None
+
+    @property
+    def last(self) -> bool:
+        """Whether the request ends with this output."""
+        return self.finish_reason is not None
+
+
+@dataclass(frozen=True)
+class ThinkerInfo:
+    """What a loaded thinker reports about itself. `context_length` is what prompt and answer of
+    one request may have together, in tokens."""
+
+    context_length: int
+    max_total_tokens: int
+    max_running_requests: int

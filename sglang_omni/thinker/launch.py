@@ -1,0 +1,87 @@
+"""From thinker settings to SGLang's server arguments and process environment. Pure functions."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from sglang_omni.errors import ConfigError
+from sglang_omni.thinker.contract import ThinkerSettings
+
+# The KV budget without a GPU, where SGLang cannot measure free memory sensibly.
+CPU_TOTAL_TOKENS = 16_384
+CPU_RUNNING_REQUESTS = 16
+
+
+def environment(settings: ThinkerSettings, threads: int) -> dict[str, str]:
+    """Variables that must be set before sglang is imported. `threads` is per process."""
+    variables = {"SGLANG_DISABLED_MODEL_ARCHS": ",".join(_stock_models())}
+    if settings.device == "cpu":
+        variables |= _cpu_environment(settings, threads)
+    elif settings.gpus:
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, settings.gpus))
+    return variables
+
+
+def _stock_models() -> list[str]:
+    """Names of SGLang's own model modules: we bring the one we serve, and importing two hundred
+    others takes seconds in every process. SGLang itself is not imported to list them."""
+    found = importlib.util.find_spec("sglang")
+    assert found is not None and found.submodule_search_locations
+    folder = Path(found.submodule_search_locations[0]) / "srt" / "models"
+    return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+
+
+def _cpu_environment(settings: ThinkerSettings, threads: int) -> dict[str, str]:
+    variables = {
+        "SGLANG_USE_CPU_ENGINE": "1",
+        # Compiling would cost 20 s at start and gain nothing on a tiny model.
+        "TORCHDYNAMO_DISABLE": "1",
+        "OMP_NUM_THREADS": str(threads),
+    }
+    if settings.tp_size > 1:
+        variables["SGLANG_CPU_OMP_THREADS_BIND"] = "|".join(map(str, range(settings.tp_size)))
+        # A CUDA build of torch would otherwise load NCCL for the tensor-parallel group.
+        variables["SGLANG_NCCL_SO_PATH"] = "/nonexistent"
+    return variables
+
+
+def server_arguments(settings: ThinkerSettings) -> dict[str, Any]:
+    """Arguments of `sglang.Engine`. Raises `ConfigError` for a combination it cannot run."""
+    if settings.deterministic and settings.device == "cpu":
+        raise ConfigError("deterministic sampling needs a GPU: SGLang refuses it on the CPU")
+    arguments: dict[str, Any] = {
+        "model_path": str(settings.checkpoint),
+        "device": settings.device,
+        "dtype": settings.dtype,
+        "tp_size": settings.tp_size,
+        "context_length": settings.context_length,
+        "max_total_tokens": settings.max_total_tokens,
+        "max_running_requests": settings.max_running_requests,
+        "mem_fraction_static": settings.mem_fraction_static,
+        "disable_radix_cache": not settings.radix_cache,
+        "enable_deterministic_inference": settings.deterministic,
+        # The pipeline detokenises by itself, from the new ids of each output.
+        "incremental_streaming_output": True,
+        # A captured prefill never looks at media, so a picture would get the text router.
+        "disable_prefill_cuda_graph": True,
+        "log_level": "warning",
+    }
+    if settings.device == "cpu":
+        arguments |= _cpu_defaults(settings)
+    arguments |= dict(settings.server_args)
+    if not arguments["disable_prefill_cuda_graph"]:
+        raise ConfigError("prefill CUDA graphs are not supported: they ignore the media routers")
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _cpu_defaults(settings: ThinkerSettings) -> dict[str, Any]:
+    return {
+        "attention_backend": "torch_native",
+        "grammar_backend": "none",
+        # An idle scheduler otherwise spins, and takes a core from the talker.
+        "sleep_on_idle": True,
+        "max_total_tokens": settings.max_total_tokens or CPU_TOTAL_TOKENS,
+        "max_running_requests": settings.max_running_requests or CPU_RUNNING_REQUESTS,
+        # Unused with an explicit token budget, but SGLang measures a GPU when it is absent.
+        "mem_fraction_static": settings.mem_fraction_static or 0.5,
+    }

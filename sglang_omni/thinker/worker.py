@@ -1,0 +1,160 @@
+"""The thinker's worker: stock `sglang.Engine` behind the engine contract.
+
+This module imports sglang, so only the thinker's own process may import it.
+"""
+
+import asyncio
+import multiprocessing
+from collections.abc import AsyncGenerator
+from http import HTTPStatus
+from typing import Any
+
+import torch
+from sglang import Engine
+
+from sglang_omni.engine.worker import report_progress
+from sglang_omni.errors import EngineFailed, InvalidRequest
+from sglang_omni.thinker.contract import (
+    Features,
+    SamplingParams,
+    ThinkerInfo,
+    ThinkerOutput,
+    ThinkerRequest,
+    ThinkerSettings,
+)
+from sglang_omni.thinker.launch import server_arguments
+
+# How often to look whether SGLang's processes live, in seconds.
+LOOK_S = 0.25
+
+
+def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
+    """Load the thinker and generate once, so that the first request meets a warm engine."""
+    report_progress("loading the thinker")
+    engine = Engine(**server_arguments(settings))
+    report_progress("warming up the thinker")
+    engine.generate(input_ids=[0, 1], sampling_params={"temperature": 0, "max_new_tokens": 2})
+    return ThinkerWorker(engine, _info(engine), settings.deterministic)
+
+
+def _info(engine: Engine) -> ThinkerInfo:
+    server = engine.get_server_info()
+    return ThinkerInfo(
+        # Less than the model's context where the KV budget is smaller, and SGLang's reserve.
+        context_length=engine.tokenizer_manager.max_req_input_len,
+        max_total_tokens=server["max_total_num_tokens"],
+        max_running_requests=server["max_running_requests"],
+    )
+
+
+class ThinkerWorker:
+    """Streams tokens from one SGLang engine; SGLang batches."""
+
+    def __init__(self, engine: Engine, info: ThinkerInfo, deterministic: bool) -> None:
+        self.info = info
+        self._engine = engine
+        self._deterministic = deterministic
+        self._aborted = 0
+        # SGLang looks after its schedulers itself, but takes five seconds to miss one.
+        self._processes = multiprocessing.active_children()
+
+    async def run(
+        self, request_id: str, request: ThinkerRequest
+    ) -> AsyncGenerator[ThinkerOutput, None]:
+        """Yield new tokens until the request stops. Closing the generator frees its KV."""
+        finished = False
+        try:
+            stream = await self._engine.async_generate(
+                input_ids=list(request.input_ids),
+                sampling_params=self._sampling(request.sampling),
+                image_data=[_media(entry) for entry in request.features] or None,
+                stream=True,
+                rid=request_id,
+            )
+            async for raw in stream:
+                output = _output(raw)
+                finished = output.last
+                yield output
+        except ValueError as error:
+            # SGLang validates lengths and parameters here, before it schedules anything.
+            raise InvalidRequest(str(error), param="messages") from error
+        finally:
+            if not finished:
+                # Closing SGLang's generator aborts nothing.
+                self._aborted += 1
+                self._engine.tokenizer_manager.abort_request(request_id)
+
+    async def counters(self) -> dict[str, float]:
+        """Scheduler load. The round trip through every scheduler is the liveness probe.
+
+        Raises `EngineFailed` when one of SGLang's processes is gone.
+        """
+        manager = self._engine.tokenizer_manager
+        probe = asyncio.create_task(manager.get_internal_state())
+        try:
+            # A scheduler that dies never answers, so look at the processes while waiting, too.
+            while not probe.done():
+                self._require_processes()
+                await asyncio.wait({probe}, timeout=LOOK_S)
+            probe.result()
+        finally:
+            probe.cancel()
+        load = manager.load_snapshot_reader.read(0)
+        if load is None:
+            return {"aborted": self._aborted}
+        return {
+            "running": load.num_running_reqs,
+            "waiting": load.num_waiting_reqs,
+            "kv_tokens_used": load.num_used_tokens,
+            "kv_tokens_total": load.max_total_num_tokens,
+            "aborted": self._aborted,
+        }
+
+    def _require_processes(self) -> None:
+        lost = [process.name for process in self._processes if not process.is_alive()]
+        if lost:
+            raise EngineFailed(f"SGLang lost its process {lost[0]}")
+
+    async def close(self) -> None:
+        """Stop SGLang's processes."""
+        self._engine.shutdown()
+
+    def _sampling(self, sampling: SamplingParams) -> dict[str, Any]:
+        parameters: dict[str, Any] = {
+            "max_new_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k,
+            "min_p": sampling.min_p,
+            "repetition_penalty": sampling.repetition_penalty,
+            "stop": list(sampling.stop),
+        }
+        if self._deterministic and sampling.seed is not None:
+            parameters["sampling_seed"] = sampling.seed
+        return parameters
+
+
+def _media(entry: Features) -> dict[str, Any]:
+    return {
+        "modality": entry.modality,
+        "feature": torch.as_tensor(entry.rows),
+        "offsets": list(entry.offsets),
+        "grid": list(entry.grid),
+    }
+
+
+def _output(raw: dict[str, Any]) -> ThinkerOutput:
+    meta = raw["meta_info"]
+    reason = meta["finish_reason"]
+    if reason is not None and reason["type"] == "abort":
+        message = reason.get("message", "aborted")
+        if reason.get("status_code") == HTTPStatus.BAD_REQUEST:
+            raise InvalidRequest(message, param="messages")
+        raise EngineFailed(f"the thinker gave up: {message}")
+    return ThinkerOutput(
+        token_ids=tuple(raw["output_ids"]),
+        prompt_tokens=meta["prompt_tokens"],
+        cached_tokens=meta["cached_tokens"],
+        completion_tokens=meta["completion_tokens"],
+        finish_reason=reason["type"] if reason else None,
+    )

@@ -1,0 +1,55 @@
+"""What SGLang is told, from the thinker's settings."""
+
+from pathlib import Path
+
+import pytest
+
+from sglang_omni.errors import ConfigError
+from sglang_omni.thinker.contract import ThinkerSettings
+from sglang_omni.thinker.launch import environment, server_arguments
+
+CPU = ThinkerSettings(Path("model"))
+CUDA = ThinkerSettings(Path("model"), device="cuda", dtype="bfloat16", gpus=(2, 3), tp_size=2)
+
+
+def test_unset_values_are_left_to_sglang() -> None:
+    assert None not in server_arguments(CUDA).values()
+    assert "mem_fraction_static" not in server_arguments(CUDA)
+    assert server_arguments(CPU)["attention_backend"] == "torch_native"
+
+
+def test_given_server_arguments_win() -> None:
+    settings = ThinkerSettings(Path("model"), server_args=(("attention_backend", "triton"),))
+    assert server_arguments(settings)["attention_backend"] == "triton"
+
+
+def test_deterministic_sampling_without_a_gpu_is_refused() -> None:
+    with pytest.raises(ConfigError, match="GPU"):
+        server_arguments(ThinkerSettings(Path("model"), deterministic=True))
+
+
+def test_prefill_graphs_are_refused() -> None:
+    graphs = (("disable_prefill_cuda_graph", False),)
+    with pytest.raises(ConfigError, match="prefill"):
+        server_arguments(ThinkerSettings(Path("model"), device="cuda", server_args=graphs))
+
+
+def test_the_cpu_engine_is_chosen_by_environment() -> None:
+    alone = environment(CPU, threads=2)
+    assert alone["SGLANG_USE_CPU_ENGINE"] == "1"
+    assert alone["OMP_NUM_THREADS"] == "2"
+    assert "SGLANG_CPU_OMP_THREADS_BIND" not in alone
+    two = environment(ThinkerSettings(Path("model"), tp_size=2), threads=1)
+    assert two["SGLANG_CPU_OMP_THREADS_BIND"] == "0|1"
+
+
+def test_a_gpu_engine_sees_its_own_cards() -> None:
+    variables = environment(CUDA, threads=1)
+    assert variables["CUDA_VISIBLE_DEVICES"] == "2,3"
+    assert "SGLANG_USE_CPU_ENGINE" not in variables
+
+
+def test_models_that_are_not_served_are_not_imported() -> None:
+    disabled = environment(CUDA, threads=1)["SGLANG_DISABLED_MODEL_ARCHS"].split(",")
+    assert "bailing_moe" in disabled
+    assert len(disabled) > 100

@@ -1,0 +1,135 @@
+"""The running SGLang engine gives the released model's tokens, however it is run.
+
+Two engines serve every test here: one rank with the radix cache and prefill chunks so small that
+they cut pictures, and two tensor-parallel ranks (gloo) without the cache.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from sglang_omni.engine.process import EngineProcess, ProcessSpec
+from sglang_omni.errors import InvalidRequest
+from sglang_omni.models.ming.hf_config import MingConfig
+from sglang_omni.thinker.contract import (
+    SamplingParams,
+    ThinkerOutput,
+    ThinkerRequest,
+    ThinkerSettings,
+)
+from sglang_omni.thinker.launch import environment
+from tests.golden import TINY, cases, load_case
+from tests.models.ming.thinker.features import greedy_request
+
+GREEDY = cases("thinker", "greedy_")
+CHUNK = 32
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def engine(**settings: object) -> EngineProcess:
+    chosen = ThinkerSettings(TINY, max_total_tokens=4096, **settings)  # type: ignore[arg-type]
+    factory = "sglang_omni.thinker.worker:open_worker"
+    return EngineProcess(ProcessSpec("thinker", factory, chosen, environment(chosen, threads=1)))
+
+
+@pytest.fixture(scope="module")
+def config() -> MingConfig:
+    return MingConfig.from_pretrained(TINY)
+
+
+async def running(process: EngineProcess) -> AsyncIterator[EngineProcess]:
+    await process.start()
+    yield process
+    await process.stop()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def one_rank() -> AsyncIterator[EngineProcess]:
+    async for process in running(engine(server_args=(("chunked_prefill_size", CHUNK),))):
+        yield process
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def two_ranks() -> AsyncIterator[EngineProcess]:
+    async for process in running(engine(tp_size=2, radix_cache=False)):
+        yield process
+
+
+async def generate(process: EngineProcess, request: ThinkerRequest) -> list[ThinkerOutput]:
+    return [output async for output in process.submit(request)]
+
+
+def ids(outputs: list[ThinkerOutput]) -> list[int]:
+    return [token for output in outputs for token in output.token_ids]
+
+
+@pytest.mark.parametrize("name", GREEDY)
+async def test_greedy_tokens_agree_with_and_without_the_radix_cache(
+    name: str, one_rank: EngineProcess, config: MingConfig
+) -> None:
+    case = load_case(name)
+    request = greedy_request(case, config)
+    for reused in (False, True):
+        outputs = await generate(one_rank, request)
+        assert ids(outputs) == case["generated_ids"].tolist()
+        # The second run finds all of its prompt but the last token in the cache.
+        assert not reused or outputs[-1].cached_tokens == len(request.input_ids) - 1
+
+
+@pytest.mark.parametrize("name", GREEDY)
+async def test_two_ranks_without_the_cache_give_the_same_tokens(
+    name: str, two_ranks: EngineProcess, config: MingConfig
+) -> None:
+    case = load_case(name)
+    for _ in range(2):
+        outputs = await generate(two_ranks, greedy_request(case, config))
+        assert ids(outputs) == case["generated_ids"].tolist()
+        assert outputs[-1].cached_tokens == 0
+
+
+async def test_requests_in_one_batch_do_not_change_each_other(
+    one_rank: EngineProcess, config: MingConfig
+) -> None:
+    golden = [load_case(name) for name in GREEDY]
+    answers = await asyncio.gather(
+        *(generate(one_rank, greedy_request(case, config)) for case in golden * 2)
+    )
+    for case, outputs in zip(golden * 2, answers, strict=True):
+        assert ids(outputs) == case["generated_ids"].tolist()
+
+
+async def test_tokens_stream_and_the_last_output_says_why_it_ended(
+    one_rank: EngineProcess, config: MingConfig
+) -> None:
+    outputs = await generate(one_rank, greedy_request(load_case(GREEDY[0]), config))
+    assert len(outputs) > 4
+    assert [output.last for output in outputs] == [False] * (len(outputs) - 1) + [True]
+    assert outputs[-1].finish_reason == "length"
+    assert outputs[-1].completion_tokens == 16
+
+
+async def test_closing_a_stream_frees_its_tokens_within_a_second(one_rank: EngineProcess) -> None:
+    before = one_rank.health.counters["aborted"]
+    stream = one_rank.submit(ThinkerRequest((5, 6, 7), SamplingParams(max_tokens=3000)))
+    for _ in range(3):
+        await anext(stream)
+    await stream.aclose()
+    async with asyncio.timeout(1.0):
+        while not freed(one_rank, before + 1):
+            await asyncio.sleep(0.05)
+
+
+def freed(process: EngineProcess, aborted: float) -> bool:
+    counters = process.health.counters
+    idle = counters["running"] == counters["waiting"] == counters["kv_tokens_used"] == 0
+    return idle and counters["aborted"] == aborted
+
+
+async def test_a_prompt_longer_than_the_context_names_the_field(one_rank: EngineProcess) -> None:
+    request = ThinkerRequest((5,) * 40_000, SamplingParams(max_tokens=4))
+    with pytest.raises(InvalidRequest) as raised:
+        await generate(one_rank, request)
+    assert raised.value.param == "messages"
