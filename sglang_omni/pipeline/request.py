@@ -1,0 +1,95 @@
+"""What travels through the pipeline: requests in, events out."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from sglang_omni.thinker.contract import FinishReason, SamplingParams
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """One run of text inside a message."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a conversation; parts are rendered in order."""
+
+    role: Role
+    content: tuple[TextPart, ...]
+
+
+@dataclass(frozen=True)
+class Voice:
+    """Who speaks, and the seed that fixes the talker's noise."""
+
+    name: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """A validated chat request. `voice` is None for a text-only answer."""
+
+    id: str
+    messages: tuple[Message, ...]
+    sampling: SamplingParams
+    voice: Voice | None = None
+    thinking: bool = False
+
+
+@dataclass(frozen=True)
+class SpeechRequest:
+    """A validated request to read `text` aloud."""
+
+    id: str
+    text: str
+    voice: Voice
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Token counts of a request. Audio tokens are talker patches (320 ms each)."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    audio_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class TextDelta:
+    """New text of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class TranscriptDelta:
+    """Text that the audio after this event speaks."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class AudioDelta:
+    """Samples to play next: mono float32 in [-1, 1], shape [samples], at the pipeline's rate."""
+
+    pcm: np.ndarray
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The last event of every request that did not fail."""
+
+    reason: FinishReason
+    usage: Usage
+
+
+Event = TextDelta | TranscriptDelta | AudioDelta | Finished

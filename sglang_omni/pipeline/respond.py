@@ -1,0 +1,89 @@
+"""The eight stages of a chat, on one screen.
+
+    preprocess -> { image encoder | audio encoder } -> aggregate -> thinker -> decode -> segment
+               -> talker (CFM + audio VAE)
+
+Text needs stages 1 to 6. The encoders (2, 3) belong between preprocess and aggregate; no input
+needs them yet, so no features are passed. Cancelling or closing a generator here closes the
+engine streams below it, and so aborts the work inside the engines.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.pipeline.decode import TextDecoder
+from sglang_omni.pipeline.flow import Tee, merge
+from sglang_omni.pipeline.preprocess import aggregate, preprocess
+from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest, TextDelta
+from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
+from sglang_omni.pipeline.speech import Engine, Tally, say, speak
+from sglang_omni.pipeline.thoughts import without_thoughts
+from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
+
+
+class Pipeline:
+    """Answers requests with the engines it is given. Holds no state between requests."""
+
+    def __init__(
+        self,
+        thinker: Engine,
+        talker: Engine,
+        tokenizer: ThinkerTokenizer,
+        context_length: int,
+        segmenting: SegmentSettings,
+        clock: Clock | None = None,
+    ) -> None:
+        self._thinker, self._talker = thinker, talker
+        self._tokenizer, self._context_length = tokenizer, context_length
+        self._segmenting, self._clock = segmenting, clock or SystemClock()
+
+    async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        """Answer a chat with text and, if a voice is given, speech."""
+        tally = Tally()
+        prompt = preprocess(request, self._tokenizer)
+        asked = aggregate(prompt, (), request.sampling, self._context_length)
+        text = Tee(self._decode(self._think(asked, tally), request.sampling.stop, tally))
+        answer = _shown(text.first())
+        if request.voice is not None:
+            # Text never waits for speech: the spoken copy is not bounded, the answer is.
+            words = without_thoughts(text.second()) if request.thinking else text.second()
+            spoken = say(self._talker, words, request.voice, self._segmenting, self._clock, tally)
+            answer = merge(answer, spoken)
+        async with aclosing(answer) as events:
+            async for event in events:
+                yield event
+        yield tally.finished()
+
+    def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
+        """Read a text aloud."""
+        return speak(self._talker, request)
+
+    async def _think(
+        self, request: ThinkerRequest, tally: Tally
+    ) -> AsyncGenerator[ThinkerOutput, None]:
+        async with aclosing(self._thinker.submit(request)) as outputs:
+            async for output in outputs:
+                tally.count_tokens(output)
+                yield output
+
+    async def _decode(
+        self, outputs: AsyncGenerator[ThinkerOutput, None], stop: Sequence[str], tally: Tally
+    ) -> AsyncGenerator[str, None]:
+        decoder = TextDecoder(self._tokenizer, stop)
+        async with aclosing(outputs):
+            async for output in outputs:
+                if text := decoder.push(output.token_ids):
+                    yield text
+                if decoder.stopped:
+                    # Nothing more can come; the thinker is not kept at work for it.
+                    tally.reason = "stop"
+                    return
+        if rest := decoder.finish():
+            yield rest
+
+
+async def _shown(text: AsyncGenerator[str, None]) -> AsyncGenerator[Event, None]:
+    async with aclosing(text):
+        async for delta in text:
+            yield TextDelta(delta)

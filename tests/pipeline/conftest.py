@@ -1,0 +1,18 @@
+import asyncio
+
+import pytest
+
+from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from tests.golden import TINY
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    return ThinkerTokenizer(TINY)
+
+
+@pytest.fixture
+async def no_task_is_left():
+    """Fails a test that leaves a task behind."""
+    yield
+    assert asyncio.all_tasks() == {asyncio.current_task()}

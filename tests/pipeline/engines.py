@@ -1,0 +1,127 @@
+"""Engines that play scripts, and the real talker inside the test's own process."""
+
+import asyncio
+import itertools
+from contextlib import aclosing
+
+import numpy as np
+
+from sglang_omni.engine.step_loop import Inbox, run_steps
+from sglang_omni.engine.transport import Cancel, Failed, Stop, Submit
+from sglang_omni.talker.contract import TalkerChunk
+from sglang_omni.thinker.contract import ThinkerOutput
+
+
+class Scripted:
+    """Plays `script` for every request; knows what it was asked and what is still open."""
+
+    def __init__(self, script):
+        self.script, self.requests, self.open = script, [], 0
+
+    async def submit(self, request):
+        self.requests.append(request)
+        self.open += 1
+        try:
+            async with aclosing(self.script(request)) as outputs:
+                async for output in outputs:
+                    yield output
+        finally:
+            self.open -= 1
+
+
+def answering(tokenizer, texts, *, clock=None, pace=0.0, cached=0, finish="stop", then=None):
+    """A thinker's script: one output for each text, every `pace` seconds of `clock`.
+
+    It ends with `finish`, or by raising `then`; without both it hangs.
+    """
+
+    async def script(request):
+        total = 0
+        for number, text in enumerate(texts):
+            if clock is not None:
+                await clock.sleep_until(number * pace)
+            ids = tuple(tokenizer.encode_text(text))
+            total += len(ids)
+            last = finish if then is None and number == len(texts) - 1 else None
+            yield ThinkerOutput(ids, len(request.input_ids), cached, total, last)
+        if then is not None:
+            raise then
+        if finish is None:
+            await asyncio.Event().wait()
+
+    return script
+
+
+async def silence(request):
+    """A talker's script that never says anything."""
+    await asyncio.Event().wait()
+    yield
+
+
+def humming(patches=2, then=None):
+    """A talker's script: chunks filled with the request's number; the first holds no samples."""
+
+    async def script(request):
+        for number in range(patches):
+            await asyncio.sleep(0)
+            pcm = np.full(number * 10, request.segment, np.float32)
+            yield TalkerChunk(pcm, patches=1, last=number == patches - 1 and then is None)
+        if then is not None:
+            raise then
+
+    return script
+
+
+class LocalTalker:
+    """The engine's own step loop around a `TalkerWorker`, in a thread instead of a process.
+
+    Use it as an asynchronous context; on leaving, the worker is closed.
+    """
+
+    def __init__(self, worker):
+        self._worker, self._inbox, self._outputs = worker, Inbox(window=10**9), {}
+        self._numbers = itertools.count()
+        self.widest = 0
+
+    async def __aenter__(self):
+        self._loop = asyncio.get_running_loop()
+        self._running = self._loop.run_in_executor(None, run_steps, self._worker, self._inbox, self)
+        return self
+
+    async def __aexit__(self, *error):
+        self._inbox.deliver(Stop())
+        await self._running
+
+    async def submit(self, request):
+        name = str(next(self._numbers))
+        outputs = self._outputs[name] = asyncio.Queue()
+        self._inbox.deliver(Submit(name, request))
+        try:
+            while True:
+                message = await outputs.get()
+                if isinstance(message, Failed):
+                    raise message.error
+                yield message.output
+                if message.output.last:
+                    return
+        finally:
+            del self._outputs[name]
+            self._inbox.deliver(Cancel(name))
+
+    # What the step loop tells its uplink, in its own thread.
+
+    def send(self, message):
+        self._loop.call_soon_threadsafe(self._hand_over, message)
+
+    def report(self, counters):
+        self.widest = max(self.widest, counters["active_slots"])
+
+    def begin_work(self):
+        pass
+
+    def end_work(self):
+        pass
+
+    def _hand_over(self, message):
+        if message.request_id in self._outputs:
+            self._outputs[message.request_id].put_nowait(message)

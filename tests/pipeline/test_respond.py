@@ -1,0 +1,340 @@
+"""The pipeline over engines that play scripts: what is said, when, and how it ends."""
+
+import asyncio
+from contextlib import aclosing
+
+import numpy as np
+import pytest
+
+from sglang_omni.errors import EngineFailed, InvalidRequest
+from sglang_omni.models.ming.prompt import render_chat
+from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.pipeline.request import (
+    AudioDelta,
+    ChatRequest,
+    Finished,
+    Message,
+    SpeechRequest,
+    TextDelta,
+    TextPart,
+    TranscriptDelta,
+    Usage,
+    Voice,
+)
+from sglang_omni.pipeline.respond import Pipeline
+from sglang_omni.pipeline.segment import SegmentSettings, SystemClock
+from sglang_omni.pipeline.speech import Tally, say
+from sglang_omni.thinker.contract import SamplingParams
+from tests.clock import FakeClock
+from tests.pipeline.engines import Scripted, answering, humming, silence
+
+pytestmark = pytest.mark.usefixtures("no_task_is_left")
+
+CONTEXT = 512
+VOICE = Voice("DB30", seed=5)
+SENTENCE = "The river runs slowly past the old stone mill. "
+LONG = [word + " " for word in (SENTENCE * 6).split()]
+CHINESE = list("今天天气很好，我们一起去公园散步吧。小河边的柳树长出了新的叶子！鸟儿在唱歌。")
+
+
+def chat(voice=VOICE, thinking=False, text="Tell me a story.", **sampling):
+    messages = (Message("user", (TextPart(text),)),)
+    return ChatRequest("chat", messages, SamplingParams(**sampling), voice, thinking)
+
+
+def make_pipeline(tokenizer, thinker, talker, clock=None):
+    return Pipeline(thinker, talker, tokenizer, CONTEXT, SegmentSettings(), clock)
+
+
+@pytest.fixture
+def answer(tokenizer):
+    """All events of a chat whose thinker says `texts`, one every 50 ms, and the talker's asks."""
+
+    async def run(texts, request, **script):
+        clock = FakeClock() if request.voice else None
+        thinker = Scripted(answering(tokenizer, texts, clock=clock, pace=0.05, **script))
+        talker = Scripted(humming())
+        pipeline = make_pipeline(tokenizer, thinker, talker, clock)
+        async with asyncio.timeout(10):
+            events = [event async for event in pipeline.respond(request)]
+        assert thinker.open == talker.open == 0
+        assert [isinstance(event, Finished) for event in events].index(True) == len(events) - 1
+        return events, talker.requests
+
+    return run
+
+
+def joined(events, kind):
+    return "".join(event.text for event in events if isinstance(event, kind))
+
+
+def positions(events, kind):
+    return [i for i, event in enumerate(events) if isinstance(event, kind)]
+
+
+async def take_until(events, *kinds):
+    """Events up to the first that makes every one of `kinds` seen."""
+    seen, missing = [], set(kinds)
+    while missing:
+        seen.append(await asyncio.wait_for(anext(events), 5))
+        missing.discard(type(seen[-1]))
+    return seen
+
+
+async def test_text_only_never_touches_the_talker(answer):
+    events, asked = await answer(LONG, chat(voice=None))
+    assert asked == []
+    assert [event.text for event in events[:-1]] == LONG
+    assert {type(event) for event in events[:-1]} == {TextDelta}
+
+
+async def test_text_is_not_delayed_by_a_slow_talker(tokenizer):
+    thinker, talker = Scripted(answering(tokenizer, LONG)), Scripted(silence)
+    async with aclosing(make_pipeline(tokenizer, thinker, talker).respond(chat())) as events:
+        seen = []
+        while joined(seen, TextDelta) != "".join(LONG):
+            seen.append(await asyncio.wait_for(anext(events), 5))
+        assert len(positions(seen, TranscriptDelta)) == 1
+        assert talker.open == 1
+
+
+@pytest.mark.parametrize("texts", [LONG, CHINESE, ["One word"]], ids=["en", "zh", "short"])
+async def test_text_and_transcript_each_join_to_the_answer(answer, texts):
+    events, _ = await answer(texts, chat())
+    assert joined(events, TextDelta) == "".join(texts)
+    assert joined(events, TranscriptDelta).rstrip() == "".join(texts).rstrip()
+
+
+@pytest.mark.parametrize("texts", [LONG, CHINESE], ids=["en", "zh"])
+async def test_each_fragment_of_each_segment_is_one_numbered_talker_request(answer, texts):
+    events, asked = await answer(texts, chat())
+    segments = [event.text for event in events if isinstance(event, TranscriptDelta)]
+    assert len(segments) > 2
+    expected = [text for segment in segments for text in fragments(segment)]
+    assert [request.text for request in asked] == expected
+    assert [request.segment for request in asked] == [*range(len(expected))]
+    assert {(request.voice, request.seed) for request in asked} == {("DB30", 5)}
+
+
+async def test_audio_comes_in_the_order_of_the_segments_after_their_transcripts(answer):
+    events, asked = await answer(LONG, chat())
+    audio = [event.pcm for event in events if isinstance(event, AudioDelta)]
+    assert [set(pcm) for pcm in audio] == [{number} for number in range(len(asked))]
+    spoken = [event for event in events if isinstance(event, TranscriptDelta | AudioDelta)]
+    kinds = [type(event) for event in spoken]
+    assert kinds == [TranscriptDelta, AudioDelta] * len(asked)
+
+
+async def test_the_first_audio_comes_before_the_last_text_of_a_long_answer(answer):
+    events, _ = await answer(LONG, chat())
+    first_audio = positions(events, AudioDelta)[0]
+    assert first_audio < positions(events, TextDelta)[-1]
+    # 450 ms are nine words, and the talker needs a few turns to speak.
+    assert len([i for i in positions(events, TextDelta) if i < first_audio]) < 15
+
+
+async def test_a_thought_is_shown_and_not_spoken(answer):
+    texts = ["<th", "ink>", "A secret plan. " * 5, "</thi", "nk>\n", "\n", *LONG]
+    events, asked = await answer(texts, chat(thinking=True))
+    assert joined(events, TextDelta) == "".join(texts)
+    assert joined(events, TranscriptDelta).rstrip() == "".join(LONG).rstrip()
+    assert not any("secret" in request.text for request in asked)
+
+
+async def test_what_looks_like_a_thought_is_spoken_when_thinking_is_off(answer):
+    events, _ = await answer(["<think>a plan</think> ", "and an answer."], chat())
+    assert joined(events, TranscriptDelta) == "<think>a plan</think> and an answer."
+
+
+@pytest.mark.parametrize("thinking", [False, True])
+async def test_the_thinker_is_asked_with_the_rendered_chat(tokenizer, thinking):
+    thinker = Scripted(answering(tokenizer, ["Yes."]))
+    request = chat(voice=None, thinking=thinking, temperature=0.5, seed=9)
+    async for _ in make_pipeline(tokenizer, thinker, None).respond(request):
+        pass
+    (asked,) = thinker.requests
+    assert list(asked.input_ids) == tokenizer.encode(render_chat(request.messages, thinking))
+    assert asked.sampling == SamplingParams(
+        temperature=0.5, seed=9, max_tokens=CONTEXT - len(asked.input_ids)
+    )
+
+
+@pytest.mark.parametrize("voice", [None, VOICE], ids=["text", "speech"])
+async def test_a_stop_string_ends_text_speech_and_the_work_of_the_thinker(answer, voice):
+    """The engine would hang: what it does after the stop string is nobody's business."""
+    texts = ["The answer", " is yes. EN", "D and more", " and more"]
+    events, _ = await answer(texts, chat(voice, stop=("END",)), finish=None)
+    assert joined(events, TextDelta) == "The answer is yes. "
+    assert joined(events, TranscriptDelta) == ("The answer is yes. " if voice else "")
+    assert events[-1].reason == "stop"
+
+
+async def test_a_stop_string_in_the_last_token_that_was_allowed_is_a_stop(answer):
+    events, _ = await answer(["Yes. ", "END"], chat(None, stop=("END",)), finish="length")
+    assert events[-1].reason == "stop"
+
+
+async def test_what_was_held_for_a_stop_string_that_did_not_come_is_shown_and_spoken(answer):
+    events, _ = await answer(["Yes. ", "EN"], chat(stop=("END",)))
+    assert joined(events, TextDelta) == joined(events, TranscriptDelta) == "Yes. EN"
+
+
+@pytest.mark.parametrize("reason", ["stop", "length"])
+@pytest.mark.parametrize("voice", [None, VOICE], ids=["text", "speech"])
+async def test_finish_reason_and_usage(tokenizer, answer, voice, reason):
+    request = chat(voice)
+    events, asked = await answer(LONG, request, finish=reason, cached=3)
+    prompt = tokenizer.encode(render_chat(request.messages))
+    tokens = sum(len(tokenizer.encode_text(text)) for text in LONG)
+    assert bool(asked) == bool(voice)
+    assert events[-1] == Finished(reason, Usage(len(prompt), 3, tokens, 2 * len(asked)))
+
+
+async def test_an_error_of_the_talker_is_raised_after_the_thinker_was_closed(tokenizer):
+    thinker = Scripted(answering(tokenizer, LONG, finish=None))
+    talker = Scripted(humming(then=EngineFailed("talker died")))
+    events = make_pipeline(tokenizer, thinker, talker).respond(chat())
+    await take_until(events, TextDelta)
+    assert thinker.open == 1
+    with pytest.raises(EngineFailed, match="talker died"):
+        await take_until(events, Finished)
+    assert thinker.open == talker.open == 0
+
+
+async def test_an_error_of_the_thinker_is_raised_after_the_talker_was_closed(tokenizer):
+    died = asyncio.Event()
+
+    async def script(request):
+        async for output in answering(tokenizer, LONG, finish=None, then=None)(request):
+            yield output
+            if output.completion_tokens > 50:
+                await died.wait()
+                raise EngineFailed("thinker died")
+
+    thinker, talker = Scripted(script), Scripted(silence)
+    events = make_pipeline(tokenizer, thinker, talker).respond(chat())
+    await take_until(events, TranscriptDelta)
+    while not talker.open:
+        await asyncio.sleep(0.001)
+    died.set()
+    with pytest.raises(EngineFailed, match="thinker died"):
+        await take_until(events, Finished)
+    assert thinker.open == talker.open == 0
+
+
+@pytest.mark.parametrize("voice", [None, VOICE], ids=["text", "speech"])
+async def test_closing_early_closes_the_engines_at_once(tokenizer, voice):
+    thinker = Scripted(answering(tokenizer, LONG, finish=None))
+    talker = Scripted(humming(patches=10_000))
+    events = make_pipeline(tokenizer, thinker, talker).respond(chat(voice))
+    await take_until(events, *([TextDelta, AudioDelta] if voice else [TextDelta]))
+    assert (thinker.open, talker.open) == (1, 1 if voice else 0)
+    await events.aclose()
+    assert thinker.open == talker.open == 0
+
+
+async def test_cancelling_the_reader_closes_the_engines_at_once(tokenizer):
+    thinker = Scripted(answering(tokenizer, LONG, finish=None))
+    talker = Scripted(silence)
+
+    async def read():
+        async with aclosing(make_pipeline(tokenizer, thinker, talker).respond(chat())) as events:
+            async for _ in events:
+                pass
+
+    reading = asyncio.create_task(read())
+    while not (thinker.open and talker.open):
+        await asyncio.sleep(0.001)
+    reading.cancel()
+    await asyncio.wait({reading}, timeout=5)
+    assert reading.cancelled()
+    assert thinker.open == talker.open == 0
+
+
+async def test_a_prompt_that_fills_the_context_is_refused_before_any_engine_works(tokenizer):
+    thinker, talker = Scripted(silence), Scripted(silence)
+    events = make_pipeline(tokenizer, thinker, talker).respond(chat(text="word " * CONTEXT))
+    with pytest.raises(InvalidRequest, match=f"the context {CONTEXT}") as refused:
+        await anext(events)
+    assert refused.value.param == "messages"
+    assert thinker.requests == talker.requests == []
+
+
+@pytest.mark.parametrize("asked_for", [1, 10, CONTEXT, 10**9])
+async def test_max_tokens_is_bounded_by_what_the_context_leaves(tokenizer, asked_for):
+    thinker = Scripted(answering(tokenizer, ["Yes."]))
+    request = chat(voice=None, max_tokens=asked_for)
+    async for _ in make_pipeline(tokenizer, thinker, None).respond(request):
+        pass
+    (asked,) = thinker.requests
+    assert asked.sampling.max_tokens == min(asked_for, CONTEXT - len(asked.input_ids))
+
+
+async def test_a_prompt_may_leave_room_for_one_token(tokenizer):
+    thinker = Scripted(answering(tokenizer, ["Yes."]))
+    request = chat(voice=None)
+    length = len(tokenizer.encode(render_chat(request.messages)))
+    for context, room in ((length + 1, 1), (length, 0)):
+        pipeline = Pipeline(thinker, None, tokenizer, context, SegmentSettings())
+        if room:
+            assert [event async for event in pipeline.respond(request)]
+            assert thinker.requests[-1].sampling.max_tokens == room
+        else:
+            with pytest.raises(InvalidRequest):
+                await anext(pipeline.respond(request))
+
+
+async def test_an_answer_without_a_word_is_shown_and_asks_for_no_speech(answer):
+    events, asked = await answer(["😀 ", "🚀"], chat())
+    assert joined(events, TextDelta) == "😀 🚀"
+    assert (positions(events, AudioDelta), asked) == ([], [])
+
+
+async def test_closing_speech_in_the_middle_of_a_segment_closes_its_text():
+    closed = asyncio.Event()
+
+    async def words():
+        try:
+            for word in LONG:
+                yield word
+        finally:
+            closed.set()
+
+    talker = Scripted(humming(patches=10_000))
+    speech = say(talker, words(), VOICE, SegmentSettings(), SystemClock(), Tally())
+    await take_until(speech, AudioDelta)
+    await speech.aclose()
+    assert closed.is_set()
+    assert talker.open == 0
+
+
+async def test_a_text_is_read_fragment_by_fragment(tokenizer):
+    talker = Scripted(humming(patches=3))
+    text = SENTENCE * 20
+    speech = make_pipeline(tokenizer, None, talker).speak(SpeechRequest("say", text, VOICE))
+    *audio, finished = [event async for event in speech]
+    expected = fragments(text)
+    assert [request.text for request in talker.requests] == expected
+    assert [request.segment for request in talker.requests] == [*range(len(expected))]
+    assert len(expected) > 2
+    order = np.concatenate([event.pcm for event in audio])
+    assert order.tolist() == np.repeat(range(len(expected)), 30).tolist()
+    assert finished == Finished("stop", Usage(audio_tokens=3 * len(expected)))
+
+
+@pytest.mark.parametrize("text", ["", " \n", "😀", "..."])
+async def test_a_text_without_a_word_is_refused(tokenizer, text):
+    talker = Scripted(silence)
+    with pytest.raises(InvalidRequest) as refused:
+        await anext(make_pipeline(tokenizer, None, talker).speak(SpeechRequest("x", text, VOICE)))
+    assert refused.value.param == "input"
+    assert talker.requests == []
+
+
+async def test_closing_a_reading_early_closes_the_talker(tokenizer):
+    talker = Scripted(humming(patches=10_000))
+    speech = make_pipeline(tokenizer, None, talker).speak(SpeechRequest("x", SENTENCE, VOICE))
+    await take_until(speech, AudioDelta)
+    assert talker.open == 1
+    await speech.aclose()
+    assert talker.open == 0

@@ -1,0 +1,175 @@
+"""With the real talker: what streams out is what a complete answer holds, whoever else is there.
+
+Tolerance: 1e-4 of full scale in float32, since a batch adds up in an order of its own.
+"""
+
+import asyncio
+import itertools
+import re
+from contextlib import aclosing, asynccontextmanager
+
+import numpy as np
+import pytest
+
+from sglang_omni.engine.worker import StepInput
+from sglang_omni.media.encode import FULL_SCALE, AudioEncoder
+from sglang_omni.media.wav import HEADER_BYTES
+from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.pipeline.request import (
+    AudioDelta,
+    ChatRequest,
+    Message,
+    SpeechRequest,
+    TextPart,
+    TranscriptDelta,
+    Voice,
+)
+from sglang_omni.pipeline.respond import Pipeline
+from sglang_omni.pipeline.segment import SegmentSettings
+from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
+from sglang_omni.talker.worker import TalkerWorker, load_speech_model
+from sglang_omni.thinker.contract import SamplingParams
+from tests.clock import FakeClock
+from tests.golden import TINY
+from tests.pipeline.engines import LocalTalker, Scripted, answering
+
+pytestmark = pytest.mark.usefixtures("no_task_is_left")
+
+TOLERANCE = 1e-4
+RATE = 44_100
+SLOTS = 8
+OTHERS = (0, SLOTS - 1)
+VOICE = Voice("DB30", seed=11)
+SENTENCES = (
+    "Hello there, my friend, and welcome to the mill. ",
+    "今天天气很好，我们去河边走走吧。",
+    "It was built in 1867 and has ground corn for 3.5 generations since. ",
+)
+TEXT = "".join(SENTENCES)
+# A Chinese character with its mark, or a word with its blank.
+WORD = re.compile(r"[\u4e00-\u9fff][，。]?|[^\s\u4e00-\u9fff]+ ")
+
+
+@pytest.fixture(scope="module")
+def make_worker():
+    settings = TalkerSettings(TINY, slots=SLOTS)
+    model = load_speech_model(settings)
+    return lambda: TalkerWorker(model, settings)
+
+
+@asynccontextmanager
+async def company(talker, count):
+    """Keeps `count` other requests in the talker's batch, each at a phase of its own."""
+
+    async def chatter(number):
+        for turn in itertools.count():
+            request = TalkerRequest(SENTENCES[number % 3], "plain_en", number, turn)
+            async with aclosing(talker.submit(request)) as chunks:
+                async for _ in chunks:
+                    pass
+
+    others = [asyncio.create_task(chatter(number)) for number in range(count)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+@pytest.fixture
+def talker_among(make_worker):
+    """A talker with `others` more in its batch, which must have been as wide as it was meant."""
+
+    @asynccontextmanager
+    async def opened(others):
+        async with LocalTalker(make_worker()) as talker, company(talker, others):
+            yield talker
+        assert talker.widest == 1 + others
+
+    return opened
+
+
+@pytest.fixture
+def spoken_whole(make_worker):
+    """The samples of a list of fragments, spoken one after the other by a worker of their own."""
+
+    def speak(texts):
+        worker, pcm = make_worker(), []
+        for number, text in enumerate(texts):
+            request = TalkerRequest(text, VOICE.name, VOICE.seed, number)
+            results = worker.step(StepInput(arrivals=(("only", request),)))
+            while worker.busy:
+                results += worker.step(StepInput())
+            pcm += [chunk.pcm for _, chunk in results]
+        return np.concatenate(pcm)
+
+    return speak
+
+
+def assert_same_audio(actual, expected):
+    assert actual.shape == expected.shape
+    assert np.abs(expected).max() > 0.05, "silence proves nothing"
+    assert np.abs(actual - expected).max() < TOLERANCE
+
+
+def samples_of(file):
+    return np.frombuffer(file[HEADER_BYTES:], "<i2") / FULL_SCALE
+
+
+def encoded(pieces, rate, streaming):
+    """The bytes that each piece brought, and those of the end."""
+    encoder = AudioEncoder("wav", RATE, rate, streaming)
+    return [encoder.push(piece) for piece in pieces], encoder.finish()
+
+
+@pytest.mark.parametrize("others", OTHERS)
+async def test_streamed_speech_equals_the_complete_file(
+    spoken_whole, tokenizer, talker_among, others
+):
+    """`/v1/audio/speech`: chunk by chunk through a streaming encoder, and in one piece."""
+    async with talker_among(others) as talker:
+        pipeline = Pipeline(None, talker, tokenizer, 1, SegmentSettings())
+        events = [event async for event in pipeline.speak(SpeechRequest("speech", TEXT, VOICE))]
+    pieces = [event.pcm for event in events if isinstance(event, AudioDelta)]
+    expected = spoken_whole(fragments(TEXT))
+    assert_same_audio(np.concatenate(pieces), expected)
+    for rate in (RATE, 24_000):
+        sent, rest = encoded(pieces, rate, streaming=True)
+        assert sum(map(bool, sent)) > len(SENTENCES)
+        streamed = b"".join([*sent, rest])
+        early, complete = encoded([expected], rate, streaming=False)
+        assert early == [b""]
+        assert len(streamed) == len(complete)
+        # Rounding to 16 bits may turn a difference below the tolerance into one step.
+        error = np.abs(samples_of(streamed) - samples_of(complete)).max()
+        assert error < TOLERANCE + 1 / FULL_SCALE
+
+
+async def replay(tokenizer, talker):
+    """Transcript and pieces of audio of one chat; its thinker says a word every 60 ms."""
+    clock = FakeClock()
+    thinker = Scripted(answering(tokenizer, WORD.findall(TEXT), clock=clock, pace=0.06))
+    pipeline = Pipeline(thinker, talker, tokenizer, 512, SegmentSettings(), clock)
+    messages = (Message("user", (TextPart("Tell me about the mill."),)),)
+    request = ChatRequest("chat", messages, SamplingParams(), VOICE)
+    events = [event async for event in pipeline.respond(request)]
+    segments = [event.text for event in events if isinstance(event, TranscriptDelta)]
+    return segments, [event.pcm for event in events if isinstance(event, AudioDelta)]
+
+
+async def test_a_replayed_chat_streams_what_its_segments_are_spoken_whole(
+    spoken_whole, tokenizer, talker_among
+):
+    takes = []
+    for others in OTHERS:
+        async with talker_among(others) as talker:
+            takes.append(await replay(tokenizer, talker))
+    (segments, alone), (again, among_others) = takes
+    assert again == segments
+    assert len(segments) > 2
+    spoken = [text for segment in segments for text in fragments(segment)]
+    expected = spoken_whole(spoken)
+    for pieces in (alone, among_others):
+        assert len(pieces) > len(spoken)
+        assert_same_audio(np.concatenate(pieces), expected)
