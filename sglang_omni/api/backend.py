@@ -1,0 +1,52 @@
+"""What the API needs from the server behind it."""
+
+from collections.abc import AsyncGenerator
+from typing import Any, Protocol
+
+from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
+
+
+class Backend(Protocol):
+    """The pipeline and its engines, as the routes see them.
+
+    `respond` and `speak` give generators, not mere iterators: closing one aborts its work at
+    once, and the routes close every generator they start. The last event is `Finished`; an error
+    is raised, as one of `sglang_omni.errors` where the caller should learn the reason.
+    """
+
+    @property
+    def model(self) -> str:
+        """The served model name."""
+
+    @property
+    def sample_rate(self) -> int:
+        """Rate of every `AudioDelta`, in Hz."""
+
+    @property
+    def voices(self) -> tuple[str, ...]:
+        """Names of the preset voices."""
+
+    @property
+    def default_voice(self) -> str:
+        """The preset that speaks when a request names none."""
+
+    @property
+    def deterministic_text(self) -> bool:
+        """Whether `seed` fixes sampled text as well as audio."""
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens one answer may have."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether every engine is loaded and warm."""
+
+    def engines(self) -> dict[str, dict[str, Any]]:
+        """State and counters of each engine, by name."""
+
+    def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        """Answer a chat."""
+
+    def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
+        """Read a text aloud."""

@@ -1,0 +1,102 @@
+"""Every error as an OpenAI envelope: `{"error": {message, type, param, code}}`."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from sglang_omni.errors import InvalidRequest, OmniError
+
+logger = logging.getLogger(__name__)
+
+VALIDATION_CODES = {
+    "missing": "missing_required_parameter",
+    "extra_forbidden": "unknown_parameter",
+    "json_invalid": "invalid_json",
+}
+HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+class ErrorBody(BaseModel):
+    """What went wrong, and the request field at fault."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class ErrorEnvelope(BaseModel):
+    """The body of every response that is not a success."""
+
+    error: ErrorBody
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorEnvelope, "description": "The request cannot be served as asked"},
+    "5XX": {"model": ErrorEnvelope, "description": "The server failed or is not ready"},
+}
+
+
+def envelope(error: OmniError) -> dict[str, Any]:
+    """The JSON form of an error."""
+    body = ErrorBody(message=error.message, type=error.type, param=error.param, code=error.code)
+    return ErrorEnvelope(error=body).model_dump()
+
+
+def public_error(error: Exception) -> OmniError:
+    """What the caller may know of an error. An unforeseen one is logged, not shown."""
+    if isinstance(error, OmniError):
+        return error
+    logger.error("unforeseen error in a request", exc_info=error)
+    return OmniError("internal error; the server's log has the details")
+
+
+def error_response(error: OmniError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The HTTP response for an error."""
+    return JSONResponse(envelope(error), error.status, headers)
+
+
+def invalid_body(problems: Sequence[Any]) -> InvalidRequest:
+    """The first of pydantic's problems; its place becomes a dotted path such as `stop.0`."""
+    problem = problems[0]
+    if problem["type"] == "json_invalid":
+        # The location of malformed JSON is an offset into the body, not a field.
+        path, reason = "", f"the body is not valid JSON: {problem['ctx']['error']}"
+    else:
+        path, reason = ".".join(str(part) for part in problem["loc"][1:]), problem["msg"]
+    if problem["type"] == "extra_forbidden":
+        reason = "unknown field"
+    error = InvalidRequest(f"{path}: {reason}" if path else reason, param=path or None)
+    error.code = VALIDATION_CODES.get(problem["type"], InvalidRequest.code)
+    return error
+
+
+def http_error(problem: HTTPException, request: Request) -> InvalidRequest:
+    """An error of the web framework itself: an unknown route, a wrong method, an odd body."""
+    where = f"{request.method} {request.url.path}"
+    error = InvalidRequest(f"{problem.detail}: {where}")
+    error.status = problem.status_code
+    error.code = HTTP_CODES.get(problem.status_code, InvalidRequest.code)
+    return error
+
+
+def install(app: FastAPI) -> None:
+    """Make `app` answer every foreseen error with the envelope."""
+
+    @app.exception_handler(OmniError)
+    async def _omni(request: Request, error: OmniError) -> JSONResponse:
+        return error_response(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
+        return error_response(invalid_body(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> JSONResponse:
+        return error_response(http_error(error, request), error.headers)

@@ -1,0 +1,222 @@
+"""What clients may send, field by field. Rules that join two fields live with the routes."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from sglang_omni.pipeline.request import SamplingParams
+
+MAX_SPEECH_CHARACTERS = 4096
+MAX_SEED = 2**63 - 1
+
+
+class Body(BaseModel):
+    """Base of every object in a request: unknown fields and loose types are refused.
+
+    A null field counts as absent: OpenAI's clients send either.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: item for name, item in value.items() if item is not None}
+        return value
+
+
+def _text_only(kind: str) -> str:
+    if kind != "text":
+        raise PydanticCustomError(
+            "text_only",
+            "this build takes text only: '{kind}' parts are not supported",
+            {"kind": kind},
+        )
+    return kind
+
+
+def _as_parts(content: Any) -> Any:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _as_list(stop: Any) -> Any:
+    return [stop] if isinstance(stop, str) else stop
+
+
+def _as_voice_name(voice: Any) -> Any:
+    is_object = isinstance(voice, dict) and voice.keys() == {"id"}
+    return voice["id"] if is_object else voice
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError("blank", "must not be blank")
+    return text
+
+
+def _top_k_in_range(top_k: int) -> int:
+    if top_k == 0:
+        raise PydanticCustomError("top_k", "must be at least 1, or -1 for the whole vocabulary")
+    return top_k
+
+
+def _only_normal_speed(speed: float) -> float:
+    if speed != 1:
+        raise PydanticCustomError("speed", "this build speaks at speed 1 only")
+    return speed
+
+
+class TextPart(Body):
+    """One part of a message."""
+
+    type: Annotated[str, AfterValidator(_text_only)]
+    text: str
+
+
+Content = Annotated[
+    list[TextPart], BeforeValidator(_as_parts, json_schema_input_type=str | list[TextPart])
+]
+VoiceName = Annotated[
+    str,
+    BeforeValidator(_as_voice_name, json_schema_input_type=str | dict[Literal["id"], str]),
+    Field(description="A preset's name, or an object with its `id`"),
+]
+NonEmpty = Annotated[str, Field(min_length=1)]
+Stop = Annotated[
+    list[NonEmpty],
+    BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
+    Field(max_length=4),
+]
+SampleRate = Annotated[int, Field(ge=8000, le=48_000, description="Hz; an extension")]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+
+
+class PastAudio(Body):
+    """The audio of an earlier answer. The server keeps none, so its transcript stands for it."""
+
+    id: str
+    transcript: str = ""
+    data: str = ""
+    expires_at: int = 0
+
+
+class ChatMessage(Body):
+    """One turn. An earlier spoken answer may be sent back as it came."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    audio: PastAudio | None = None
+    content: Content = Field(default=[], validate_default=True)
+
+    @field_validator("audio")
+    @classmethod
+    def _only_the_assistant_spoke(
+        cls, audio: PastAudio | None, info: ValidationInfo
+    ) -> PastAudio | None:
+        if info.data.get("role") != "assistant":
+            raise PydanticCustomError("role", "only an assistant message may have audio")
+        return audio
+
+    @field_validator("content")
+    @classmethod
+    def _says_something(cls, content: list[TextPart], info: ValidationInfo) -> list[TextPart]:
+        audio = info.data.get("audio")
+        if not content and not (audio and audio.transcript):
+            raise PydanticCustomError("missing", "Field required")
+        if info.data.get("role") == "user":
+            _not_blank("".join(part.text for part in content))
+        return content
+
+    def texts(self) -> tuple[str, ...]:
+        """The text parts, or else the transcript of what was spoken."""
+        if self.content or self.audio is None:
+            return tuple(part.text for part in self.content)
+        return (self.audio.transcript,)
+
+
+class ChatAudio(Body):
+    """How a spoken answer should sound. Defaults: the server's voice, wav."""
+
+    voice: VoiceName | None = None
+    format: Literal["wav", "pcm16"] = "wav"
+    sample_rate: SampleRate | None = None
+
+
+class StreamOptions(Body):
+    """Options of a streamed answer."""
+
+    include_usage: bool = False
+
+
+class ChatTemplateOptions(Body):
+    """Options of the prompt."""
+
+    enable_thinking: bool = False
+
+
+class ChatBody(Body):
+    """The body of `POST /v1/chat/completions`."""
+
+    model: str
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    modalities: Annotated[list[Literal["text", "audio"]], Field(min_length=1, max_length=2)] = [
+        "text"
+    ]
+    audio: ChatAudio | None = None
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] = SamplingParams.temperature
+    top_p: Annotated[float, Field(gt=0, le=1)] = SamplingParams.top_p
+    top_k: Annotated[int, Field(ge=-1), AfterValidator(_top_k_in_range)] = SamplingParams.top_k
+    min_p: Annotated[float, Field(ge=0, le=1)] = SamplingParams.min_p
+    repetition_penalty: Annotated[float, Field(gt=0, le=2)] = SamplingParams.repetition_penalty
+    max_tokens: Annotated[int | None, Field(ge=1)] = None
+    max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
+    stop: Stop = []
+    seed: Seed | None = None
+    n: Annotated[int, Field(ge=1, le=1)] = 1
+    user: Annotated[str, Field(description="Accepted, not used")] = ""
+    chat_template_kwargs: ChatTemplateOptions = ChatTemplateOptions()
+
+    @property
+    def wants_text(self) -> bool:
+        """Whether the answer is shown as text."""
+        return "text" in self.modalities
+
+    @property
+    def wants_audio(self) -> bool:
+        """Whether the answer is spoken."""
+        return "audio" in self.modalities
+
+
+class SpeechBody(Body):
+    """The body of `POST /v1/audio/speech`.
+
+    Without `stream_format`, pcm is streamed and wav is one complete file with true sizes.
+    """
+
+    model: str
+    input: Annotated[
+        str, Field(min_length=1, max_length=MAX_SPEECH_CHARACTERS), AfterValidator(_not_blank)
+    ]
+    voice: VoiceName | None = None
+    response_format: Literal["wav", "pcm"] = "wav"
+    stream_format: Literal["audio", "sse"] | None = None
+    speed: Annotated[float, AfterValidator(_only_normal_speed)] = 1.0
+    seed: Seed | None = None
+    sample_rate: SampleRate | None = None
+
+    @property
+    def streamed(self) -> bool:
+        """Whether bytes leave as they are synthesised."""
+        return self.stream_format is not None or self.response_format == "pcm"

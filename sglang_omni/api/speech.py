@@ -1,0 +1,104 @@
+"""`POST /v1/audio/speech`."""
+
+import base64
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from sglang_omni.api import sse
+from sglang_omni.api.audio import choose_output, choose_voice, require_model
+from sglang_omni.api.backend import Backend
+from sglang_omni.api.errors import RESPONSES
+from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
+from sglang_omni.api.schema import SpeechBody
+from sglang_omni.media.encode import AudioEncoder
+from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
+
+
+def to_request(body: SpeechBody, backend: Backend, request_id: str) -> SpeechRequest:
+    """Translate a body. Raises `InvalidRequest`, naming the field."""
+    require_model(body.model, backend)
+    return SpeechRequest(
+        id=request_id,
+        text=body.input,
+        voice=choose_voice(body.voice, body.seed, backend, "voice"),
+    )
+
+
+async def audio_bytes(
+    events: AsyncGenerator[Event, None], encoder: AudioEncoder
+) -> AsyncGenerator[bytes, None]:
+    """The pieces of the audio file, none of them empty."""
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, AudioDelta) and (data := encoder.push(event.pcm)):
+                yield data
+    if data := encoder.finish():
+        yield data
+
+
+async def speech_events(
+    events: AsyncGenerator[Event, None], encoder: AudioEncoder
+) -> AsyncGenerator[dict[str, Any], None]:
+    """The audio as OpenAI's `speech.audio.delta` objects, then `speech.audio.done`."""
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, AudioDelta) and (data := encoder.push(event.pcm)):
+                yield _audio_delta(data)
+            elif isinstance(event, Finished):
+                if data := encoder.finish():
+                    yield _audio_delta(data)
+                yield {"type": "speech.audio.done", "usage": usage_json(event.usage)}
+
+
+def _audio_delta(data: bytes) -> dict[str, Any]:
+    return {"type": "speech.audio.delta", "audio": base64.b64encode(data).decode("ascii")}
+
+
+def usage_json(usage: Usage) -> dict[str, int]:
+    """Text tokens in, talker patches out."""
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "output_tokens": usage.audio_tokens,
+        "total_tokens": usage.prompt_tokens + usage.audio_tokens,
+    }
+
+
+def reply(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response:
+    """Start speaking, in the form that the body asks for."""
+    events = until_finished(backend.speak(speech))
+    output = choose_output(body.response_format, body.sample_rate, backend)
+    encoder = output.encoder(body.streamed)
+    if body.stream_format == "sse":
+        pieces = sse.stream(speech_events(events, encoder))
+        return StreamedReply(pieces, sse.MEDIA_TYPE, {**sse.HEADERS, **output.headers})
+    media_type = f"audio/{body.response_format}"
+    audio = audio_bytes(events, encoder)
+    if body.streamed:
+        return StreamedReply(audio, media_type, output.headers)
+
+    async def whole() -> Response:
+        async with aclosing(audio):
+            data = b"".join([piece async for piece in audio])
+        return Response(data, media_type=media_type, headers=output.headers)
+
+    return WholeReply(whole)
+
+
+def routes(backend: Backend) -> APIRouter:
+    """The speech route of `backend`."""
+    router = APIRouter(tags=["audio"])
+
+    @router.post("/v1/audio/speech", responses=RESPONSES)
+    async def create_speech(body: SpeechBody, request: Request) -> Response:
+        """Read a text aloud.
+
+        `pcm` is streamed as it is synthesised, at 24 kHz unless `sample_rate` says otherwise.
+        `wav` is one complete file; with `stream_format` "audio" it is streamed too, and its
+        header leaves the length open. `stream_format` "sse" sends server-sent events.
+        """
+        return reply(body, backend, to_request(body, backend, request.state.request_id))
+
+    return router

@@ -1,0 +1,156 @@
+"""A backend that plays scripts, and a real server around it."""
+
+import asyncio
+import copy
+import socket
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import uvicorn
+
+from sglang_omni.api.app import create_app
+from sglang_omni.pipeline.request import (
+    AudioDelta,
+    ChatRequest,
+    Event,
+    Finished,
+    SpeechRequest,
+    TextDelta,
+    TranscriptDelta,
+    Usage,
+)
+
+RATE = 44_100
+USAGE = Usage(prompt_tokens=7, cached_tokens=3, completion_tokens=5, audio_tokens=4)
+Request = ChatRequest | SpeechRequest
+Script = Callable[[Any], AsyncGenerator[Event, None]]
+
+
+def tone(samples: int = 14_112) -> np.ndarray:
+    """One patch (320 ms) of a quiet tone."""
+    return (0.25 * np.sin(np.arange(samples) / 16)).astype(np.float32)
+
+
+def words(request: Request) -> list[str]:
+    """What the fake answers: the words it was given, each with its following space."""
+    if isinstance(request, SpeechRequest):
+        return request.text.split(" ")
+    text = "".join(part.text for part in request.messages[-1].content)
+    return [word + " " for word in text.split(" ")]
+
+
+async def echo(request: Request) -> AsyncGenerator[Event, None]:
+    """Says the words back, each as text, transcript and one patch, as the request asks."""
+    for word in words(request):
+        await asyncio.sleep(0)
+        if isinstance(request, ChatRequest):
+            yield TextDelta(word)
+            if request.voice:
+                yield TranscriptDelta(word)
+        if request.voice:
+            yield AudioDelta(tone())
+    yield Finished("stop", USAGE)
+
+
+def playing(*events: Event, then: Exception | None = None, pause: float = 0.0) -> Script:
+    """A script of fixed events, each after a pause in seconds; `then` is raised at the end."""
+
+    async def script(request: Request) -> AsyncGenerator[Event, None]:
+        for event in events:
+            await asyncio.sleep(pause)
+            yield event
+        if then is not None:
+            # A raised error keeps the frames it passed; the test's own one must not.
+            raise copy.copy(then)
+
+    return script
+
+
+def hanging(*events: Event) -> Script:
+    """A script that plays `events`, then never ends."""
+
+    async def script(request: Request) -> AsyncGenerator[Event, None]:
+        for event in events:
+            yield event
+        await asyncio.sleep(3600)
+
+    return script
+
+
+class FakeBackend:
+    """Plays `script` for every request, and knows how many are at work."""
+
+    model = "org/ming"
+    sample_rate = RATE
+    voices = ("prompt", "river")
+    default_voice = "prompt"
+    max_tokens = 4096
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything that a test did."""
+        self.script: Script = echo
+        self.requests: list[Any] = []
+        self.running = 0
+        self.deterministic_text = False
+        self.ready = True
+
+    def engines(self) -> dict[str, dict[str, Any]]:
+        return {"talker": {"state": "ready" if self.ready else "starting", "steps": 3}}
+
+    async def _play(self, request: Request) -> AsyncGenerator[Event, None]:
+        self.requests.append(request)
+        self.running += 1
+        try:
+            async for event in self.script(request):
+                yield event
+        finally:
+            self.running -= 1
+
+    def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        return self._play(request)
+
+    def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
+        return self._play(request)
+
+    def wait_running(self, count: int, seconds: float = 1.0) -> None:
+        """Wait until `count` requests are at work."""
+        deadline = time.monotonic() + seconds
+        while self.running != count:
+            assert time.monotonic() < deadline, f"{self.running} running, not {count}"
+            time.sleep(0.005)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server."""
+
+    url: str
+    backend: FakeBackend
+
+
+@contextmanager
+def serving() -> Iterator[Served]:
+    """uvicorn on a free loopback port, in a thread."""
+    backend = FakeBackend()
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create_app(backend), log_level="critical"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield Served(f"http://127.0.0.1:{listener.getsockname()[1]}", backend)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()

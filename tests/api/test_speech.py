@@ -1,0 +1,150 @@
+"""`/v1/audio/speech`, complete and streamed, raw and as events."""
+
+import base64
+import io
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+import soundfile
+
+from sglang_omni.pipeline.request import AudioDelta, Finished, Usage, Voice
+from tests.api.fake import USAGE, FakeBackend, hanging, playing, tone
+
+BODY: dict[str, Any] = {"model": "org/ming", "input": "one two three"}
+SAMPLES = 3 * len(tone())
+
+
+def speak(http: httpx.Client, **fields: Any) -> httpx.Response:
+    reply = http.post("/v1/audio/speech", json={**BODY, **fields})
+    assert reply.status_code == 200, reply.text
+    return reply
+
+
+def events(reply: httpx.Response) -> list[dict[str, Any]]:
+    lines = reply.text.removesuffix("\n\n").split("\n\n")
+    return [json.loads(line.removeprefix("data: ")) for line in lines]
+
+
+def test_the_official_client_gets_a_complete_wav(
+    client: openai.OpenAI, backend: FakeBackend
+) -> None:
+    reply = client.audio.speech.create(model="org/ming", voice="river", input="one two three")
+    info = soundfile.info(io.BytesIO(reply.content))
+    assert (info.samplerate, info.channels, info.frames) == (44_100, 1, SAMPLES)
+    assert info.subtype == "PCM_16"
+    assert backend.requests[0].text == "one two three"
+    assert backend.requests[0].voice.name == "river"
+
+
+def test_a_complete_wav_has_a_length_and_true_sizes(http: httpx.Client) -> None:
+    reply = speak(http)
+    assert int(reply.headers["content-length"]) == len(reply.content) == 44 + 2 * SAMPLES
+    assert int.from_bytes(reply.content[40:44], "little") == 2 * SAMPLES
+    assert reply.headers["content-type"] == "audio/wav"
+    assert (reply.headers["x-sample-rate"], reply.headers["x-channels"]) == ("44100", "1")
+
+
+@pytest.mark.parametrize("fields", [{}, {"stream_format": "audio"}], ids=["usual", "asked"])
+def test_pcm_is_streamed_at_24_khz(http: httpx.Client, fields: dict[str, Any]) -> None:
+    reply = speak(http, response_format="pcm", **fields)
+    assert reply.headers["transfer-encoding"] == "chunked"
+    assert reply.headers["content-type"] == "audio/pcm"
+    assert reply.headers["x-sample-rate"] == "24000"
+    assert len(reply.content) == 2 * round(SAMPLES * 24_000 / 44_100)
+
+
+@pytest.mark.parametrize("audio_format", ["wav", "pcm"])
+def test_a_sample_rate_is_honoured(http: httpx.Client, audio_format: str) -> None:
+    reply = speak(http, response_format=audio_format, sample_rate=16_000)
+    header = 44 if audio_format == "wav" else 0
+    assert reply.headers["x-sample-rate"] == "16000"
+    assert len(reply.content) == header + 2 * round(SAMPLES * 16_000 / 44_100)
+
+
+def test_streamed_wav_holds_the_samples_of_the_complete_one(http: httpx.Client) -> None:
+    streamed = speak(http, stream_format="audio")
+    assert streamed.headers["transfer-encoding"] == "chunked"
+    assert streamed.content[44:] == speak(http).content[44:]
+    samples, rate = soundfile.read(io.BytesIO(streamed.content), dtype="float32")
+    assert rate == 44_100
+    np.testing.assert_allclose(samples, np.tile(tone(), 3), atol=1e-4)
+
+
+def test_bytes_leave_while_synthesis_goes_on(client: openai.OpenAI, backend: FakeBackend) -> None:
+    backend.script = hanging(AudioDelta(tone()))
+    with client.audio.speech.with_streaming_response.create(
+        model="org/ming", voice="river", input="one", response_format="pcm"
+    ) as reply:
+        pieces = reply.iter_bytes()  # dropping it would close the connection
+        assert len(next(pieces)) > 2 * 4000
+        assert backend.running == 1
+
+
+def test_events_carry_the_same_bytes_and_the_usage(http: httpx.Client) -> None:
+    reply = speak(http, stream_format="sse", response_format="pcm")
+    *pieces, done = events(reply)
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    assert {piece["type"] for piece in pieces} == {"speech.audio.delta"}
+    audio = b"".join(base64.b64decode(piece["audio"]) for piece in pieces)
+    assert audio == speak(http, response_format="pcm").content
+    assert done["type"] == "speech.audio.done"
+    total = USAGE.prompt_tokens + USAGE.audio_tokens
+    assert done["usage"] == {
+        "input_tokens": USAGE.prompt_tokens,
+        "output_tokens": USAGE.audio_tokens,
+        "total_tokens": total,
+    }
+
+
+def test_wav_events_joined_are_one_file(http: httpx.Client) -> None:
+    pieces = [base64.b64decode(e["audio"]) for e in events(speak(http, stream_format="sse"))[:-1]]
+    assert [piece.startswith(b"RIFF") for piece in pieces] == [True, False, False]
+    samples, _ = soundfile.read(io.BytesIO(b"".join(pieces)))
+    assert len(samples) == SAMPLES
+
+
+@pytest.mark.parametrize("voice", ["river", {"id": "river"}])
+def test_a_voice_is_a_name_or_an_object(
+    http: httpx.Client, backend: FakeBackend, voice: Any
+) -> None:
+    speak(http, voice=voice, seed=2**63 - 1, speed=1)
+    assert backend.requests[0].voice == Voice("river", 2**63 - 1)
+
+
+def test_without_voice_and_seed_the_default_speaks_with_its_own_noise(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    speak(http)
+    speak(http)
+    first, second = (request.voice for request in backend.requests)
+    assert first.name == second.name == "prompt"
+    assert first.seed != second.seed
+
+
+@pytest.mark.parametrize("fields", [{}, {"stream_format": "audio"}, {"response_format": "pcm"}])
+def test_no_samples_are_still_a_valid_answer(
+    http: httpx.Client, backend: FakeBackend, fields: dict[str, Any]
+) -> None:
+    backend.script = playing(Finished("stop", Usage()))
+    content = speak(http, **fields).content
+    assert len(content) == (0 if "response_format" in fields else 44)
+
+
+def test_4096_characters_are_spoken(http: httpx.Client, backend: FakeBackend) -> None:
+    speak(http, input="字" * 4096)
+    assert len(backend.requests[0].text) == 4096
+
+
+async def test_the_asynchronous_client_streams_the_body(client: openai.OpenAI) -> None:
+    async with (
+        openai.AsyncOpenAI(base_url=client.base_url, api_key="none") as other,
+        other.audio.speech.with_streaming_response.create(
+            model="org/ming", voice="river", input="one two three", response_format="pcm"
+        ) as reply,
+    ):
+        data = b"".join([piece async for piece in reply.iter_bytes()])
+    assert len(data) == 2 * round(SAMPLES * 24_000 / 44_100)
