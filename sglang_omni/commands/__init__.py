@@ -1,0 +1,1 @@
+"""The subcommands of `sgl-omni`, one module each."""

@@ -1,0 +1,147 @@
+"""The command line: what it prints, what it refuses, and how little it imports."""
+
+import io
+import os
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import soundfile
+import yaml
+
+from sglang_omni.cli import main
+from sglang_omni.commands import serve
+from sglang_omni.errors import StartupError
+from tests.golden import TINY
+
+SENTENCE = "The river runs slowly past the old stone mill."
+# What the process that serves HTTP may do without.
+HEAVY = ("torch", "transformers", "sglang")
+
+
+def sgl_omni(*arguments, timeout=120):
+    """Run a command as a process of its own."""
+    command = [sys.executable, "-m", "sglang_omni.cli", *map(str, arguments)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
+
+
+def say(output, *arguments):
+    return sgl_omni(
+        "say", SENTENCE, "-o", output, "--model-path", TINY, "--device", "cpu", *arguments
+    )
+
+
+@pytest.fixture
+def nothing_starts(monkeypatch):
+    """Fails a test in which `serve` gets as far as its engines."""
+
+    def start(*arguments):
+        raise AssertionError("the engines were started")
+
+    monkeypatch.setattr(serve, "Server", start)
+
+
+@pytest.fixture
+def taken_port():
+    """A port of the loopback that somebody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_config_view_prints_what_a_launch_would_use(capsys, tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text("port: 9000\nthinker: {tp_size: 4}\n")
+    assert main(["config", "view", "--config", str(file), "--thinker.tp_size", "2"]) == 0
+    shown = yaml.safe_load(capsys.readouterr().out)
+    assert (shown["port"], shown["thinker"]["tp_size"], shown["talker"]["slots"]) == (9000, 2, 8)
+
+
+def test_a_busy_port_is_an_error_and_nothing_starts(nothing_starts, taken_port, capsys):
+    arguments = ["serve", "--version", "v1", "--model-path", str(TINY), "--port", str(taken_port)]
+    assert main(arguments) == 1
+    printed = capsys.readouterr()
+    assert f"port {taken_port} of 127.0.0.1 is in use" in printed.err
+    assert printed.out == ""
+
+
+def test_a_port_is_taken_before_anything_is_loaded():
+    """So of two servers that start together one fails at once, not after its engines loaded."""
+    with serve.bind("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(StartupError, match=f"port {port} .* is in use"):
+            serve.bind("127.0.0.1", port)
+    serve.bind("127.0.0.1", port).close()
+
+
+def test_an_address_of_another_machine_cannot_be_bound(nothing_starts, capsys):
+    assert main(["serve", "--model-path", str(TINY), "--host", "192.0.2.1", "--port", "0"]) == 1
+    assert "cannot be bound" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["serve", "--port", "0"], ["say", "Hello", "-o", "x.wav"]])
+def test_a_missing_checkpoint_is_a_clear_error(
+    nothing_starts, command, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, "--model-path", str(tmp_path / "nowhere")]) == 1
+    error = capsys.readouterr().err
+    assert f"{tmp_path / 'nowhere'} holds no config.json" in error
+    assert len(error.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_version_of_the_server_is_refused(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["serve", "--version", "v2"])
+    assert exit_.value.code == 2
+    assert "v2" in capsys.readouterr().err
+
+
+def test_say_into_a_folder_that_is_not_there_fails_before_the_engine_loads(capsys, tmp_path):
+    output = tmp_path / "none" / "x.wav"
+    assert main(["say", "Hello", "-o", str(output), "--model-path", str(TINY)]) == 1
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_say_writes_speech_that_the_seed_fixes(tmp_path, capsys, monkeypatch):
+    first, again = tmp_path / "first.wav", tmp_path / "again.wav"
+    finished = say(first, "--seed", "7")
+    assert finished.returncode == 0, finished.stderr
+    assert f"wrote {first}" in finished.stdout
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    arguments = ["say", SENTENCE, "-o", str(again), "--model-path", str(TINY), "--device", "cpu"]
+    assert main([*arguments, "--seed", "7"]) == 0
+    data = first.read_bytes()
+    assert again.read_bytes() == data
+
+    info = soundfile.info(io.BytesIO(data))
+    assert (info.samplerate, info.channels, info.subtype) == (44100, 1, "PCM_16")
+    samples, _ = soundfile.read(io.BytesIO(data))
+    assert len(samples) > 44100 / 2
+    assert np.isfinite(samples).all()
+    assert np.abs(samples).max() > 0.05
+
+
+def test_say_with_an_unknown_voice_is_a_clear_error(tmp_path, capsys):
+    output = tmp_path / "x.wav"
+    arguments = ["say", SENTENCE, "-o", str(output), "--model-path", str(TINY), "--device", "cpu"]
+    assert main([*arguments, "--voice", "nobody"]) == 1
+    error = capsys.readouterr().err
+    assert "no voice 'nobody'" in error
+    assert "DB30" in error
+    assert not output.exists()
+
+
+def test_the_api_process_does_not_import_what_computes():
+    served = "sglang_omni.server, sglang_omni.api.app, sglang_omni.cli, sglang_omni.commands.serve"
+    others = "sglang_omni.commands.say, sglang_omni.commands.chat"
+    script = f"import sys, {served}, {others}; print([m for m in {HEAVY} if m in sys.modules])"
+    finished = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert finished.stdout.strip() == "[]"
