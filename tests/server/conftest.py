@@ -1,0 +1,19 @@
+"""One server for every test of this folder that needs ours."""
+
+import os
+import shlex
+from collections.abc import Iterator
+
+import pytest
+
+from tests.golden import TINY
+from tests.server.running import RunningServer, run_server
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[RunningServer]:
+    command = ("-m", "sglang_omni.cli", "serve", "--version", "v1", "--model-path", str(TINY))
+    # For a machine with a GPU, such as "--thinker.mem_fraction_static 0.3 --device cuda".
+    command += tuple(shlex.split(os.environ.get("SGLANG_OMNI_SERVE_OPTIONS", "")))
+    with run_server(*command, ready="/ready") as running:
+        yield running

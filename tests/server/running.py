@@ -1,0 +1,128 @@
+"""A real server in a process of its own, and what its engines say about themselves."""
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+import httpx
+import psutil
+
+START_DEADLINE_S = 180.0
+STOP_DEADLINE_S = 20.0
+# What the engine counters show when nothing is in flight.
+IDLE = {
+    "thinker": ("running", "waiting", "kv_tokens_used"),
+    "talker": ("active_slots", "waiting"),
+}
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """A server on a loopback port. `seconds_to_ready` counts from its spawn."""
+
+    pid: int
+    url: str
+    log: IO[str]
+    seconds_to_ready: float
+
+    @property
+    def api(self) -> str:
+        """Base address of the OpenAI routes."""
+        return f"{self.url}/v1"
+
+    def engine(self, name: str) -> dict[str, Any]:
+        """State, process and counters of one engine."""
+        engines: dict[str, Any] = httpx.get(f"{self.url}/health", timeout=5).json()["engines"]
+        state: dict[str, Any] = engines[name]
+        return state
+
+    def ready_status(self) -> int:
+        """The status of `/ready`."""
+        return httpx.get(f"{self.url}/ready", timeout=5).status_code
+
+    def is_idle(self) -> bool:
+        """Whether no engine holds a request, a slot, or tokens of one."""
+        return all(
+            self.engine(name)["counters"].get(counter) == 0
+            for name, counters in IDLE.items()
+            for counter in counters
+        )
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> float:
+    """Poll until `condition()` holds; returns the seconds it took, fails after `seconds`."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+@contextmanager
+def run_server(
+    *command: str, ready: str, env: dict[str, str] | None = None
+) -> Iterator[RunningServer]:
+    """Run a server command with `--port` added; stop it by SIGINT and leave no process.
+
+    `ready` is the path that answers 200 once it serves.
+    """
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, *command, "--port", str(port)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(env or {})},
+        )
+        try:
+            seconds = wait_until(
+                lambda: answers(process, log, url + ready), START_DEADLINE_S, "server ready"
+            )
+            yield RunningServer(process.pid, url, log, seconds)
+        finally:
+            stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Interrupt a server as Ctrl-C does; fails if anything of it is left."""
+    if process.poll() is not None:
+        return
+    family = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(STOP_DEADLINE_S)
+    finally:
+        process.kill()
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert not alive, f"left behind: {alive}"
+
+
+def answers(process: subprocess.Popen[bytes], log: IO[str], url: str) -> bool:
+    """Whether `url` says 200; fails with the log when the server has ended."""
+    if process.poll() is not None:
+        log.seek(0)
+        raise AssertionError(f"the server ended with {process.returncode}:\n{log.read()[-4000:]}")
+    try:
+        return httpx.get(url, timeout=2).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def free_port() -> int:
+    """A loopback port that was free a moment ago. SGLang needs the one 10,000 above it, too."""
+    while True:
+        port = random.randrange(20_000, 50_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -1,0 +1,40 @@
+"""The README's examples work as they stand."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from sglang_omni.cli import build_parser
+from tests.server.running import RunningServer
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_python_example_writes_speech(
+    server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks("python")
+    # The example lets the answer end by itself; here it must not take minutes.
+    example = example.replace("http://127.0.0.1:8000", server.url)
+    exec(example.replace('model="ming-omni"', 'model="ming-omni", max_tokens=40'), {})
+    samples, rate = soundfile.read("answer.wav")
+    assert rate == 44100
+    assert samples.size > rate
+
+
+def test_every_command_line_is_understood() -> None:
+    lines = [line for block in blocks("bash") for line in block.splitlines()]
+    commands = [
+        shlex.split(line, comments=True)[1:] for line in lines if line.startswith("sgl-omni")
+    ]
+    assert len(commands) >= 5
+    for command in commands:
+        build_parser().parse_args(command)
