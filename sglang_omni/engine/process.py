@@ -6,12 +6,12 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from sglang_omni.engine.session import ProcessSpec, Session
 from sglang_omni.errors import EngineUnavailable, StartupError
 
-__all__ = ["EngineHealth", "EngineProcess", "EngineState", "ProcessSpec", "next_delay"]
+__all__ = ["Engine", "EngineHealth", "EngineProcess", "EngineState", "ProcessSpec", "next_delay"]
 
 LOGGER = logging.getLogger(__name__)
 
@@ -20,6 +20,13 @@ EngineState = Literal["starting", "ready", "restarting", "failed", "stopped"]
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
 HEALTHY_S = 60.0
+
+
+class Engine(Protocol):
+    """An engine as its callers use it."""
+
+    def submit(self, request: Any) -> AsyncGenerator[Any, None]:
+        """Outputs of one request; closing the generator aborts it."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,7 @@ class EngineProcess:
 
     async def _restart(self, healthy_s: float) -> None:
         while self._state != "ready":
-            self._delay_s = next_delay(self._delay_s, healthy_s)
+            self._delay_s = min(next_delay(self._delay_s, healthy_s), self.spec.longest_delay_s)
             LOGGER.warning("%s restarts in %g s", self.spec.name, self._delay_s)
             await asyncio.sleep(self._delay_s)
             self._restarts += 1

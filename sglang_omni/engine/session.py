@@ -44,7 +44,8 @@ class ProcessSpec:
     its one argument, frozen and picklable. `env` is added to the server's environment.
     `start_deadline_s` bounds spawn to ready; a step that takes longer than `step_deadline_s` has
     hung. `window` outputs of a request may wait for their client before the request is stalled.
-    `max_in_flight` requests are accepted at once.
+    `max_in_flight` requests are accepted at once. `longest_delay_s` is the longest pause before a
+    restart, however often the process dies.
     """
 
     name: str
@@ -55,6 +56,7 @@ class ProcessSpec:
     step_deadline_s: float = 60.0
     window: int = 32
     max_in_flight: int = 256
+    longest_delay_s: float = 30.0
 
 
 class Session:
@@ -102,7 +104,7 @@ class Session:
                 await self._shake_hands()
         except BaseException as error:
             self._child.kill()
-            await self._child.exited
+            await asyncio.shield(self._child.exited)
             if not isinstance(error, Exception):
                 raise
             raise self._startup_error(error) from error
@@ -137,7 +139,7 @@ class Session:
             self._channel.send(Stop())
             await asyncio.wait({self._life}, timeout=deadline_s)
         self._child.kill()
-        await self._child.exited
+        await asyncio.shield(self._child.exited)
         if self._life is not None:
             await self._life
 

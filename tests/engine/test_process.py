@@ -341,6 +341,14 @@ async def test_restarts_go_on_until_one_succeeds(tmp_path: Path) -> None:
         assert await collect(engine, Count(1)) == [0]
 
 
+async def test_the_pause_before_a_restart_can_be_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    async with running("step", longest_delay_s=0.1) as engine:
+        os.kill(engine.health.info.pid, signal.SIGKILL)
+        await eventually(lambda: engine.health.restarts == 1, within_s=5)
+        await eventually(lambda: engine.health.state == "ready", within_s=10)
+        assert "toy restarts in 0.1 s" in caplog.text
+
+
 async def test_stop_while_restarting_ends_it(tmp_path: Path) -> None:
     async with running("step") as engine:
         os.kill(engine.health.info.pid, signal.SIGKILL)

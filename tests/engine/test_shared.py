@@ -1,0 +1,71 @@
+"""Arrays between processes: filled by one, read by another, gone with their maker."""
+
+import gc
+import multiprocessing
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from sglang_omni.engine.shared import Layout, SharedArray
+
+
+def _fill(blob: bytes, values: np.ndarray) -> Layout:
+    return pickle.loads(blob).write(values)
+
+
+def test_another_process_fills_what_this_one_reads() -> None:
+    shared, values = SharedArray(), np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        layout = pool.apply(_fill, (pickle.dumps(shared), values))
+    np.testing.assert_array_equal(shared.read(layout), values)
+
+
+def test_an_empty_array_has_a_shape_too() -> None:
+    shared = SharedArray()
+    layout = shared.write(np.empty((0, 5), np.float32))
+    assert shared.read(layout).shape == (0, 5)
+
+
+def test_the_mapped_array_outlives_its_handle_and_the_handle_its_descriptor() -> None:
+    shared = SharedArray()
+    layout = shared.write(np.ones(1000, np.float32))
+    array, descriptor = shared.read(layout), int(shared.path.rsplit("/", 1)[1])
+    del shared
+    gc.collect()
+    assert array.sum() == 1000
+    with pytest.raises(OSError):
+        os.fstat(descriptor)
+
+
+def test_reading_more_than_was_written_is_an_error() -> None:
+    shared = SharedArray()
+    shared.write(np.ones(10, np.float32))
+    with pytest.raises(ValueError):
+        shared.read(Layout((1000,), "<f4"))
+
+
+def test_a_handle_of_a_maker_that_is_gone_is_an_error() -> None:
+    shared = SharedArray()
+    copy = pickle.loads(pickle.dumps(shared))
+    layout = shared.write(np.ones(10, np.float32))
+    del shared
+    gc.collect()
+    with pytest.raises(OSError):
+        copy.read(layout)
+
+
+def test_a_handle_never_reaches_the_memory_that_took_its_descriptors_number() -> None:
+    shared = SharedArray()
+    stale = pickle.loads(pickle.dumps(shared))
+    path, layout = shared.path, shared.write(np.ones(10, np.float32))
+    del shared
+    gc.collect()
+    other = SharedArray()
+    assert other.path == path, "the test needs the number to be taken again"
+    other.write(np.zeros(10, np.float32))
+    for use in (lambda: stale.read(layout), lambda: stale.write(np.ones(10, np.float32))):
+        with pytest.raises(OSError, match="other memory"):
+            use()
+    assert other.read(layout).sum() == 0
