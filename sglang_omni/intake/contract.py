@@ -1,0 +1,42 @@
+"""What a decoding process is told, asked and answers. Plain data; no decoder library."""
+
+from dataclasses import dataclass
+
+from sglang_omni.engine.shared import Layout, SharedArray
+from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, PixelBudget
+
+
+@dataclass(frozen=True)
+class IntakeSettings:
+    """How every file is decoded."""
+
+    limits: MediaLimits
+    rules: MediaRules
+
+
+@dataclass(frozen=True)
+class DecodeRequest:
+    """Decode `files` into `array`.
+
+    One file is an image, a video or an audio clip, as `kind` says; several files, of kind
+    `video`, are its frames. `image` bounds this image's size instead of the rules.
+
+    An image becomes uint8 [1, height, width, 3], resized. A video becomes uint8
+    [frames, height, width, 3], sampled and resized, an even number of frames. A clip becomes
+    float32 [samples], mono, in [-1, 1], at the rules' sample rate.
+    """
+
+    kind: Kind
+    files: tuple[bytes, ...]
+    array: SharedArray
+    image: PixelBudget | None = None
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What lies in the request's array. `seconds` are the times of a video's frame pairs, one for
+    each pair, empty for other kinds."""
+
+    layout: Layout
+    seconds: tuple[float, ...] = ()
+    last: bool = True

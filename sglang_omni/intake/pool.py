@@ -1,0 +1,218 @@
+"""The intake: several decoding processes, and one way to have a medium decoded by any of them."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from sglang_omni.engine.process import EngineProcess, ProcessSpec
+from sglang_omni.engine.shared import SharedArray
+from sglang_omni.errors import (
+    EngineFailed,
+    EngineUnavailable,
+    InvalidRequest,
+    OmniError,
+    Overloaded,
+)
+from sglang_omni.intake.contract import Decoded, DecodeRequest, IntakeSettings
+from sglang_omni.media.limits import Kind, MediaLimits, PixelBudget
+
+FACTORY = "sglang_omni.intake.worker:open_worker"
+# One thread a library, and large blocks straight from the kernel, so that they go back to it.
+ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
+}
+# A decoder starts in a second. A longer pause would let a few bad files shut the intake.
+LONGEST_RESTART_DELAY_S = 2.0
+# Decoders that one file may cost.
+MOST_DEATHS = 2
+_LOOK_S = 0.05
+
+
+class _Died(EngineFailed):
+    """A decoder ended while it had a request."""
+
+
+def decoder_spec(name: str, settings: IntakeSettings) -> ProcessSpec:
+    """One decoding process of the intake."""
+    return ProcessSpec(
+        name,
+        FACTORY,
+        settings,
+        ENVIRONMENT,
+        start_deadline_s=60.0,
+        step_deadline_s=settings.limits.decode_seconds,
+        max_in_flight=1,
+        longest_delay_s=LONGEST_RESTART_DELAY_S,
+    )
+
+
+class IntakePool:
+    """Decodes media in processes that serve one request at a time, so that a file which kills its
+    decoder, or keeps it for too long, fails alone.
+
+    A request waits for the first decoder that is idle and ready, in the order of asking; at most
+    `most_waiting` wait. A request whose caller has gone leaves the queue, but a decoder at work
+    finishes, or runs into its deadline, before it is free: to kill it would cost more than most
+    files do.
+    """
+
+    def __init__(
+        self, settings: IntakeSettings, *, processes: int = 2, most_waiting: int = 64
+    ) -> None:
+        self._limits: MediaLimits = settings.limits
+        self._most_waiting = most_waiting
+        names = [f"intake-{number}" for number in range(processes)]
+        self._engines = [EngineProcess(decoder_spec(name, settings)) for name in names]
+        self._busy: set[EngineProcess] = set()
+        self._waiters: deque[asyncio.Future[EngineProcess]] = deque()
+        self._jobs: set[asyncio.Task[Decoded]] = set()
+        self._matcher: asyncio.Task[None] | None = None
+
+    @property
+    def processes(self) -> dict[str, EngineProcess]:
+        """The decoding processes, by name, to look at."""
+        return {engine.spec.name: engine for engine in self._engines}
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for a decoder."""
+        return len(self._waiters)
+
+    @property
+    def in_flight(self) -> int:
+        """The number of decoders at work, for whomever."""
+        return len(self._busy)
+
+    async def start(self) -> None:
+        """Start every process and wait for all. Raises `StartupError`; none is left then."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for engine in self._engines:
+                    group.create_task(engine.start())
+        except BaseExceptionGroup as failures:
+            await self.stop()
+            raise failures.exceptions[0] from failures
+        except BaseException:
+            await self.stop()
+            raise
+        self._matcher = asyncio.create_task(self._keep_matching())
+
+    async def stop(self, deadline_s: float = 2.0) -> None:
+        """Fail what waits or works with `EngineUnavailable`, and end every process."""
+        if self._matcher is not None:
+            self._matcher.cancel()
+            await asyncio.wait({self._matcher})
+            self._matcher = None
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(EngineUnavailable("the intake is stopping"))
+        self._waiters.clear()
+        await asyncio.gather(*(engine.stop(deadline_s) for engine in self._engines))
+
+    async def decode(
+        self, kind: Kind, files: Sequence[bytes], image: PixelBudget | None = None
+    ) -> tuple[Decoded, SharedArray]:
+        """Decode one medium; see `DecodeRequest`. The array's memory goes with the last reference.
+
+        Raises `InvalidRequest` for whatever is wrong with the files, also when they kill their
+        decoder or keep it beyond its deadline; `Overloaded` when too many wait already, and
+        `EngineUnavailable` when the intake is not running.
+        """
+        self._check(kind, files)
+        request = DecodeRequest(kind, tuple(files), SharedArray(), image)
+        return await self._decode(request), request.array
+
+    def _check(self, kind: Kind, files: Sequence[bytes]) -> None:
+        if not files or not all(files):
+            raise InvalidRequest(f"the {kind} is empty")
+        if len(files) > 1 and kind != "video":
+            raise InvalidRequest(f"a medium of kind {kind} is one file, not {len(files)}")
+        if sum(map(len, files)) > self._limits.file_bytes:
+            raise InvalidRequest(f"the {kind} has more than {self._limits.file_bytes} bytes")
+
+    async def _decode(self, request: DecodeRequest) -> Decoded:
+        """Run the request, again if its decoder dies: that may have been nobody's fault, or that of
+        another file. What kills two is at fault itself."""
+        deaths = 0
+        while self._matcher is not None:
+            engine = await self._take()
+            job = asyncio.create_task(self._run(engine, request))
+            self._jobs.add(job)
+            job.add_done_callback(self._forget)
+            try:
+                # Whoever stops waiting must not stop the job; see the class.
+                return await asyncio.shield(job)
+            except EngineUnavailable:
+                continue  # It died at rest, before it had the request.
+            except _Died:
+                deaths += 1
+                if deaths == MOST_DEATHS:
+                    raise InvalidRequest(
+                        f"the {request.kind} cannot be decoded: it made the decoder fail"
+                    ) from None
+        raise EngineUnavailable("the intake is not running")
+
+    async def _run(self, engine: EngineProcess, request: DecodeRequest) -> Decoded:
+        began = time.monotonic()
+        try:
+            async with aclosing(engine.submit(request)) as outputs:
+                decoded: Decoded = await anext(outputs)
+                return decoded
+        except EngineFailed as error:
+            raise self._verdict(engine, request.kind, time.monotonic() - began, error) from error
+        finally:
+            self._busy.discard(engine)
+            self._match()
+
+    def _verdict(
+        self, engine: EngineProcess, kind: Kind, seconds: float, error: EngineFailed
+    ) -> OmniError:
+        """What the caller learns of a failure; a process that lives has told what went wrong."""
+        if engine.health.state == "ready":
+            return error
+        if seconds >= self._limits.decode_seconds:
+            limit = self._limits.decode_seconds
+            return InvalidRequest(f"the {kind} could not be decoded within {limit:g} s")
+        return _Died(error.message)
+
+    def _forget(self, job: asyncio.Task[Decoded]) -> None:
+        self._jobs.discard(job)
+        if not job.cancelled():
+            job.exception()  # Its caller may be gone; then nobody else looks at it.
+
+    async def _take(self) -> EngineProcess:
+        """Wait for a process of one's own. Raises `Overloaded`."""
+        if len(self._waiters) >= self._most_waiting:
+            raise Overloaded(f"{len(self._waiters)} media already wait to be decoded")
+        waiter: asyncio.Future[EngineProcess] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._match()
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            elif waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._busy.discard(waiter.result())
+                self._match()
+            raise
+
+    def _match(self) -> None:
+        """Give idle processes to whoever waits, first come, first served."""
+        for engine in self._engines:
+            while self._waiters and self._waiters[0].done():
+                self._waiters.popleft()
+            if self._waiters and engine not in self._busy and engine.health.state == "ready":
+                self._busy.add(engine)
+                self._waiters.popleft().set_result(engine)
+
+    async def _keep_matching(self) -> None:
+        # A process that is ready again does not say so; it took a second, what is a look more.
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            self._match()

@@ -1,0 +1,69 @@
+"""A medium as a request names it, to its bytes: data URIs, web addresses, files of this machine."""
+
+import asyncio
+import base64
+import binascii
+
+from sglang_omni.errors import InvalidRequest
+from sglang_omni.media.local import read_local
+from sglang_omni.media.policy import FetchPolicy
+from sglang_omni.media.web import download
+
+__all__ = ["FetchPolicy", "fetch"]
+
+# Base64 characters decoded between two looks at the event loop: a few milliseconds' work.
+_SLICE = 4 << 20
+
+
+async def fetch(source: str, policy: FetchPolicy) -> bytes:
+    """Return the bytes behind `data:`, `http:`, `https:`, `file:` or an absolute path.
+
+    Raises `InvalidRequest` for whatever the policy or the other side refuses; the message tells
+    nothing about this machine or its network.
+    """
+    try:
+        async with asyncio.timeout(policy.seconds):
+            return await _fetch(source, policy)
+    except TimeoutError:
+        message = f"the medium could not be fetched within {policy.seconds:g} s"
+        raise InvalidRequest(message) from None
+
+
+async def _fetch(source: str, policy: FetchPolicy) -> bytes:
+    scheme = source.partition(":")[0].lower()
+    if source.startswith("/") or scheme == "file":
+        return await asyncio.to_thread(read_local, source, policy)
+    if scheme == "data":
+        return await _decode_data_uri(source, policy.file_bytes)
+    if scheme in ("http", "https"):
+        return await download(source, policy)
+    raise InvalidRequest("a medium is a data: URI, an http(s) URL or an allowed local path")
+
+
+async def _decode_data_uri(source: str, most: int) -> bytes:
+    """The bytes of `data:[type];base64,...`. Raises `InvalidRequest`, before decoding if it can."""
+    head, comma, text = source.partition(",")
+    if not comma or not head.lower().endswith(";base64"):
+        raise InvalidRequest("a data: URI must be of the form data:[type];base64,...")
+    if len(text) // 4 * 3 - 2 > most:
+        raise InvalidRequest(f"the medium has more than {most} bytes")
+    if "=" in text[:-2]:
+        raise InvalidRequest("the data: URI is not valid base64")
+    parts = []
+    for start in range(0, len(text), _SLICE):
+        parts.append(_decode_base64(text[start : start + _SLICE]))
+        await asyncio.sleep(0)
+    return _bounded(b"".join(parts), most)
+
+
+def _decode_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidRequest("the data: URI is not valid base64") from error
+
+
+def _bounded(data: bytes, most: int) -> bytes:
+    if len(data) > most:
+        raise InvalidRequest(f"the medium has more than {most} bytes")
+    return data

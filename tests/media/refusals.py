@@ -1,0 +1,20 @@
+"""How the tests of fetching look at what is refused."""
+
+import time
+
+import pytest
+
+from sglang_omni.errors import InvalidRequest
+from sglang_omni.media.fetch import FetchPolicy, fetch
+
+PUBLIC = FetchPolicy()
+
+
+async def refused(source: str, policy: FetchPolicy = PUBLIC) -> str:
+    """The message a source is refused with, quickly and in the name of its field."""
+    began = time.monotonic()
+    with pytest.raises(InvalidRequest) as caught:
+        await fetch(source, policy, param="messages")
+    assert time.monotonic() - began < 5
+    assert caught.value.param == "messages"
+    return caught.value.message
