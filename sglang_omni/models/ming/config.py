@@ -6,13 +6,17 @@ lives in `hf_config.py`, because SGLang needs it in that form.
 """
 
 import json
-from dataclasses import MISSING, dataclass, fields
+import math
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sglang_omni.errors import CheckpointError
 
 T = TypeVar("T")
+
+VISION_ACTIVATION = "gelu_pytorch_tanh"
+AUDIO_KERNEL = 3
 
 
 def read_json(path: Path) -> Any:
@@ -114,6 +118,97 @@ class VAEConfig:
     def samples_per_latent(self) -> int:
         """Samples that one latent decodes to."""
         return self.patch_size * self.decoder.frame
+
+
+@dataclass(frozen=True)
+class VisionConfig:
+    """`vision_config` of `config.json`: the vision transformer and its merger."""
+
+    depth: int
+    hidden_size: int
+    num_heads: int
+    intermediate_size: int
+    in_channels: int
+    patch_size: int
+    temporal_patch_size: int
+    spatial_merge_size: int
+    out_hidden_size: int
+    num_position_embeddings: int
+    deepstack_visual_indexes: tuple[int, ...]
+
+    @property
+    def head_dim(self) -> int:
+        """Width of one attention head."""
+        return self.hidden_size // self.num_heads
+
+    @property
+    def patch_width(self) -> int:
+        """Numbers in one flattened patch (channel, time, y, x)."""
+        return self.in_channels * self.temporal_patch_size * self.patch_size**2
+
+    @property
+    def merged_size(self) -> int:
+        """Width of the patches that become one token, side by side."""
+        return self.hidden_size * self.spatial_merge_size**2
+
+    @property
+    def position_side(self) -> int:
+        """Side of the square of learned positions."""
+        return math.isqrt(self.num_position_embeddings)
+
+
+@dataclass(frozen=True)
+class AudioConfig:
+    """`audio_config` of `config.json`: the audio tower and its convolutional projector."""
+
+    n_ctx: int
+    n_head: int
+    n_layer: int
+    n_mels: int
+    n_state: int
+    ds_kernel_size: int
+    ds_stride: int
+
+    @property
+    def head_dim(self) -> int:
+        """Width of one attention head."""
+        return self.n_state // self.n_head
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Both encoders; `hidden_size` is the width of a feature row, the thinker's own."""
+
+    vision: VisionConfig
+    audio: AudioConfig
+    hidden_size: int
+
+
+def read_encoder_config(checkpoint: Path) -> EncoderConfig:
+    """Read `config.json` of a checkpoint. Raises `CheckpointError` naming a key that is missing."""
+    path = checkpoint / "config.json"
+    return parse_encoder_config(read_json(path), str(path))
+
+
+def parse_encoder_config(values: dict[str, Any], where: str) -> EncoderConfig:
+    """Take both encoders' keys from the `values` of `config.json`; errors say `where` it lies."""
+    try:
+        vision, audio, llm = (values[f"{part}_config"] for part in ("vision", "audio", "llm"))
+        whisper = audio["whisper_encoder_config"]
+        hidden_size = llm["hidden_size"]
+    except KeyError as error:
+        raise CheckpointError(f"{where}: key {error} is missing") from None
+    if vision.get("hidden_act") != VISION_ACTIVATION:
+        raise CheckpointError(f"{where}: vision_config.hidden_act is not {VISION_ACTIVATION}")
+    if audio.get("ds_kernel_size") != AUDIO_KERNEL:
+        raise CheckpointError(f"{where}: audio_config.ds_kernel_size is not {AUDIO_KERNEL}")
+    chosen = _select(VisionConfig, vision, f"{where}: vision_config")
+    indexes = tuple(chosen.deepstack_visual_indexes)
+    return EncoderConfig(
+        vision=replace(chosen, deepstack_visual_indexes=indexes),
+        audio=_select(AudioConfig, audio | whisper, f"{where}: audio_config"),
+        hidden_size=hidden_size,
+    )
 
 
 def read_talker_config(talker: Path) -> TalkerConfig:

@@ -1,0 +1,190 @@
+"""The audio encoder: a Whisper-style tower and a convolutional projector, plain PyTorch.
+
+Clips are packed one after the other and never padded: a convolution looks its neighbours up by
+number, and finds zeros beyond the ends of its own clip.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sglang_omni.errors import InvalidRequest
+from sglang_omni.models.ming.checkpoint import created_as
+from sglang_omni.models.ming.config import (
+    AUDIO_KERNEL,
+    AudioConfig,
+    EncoderConfig,
+    read_encoder_config,
+)
+from sglang_omni.models.ming.encoders.attention import Attention, Segments
+from sglang_omni.models.ming.encoders.loading import audio_filler, fill_from
+from sglang_omni.models.ming.encoders.mel import mel_frames
+from sglang_omni.models.ming.media import MEL_HOP, SAMPLE_RATE
+
+TOWER_STRIDE = 2
+Lengths = tuple[int, ...]
+
+
+def strided(length: int, stride: int) -> int:
+    """Outputs of a convolution of kernel 3, padding 1 and this stride over `length` inputs."""
+    return (length - 1) // stride + 1
+
+
+def feature_rows(samples: int, config: AudioConfig) -> int:
+    """Feature rows of a clip of `samples` at 16 kHz, which is also its number of tokens.
+
+    Raises `InvalidRequest` for a clip that is too short for one frame or longer than the table
+    of positions.
+    """
+    states = strided(mel_frames(samples), TOWER_STRIDE)
+    if states > config.n_ctx:
+        limit = config.n_ctx * TOWER_STRIDE * MEL_HOP / SAMPLE_RATE
+        raise InvalidRequest(f"a clip of {samples / SAMPLE_RATE:g} s exceeds {limit:g} s")
+    return strided(states, config.ds_stride)
+
+
+class PackedConvolution(nn.Module):
+    """A convolution of kernel 3 and padding 1 over packed clips, as one matrix product."""
+
+    def __init__(self, size: int, out: int, stride: int = 1) -> None:
+        super().__init__()
+        self.stride = stride
+        self.weight = nn.Parameter(torch.empty(out, size, AUDIO_KERNEL))
+        self.bias = nn.Parameter(torch.empty(out))
+
+    def forward(self, x: Tensor, lengths: Lengths) -> tuple[Tensor, Lengths]:
+        """x [rows, in] of clips of these `lengths` to rows [rows', out] and their lengths."""
+        windows = F.pad(x, (0, 0, 0, 1))[window_rows(lengths, self.stride).to(x.device)]
+        kernel = self.weight.transpose(1, 2).flatten(1)
+        out = F.linear(windows.flatten(1), kernel, self.bias)
+        return out, tuple(strided(length, self.stride) for length in lengths)
+
+    def plain(self, x: Tensor) -> Tensor:
+        """The reference: one clip x [rows, in] through PyTorch's own convolution."""
+        return F.conv1d(x.T, self.weight, self.bias, self.stride, padding=1).T
+
+
+def window_rows(lengths: Lengths, stride: int) -> Tensor:
+    """Input rows under each output of a convolution of kernel 3: [outputs, 3].
+
+    What lies beyond the ends of a clip is row `sum(lengths)`, which the caller makes zero.
+    """
+    zero, start, windows = sum(lengths), 0, []
+    for length in lengths:
+        centres = torch.arange(0, length, stride)[:, None]
+        rows = centres + torch.arange(-1, 2)
+        inside = (rows >= 0) & (rows < length)
+        windows.append(torch.where(inside, rows + start, zero))
+        start += length
+    return torch.cat(windows)
+
+
+class SelfAttention(nn.Module):
+    """Full attention within each clip; the key has no bias."""
+
+    def __init__(self, config: AudioConfig, attention: Attention) -> None:
+        super().__init__()
+        self.heads, self.attention = config.n_head, attention
+        self.query = nn.Linear(config.n_state, config.n_state)
+        self.key = nn.Linear(config.n_state, config.n_state, bias=False)
+        self.value = nn.Linear(config.n_state, config.n_state)
+        self.out = nn.Linear(config.n_state, config.n_state)
+
+    def forward(self, x: Tensor, clips: Segments) -> Tensor:
+        projections = self.query, self.key, self.value
+        q, k, v = (project(x).unflatten(-1, (self.heads, -1)) for project in projections)
+        return self.out(self.attention.attend(q, k, v, clips).flatten(1))
+
+
+class Block(nn.Module):
+    """One pre-norm block."""
+
+    def __init__(self, config: AudioConfig, attention: Attention) -> None:
+        super().__init__()
+        state = config.n_state
+        self.attn_ln = nn.LayerNorm(state)
+        self.attn = SelfAttention(config, attention)
+        self.mlp_ln = nn.LayerNorm(state)
+        self.mlp = nn.Sequential(
+            nn.Linear(state, 4 * state), nn.GELU(), nn.Linear(4 * state, state)
+        )
+
+    def forward(self, x: Tensor, clips: Segments) -> Tensor:
+        x = x + self.attn(self.attn_ln(x), clips)
+        return x + self.mlp(self.mlp_ln(x))
+
+
+class AudioTower(nn.Module):
+    """Two convolutions, loaded positions, blocks and the last norm."""
+
+    positional_embedding: Tensor
+
+    def __init__(self, config: AudioConfig, attention: Attention) -> None:
+        super().__init__()
+        state = config.n_state
+        self.conv1 = PackedConvolution(config.n_mels, state)
+        self.conv2 = PackedConvolution(state, state, TOWER_STRIDE)
+        self.register_buffer("positional_embedding", torch.empty(config.n_ctx, state))
+        self.blocks = nn.ModuleList(Block(config, attention) for _ in range(config.n_layer))
+        self.ln_post = nn.LayerNorm(state)
+
+    def embed(self, mel: Tensor, lengths: Lengths) -> tuple[Tensor, Lengths]:
+        """The input of block 0 [states, n_state] of packed log-mels [frames, n_mels]."""
+        x, lengths = self.conv1(mel.to(self.conv1.weight.dtype), lengths)
+        x, lengths = self.conv2(F.gelu(x), lengths)
+        positions = [self.positional_embedding[:length] for length in lengths]
+        return F.gelu(x) + torch.cat(positions), lengths
+
+    def forward(self, mel: Tensor, lengths: Lengths) -> tuple[Tensor, Lengths]:
+        """States [states, n_state] of packed log-mels, and the states of each clip."""
+        x, lengths = self.embed(mel, lengths)
+        clips = Segments.of(lengths, x.device)
+        for block in self.blocks:
+            x = block(x, clips)
+        return self.ln_post(x), lengths
+
+
+class AudioProjector(nn.ModuleDict):
+    """Convolution, GELU, linear; the checkpoint's other indexes have no weights."""
+
+    def __init__(self, config: AudioConfig, hidden: int) -> None:
+        convolution = PackedConvolution(config.n_state, hidden, config.ds_stride)
+        super().__init__({"0": convolution, "3": nn.Linear(hidden, hidden)})
+
+    def forward(self, x: Tensor, lengths: Lengths) -> tuple[Tensor, Lengths]:
+        x, lengths = self["0"](x, lengths)
+        return self["3"](F.gelu(x)), lengths
+
+
+class AudioEncoder(nn.Module):
+    """The tower and its projector to the thinker, under the checkpoint's names."""
+
+    def __init__(self, config: EncoderConfig, attention: Attention) -> None:
+        super().__init__()
+        self.config, self.attention = config, attention
+        self.audio = AudioTower(config.audio, attention)
+        self.linear_proj_audio = AudioProjector(config.audio, config.hidden_size)
+
+    def forward(self, mels: Sequence[Tensor]) -> list[Tensor]:
+        """Unit-norm features [rows, hidden] of each clip's log-mel [frames, n_mels].
+
+        Clips do not influence each other. Their lengths must have passed `feature_rows`.
+        """
+        states, lengths = self.audio(torch.cat(list(mels)), tuple(len(mel) for mel in mels))
+        projected, rows = self.linear_proj_audio(states, lengths)
+        unit = F.normalize(projected.float(), dim=-1).to(projected.dtype)
+        return list(unit.split(list(rows)))
+
+
+def load_audio(
+    checkpoint: Path, attention: Attention, device: torch.device, dtype: torch.dtype
+) -> AudioEncoder:
+    """Load the audio encoder of a checkpoint. Raises `CheckpointError`."""
+    config = read_encoder_config(checkpoint)
+    with created_as(device, dtype):
+        encoder = AudioEncoder(config, attention)
+    fill_from(checkpoint, audio_filler(encoder, config))
+    return encoder.eval().requires_grad_(False)

@@ -1,0 +1,265 @@
+"""The vision encoder as it is served, on SGLang's parallel layers.
+
+It sets nothing up: it is built under whatever parallel state the process has, in an encoder's own
+process or inside SGLang's scheduler as a part of the thinker.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from sglang.srt.layers.linear import ColumnParallelLinear, QKVParallelLinear, RowParallelLinear
+from sglang.srt.layers.quantization.base_config import QuantizationConfig
+from sglang.srt.utils import add_prefix
+from torch import Tensor, nn
+
+from sglang_omni.models.ming.checkpoint import created_as
+from sglang_omni.models.ming.config import EncoderConfig, VisionConfig, read_encoder_config
+from sglang_omni.models.ming.encoders.attention import Attention, Segments
+from sglang_omni.models.ming.encoders.grid import Grid, angles, frame_places, sample_positions
+from sglang_omni.models.ming.encoders.loading import fill_from, vision_filler
+from sglang_omni.models.ming.encoders.rotary import RotateQKV, choose_rotation
+
+LOGGER = logging.getLogger(__name__)
+
+NORM_EPS = 1e-6
+
+
+@dataclass(frozen=True)
+class BlockInputs:
+    """What the blocks work on: `hidden` [patches, hidden], rotary `cos` and `sin` [patches,
+    head_dim / 2] in float32, and the frames as `segments`."""
+
+    hidden: Tensor
+    cos: Tensor
+    sin: Tensor
+    segments: Segments
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The kernels that every block uses."""
+
+    attention: Attention
+    rotate: RotateQKV
+
+
+class VisionAttention(nn.Module):
+    """Full attention within each frame, heads split over the tensor-parallel ranks."""
+
+    def __init__(
+        self,
+        config: VisionConfig,
+        kernels: Kernels,
+        quant_config: QuantizationConfig | None,
+        prefix: str,
+    ) -> None:
+        super().__init__()
+        self.kernels, self.head_dim = kernels, config.head_dim
+        self.qkv = QKVParallelLinear(
+            config.hidden_size,
+            config.head_dim,
+            config.num_heads,
+            quant_config=quant_config,
+            prefix=add_prefix("qkv", prefix),
+        )
+        self.proj = RowParallelLinear(
+            config.hidden_size,
+            config.hidden_size,
+            quant_config=quant_config,
+            prefix=add_prefix("proj", prefix),
+        )
+
+    def forward(self, x: Tensor, inputs: BlockInputs) -> Tensor:
+        qkv, _ = self.qkv(x)
+        heads = qkv.unflatten(-1, (3, -1, self.head_dim))
+        q, k, v = self.kernels.rotate(heads, inputs.cos, inputs.sin)
+        out = self.kernels.attention.attend(q, k, v, inputs.segments)
+        return self.proj(out.flatten(1))[0]
+
+
+class MLP(nn.Module):
+    """Linear, GELU, linear, the width split over the ranks."""
+
+    def __init__(
+        self,
+        sizes: tuple[int, int, int],
+        approximate: str,
+        quant_config: QuantizationConfig | None,
+        prefix: str,
+    ) -> None:
+        super().__init__()
+        size, width, out = sizes
+        self.approximate = approximate
+        self.linear_fc1 = ColumnParallelLinear(
+            size, width, quant_config=quant_config, prefix=add_prefix("linear_fc1", prefix)
+        )
+        self.linear_fc2 = RowParallelLinear(
+            width, out, quant_config=quant_config, prefix=add_prefix("linear_fc2", prefix)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide, _ = self.linear_fc1(x)
+        return self.linear_fc2(F.gelu(wide, approximate=self.approximate))[0]
+
+
+class Block(nn.Module):
+    """One pre-norm block."""
+
+    def __init__(
+        self,
+        config: VisionConfig,
+        kernels: Kernels,
+        quant_config: QuantizationConfig | None,
+        prefix: str,
+    ) -> None:
+        super().__init__()
+        size = config.hidden_size
+        attention, mlp = add_prefix("attn", prefix), add_prefix("mlp", prefix)
+        self.norm1 = nn.LayerNorm(size, NORM_EPS)
+        self.attn = VisionAttention(config, kernels, quant_config, attention)
+        self.norm2 = nn.LayerNorm(size, NORM_EPS)
+        self.mlp = MLP((size, config.intermediate_size, size), "tanh", quant_config, mlp)
+
+    def forward(self, x: Tensor, inputs: BlockInputs) -> Tensor:
+        x = x + self.attn(self.norm1(x), inputs)
+        return x + self.mlp(self.norm2(x))
+
+
+class Merger(MLP):
+    """Puts the patches of a token side by side and projects them."""
+
+    def __init__(
+        self, config: VisionConfig, quant_config: QuantizationConfig | None, prefix: str
+    ) -> None:
+        merged = config.merged_size
+        super().__init__((merged, merged, config.out_hidden_size), "none", quant_config, prefix)
+        self.norm = nn.LayerNorm(config.hidden_size, NORM_EPS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(self.norm(x).view(-1, self.linear_fc1.input_size))
+
+
+class PatchEmbedding(nn.Module):
+    """The checkpoint's convolution as the linear map it is; whole on every rank."""
+
+    def __init__(self, config: VisionConfig) -> None:
+        super().__init__()
+        self.proj = nn.Linear(config.patch_width, config.hidden_size)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        return self.proj(patches.to(self.proj.weight.dtype))
+
+
+class VisionTransformer(nn.Module):
+    """Patch embedding, positions, blocks and merger."""
+
+    def __init__(
+        self,
+        config: VisionConfig,
+        kernels: Kernels,
+        quant_config: QuantizationConfig | None,
+        prefix: str,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.patch_embed = PatchEmbedding(config)
+        self.pos_embed = nn.Embedding(config.num_position_embeddings, config.hidden_size)
+        self.blocks = nn.ModuleList(
+            Block(config, kernels, quant_config, add_prefix(f"blocks.{index}", prefix))
+            for index in range(config.depth)
+        )
+        self.merger = Merger(config, quant_config, add_prefix("merger", prefix))
+
+    def embed(self, patches: Tensor, grids: Sequence[Grid]) -> BlockInputs:
+        """The input of block 0 for patches [patches, width] of several pictures."""
+        config, table = self.config, self.pos_embed.weight
+        positions, turns, lengths = [], [], []
+        for grid in grids:
+            places = frame_places(grid, config, patches.device)
+            positions.append(sample_positions(table, places).repeat(grid.frames, 1))
+            turns.append(angles(places, config.head_dim).repeat(grid.frames, 1))
+            lengths += [grid.frame_patches] * grid.frames
+        hidden, turn = self.patch_embed(patches) + torch.cat(positions), torch.cat(turns)
+        return BlockInputs(hidden, turn.cos(), turn.sin(), Segments.of(lengths, patches.device))
+
+    def forward(self, inputs: BlockInputs) -> Tensor:
+        """Merged tokens [patches / 4, out]: every block and the merger."""
+        x = inputs.hidden
+        for block in self.blocks:
+            x = block(x, inputs)
+        return self.merger(x)
+
+
+class VisionProjector(nn.ModuleDict):
+    """Two linear maps with a GELU between them; index 1 of the checkpoint is the GELU."""
+
+    def __init__(
+        self,
+        size: int,
+        hidden: int,
+        quant_config: QuantizationConfig | None = None,
+        prefix: str = "",
+    ) -> None:
+        first, second = add_prefix("0", prefix), add_prefix("2", prefix)
+        super().__init__(
+            {
+                "0": ColumnParallelLinear(size, hidden, quant_config=quant_config, prefix=first),
+                "2": RowParallelLinear(hidden, hidden, quant_config=quant_config, prefix=second),
+            }
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self["2"](F.gelu(self["0"](x)[0]))[0]
+
+
+class VisionEncoder(nn.Module):
+    """The vision transformer and its projector, under the checkpoint's names.
+
+    Build it on the device and in the dtype it is to run in (`checkpoint.created_as`), under an
+    initialised tensor-parallel group of SGLang, and fill it with `loading.vision_filler`.
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        attention: Attention,
+        device: torch.device,
+        quant_config: QuantizationConfig | None = None,
+        prefix: str = "",
+    ) -> None:
+        super().__init__()
+        self.config, self.attention, vision = config, attention, config.vision
+        kernels = Kernels(attention, choose_rotation(device))
+        tower, projector = add_prefix("vision", prefix), add_prefix("linear_proj", prefix)
+        self.vision = VisionTransformer(vision, kernels, quant_config, tower)
+        self.linear_proj = VisionProjector(
+            vision.out_hidden_size, config.hidden_size, quant_config, projector
+        )
+
+    def forward(self, patches: Tensor, grids: Sequence[Grid]) -> Tensor:
+        """Unit-norm features [patches / 4, hidden] of patches [patches, width], in merge order.
+
+        Pictures follow each other in the order of `grids` and do not influence each other.
+        """
+        return self.encode(self.vision.embed(patches, grids))
+
+    def encode(self, inputs: BlockInputs) -> Tensor:
+        """The part that can be captured: blocks, merger, projector and normalisation."""
+        projected = self.linear_proj(self.vision(inputs))
+        return F.normalize(projected.float(), dim=-1).to(projected.dtype)
+
+
+def load_vision(
+    checkpoint: Path, attention: Attention, device: torch.device, dtype: torch.dtype
+) -> VisionEncoder:
+    """Load the vision encoder of a checkpoint, this rank's part of it. Raises `CheckpointError`."""
+    config = read_encoder_config(checkpoint)
+    with created_as(device, dtype):
+        encoder = VisionEncoder(config, attention, device)
+    report = fill_from(checkpoint, vision_filler(encoder, config))
+    LOGGER.info("vision: loaded %d tensors, left out %d", report.loaded, len(report.ignored))
+    return encoder.eval().requires_grad_(False)

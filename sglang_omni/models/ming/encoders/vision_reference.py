@@ -1,0 +1,145 @@
+"""The vision encoder as plain PyTorch: short and differentiable.
+
+Module and parameter names are the checkpoint's. Parity tests and training use it; serving does
+not.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeGuard
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sglang_omni.models.ming.checkpoint import TensorFolder, load_strict
+from sglang_omni.models.ming.config import EncoderConfig, VisionConfig, read_encoder_config
+from sglang_omni.models.ming.encoders.grid import Grid, angles, frame_places, sample_positions
+from sglang_omni.models.ming.encoders.rotary import rotate
+from sglang_omni.models.ming.encoders.tensors import DEEPSTACK, VISION_PREFIXES, encoder_name
+
+NORM_EPS = 1e-6
+
+
+class Attention(nn.Module):
+    """Full attention with biases, within one frame at a time."""
+
+    def __init__(self, config: VisionConfig) -> None:
+        super().__init__()
+        self.heads = config.num_heads
+        self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size)
+        self.proj = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, x: Tensor, turns: Tensor, lengths: Sequence[int]) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(1)
+        q, k = (rotate(part, turns.cos(), turns.sin()) for part in (q, k))
+        frames = zip(*(part.split(list(lengths)) for part in (q, k, v)), strict=True)
+        out = [F.scaled_dot_product_attention(*(y.transpose(0, 1) for y in f)) for f in frames]
+        return self.proj(torch.cat([y.transpose(0, 1).flatten(1) for y in out]))
+
+
+class MLP(nn.Module):
+    """Linear, GELU, linear."""
+
+    def __init__(self, size: int, width: int, out: int, approximate: str) -> None:
+        super().__init__()
+        self.approximate = approximate
+        self.linear_fc1 = nn.Linear(size, width)
+        self.linear_fc2 = nn.Linear(width, out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear_fc2(F.gelu(self.linear_fc1(x), approximate=self.approximate))
+
+
+class Block(nn.Module):
+    """One pre-norm block."""
+
+    def __init__(self, config: VisionConfig) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.norm1 = nn.LayerNorm(size, NORM_EPS)
+        self.attn = Attention(config)
+        self.norm2 = nn.LayerNorm(size, NORM_EPS)
+        self.mlp = MLP(size, config.intermediate_size, size, "tanh")
+
+    def forward(self, x: Tensor, turns: Tensor, lengths: Sequence[int]) -> Tensor:
+        x = x + self.attn(self.norm1(x), turns, lengths)
+        return x + self.mlp(self.norm2(x))
+
+
+class Merger(MLP):
+    """Puts the patches of a token side by side and projects them."""
+
+    def __init__(self, config: VisionConfig) -> None:
+        super().__init__(config.merged_size, config.merged_size, config.out_hidden_size, "none")
+        self.norm = nn.LayerNorm(config.hidden_size, NORM_EPS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(self.norm(x).view(-1, self.linear_fc1.in_features))
+
+
+class PatchEmbedding(nn.Module):
+    """The convolution of the checkpoint: its kernel is its stride, so it is a linear map."""
+
+    def __init__(self, config: VisionConfig) -> None:
+        super().__init__()
+        kernel = (config.temporal_patch_size, config.patch_size, config.patch_size)
+        self.proj = nn.Conv3d(config.in_channels, config.hidden_size, kernel, kernel)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        return F.linear(patches, self.proj.weight.flatten(1), self.proj.bias)
+
+
+class VisionTransformer(nn.Module):
+    """Patch embedding, positions, blocks and merger."""
+
+    def __init__(self, config: VisionConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.patch_embed = PatchEmbedding(config)
+        self.pos_embed = nn.Embedding(config.num_position_embeddings, config.hidden_size)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
+        self.merger = Merger(config)
+
+    def forward(self, patches: Tensor, grids: Sequence[Grid]) -> Tensor:
+        """Merged tokens [patches / 4, out] of patches [patches, width] in merge order."""
+        config = self.config
+        frames = [grid for grid in grids for _ in range(grid.frames)]
+        places = [frame_places(grid, config, patches.device) for grid in frames]
+        positions = torch.cat([sample_positions(self.pos_embed.weight, p) for p in places])
+        turns = torch.cat([angles(p, config.head_dim) for p in places])
+        x = self.patch_embed(patches) + positions
+        for block in self.blocks:
+            x = block(x, turns, [grid.frame_patches for grid in frames])
+        return self.merger(x)
+
+
+class VisionReference(nn.Module):
+    """The vision transformer and its projector to the thinker."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.vision = VisionTransformer(config.vision)
+        self.linear_proj = nn.Sequential(
+            nn.Linear(config.vision.out_hidden_size, config.hidden_size),
+            nn.GELU(),
+            nn.Linear(config.hidden_size, config.hidden_size),
+        )
+
+    def forward(self, patches: Tensor, grids: Sequence[Grid]) -> Tensor:
+        """Unit-norm features [patches / 4, hidden] of patches [patches, width]."""
+        return F.normalize(self.linear_proj(self.vision(patches, grids)), dim=-1)
+
+
+def load_vision_reference(checkpoint: Path) -> VisionReference:
+    """Load the vision encoder of a checkpoint in float32, strictly. Raises `CheckpointError`."""
+    model = VisionReference(read_encoder_config(checkpoint))
+    folder = TensorFolder(checkpoint)
+    named = ((encoder_name(name), name) for name in folder)
+    ours = {bare: folder[name] for bare, name in named if _is_vision(bare)}
+    load_strict(model, ours, ignore=lambda name: name.startswith(DEEPSTACK))
+    return model.eval()
+
+
+def _is_vision(name: str | None) -> TypeGuard[str]:
+    return name is not None and name.startswith(VISION_PREFIXES)

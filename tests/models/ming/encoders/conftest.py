@@ -1,0 +1,5 @@
+"""The encoders of the tiny checkpoint."""
+
+from tests.models.ming.encoders.loaded import audio, one_rank, reference, serving
+
+__all__ = ["audio", "one_rank", "reference", "serving"]
