@@ -1,0 +1,188 @@
+"""The encoder engine's worker: waiting requests are batched, encoded and written to their rows."""
+
+import logging
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sglang_omni.encoder.batch import next_batch
+from sglang_omni.encoder.contract import (
+    ClipRequest,
+    Encoded,
+    EncoderInfo,
+    EncoderSettings,
+    PictureRequest,
+)
+from sglang_omni.encoder.lane import Lane, Load
+from sglang_omni.encoder.launch import check
+from sglang_omni.engine.shared import SharedArray
+from sglang_omni.engine.worker import StepInput, StepResults, report_progress
+from sglang_omni.errors import EngineFailed, InvalidRequest, OmniError
+from sglang_omni.models.ming.config import read_encoder_config
+
+LOGGER = logging.getLogger(__name__)
+
+Request = PictureRequest | ClipRequest
+COUNTED = ("images", "frames", "patches", "clips", "audio_seconds")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A checked request that waits for a forward pass."""
+
+    request: Request
+    load: Load
+
+    @property
+    def source(self) -> SharedArray:
+        """Where its pixels or samples lie."""
+        request = self.request
+        return request.pixels if isinstance(request, PictureRequest) else request.samples
+
+
+class EncoderWorker:
+    """A `StepWorker`. A step is at most one forward pass of pictures and one of clips."""
+
+    def __init__(self, lanes: dict[type, Lane], info: EncoderInfo) -> None:
+        """`lanes` are by the type of the requests that they serve."""
+        self.info = info
+        self._lanes = lanes
+        self._waiting: dict[type, dict[str, Waiting]] = {kind: {} for kind in lanes}
+        self._totals = dict.fromkeys((*COUNTED, "batches", "refused", "busy_seconds"), 0.0)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any request waits."""
+        return any(self._waiting.values())
+
+    def step(self, work: StepInput) -> StepResults:
+        """Forget cancelled requests, take new ones in, and encode the next batch of each kind."""
+        for request_id in work.cancellations:
+            for waiting in self._waiting.values():
+                waiting.pop(request_id, None)
+        results: StepResults = []
+        for request_id, request in work.arrivals:
+            try:
+                self._take_in(request_id, request)
+            except InvalidRequest as error:
+                results.append((request_id, self._refused(error)))
+        for kind, lane in self._lanes.items():
+            results += self._advance(lane, self._waiting[kind])
+        return results
+
+    def counters(self) -> dict[str, float]:
+        """What waits now, and totals since the start."""
+        return {"waiting": sum(map(len, self._waiting.values())), **self._totals}
+
+    def close(self) -> None:
+        """Forget every request and let the other ranks go."""
+        for lane in self._lanes.values():
+            lane.close()
+        self._waiting = {kind: {} for kind in self._lanes}
+
+    def _take_in(self, request_id: str, request: Request) -> None:
+        kind = type(request)
+        if kind not in self._lanes:
+            raise InvalidRequest(f"this engine does not serve a {kind.__name__}")
+        load = self._lanes[kind].weigh(request.layout)
+        self._waiting[kind][request_id] = Waiting(request, load)
+
+    def _advance(self, lane: Lane, waiting: dict[str, Waiting]) -> StepResults:
+        """Encode the next batch of one lane."""
+        costs = ((request_id, one.load.cost) for request_id, one in waiting.items())
+        chosen = {key: waiting.pop(key) for key in next_batch(costs, lane.budget)}
+        results: StepResults = []
+        arrays: dict[str, np.ndarray] = {}
+        for request_id, one in chosen.items():
+            try:
+                arrays[request_id] = self._read(lane, one)
+            except OmniError as error:
+                results.append((request_id, self._refused(error)))
+        if not arrays:
+            return results
+        started = time.perf_counter()
+        rows = lane.encode(list(arrays.values()))
+        for (request_id, one), features in zip(_only(chosen, arrays), rows, strict=True):
+            results.append((request_id, self._deliver(one, features)))
+        self._totals["batches"] += 1
+        self._totals["busy_seconds"] += time.perf_counter() - started
+        return results
+
+    def _read(self, lane: Lane, waiting: Waiting) -> np.ndarray:
+        try:
+            array = waiting.source.read(waiting.request.layout)
+        except ValueError as error:
+            raise InvalidRequest(f"less was written than {waiting.request.layout}") from error
+        except OSError as error:
+            raise EngineFailed(f"the request's memory is gone: {error}") from error
+        lane.inspect(array)
+        return array
+
+    def _deliver(self, waiting: Waiting, features: Tensor) -> Encoded | OmniError:
+        """Write a request's features to its rows."""
+        try:
+            layout = waiting.request.rows.write(as_array(features))
+        except OSError as error:
+            # Nobody reads this: whoever made the rows has cancelled the request meanwhile.
+            return EngineFailed(f"the request's rows are gone: {error}")
+        for name, count in waiting.load.counts.items():
+            self._totals[name] += count
+        return Encoded(layout)
+
+    def _refused(self, error: OmniError) -> OmniError:
+        self._totals["refused"] += 1
+        return error
+
+
+def _only(chosen: dict[str, Waiting], arrays: dict[str, np.ndarray]) -> list[tuple[str, Waiting]]:
+    return [(request_id, one) for request_id, one in chosen.items() if request_id in arrays]
+
+
+def as_array(features: Tensor) -> np.ndarray:
+    """Features as NumPy has them: float32, or the bits of bfloat16 as uint16."""
+    host = features.cpu().contiguous()
+    return (host.view(torch.uint16) if host.dtype == torch.bfloat16 else host).numpy()
+
+
+def use_threads(settings: EncoderSettings) -> None:
+    """Limit PyTorch to the threads of the settings, if they say."""
+    if settings.threads is not None:
+        torch.set_num_threads(settings.threads)
+
+
+def open_worker(settings: EncoderSettings) -> EncoderWorker:
+    """Load the encoders that `settings` name and warm them up.
+
+    Raises `CheckpointError` for an incomplete checkpoint and `ConfigError` for settings that
+    cannot be run. Without `images` it never imports sglang.
+    """
+    check(settings)
+    use_threads(settings)
+    config = read_encoder_config(settings.checkpoint)
+    lanes = _open_lanes(settings)
+    report_progress("warming up")
+    for lane in lanes.values():
+        lane.warm_up()
+    return EncoderWorker(lanes, EncoderInfo(config.hidden_size, settings.dtype))
+
+
+def _open_lanes(settings: EncoderSettings) -> dict[type, Lane]:
+    lanes: dict[type, Lane] = {}
+    if settings.images:
+        report_progress("loading the image encoder")
+        from sglang_omni.encoder.pictures import PictureLane
+
+        pictures = PictureLane(settings)
+        LOGGER.info(pictures.about)
+        lanes[PictureRequest] = pictures
+    if settings.audio:
+        report_progress("loading the audio encoder")
+        from sglang_omni.encoder.clips import ClipLane
+
+        clips = ClipLane(settings)
+        LOGGER.info(clips.about)
+        lanes[ClipRequest] = clips
+    return lanes

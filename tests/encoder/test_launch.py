@@ -1,0 +1,46 @@
+"""What an encoder's process is told before it starts."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sglang_omni.encoder.contract import EncoderSettings
+from sglang_omni.encoder.launch import environment
+from sglang_omni.errors import ConfigError
+
+CPU = EncoderSettings(Path("model"))
+CUDA = EncoderSettings(Path("model"), device="cuda", dtype="bfloat16", tp_size=2, gpus=(2, 3))
+
+
+def test_a_cpu_engine_is_chosen_by_environment() -> None:
+    alone = environment(CPU, threads=2)
+    assert alone["SGLANG_USE_CPU_ENGINE"] == "1"
+    assert alone["OMP_NUM_THREADS"] == "2"
+    assert "SGLANG_NCCL_SO_PATH" not in alone
+    assert "SGLANG_NCCL_SO_PATH" in environment(replace(CPU, tp_size=2), threads=1)
+
+
+def test_an_audio_engine_is_told_nothing_of_sglang() -> None:
+    assert environment(replace(CPU, images=False), threads=1) == {"OMP_NUM_THREADS": "1"}
+
+
+def test_a_gpu_engine_sees_its_own_cards() -> None:
+    variables = environment(CUDA, threads=1)
+    assert variables["CUDA_VISIBLE_DEVICES"] == "2,3"
+    assert "SGLANG_USE_CPU_ENGINE" not in variables
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"images": False, "audio": False}, "images, audio"),
+        ({"dtype": "int8"}, "int8"),
+        ({"tp_size": 3}, "not 3"),
+        ({"tp_size": 2, "images": False}, "one rank"),
+        ({"device": "cuda", "tp_size": 2, "gpus": (0,)}, "1 GPUs"),
+    ],
+)
+def test_settings_that_cannot_be_run_are_refused(changes: dict[str, object], what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        environment(replace(CPU, **changes), threads=1)
