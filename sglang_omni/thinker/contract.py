@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from sglang_omni.engine.shared import Layout, SharedArray
+
 FinishReason = Literal["stop", "length", "abort"]
 
 
@@ -47,23 +49,31 @@ class SamplingParams:
 class Features:
     """Ready features of one image, video or audio clip, spliced in place of its tokens.
 
-    `rows` is a float array [tokens, hidden]; `offsets` are inclusive (first, last) token runs;
-    `grid` is the patch grid (t, h, w) of each run, empty for audio.
+    `rows` holds [tokens, hidden] in `layout`: float32, or the uint16 bits of bfloat16. `offsets`
+    are inclusive (first, last) token runs; `grid` is the patch grid (t, h, w) of each run, empty
+    for audio. `content_hash`, 64 bits, must tell apart whatever has other rows or another grid:
+    the radix cache goes by it.
     """
 
     modality: Literal["image", "video", "audio"]
-    rows: Any
+    rows: SharedArray
+    layout: Layout
     offsets: tuple[tuple[int, int], ...]
+    content_hash: int
     grid: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class ThinkerRequest:
-    """Prompt token ids, how to sample, and features for the prompt's placeholders."""
+    """Prompt token ids, how to sample, and features for the prompt's placeholders.
+
+    Requests of different `tenant` never share KV, however alike their prompts are.
+    """
 
     input_ids: tuple[int, ...]
     sampling: SamplingParams
     features: tuple[Features, ...] = ()
+    tenant: str | None = None
 
 
 @dataclass(frozen=True)

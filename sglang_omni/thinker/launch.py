@@ -1,6 +1,7 @@
 """From thinker settings to SGLang's server arguments and process environment. Pure functions."""
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ def server_arguments(settings: ThinkerSettings) -> dict[str, Any]:
         "enable_deterministic_inference": settings.deterministic,
         # The pipeline detokenises by itself, from the new ids of each output.
         "incremental_streaming_output": True,
+        # Features come from the encoder engines; the model builds no encoders of its own.
+        "json_model_override_args": json.dumps({"ming_encoders": "external"}),
         # A captured prefill never looks at media, so a picture would get the text router.
         "disable_prefill_cuda_graph": True,
         "log_level": "warning",

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from sglang import Engine
+from sglang.srt.managers.io_struct import GenerateReqInput
 
 from sglang_omni.engine.worker import report_progress
 from sglang_omni.errors import EngineFailed, InvalidRequest
@@ -64,14 +65,16 @@ class ThinkerWorker:
         """Yield new tokens until the request stops. Closing the generator frees its KV."""
         finished = False
         try:
-            stream = await self._engine.async_generate(
+            # What `Engine.async_generate` makes of its arguments, which lack `extra_key`.
+            asked = GenerateReqInput(
                 input_ids=list(request.input_ids),
                 sampling_params=self._sampling(request.sampling),
                 image_data=[_media(entry) for entry in request.features] or None,
+                extra_key=request.tenant,
                 stream=True,
                 rid=request_id,
             )
-            async for raw in stream:
+            async for raw in self._engine.tokenizer_manager.generate_request(asked, None):
                 output = _output(raw)
                 finished = output.last
                 yield output
@@ -137,10 +140,17 @@ class ThinkerWorker:
 def _media(entry: Features) -> dict[str, Any]:
     return {
         "modality": entry.modality,
-        "feature": torch.as_tensor(entry.rows),
+        "feature": _rows(entry),
         "offsets": list(entry.offsets),
         "grid": list(entry.grid),
+        "hash": entry.content_hash,
     }
+
+
+def _rows(entry: Features) -> torch.Tensor:
+    """The feature rows [tokens, hidden] as they lie in shared memory."""
+    rows = torch.from_numpy(entry.rows.read(entry.layout))
+    return rows.view(torch.bfloat16) if rows.dtype == torch.uint16 else rows
 
 
 def _output(raw: dict[str, Any]) -> ThinkerOutput:

@@ -1,61 +1,19 @@
-"""The running SGLang engine gives the released model's tokens, however it is run.
-
-Two engines serve every test here: one rank with the radix cache and prefill chunks so small that
-they cut pictures, and two tensor-parallel ranks (gloo) without the cache.
-"""
+"""The running SGLang engine gives the released model's tokens, however it is run."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
-from sglang_omni.engine.process import EngineProcess, ProcessSpec
+from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.hf_config import MingConfig
-from sglang_omni.thinker.contract import (
-    SamplingParams,
-    ThinkerOutput,
-    ThinkerRequest,
-    ThinkerSettings,
-)
-from sglang_omni.thinker.launch import environment
-from tests.golden import TINY, cases, load_case
+from sglang_omni.thinker.contract import SamplingParams, ThinkerOutput, ThinkerRequest
+from tests.golden import cases, load_case
 from tests.models.ming.thinker.features import greedy_request
 
 GREEDY = cases("thinker", "greedy_")
-CHUNK = 32
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-def engine(**settings: object) -> EngineProcess:
-    chosen = ThinkerSettings(TINY, max_total_tokens=4096, **settings)  # type: ignore[arg-type]
-    factory = "sglang_omni.thinker.worker:open_worker"
-    return EngineProcess(ProcessSpec("thinker", factory, chosen, environment(chosen, threads=1)))
-
-
-@pytest.fixture(scope="module")
-def config() -> MingConfig:
-    return MingConfig.from_pretrained(TINY)
-
-
-async def running(process: EngineProcess) -> AsyncIterator[EngineProcess]:
-    await process.start()
-    yield process
-    await process.stop()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def one_rank() -> AsyncIterator[EngineProcess]:
-    async for process in running(engine(server_args=(("chunked_prefill_size", CHUNK),))):
-        yield process
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def two_ranks() -> AsyncIterator[EngineProcess]:
-    async for process in running(engine(tp_size=2, radix_cache=False)):
-        yield process
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def generate(process: EngineProcess, request: ThinkerRequest) -> list[ThinkerOutput]:

@@ -7,6 +7,8 @@ from transformers import PretrainedConfig
 MODEL_TYPE = "bailingmm_moe_v2_lite"
 ARCHITECTURE = "BailingMM2NativeForConditionalGeneration"
 
+ENCODERS = ("vision_config", "audio_config")
+
 # Frequencies of the rotary half that follow rows (t, h, w) of a position. The released model
 # hard-codes them for 32 frequencies.
 MROPE_SECTION = (8, 12, 12)
@@ -47,11 +49,22 @@ class MingTextConfig(PretrainedConfig):
         return int(self.head_dim * self.partial_rotary_factor)
 
 
-class MingConfig(PretrainedConfig):
-    """`config.json` of the checkpoint, as far as the thinker goes.
+class MingEncoderConfig(PretrainedConfig):
+    """`vision_config` or `audio_config` of `config.json`, as it stands there.
 
-    The encoders' configurations are left out: SGLang takes a model that has them for one that
-    sees and hears, and warms its server up with a picture.
+    SGLang looks at attributes of both; `config.parse_encoder_config` is what reads them for us.
+    """
+
+    model_type = "ming_encoder"
+
+
+class MingConfig(PretrainedConfig):
+    """`config.json` of the checkpoint.
+
+    `ming_encoders` says where the encoders run. With `own` the model carries them, so that stock
+    SGLang can see and hear. With `external`, which our server sets by SGLang's override of model
+    arguments, features arrive ready, and the encoders' configurations go: SGLang takes a model
+    that has them for one that holds a vision transformer, and sets memory aside for it.
     """
 
     model_type = MODEL_TYPE
@@ -59,12 +72,26 @@ class MingConfig(PretrainedConfig):
     def __init__(
         self, llm_config: dict[str, Any] | MingTextConfig | None = None, **values: Any
     ) -> None:
-        for encoder in ("vision_config", "audio_config"):
-            values.pop(encoder, None)
         if not isinstance(llm_config, MingTextConfig):
             llm_config = MingTextConfig(**(llm_config or {}))
         self.llm_config = llm_config
+        values.setdefault("ming_encoders", "own")
+        for encoder in ENCODERS:
+            if isinstance(values.get(encoder), dict):
+                values[encoder] = MingEncoderConfig(**values[encoder])
         super().__init__(**values)
+
+    @property
+    def carries_encoders(self) -> bool:
+        """Whether the model holds its encoders."""
+        return self.ming_encoders == "own"
+
+    def update(self, config_dict: dict[str, Any]) -> None:
+        """Apply overrides, as SGLang does with `json_model_override_args`."""
+        super().update(config_dict)
+        if not self.carries_encoders:
+            for encoder in ENCODERS:
+                vars(self).pop(encoder, None)
 
     def get_text_config(self, *args: Any, **kwargs: Any) -> MingTextConfig:
         """The thinker's own configuration; `transformers` asks for it by this name."""

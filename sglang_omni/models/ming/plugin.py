@@ -52,7 +52,9 @@ def register_template() -> None:
         sep_style=SeparatorStyle.NO_COLON_SINGLE,
         sep=ROLE_END.token,
         stop_str=ROLE_END.token,
+        # One placeholder for each medium; SGLang adds the line break after an image.
         image_token="<image><imagePatch></image>",
+        video_token="<video><framePatch></video>",
         audio_token="<audio><audioPatch></audio>",
     )
     register_conv_template(template, override=True)

@@ -4,11 +4,19 @@
     <role>HUMAN</role>{user}<|role_end|><role>ASSISTANT</role>{answer}<|role_end|> ...
     <role>HUMAN</role>{user}<|role_end|><role>ASSISTANT</role>
 
-There is no line break between turns. A prompt is a sequence of pieces, so that only the
-template can produce control tokens: text that a user wrote stays text, whatever it spells.
+There is no line break between turns. Media stand where their message has them:
+
+    image    <image><imagePatch> x n</image>\\n
+    video    <video>, then for each pair of frames <0.5 seconds><image><framePatch> x n</image>,
+             then </video>
+    audio    <audio><audioPatch> x n</audio>
+
+A prompt is a sequence of pieces, so that only the template can produce control tokens: text that
+a user wrote stays text, whatever it spells. (The released processor counts a literal "<image>" in
+the text as a picture's place, and then loses the picture.)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,24 +33,60 @@ class Control:
     token: str
 
 
+@dataclass(frozen=True)
+class Run:
+    """`count` placeholder tokens in a row, in whose place feature rows go."""
+
+    token: str
+    count: int
+
+
+Piece = Control | Run | str
+
 ROLE = Control("<role>")
 ROLE_CLOSE = Control("</role>")
 ROLE_END = Control("<|role_end|>")
+IMAGE, IMAGE_CLOSE = Control("<image>"), Control("</image>")
+VIDEO, VIDEO_CLOSE = Control("<video>"), Control("</video>")
+AUDIO, AUDIO_CLOSE = Control("<audio>"), Control("</audio>")
+IMAGE_PATCH, FRAME_PATCH, AUDIO_PATCH = "<imagePatch>", "<framePatch>", "<audioPatch>"
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A rendered chat: control tokens and ordinary text in reading order.
+    """A rendered chat: control tokens, placeholders and ordinary text in reading order.
 
     Neighbouring text is one piece, because the tokenizer merges across what the template and
     the message contribute ("。" and the blank line after it share a token).
     """
 
-    pieces: tuple[Control | str, ...]
+    pieces: tuple[Piece, ...]
 
     def __str__(self) -> str:
         """The prompt as one string; ambiguous if a message spells a control token."""
-        return "".join(p.token if isinstance(p, Control) else p for p in self.pieces)
+        return "".join(map(_spell, self.pieces))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image of `tokens` feature rows."""
+
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Film:
+    """A video: a pair of frames at each of `seconds`, of `tokens` feature rows each."""
+
+    tokens: int
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Sound:
+    """An audio clip of `tokens` feature rows."""
+
+    tokens: int
 
 
 class TextItem(Protocol):
@@ -53,46 +97,95 @@ class TextItem(Protocol):
         """The text as written."""
 
 
+Item = TextItem | Picture | Film | Sound
+
+
 class Turn(Protocol):
-    """One message: a role (system, user or assistant) and its text, rendered in order."""
+    """One message: a role (system, user or assistant) and what it holds, rendered in order."""
 
     @property
     def role(self) -> str:
         """Who speaks."""
 
     @property
-    def content(self) -> Sequence[TextItem]:
-        """What is said."""
+    def content(self) -> Sequence[Item]:
+        """What is said and shown."""
 
 
 def render_chat(messages: Sequence[Turn], thinking: bool = False) -> Prompt:
-    """Render a text chat up to the point where the assistant speaks.
+    """Render a chat up to the point where the assistant speaks.
 
     A leading system message replaces the default sentence only; the line that switches
     `thinking` always follows. Raises `InvalidRequest` naming the message at fault when the
     roles do not make a chat: nothing to answer, a system message that is not the first, or a
     last message that is not the user's.
     """
-    system, turns = DEFAULT_SYSTEM, list(messages)
+    system: Sequence[Piece] = (DEFAULT_SYSTEM,)
+    turns = list(messages)
     if turns and turns[0].role == "system":
-        system, turns = _text(turns[0]), turns[1:]
+        system, turns = _content(turns[0]), turns[1:]
     _check_roles(turns, first=len(messages) - len(turns))
     switch = "on" if thinking else "off"
-    pieces = [*_turn("SYSTEM", f"{system}\n\ndetailed thinking {switch}")]
+    pieces = [*_turn("SYSTEM", [*system, f"\n\ndetailed thinking {switch}"])]
     for turn in turns:
-        pieces += _turn(SPEAKERS[turn.role], _text(turn))
-    return Prompt((*pieces, ROLE, SPEAKERS["assistant"], ROLE_CLOSE))
+        pieces += _turn(SPEAKERS[turn.role], _content(turn))
+    return Prompt((*_joined(pieces), ROLE, SPEAKERS["assistant"], ROLE_CLOSE))
 
 
-def _turn(speaker: str, text: str) -> Iterator[Control | str]:
+def _turn(speaker: str, content: Iterable[Piece]) -> Iterator[Piece]:
     yield from (ROLE, speaker, ROLE_CLOSE)
-    if text:
-        yield text
+    yield from content
     yield ROLE_END
 
 
-def _text(turn: Turn) -> str:
-    return "".join(item.text for item in turn.content)
+def _content(turn: Turn) -> list[Piece]:
+    return [piece for item in turn.content for piece in _item(item)]
+
+
+def _item(item: Item) -> Iterator[Piece]:
+    match item:
+        case Picture(tokens):
+            yield from (IMAGE, Run(IMAGE_PATCH, tokens), IMAGE_CLOSE, "\n")
+        case Film():
+            yield VIDEO
+            yield from film_pieces(item)
+            yield VIDEO_CLOSE
+        case Sound(tokens):
+            yield from (AUDIO, Run(AUDIO_PATCH, tokens), AUDIO_CLOSE)
+        case _:
+            yield item.text
+
+
+def film_pieces(film: Film) -> Iterator[Piece]:
+    """What stands between the tags of a video: each pair of frames with its time before it."""
+    for second in film.seconds:
+        yield f"<{second:.1f} seconds>"
+        yield from (IMAGE, Run(FRAME_PATCH, film.tokens), IMAGE_CLOSE)
+
+
+def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The pieces with neighbouring text made one, and empty text left out."""
+    text = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            text += piece
+            continue
+        if text:
+            yield text
+            text = ""
+        yield piece
+    if text:
+        yield text
+
+
+def _spell(piece: Piece) -> str:
+    match piece:
+        case Control(token):
+            return token
+        case Run(token, count):
+            return token * count
+        case _:
+            return piece
 
 
 def _check_roles(turns: Sequence[Turn], first: int) -> None:

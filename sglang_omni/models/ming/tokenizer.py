@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,15 @@ from tokenizers import Tokenizer
 
 from sglang_omni.errors import CheckpointError
 from sglang_omni.models.ming.config import read_json
-from sglang_omni.models.ming.prompt import Control, Prompt
+from sglang_omni.models.ming.prompt import Control, Prompt, Run
+
+
+@dataclass(frozen=True)
+class TokenizedPrompt:
+    """Token ids, and the inclusive (first, last) of every placeholder run, in order."""
+
+    ids: tuple[int, ...]
+    runs: tuple[tuple[int, int], ...] = ()
 
 
 class ThinkerTokenizer:
@@ -30,15 +39,20 @@ class ThinkerTokenizer:
         self._added = {token["content"]: token["id"] for token in added}
         self._special = frozenset(token["id"] for token in added if token["special"])
 
-    def encode(self, prompt: Prompt) -> list[int]:
-        """Token ids of a rendered chat; nothing is added before or after."""
+    def encode(self, prompt: Prompt) -> TokenizedPrompt:
+        """Tokens of a rendered chat; nothing is added before or after."""
         ids: list[int] = []
+        runs: list[tuple[int, int]] = []
         for piece in prompt.pieces:
-            if isinstance(piece, Control):
-                ids.append(self.token_id(piece.token))
-            else:
-                ids += self.encode_text(piece)
-        return ids
+            match piece:
+                case Control(token):
+                    ids.append(self.token_id(token))
+                case Run(token, count):
+                    runs.append((len(ids), len(ids) + count - 1))
+                    ids += [self.token_id(token)] * count
+                case _:
+                    ids += self.encode_text(piece)
+        return TokenizedPrompt(tuple(ids), tuple(runs))
 
     def encode_text(self, text: str) -> list[int]:
         """Token ids of ordinary text; strings that spell special tokens stay text."""

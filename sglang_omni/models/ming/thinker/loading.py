@@ -2,13 +2,14 @@
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
 from sglang_omni.errors import CheckpointError
+from sglang_omni.models.ming.encoders.loading import WeightFiller
 from sglang_omni.models.ming.thinker.routing import ROUTERS
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
 
@@ -49,11 +50,17 @@ def destination(name: str) -> Destination:
     return Destination(name)
 
 
-def load_thinker(model: nn.Module, config: Any, weights: Iterable[tuple[str, Tensor]]) -> None:
-    """Fill the model's parameters from (name, tensor) pairs.
+def load_thinker(
+    model: nn.Module,
+    config: Any,
+    weights: Iterable[tuple[str, Tensor]],
+    encoders: Sequence[WeightFiller] = (),
+) -> None:
+    """Fill the model's parameters, and those of its `encoders`, from (name, tensor) pairs.
 
     Raises `CheckpointError` for a missing tensor (so for half of a fused pair too), a wrong
-    shape or an unknown tensor. Encoder tensors are skipped and counted in the log.
+    shape or an unknown tensor. Encoder tensors that no encoder wants are skipped and counted in
+    the log.
     """
     expected = thinker_tensors(config)
     parameters = dict(model.named_parameters())
@@ -61,7 +68,11 @@ def load_thinker(model: nn.Module, config: Any, weights: Iterable[tuple[str, Ten
     skipped: list[str] = []
     for name, tensor in weights:
         if is_encoder_tensor(name):
-            skipped.append(name)
+            takers = [encoder for encoder in encoders if encoder.wants(name)]
+            for taker in takers:
+                taker.fill(name, tensor)
+            if not takers:
+                skipped.append(name)
             continue
         _check(name, tensor, expected)
         _fill(parameters, name, tensor)
@@ -69,6 +80,8 @@ def load_thinker(model: nn.Module, config: Any, weights: Iterable[tuple[str, Ten
     missing = sorted(expected.keys() - seen)
     if missing:
         raise CheckpointError(f"tensor {missing[0]!r} is missing ({len(missing)} in all)")
+    for encoder in encoders:
+        skipped += encoder.finish().ignored
     _report(skipped)
 
 

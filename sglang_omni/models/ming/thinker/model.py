@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from sglang_omni.errors import InvalidRequest, StartupError
 from sglang_omni.models.ming.hf_config import MingConfig
+from sglang_omni.models.ming.thinker.encoders import OwnEncoders
 from sglang_omni.models.ming.thinker.layers import Layer, StepInputs
 from sglang_omni.models.ming.thinker.loading import load_thinker
 from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
@@ -92,10 +93,10 @@ class LanguageModel(nn.Module):
 
 
 class BailingMM2NativeForConditionalGeneration(nn.Module):
-    """The checkpoint's architecture: the language model fed with text and ready features.
+    """The checkpoint's architecture: the language model and, if it is to carry them, the encoders.
 
-    Images, frames and clips arrive as precomputed embedding rows; encoder tensors of the
-    checkpoint are skipped by name.
+    Without encoders images, frames and clips must arrive as precomputed embedding rows; the
+    encoder tensors of the checkpoint are then skipped by name.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         self.config = config
         self.model = LanguageModel(config.llm_config, quant_config, add_prefix("model", prefix))
         self.logits_processor = LogitsProcessor(config.llm_config)
+        self.encoders = OwnEncoders(config, prefix) if config.carries_encoders else None
 
     def get_input_embeddings(self) -> nn.Module:
         """The token embedding."""
@@ -143,14 +145,24 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         return self.logits_processor(input_ids, hidden, self.model.lm_head, forward_batch)
 
     def get_image_feature(self, items: list[MultimodalDataItem]) -> Tensor:
-        """Refuses: SGLang calls this only for items without precomputed embeddings."""
-        raise InvalidRequest("media must arrive as precomputed embeddings", param="messages")
+        """Feature rows of images or videos that came without precomputed embeddings."""
+        return self._own_encoders().picture_features(items)
 
-    get_video_feature = get_audio_feature = get_image_feature
+    get_video_feature = get_image_feature
+
+    def get_audio_feature(self, items: list[MultimodalDataItem]) -> Tensor:
+        """Feature rows of clips that came without precomputed embeddings."""
+        return self._own_encoders().clip_features(items)
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Load the checkpoint strictly. Raises `CheckpointError`."""
-        load_thinker(self, self.config.llm_config, weights)
+        fillers = self.encoders.fillers() if self.encoders else ()
+        load_thinker(self, self.config.llm_config, weights, fillers)
+
+    def _own_encoders(self) -> OwnEncoders:
+        if self.encoders is None:
+            raise InvalidRequest("media must arrive as precomputed embeddings", param="messages")
+        return self.encoders
 
 
 def route_ids(batch: ForwardBatch, input_ids: Tensor) -> Tensor | None:

@@ -1,5 +1,10 @@
-"""SGLang's multimodal processor for Ming: ready features in, items and positions out."""
+"""SGLang's multimodal processor for Ming: media in, items, places and positions out.
 
+Our server sends ready features with the token runs they belong to. The stock server sends what
+its clients sent; that is fetched and decoded here, under the same limits as in our server.
+"""
+
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -13,18 +18,23 @@ from sglang.srt.managers.schedule_batch import (
 from sglang.srt.multimodal.processors.base_processor import BaseMultimodalProcessor
 
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.media.decode import decode_medium
+from sglang_omni.media.fetch import FetchPolicy, fetch
+from sglang_omni.media.limits import Kind, MediaLimits
+from sglang_omni.models.ming.media import RULES
 from sglang_omni.models.ming.positions import VisualBlock, positions
 from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
+from sglang_omni.models.ming.thinker.places import Expander, Medium
 
 MODALITIES = {"image": Modality.IMAGE, "video": Modality.VIDEO, "audio": Modality.AUDIO}
 
 
 class MingProcessor(BaseMultimodalProcessor):
-    """Takes each image, video or clip as a dictionary:
+    """Takes each image, video or clip as SGLang's clients name it, or ready, as a dictionary:
 
     `modality` image | video | audio; `feature` float tensor [tokens, hidden]; `offsets`, a list
     of inclusive (first, last) token runs; `grid`, the patch grid (t, h, w) of each run, for
-    visual items; `hash`, the integer content hash, optional.
+    visual items; `hash`, the integer content hash.
     """
 
     models: ClassVar = [BailingMM2NativeForConditionalGeneration]
@@ -38,13 +48,26 @@ class MingProcessor(BaseMultimodalProcessor):
         **_: Any,
     ) -> MultimodalProcessorOutput:
         """Build the items and positions of one request. Raises `InvalidRequest`."""
-        llm, ids = self.hf_config.llm_config, input_text
         media = [*(image_data or ()), *(audio_data or ()), *(request_obj.video_data or ())]
-        if isinstance(ids, str) or not all(isinstance(entry, dict) for entry in media):
-            raise InvalidRequest(
-                "this build reads text; media must arrive as precomputed embeddings",
-                param="messages",
-            )
+        if all(isinstance(entry, dict) for entry in media) and not isinstance(input_text, str):
+            return self._output(list(input_text), media)
+        given: dict[Kind, Sequence[Any]] = {
+            "image": image_data or (),
+            "audio": audio_data or (),
+            "video": request_obj.video_data or (),
+        }
+        opened = await asyncio.gather(
+            *(open_medium(kind, entry) for kind, entries in given.items() for entry in entries)
+        )
+        ids = self._encode(input_text) if isinstance(input_text, str) else input_text
+        return self._output(*Expander(self._encode).expand(ids, opened))
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+    def _output(self, ids: list[int], media: Sequence[dict[str, Any]]) -> MultimodalProcessorOutput:
+        llm = self.hf_config.llm_config
         blocks = sorted((b for entry in media for b in _blocks(entry)), key=lambda b: b.start)
         table, delta = positions(len(ids), blocks)
         return MultimodalProcessorOutput(
@@ -56,6 +79,16 @@ class MingProcessor(BaseMultimodalProcessor):
             mrope_positions=torch.from_numpy(table),
             mrope_position_delta=torch.tensor([[delta]]),
         )
+
+
+async def open_medium(kind: Kind, source: Any) -> Medium:
+    """Fetch and decode what a client of the stock server named. Raises `InvalidRequest`."""
+    address = getattr(source, "url", source)
+    if not isinstance(address, str):
+        raise InvalidRequest(f"{kind} data must be a URL or data URI, not {type(source).__name__}")
+    file = await fetch(address, FetchPolicy())
+    array, seconds = await asyncio.to_thread(decode_medium, kind, (file,), MediaLimits(), RULES)
+    return Medium(kind, torch.from_numpy(array), _hash(kind.encode() + file), seconds)
 
 
 def _is_audio(entry: dict[str, Any]) -> bool:
@@ -73,16 +106,17 @@ def _blocks(entry: dict[str, Any]) -> list[VisualBlock]:
 
 
 def _item(entry: dict[str, Any]) -> MultimodalDataItem:
+    """SGLang's item: with ready features, or with `content` for the model to encode."""
     item = MultimodalDataItem(
         modality=MODALITIES[entry["modality"]],
         offsets=[tuple(run) for run in entry["offsets"]],
-        precomputed_embeddings=entry["feature"],
-        hash=entry.get("hash", _content_hash(entry["feature"])),
+        feature=entry.get("content"),
+        precomputed_embeddings=entry.get("feature"),
+        hash=entry["hash"],
     )
     item.set_pad_value()
     return item
 
 
-def _content_hash(feature: torch.Tensor) -> int:
-    data = feature.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
+def _hash(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")

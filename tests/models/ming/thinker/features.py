@@ -1,7 +1,11 @@
 """The media of a golden prompt as the thinker engine takes them."""
 
+import hashlib
 from typing import Any
 
+import numpy as np
+
+from sglang_omni.engine.shared import Layout, SharedArray
 from sglang_omni.thinker.contract import Features, SamplingParams, ThinkerRequest
 from tests.golden import Case
 from tests.models.ming.thinker.prompts import visual_blocks
@@ -24,9 +28,8 @@ def visual_features(case: Case, config: Any) -> list[Features]:
         taken[kind] += block.tokens
         rows = case[f"{kind}_embeds"][first : taken[kind]].numpy()
         grid = (block.frames, block.rows * 2, block.columns * 2)
-        items.append(
-            Features(kind, rows, ((block.start, block.start + block.tokens - 1),), (grid,))
-        )
+        run = (block.start, block.start + block.tokens - 1)
+        items.append(Features(kind, *shared(rows), (run,), content_hash(rows), (grid,)))
     return items
 
 
@@ -37,6 +40,18 @@ def audio_features(case: Case) -> list[Features]:
         case.tensors["audio_loc_lens"].tolist() if "audio_embeds" in case.tensors else []
     ):
         rows = case["audio_embeds"][taken : taken + length].numpy()
-        items.append(Features("audio", rows, ((start, start + length - 1),)))
+        run = (start, start + length - 1)
+        items.append(Features("audio", *shared(rows), (run,), content_hash(rows)))
         taken += length
     return items
+
+
+def shared(rows: np.ndarray) -> tuple[SharedArray, Layout]:
+    """Rows as the encoder engines leave them."""
+    array = SharedArray()
+    return array, array.write(rows)
+
+
+def content_hash(rows: np.ndarray) -> int:
+    """A hash as the pipeline makes it, of the rows themselves."""
+    return int.from_bytes(hashlib.blake2b(rows.tobytes(), digest_size=8).digest(), "little")
