@@ -87,14 +87,27 @@ def _add_config(commands: Any) -> None:
     view.set_defaults(run=_view)
 
 
+# Names that serving tools share for leaves of our tree.
+ALIASES = {
+    "image_encoder.tp_size": "--image-encoder-tp",
+    "image_encoder.gpus": "--gpu-image-encoder",
+    "audio_encoder.gpu": "--gpu-audio-encoder",
+}
+
+
 def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = ()) -> None:
     """One option for each leaf of the tree: `--model-path P`, `--thinker.tp_size 4`."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file; options win")
     for option in options():
         if only and option.path not in only:
             continue
+        name = "--" + (option.path if "." in option.path else option.path.replace("_", "-"))
+        names = [name, *([ALIASES[option.path]] if option.path in ALIASES else [])]
+        # A bool may stand alone: `--text-only`.
+        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.type is bool else {}
         parser.add_argument(
-            "--" + (option.path if "." in option.path else option.path.replace("_", "-")),
+            *names,
+            **alone,
             dest=f"config:{option.path}",
             default=None,
             metavar="VALUE",

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import yaml
 
 from sglang_omni.errors import ConfigError
+from sglang_omni.media.limits import MediaLimits
+from sglang_omni.models.ming.media import RULES
 from sglang_omni.pipeline.segment import SegmentSettings
 
 T = TypeVar("T")
@@ -33,6 +35,7 @@ Index = Annotated[int, Range(0)]
 Port = Annotated[int, Range(0, 65535)]
 Seconds = Annotated[float, Range(0)]
 Fraction = Annotated[float, Range(0, 1)]
+Bytes = Annotated[int, Range(0)]
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,66 @@ class TalkerOptions:
 
 
 @dataclass(frozen=True)
+class ImageEncoderOptions:
+    """The engine for pictures and video frames. `gpus` are the cards of its `tp_size` ranks
+    (unset: the first ones); a forward pass takes up to `max_patches` patches of 16 x 16 pixels.
+    `graphs` captures it in CUDA graphs; `cache_bytes` of features are kept for pictures that come
+    again."""
+
+    tp_size: Annotated[int, Range(1, 4)] = 1
+    gpus: tuple[Index, ...] = ()
+    max_patches: Count = 32_768
+    graphs: bool = True
+    cache_bytes: Bytes = 1 << 30
+    start_deadline_s: Seconds = 300.0
+
+
+@dataclass(frozen=True)
+class AudioEncoderOptions:
+    """The engine for audio clips, on card `gpu`. A forward pass takes up to `max_seconds` of
+    clips; `cache_bytes` of features are kept for clips that come again."""
+
+    gpu: Index = 0
+    max_seconds: Annotated[float, Range(1)] = 600.0
+    cache_bytes: Bytes = 256 << 20
+    start_deadline_s: Seconds = 300.0
+
+
+@dataclass(frozen=True)
+class MediaOptions:
+    """What is taken in, and how. Each of `processes` decodes one file at a time.
+
+    A medium is refused beyond `file_bytes` as sent, `pixels` of a decoded picture or frame,
+    `video_frames` and `video_seconds` before sampling, `audio_seconds`, `fetch_seconds` for its
+    download, `decode_seconds` and `memory_bytes` of a decoding process. Pictures are resized to
+    within `image_min_pixels` and `image_max_pixels`; of a video at most `video_fps` frames a
+    second are seen, and `video_max_sampled` in all.
+    """
+
+    processes: Count = 2
+    file_bytes: Count = MediaLimits.file_bytes
+    pixels: Count = MediaLimits.pixels
+    video_frames: Count = MediaLimits.frames
+    video_seconds: Seconds = MediaLimits.video_seconds
+    audio_seconds: Seconds = MediaLimits.audio_seconds
+    fetch_seconds: Seconds = 10.0
+    decode_seconds: Annotated[float, Range(1)] = MediaLimits.decode_seconds
+    memory_bytes: Count = MediaLimits.memory_bytes
+    image_min_pixels: Count = RULES.image.least
+    image_max_pixels: Count = RULES.image.most
+    video_fps: Annotated[float, Range(0.1, 60)] = RULES.video.fps
+    video_max_sampled: Count = RULES.video.frames
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything `sgl-omni serve` can be told.
 
     Without `model_path` a tiny random checkpoint is made and served. `max_tokens` bounds one
     answer. `voice` is the preset used when a request names none; unset, the checkpoint's first.
+    `text_only` starts no encoders and refuses media. `allowed_media_domain` restricts downloads
+    to these hosts (unset: any public host); without `allowed_local_media_path` no file of this
+    machine is read. `max_body_bytes` bounds a request before it is parsed.
     """
 
     model_path: Path | None = None
@@ -82,7 +140,14 @@ class Config:
     dtype: DType = "auto"
     voice: str | None = None
     max_tokens: Count = 2048
+    max_body_bytes: Count = 96 << 20
+    text_only: bool = False
+    allowed_media_domain: tuple[str, ...] = ()
+    allowed_local_media_path: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    media: MediaOptions = field(default_factory=MediaOptions)
+    image_encoder: ImageEncoderOptions = field(default_factory=ImageEncoderOptions)
+    audio_encoder: AudioEncoderOptions = field(default_factory=AudioEncoderOptions)
     thinker: ThinkerOptions = field(default_factory=ThinkerOptions)
     talker: TalkerOptions = field(default_factory=TalkerOptions)
     segment: SegmentSettings = field(default_factory=SegmentSettings)

@@ -18,7 +18,7 @@ from tests.golden import TINY
 
 SENTENCE = "The river runs slowly past the old stone mill."
 # What the process that serves HTTP may do without.
-HEAVY = ("torch", "transformers", "sglang")
+HEAVY = ("torch", "sglang", "transformers", "onnxruntime", "av", "cv2", "PIL")
 
 
 def sgl_omni(*arguments, timeout=120):
@@ -145,3 +145,12 @@ def test_the_api_process_does_not_import_what_computes():
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert finished.stdout.strip() == "[]"
+
+
+def test_names_that_serving_tools_share_reach_the_same_leaves(capsys):
+    shared = ["--image-encoder-tp", "2", "--gpu-image-encoder", "2,3", "--text-only"]
+    assert main(["config", "view", *shared]) == 0
+    shown = yaml.safe_load(capsys.readouterr().out)
+    assert shown["image_encoder"]["tp_size"] == 2
+    assert shown["image_encoder"]["gpus"] == [2, 3]
+    assert shown["text_only"] is True

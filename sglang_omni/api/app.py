@@ -11,12 +11,13 @@ def create_app(backend: Backend) -> FastAPI:
     """The OpenAI-compatible HTTP interface of `backend`. Starting and stopping it is not ours."""
     app = FastAPI(
         title="sglang-omni",
-        description="Ming-flash-omni-2.0: chat and streaming speech, in OpenAI's schema.",
+        description="Ming-flash-omni-2.0: chat with pictures, sound and video, and streaming "
+        "speech, in OpenAI's schema.",
     )
     errors.install(app)
     app.include_router(chat.routes(backend))
     app.include_router(speech.routes(backend))
     app.include_router(health.model_routes(backend))
     app.include_router(health.health_routes(backend))
-    app.add_middleware(Gate)
+    app.add_middleware(Gate, max_body_bytes=backend.max_body_bytes)
     return app

@@ -39,6 +39,10 @@ class Backend(Protocol):
         """The most tokens one answer may have."""
 
     @property
+    def max_body_bytes(self) -> int:
+        """The largest body of a request."""
+
+    @property
     def ready(self) -> bool:
         """Whether every engine is loaded and warm."""
 

@@ -1,5 +1,7 @@
 """`POST /v1/chat/completions`."""
 
+import hashlib
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
@@ -7,11 +9,12 @@ from sglang_omni.api import sse
 from sglang_omni.api.audio import AudioOutput, choose_output, choose_voice, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.completion import Answer, chunks, complete
+from sglang_omni.api.content import to_messages
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
-from sglang_omni.api.schema import ChatAudio, ChatBody, ChatMessage
+from sglang_omni.api.schema import ChatAudio, ChatBody
 from sglang_omni.errors import InvalidRequest
-from sglang_omni.pipeline.request import ChatRequest, Message, SamplingParams, TextPart, Voice
+from sglang_omni.pipeline.request import ChatRequest, SamplingParams, Voice
 
 
 def check(body: ChatBody, backend: Backend) -> None:
@@ -46,12 +49,6 @@ def token_limit(body: ChatBody, backend: Backend) -> int:
     return next(iter(asked.values()), usual)
 
 
-def to_message(message: ChatMessage) -> Message:
-    """A turn as the pipeline takes it; `developer` is OpenAI's newer name for `system`."""
-    role = "system" if message.role == "developer" else message.role
-    return Message(role, tuple(TextPart(text) for text in message.texts()))
-
-
 def to_sampling(body: ChatBody, backend: Backend) -> SamplingParams:
     """How the thinker shall sample. Raises `InvalidRequest` for the token limit."""
     return SamplingParams(
@@ -74,16 +71,27 @@ def to_voice(body: ChatBody, backend: Backend) -> Voice | None:
     return choose_voice(name, body.seed, backend, "audio.voice")
 
 
-def to_request(body: ChatBody, backend: Backend, request_id: str) -> ChatRequest:
+def to_request(
+    body: ChatBody, backend: Backend, request_id: str, tenant: str | None = None
+) -> ChatRequest:
     """Translate a body. Raises `InvalidRequest`, naming the field."""
     check(body, backend)
     return ChatRequest(
         id=request_id,
-        messages=tuple(map(to_message, body.messages)),
+        messages=to_messages(body),
         sampling=to_sampling(body, backend),
         voice=to_voice(body, backend),
         thinking=body.chat_template_kwargs.enable_thinking,
+        tenant=tenant,
     )
+
+
+def tenant_of(request: Request) -> str | None:
+    """Who asks, by the credentials: a digest of them, None without any."""
+    credentials = request.headers.get("authorization")
+    if not credentials:
+        return None
+    return hashlib.blake2b(credentials.encode(), digest_size=16).hexdigest()
 
 
 def to_output(body: ChatBody, backend: Backend) -> AudioOutput | None:
@@ -129,7 +137,7 @@ def routes(backend: Backend) -> APIRouter:
         Streamed answers are server-sent events. `seed_applies_to` in the answer says what a
         given `seed` fixes.
         """
-        chat = to_request(body, backend, request.state.request_id)
+        chat = to_request(body, backend, request.state.request_id, tenant_of(request))
         answer = to_answer(body, backend, chat.id)
         events = until_finished(backend.respond(chat))
         headers = answer.audio.headers if answer.audio else {}

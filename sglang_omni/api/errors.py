@@ -69,12 +69,23 @@ def invalid_body(problems: Sequence[Any]) -> InvalidRequest:
         # The location of malformed JSON is an offset into the body, not a field.
         path, reason = "", f"the body is not valid JSON: {problem['ctx']['error']}"
     else:
-        path, reason = ".".join(str(part) for part in problem["loc"][1:]), problem["msg"]
+        path, reason = ".".join(map(str, _place(problem))), problem["msg"]
     if problem["type"] == "extra_forbidden":
         reason = "unknown field"
     error = InvalidRequest(f"{path}: {reason}" if path else reason, param=path or None)
     error.code = VALIDATION_CODES.get(problem["type"], InvalidRequest.code)
     return error
+
+
+def _place(problem: Any) -> list[int | str]:
+    """Where in the body a problem is: pydantic's location, less the type of a message part that
+    it puts between the part's number and its fields."""
+    place = list(problem["loc"][1:])
+    if problem["type"].startswith("union_tag"):
+        return [*place, "type"]
+    if len(place) > 4 and place[0] == "messages" and place[2] == "content":
+        del place[4]
+    return place
 
 
 def http_error(problem: HTTPException, request: Request) -> InvalidRequest:

@@ -8,18 +8,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sglang_omni.api.errors import error_response, public_error
 from sglang_omni.errors import RequestTooLarge
 
-MAX_BODY_BYTES = 1024 * 1024
-
 
 class ClientGone(Exception):
     """The client went away before its request had arrived."""
 
 
 class Gate:
-    """ASGI layer around the app. Every response leaves with an `X-Request-Id`."""
+    """ASGI layer around the app. Every response leaves with an `X-Request-Id`; a body of more
+    than `max_body_bytes` is refused before it is parsed."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+        self._app, self._max_body_bytes = app, max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection; anything but HTTP passes straight through."""
@@ -30,7 +29,7 @@ class Gate:
         scope.setdefault("state", {})["request_id"] = request_id
         sender = _Sender(send, request_id)
         try:
-            body = await _read_body(receive)
+            body = await _read_body(receive, self._max_body_bytes)
             await self._app(scope, _replay(body, receive), sender)
         except ClientGone:
             return
@@ -55,7 +54,7 @@ class _Sender:
         await self._send(message)
 
 
-async def _read_body(receive: Receive) -> bytes:
+async def _read_body(receive: Receive, limit: int) -> bytes:
     """The whole body. Raises `RequestTooLarge` as soon as it has grown too large."""
     parts: list[bytes] = []
     size, more = 0, True
@@ -65,8 +64,8 @@ async def _read_body(receive: Receive) -> bytes:
             raise ClientGone
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > MAX_BODY_BYTES:
-            raise RequestTooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes")
+        if size > limit:
+            raise RequestTooLarge(f"the body is larger than {limit} bytes")
         more = message.get("more_body", False)
     return b"".join(parts)
 

@@ -36,16 +36,6 @@ class Body(BaseModel):
         return value
 
 
-def _text_only(kind: str) -> str:
-    if kind != "text":
-        raise PydanticCustomError(
-            "text_only",
-            "this build takes text only: '{kind}' parts are not supported",
-            {"kind": kind},
-        )
-    return kind
-
-
 def _as_parts(content: Any) -> Any:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
@@ -77,22 +67,105 @@ def _only_normal_speed(speed: float) -> float:
     return speed
 
 
-class TextPart(Body):
-    """One part of a message."""
+NonEmpty = Annotated[str, Field(min_length=1)]
+Source = Annotated[
+    str,
+    Field(min_length=1, description="http(s) URL, data URI, or path on the server if allowed"),
+]
 
-    type: Annotated[str, AfterValidator(_text_only)]
+
+def _as_url(value: Any) -> Any:
+    return {"url": value} if isinstance(value, str) else value
+
+
+def _as_video(value: Any) -> Any:
+    return {"frames": value} if isinstance(value, list) else _as_url(value)
+
+
+class ImageUrl(Body):
+    """Where an image is. `low` detail bounds it to 512 x 512 pixels' worth."""
+
+    url: Source
+    detail: Literal["auto", "low", "high"] = "auto"
+
+
+class AudioUrl(Body):
+    """Where an audio clip is."""
+
+    url: Source
+
+
+class VideoUrl(Body):
+    """Where a video is: one file, or its frames in order, two for each second."""
+
+    url: Source | None = None
+    frames: Annotated[list[Source], Field(min_length=2)] | None = None
+
+    @model_validator(mode="after")
+    def _either(self) -> "VideoUrl":
+        if (self.url is None) == (self.frames is None):
+            raise PydanticCustomError("video_url", "needs either url or frames")
+        return self
+
+
+class InputAudio(Body):
+    """An audio clip inside the request, base64. The file itself tells its format."""
+
+    data: NonEmpty
+    format: NonEmpty
+
+
+AnImage = Annotated[ImageUrl, BeforeValidator(_as_url, json_schema_input_type=str | ImageUrl)]
+AClip = Annotated[AudioUrl, BeforeValidator(_as_url, json_schema_input_type=str | AudioUrl)]
+AVideo = Annotated[
+    VideoUrl, BeforeValidator(_as_video, json_schema_input_type=str | list[str] | VideoUrl)
+]
+
+
+class TextPart(Body):
+    """Text of a message."""
+
+    type: Literal["text"]
     text: str
 
 
-Content = Annotated[
-    list[TextPart], BeforeValidator(_as_parts, json_schema_input_type=str | list[TextPart])
+class ImagePart(Body):
+    """An image of a message."""
+
+    type: Literal["image_url"]
+    image_url: AnImage
+
+
+class InputAudioPart(Body):
+    """An audio clip of a message, in OpenAI's form."""
+
+    type: Literal["input_audio"]
+    input_audio: InputAudio
+
+
+class AudioPart(Body):
+    """An audio clip of a message, by address."""
+
+    type: Literal["audio_url"]
+    audio_url: AClip
+
+
+class VideoPart(Body):
+    """A video of a message."""
+
+    type: Literal["video_url"]
+    video_url: AVideo
+
+
+Part = Annotated[
+    TextPart | ImagePart | InputAudioPart | AudioPart | VideoPart, Field(discriminator="type")
 ]
+Content = Annotated[list[Part], BeforeValidator(_as_parts, json_schema_input_type=str | list[Part])]
 VoiceName = Annotated[
     str,
     BeforeValidator(_as_voice_name, json_schema_input_type=str | dict[Literal["id"], str]),
     Field(description="A preset's name, or an object with its `id`"),
 ]
-NonEmpty = Annotated[str, Field(min_length=1)]
 Stop = Annotated[
     list[NonEmpty],
     BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
@@ -129,19 +202,24 @@ class ChatMessage(Body):
 
     @field_validator("content")
     @classmethod
-    def _says_something(cls, content: list[TextPart], info: ValidationInfo) -> list[TextPart]:
+    def _says_something(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
         audio = info.data.get("audio")
         if not content and not (audio and audio.transcript):
             raise PydanticCustomError("missing", "Field required")
-        if info.data.get("role") == "user":
-            _not_blank("".join(part.text for part in content))
         return content
 
-    def texts(self) -> tuple[str, ...]:
-        """The text parts, or else the transcript of what was spoken."""
+    @field_validator("content")
+    @classmethod
+    def _only_users_show(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
+        if info.data.get("role") != "user" and not all(isinstance(p, TextPart) for p in content):
+            raise PydanticCustomError("role", "only a user message may hold media")
+        return content
+
+    def parts(self) -> list[Part]:
+        """The parts, or else the transcript of what was spoken."""
         if self.content or self.audio is None:
-            return tuple(part.text for part in self.content)
-        return (self.audio.transcript,)
+            return self.content
+        return [TextPart(type="text", text=self.audio.transcript)]
 
 
 class ChatAudio(Body):
@@ -162,6 +240,11 @@ class ChatTemplateOptions(Body):
     """Options of the prompt."""
 
     enable_thinking: bool = False
+
+
+_LAST_MESSAGE = Field(
+    description="Media of the last message: images and videos before its text, audio after it"
+)
 
 
 class ChatBody(Body):
@@ -186,6 +269,9 @@ class ChatBody(Body):
     seed: Seed | None = None
     n: Annotated[int, Field(ge=1, le=1)] = 1
     user: Annotated[str, Field(description="Accepted, not used")] = ""
+    images: Annotated[list[AnImage], _LAST_MESSAGE] = []
+    videos: Annotated[list[AVideo], _LAST_MESSAGE] = []
+    audios: Annotated[list[AClip], _LAST_MESSAGE] = []
     chat_template_kwargs: ChatTemplateOptions = ChatTemplateOptions()
 
     @property

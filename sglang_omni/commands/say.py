@@ -12,7 +12,7 @@ from sglang_omni.errors import StartupError, UnknownVoice
 from sglang_omni.media.encode import AudioEncoder
 from sglang_omni.pipeline.request import AudioDelta, SpeechRequest, Voice
 from sglang_omni.pipeline.speech import speak
-from sglang_omni.server import talker_spec
+from sglang_omni.specs import talker_spec
 from sglang_omni.talker.contract import TalkerInfo
 
 

@@ -1,7 +1,8 @@
-"""Joining asynchronous streams: one source with two readers, two sources with one reader."""
+"""Joining asynchronous work: results awaited together, one source with two readers, two sources
+with one reader."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
@@ -11,6 +12,20 @@ _END: Any = object()
 
 # Outputs that may wait for the reader of a merged stream.
 MERGE_WINDOW = 8
+
+
+async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results of several coroutines run at once, in order.
+
+    The first error is raised, after the others were cancelled; so are all when this is cancelled.
+    """
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Tee(Generic[T]):

@@ -1,34 +1,96 @@
 """Stages 1 and 4: messages to a prompt, and the prompt with its features to a thinker request."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
-from sglang_omni.errors import InvalidRequest
-from sglang_omni.models.ming.prompt import render_chat
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from sglang_omni.pipeline.request import ChatRequest
-from sglang_omni.thinker.contract import Features, SamplingParams, ThinkerRequest
+from sglang_omni.encoder.cache import Embedding
+from sglang_omni.errors import InvalidRequest, OmniError
+from sglang_omni.models.ming.prompt import Item, render_chat
+from sglang_omni.models.ming.tokenizer import ThinkerTokenizer, TokenizedPrompt
+from sglang_omni.pipeline.perceive import Medium
+from sglang_omni.pipeline.request import ChatRequest, MediaPart
+from sglang_omni.thinker.contract import Features, ThinkerRequest
 
 
-def preprocess(request: ChatRequest, tokenizer: ThinkerTokenizer) -> tuple[int, ...]:
-    """Token ids of the rendered chat. Raises `InvalidRequest` naming the message at fault."""
-    return tuple(tokenizer.encode(render_chat(request.messages, request.thinking)))
+@dataclass(frozen=True)
+class _Turn:
+    """A message with its media measured."""
+
+    role: str
+    content: tuple[Item, ...]
+
+
+def preprocess(
+    request: ChatRequest,
+    media: Sequence[Medium],
+    tokenizer: ThinkerTokenizer,
+    context_length: int,
+) -> TokenizedPrompt:
+    """The rendered chat in tokens; `media` are those of `request.media`, in order.
+
+    Raises `InvalidRequest` naming the message at fault, or when the prompt leaves no room for an
+    answer in `context_length` tokens.
+    """
+    opened = iter(media)
+    turns = [
+        _Turn(
+            message.role,
+            tuple(
+                next(opened).item if isinstance(part, MediaPart) else part
+                for part in message.content
+            ),
+        )
+        for message in request.messages
+    ]
+    prompt = tokenizer.encode(render_chat(turns, request.thinking))
+    if len(prompt.ids) >= context_length:
+        raise InvalidRequest(
+            f"the prompt has {len(prompt.ids)} tokens, the context {context_length}",
+            param="messages",
+        )
+    return prompt
 
 
 def aggregate(
-    prompt: Sequence[int],
-    features: Sequence[Features],
-    sampling: SamplingParams,
+    request: ChatRequest,
+    prompt: TokenizedPrompt,
+    media: Sequence[Medium],
+    embeddings: Sequence[Embedding],
     context_length: int,
 ) -> ThinkerRequest:
     """Join a prompt and its features; the answer may fill what the context leaves.
 
-    Raises `InvalidRequest` when the prompt leaves no room, in tokens.
+    Raises `OmniError` when an encoder made more or fewer rows than the prompt has places.
     """
-    room = context_length - len(prompt)
-    if room < 1:
-        raise InvalidRequest(
-            f"the prompt has {len(prompt)} tokens, the context {context_length}", param="messages"
+    room = context_length - len(prompt.ids)
+    sampling = replace(request.sampling, max_tokens=min(request.sampling.max_tokens, room))
+    features = tuple(_features(prompt, media, embeddings))
+    return ThinkerRequest(prompt.ids, sampling, features, request.tenant)
+
+
+def _features(
+    prompt: TokenizedPrompt, media: Sequence[Medium], embeddings: Sequence[Embedding]
+) -> Iterator[Features]:
+    runs = iter(prompt.runs)
+    for medium, embedding in zip(media, embeddings, strict=True):
+        # Each pair of a video's frames is a run of its own, and a block of one step of time.
+        blocks = [(1, *medium.grid[1:])] * medium.grid[0] if medium.grid else []
+        places = tuple(islice(runs, max(len(blocks), 1)))
+        _check(medium, embedding, sum(last + 1 - first for first, last in places))
+        yield Features(
+            modality=medium.part.kind,
+            rows=embedding.rows,
+            layout=embedding.layout,
+            offsets=places,
+            content_hash=int.from_bytes(medium.key[:8], "little"),
+            grid=tuple(blocks),
         )
-    bounded = replace(sampling, max_tokens=min(sampling.max_tokens, room))
-    return ThinkerRequest(tuple(prompt), bounded, tuple(features))
+
+
+def _check(medium: Medium, embedding: Embedding, places: int) -> None:
+    rows = embedding.layout.shape[0]
+    if rows != places:
+        raise OmniError(
+            f"{medium.part.field}: the encoder made {rows} feature rows for {places} places"
+        )

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from sglang_omni.media.limits import Kind, PixelBudget
 from sglang_omni.thinker.contract import FinishReason, SamplingParams
 
 Role = Literal["system", "user", "assistant"]
@@ -18,11 +19,26 @@ class TextPart:
 
 
 @dataclass(frozen=True)
+class MediaPart:
+    """An image, a video or an audio clip inside a message.
+
+    `sources` are URLs, data URIs or local paths: one, or the frames of a video in order. `field`
+    names the request field that holds it, for error messages. `budget` bounds an image's size
+    after resizing, where that differs from the server's rule.
+    """
+
+    kind: Kind
+    sources: tuple[str, ...]
+    field: str
+    budget: PixelBudget | None = None
+
+
+@dataclass(frozen=True)
 class Message:
     """One turn of a conversation; parts are rendered in order."""
 
     role: Role
-    content: tuple[TextPart, ...]
+    content: tuple[TextPart | MediaPart, ...]
 
 
 @dataclass(frozen=True)
@@ -35,13 +51,23 @@ class Voice:
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A validated chat request. `voice` is None for a text-only answer."""
+    """A validated chat request. `voice` is None for a text-only answer.
+
+    Requests of different `tenant` share no KV; None is a tenant, too.
+    """
 
     id: str
     messages: tuple[Message, ...]
     sampling: SamplingParams
     voice: Voice | None = None
     thinking: bool = False
+    tenant: str | None = None
+
+    @property
+    def media(self) -> tuple[MediaPart, ...]:
+        """The media of all messages, in reading order."""
+        parts = (part for message in self.messages for part in message.content)
+        return tuple(part for part in parts if isinstance(part, MediaPart))
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,23 @@
     preprocess -> { image encoder | audio encoder } -> aggregate -> thinker -> decode -> segment
                -> talker (CFM + audio VAE)
 
-Text needs stages 1 to 6. The encoders (2, 3) belong between preprocess and aggregate; no input
-needs them yet, so no features are passed. Cancelling or closing a generator here closes the
-engine streams below it, and so aborts the work inside the engines.
+A text chat passes over 2 and 3, and over 7 and 8 unless its answer is spoken. Cancelling or
+closing a generator here closes the engine streams below it, and so aborts the work inside the
+engines.
 """
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from sglang_omni.engine.process import Engine
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.pipeline.decode import TextDecoder
-from sglang_omni.pipeline.flow import Tee, merge
+from sglang_omni.pipeline.flow import Tee, merge, together
+from sglang_omni.pipeline.perceive import Perception
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest, TextDelta
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
-from sglang_omni.pipeline.speech import Engine, Tally, say, speak
+from sglang_omni.pipeline.speech import Tally, say, speak
 from sglang_omni.pipeline.thoughts import without_thoughts
 from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
 
@@ -27,6 +29,7 @@ class Pipeline:
 
     def __init__(
         self,
+        perception: Perception,
         thinker: Engine,
         talker: Engine,
         tokenizer: ThinkerTokenizer,
@@ -34,15 +37,18 @@ class Pipeline:
         segmenting: SegmentSettings,
         clock: Clock | None = None,
     ) -> None:
-        self._thinker, self._talker = thinker, talker
+        self._perception, self._thinker, self._talker = perception, thinker, talker
         self._tokenizer, self._context_length = tokenizer, context_length
         self._segmenting, self._clock = segmenting, clock or SystemClock()
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat with text and, if a voice is given, speech."""
         tally = Tally()
-        prompt = preprocess(request, self._tokenizer)
-        asked = aggregate(prompt, (), request.sampling, self._context_length)
+        media = await together(map(self._perception.open, request.media))
+        prompt = preprocess(request, media, self._tokenizer, self._context_length)
+        # Each goes to the encoder of its kind; all are under way at once.
+        embeddings = await together(map(self._perception.encode, media))
+        asked = aggregate(request, prompt, media, embeddings, self._context_length)
         text = Tee(self._decode(self._think(asked, tally), request.sampling.stop, tally))
         answer = _shown(text.first())
         if request.voice is not None:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
 
+from sglang_omni.engine.process import Engine
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.text.front import fragments
 from sglang_omni.pipeline.request import (
@@ -21,14 +21,6 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, segments
 from sglang_omni.talker.contract import TalkerRequest
 from sglang_omni.thinker.contract import ThinkerOutput
-
-
-class Engine(Protocol):
-    """An engine as the pipeline uses it."""
-
-    def submit(self, request: Any) -> AsyncGenerator[Any, None]:
-        """Outputs of one request; closing the generator aborts it."""
-        ...
 
 
 @dataclass

@@ -21,6 +21,7 @@ from sglang_omni.pipeline.request import (
     Finished,
     SpeechRequest,
     TextDelta,
+    TextPart,
     TranscriptDelta,
     Usage,
 )
@@ -40,7 +41,8 @@ def words(request: Request) -> list[str]:
     """What the fake answers: the words it was given, each with its following space."""
     if isinstance(request, SpeechRequest):
         return request.text.split(" ")
-    text = "".join(part.text for part in request.messages[-1].content)
+    parts = request.messages[-1].content
+    text = "".join(part.text for part in parts if isinstance(part, TextPart))
     return [word + " " for word in text.split(" ")]
 
 
@@ -90,6 +92,7 @@ class FakeBackend:
     voices = ("prompt", "river")
     default_voice = "prompt"
     max_tokens = 4096
+    max_body_bytes = 1 << 20
 
     def __init__(self) -> None:
         self.reset()

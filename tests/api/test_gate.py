@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from sglang_omni.api.gate import MAX_BODY_BYTES
 from tests.api.fake import FakeBackend
 
 CHAT = {"model": "org/ming", "messages": [{"role": "user", "content": "hello"}]}
@@ -52,14 +51,14 @@ def test_the_request_id_is_the_pipelines_and_the_answers(
 
 
 def test_a_body_of_the_greatest_size_is_read(http: httpx.Client) -> None:
-    assert post(http, padded(MAX_BODY_BYTES)).status_code == 200
+    assert post(http, padded(FakeBackend.max_body_bytes)).status_code == 200
 
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_larger_body_is_refused_before_it_is_parsed(
     http: httpx.Client, backend: FakeBackend, chunked: bool
 ) -> None:
-    content = padded(MAX_BODY_BYTES + 1)
+    content = padded(FakeBackend.max_body_bytes + 1)
     reply = post(http, iter([content]) if chunked else content)
     assert reply.status_code == 413
     assert reply.json()["error"]["code"] == "request_too_large"

@@ -8,8 +8,14 @@ import numpy as np
 
 from sglang_omni.engine.step_loop import Inbox, run_steps
 from sglang_omni.engine.transport import Cancel, Failed, Stop, Submit
+from sglang_omni.media.fetch import FetchPolicy
+from sglang_omni.models.ming.media import RULES
+from sglang_omni.pipeline.perceive import Perception
 from sglang_omni.talker.contract import TalkerChunk
 from sglang_omni.thinker.contract import ThinkerOutput
+
+# Of a server that takes text only.
+BLIND = Perception(FetchPolicy(), RULES, None, {})
 
 
 class Scripted:

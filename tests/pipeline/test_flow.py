@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sglang_omni.pipeline.flow import MERGE_WINDOW, Tee, merge
+from sglang_omni.pipeline.flow import MERGE_WINDOW, Tee, merge, together
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
 
@@ -204,3 +204,31 @@ async def test_closing_ends_pumps_that_wait_for_room(on_close):
     await close(merged)
     assert all(source.closed for source in sources)
     assert sum(source.produced for source in sources) == MERGE_WINDOW + 1 + len(sources)
+
+
+async def test_results_come_in_order_though_work_ends_out_of_order():
+    async def after(seconds):
+        await asyncio.sleep(seconds)
+        return seconds
+
+    assert await together([after(0.02), after(0.0), after(0.01)]) == [0.02, 0.0, 0.01]
+    assert await together([]) == []
+
+
+async def test_the_first_error_cancels_the_other_work():
+    cancelled = []
+
+    async def patient():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    async def failing():
+        await asyncio.sleep(0)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await together([patient(), failing(), patient()])
+    assert cancelled == [True, True]

@@ -26,7 +26,7 @@ from sglang_omni.pipeline.segment import SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import Tally, say
 from sglang_omni.thinker.contract import SamplingParams
 from tests.clock import FakeClock
-from tests.pipeline.engines import Scripted, answering, humming, silence
+from tests.pipeline.engines import BLIND, Scripted, answering, humming, silence
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
 
@@ -43,7 +43,7 @@ def chat(voice=VOICE, thinking=False, text="Tell me a story.", **sampling):
 
 
 def make_pipeline(tokenizer, thinker, talker, clock=None):
-    return Pipeline(thinker, talker, tokenizer, CONTEXT, SegmentSettings(), clock)
+    return Pipeline(BLIND, thinker, talker, tokenizer, CONTEXT, SegmentSettings(), clock)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ async def test_the_thinker_is_asked_with_the_rendered_chat(tokenizer, thinking):
     async for _ in make_pipeline(tokenizer, thinker, None).respond(request):
         pass
     (asked,) = thinker.requests
-    assert list(asked.input_ids) == tokenizer.encode(render_chat(request.messages, thinking))
+    assert asked.input_ids == tokenizer.encode(render_chat(request.messages, thinking)).ids
     assert asked.sampling == SamplingParams(
         temperature=0.5, seed=9, max_tokens=CONTEXT - len(asked.input_ids)
     )
@@ -184,7 +184,7 @@ async def test_what_was_held_for_a_stop_string_that_did_not_come_is_shown_and_sp
 async def test_finish_reason_and_usage(tokenizer, answer, voice, reason):
     request = chat(voice)
     events, asked = await answer(LONG, request, finish=reason, cached=3)
-    prompt = tokenizer.encode(render_chat(request.messages))
+    prompt = tokenizer.encode(render_chat(request.messages)).ids
     tokens = sum(len(tokenizer.encode_text(text)) for text in LONG)
     assert bool(asked) == bool(voice)
     assert events[-1] == Finished(reason, Usage(len(prompt), 3, tokens, 2 * len(asked)))
@@ -273,9 +273,9 @@ async def test_max_tokens_is_bounded_by_what_the_context_leaves(tokenizer, asked
 async def test_a_prompt_may_leave_room_for_one_token(tokenizer):
     thinker = Scripted(answering(tokenizer, ["Yes."]))
     request = chat(voice=None)
-    length = len(tokenizer.encode(render_chat(request.messages)))
+    length = len(tokenizer.encode(render_chat(request.messages)).ids)
     for context, room in ((length + 1, 1), (length, 0)):
-        pipeline = Pipeline(thinker, None, tokenizer, context, SegmentSettings())
+        pipeline = Pipeline(BLIND, thinker, None, tokenizer, context, SegmentSettings())
         if room:
             assert [event async for event in pipeline.respond(request)]
             assert thinker.requests[-1].sampling.max_tokens == room

@@ -1,0 +1,100 @@
+"""Messages of a body as the pipeline takes them, each medium bound to the message that has it."""
+
+from collections.abc import Iterator
+
+from sglang_omni.api.schema import (
+    AudioPart,
+    AudioUrl,
+    ChatBody,
+    ChatMessage,
+    ImagePart,
+    ImageUrl,
+    InputAudioPart,
+    Part,
+    TextPart,
+    VideoPart,
+    VideoUrl,
+)
+from sglang_omni.errors import InvalidRequest
+from sglang_omni.media.limits import PixelBudget
+from sglang_omni.models.ming.media import RULES
+from sglang_omni.pipeline import request as pipeline
+from sglang_omni.pipeline.request import MediaPart, Message
+
+# What OpenAI's low detail comes to: a picture of 512 x 512.
+LOW_DETAIL = PixelBudget(RULES.image.factor, RULES.image.least, 512 * 512)
+
+Content = pipeline.TextPart | MediaPart
+
+
+def to_messages(body: ChatBody) -> tuple[Message, ...]:
+    """The conversation. The body's own lists of media go to its last message: images and videos
+    before the text, clips after it, for the model was trained to hear after it has read.
+
+    Raises `InvalidRequest` for a user message that says and shows nothing.
+    """
+    messages = [
+        to_message(message, f"messages.{index}") for index, message in enumerate(body.messages)
+    ]
+    before = (*_images(body), *_videos(body))
+    messages[-1] = Message(messages[-1].role, (*before, *messages[-1].content, *_clips(body)))
+    for index, turn in enumerate(messages):
+        if turn.role == "user" and not any(map(_says_something, turn.content)):
+            path = f"messages.{index}.content"
+            raise InvalidRequest(f"{path}: must not be blank", param=path)
+    return tuple(messages)
+
+
+def to_message(message: ChatMessage, path: str) -> Message:
+    """A turn; `developer` is OpenAI's newer name for `system`. `path` is its place in the body."""
+    role = "system" if message.role == "developer" else message.role
+    parts = enumerate(message.parts())
+    return Message(role, tuple(_part(part, f"{path}.content.{index}") for index, part in parts))
+
+
+def _part(part: Part, path: str) -> Content:
+    match part:
+        case TextPart():
+            return pipeline.TextPart(part.text)
+        case ImagePart():
+            return _image(part.image_url, f"{path}.image_url.url")
+        case InputAudioPart():
+            source = f"data:audio/{part.input_audio.format};base64,{part.input_audio.data}"
+            return MediaPart("audio", (source,), f"{path}.input_audio.data")
+        case AudioPart():
+            return _clip(part.audio_url, f"{path}.audio_url.url")
+        case VideoPart():
+            return _video(part.video_url, f"{path}.video_url")
+
+
+def _images(body: ChatBody) -> Iterator[MediaPart]:
+    for index, image in enumerate(body.images):
+        yield _image(image, f"images.{index}")
+
+
+def _videos(body: ChatBody) -> Iterator[MediaPart]:
+    for index, video in enumerate(body.videos):
+        yield _video(video, f"videos.{index}")
+
+
+def _clips(body: ChatBody) -> Iterator[MediaPart]:
+    for index, clip in enumerate(body.audios):
+        yield _clip(clip, f"audios.{index}")
+
+
+def _image(image: ImageUrl, field: str) -> MediaPart:
+    budget = LOW_DETAIL if image.detail == "low" else None
+    return MediaPart("image", (image.url,), field, budget)
+
+
+def _clip(clip: AudioUrl, field: str) -> MediaPart:
+    return MediaPart("audio", (clip.url,), field)
+
+
+def _video(video: VideoUrl, field: str) -> MediaPart:
+    sources = (video.url,) if video.url is not None else tuple(video.frames or ())
+    return MediaPart("video", sources, field)
+
+
+def _says_something(part: Content) -> bool:
+    return isinstance(part, MediaPart) or bool(part.text.strip())

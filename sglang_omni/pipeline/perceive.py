@@ -1,0 +1,136 @@
+"""Stages 1 to 3 for one medium: fetch and decode it, or recall it; then encode it."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from sglang_omni.encoder.cache import Embedding
+from sglang_omni.encoder.client import EncoderClient
+from sglang_omni.encoder.contract import ClipRequest, PictureRequest
+from sglang_omni.engine.shared import SharedArray
+from sglang_omni.errors import InvalidRequest
+from sglang_omni.intake.contract import Decoded
+from sglang_omni.media.fetch import FetchPolicy, fetch
+from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
+from sglang_omni.models.ming.media import Grid, clip_tokens, patch_grid, picture_tokens
+from sglang_omni.models.ming.prompt import Film, Picture, Sound
+from sglang_omni.pipeline.request import MediaPart
+
+KEY_BYTES = 16
+
+
+class Intake(Protocol):
+    """The decoding processes."""
+
+    async def decode(
+        self, kind: Kind, files: Sequence[bytes], image: PixelBudget | None
+    ) -> tuple[Decoded, SharedArray]:
+        """Decode files into a new array. Raises `InvalidRequest` for what cannot be decoded."""
+        ...
+
+
+@dataclass(frozen=True)
+class Medium:
+    """A medium of a request, as far as the prompt must know it.
+
+    `key` stands for its content and for how it was decoded. `grid` is a picture's patches (time,
+    rows, columns), None for a clip. `tokens` counts feature rows of a picture's step of time, or
+    of a clip. `content` is what there is to encode, None where `embedding` is known already.
+    """
+
+    part: MediaPart
+    key: bytes
+    tokens: int
+    grid: Grid | None = None
+    seconds: tuple[float, ...] = ()
+    content: tuple[Decoded, SharedArray] | None = None
+    embedding: Embedding | None = None
+
+    @property
+    def item(self) -> Picture | Film | Sound:
+        """What stands for it in the prompt."""
+        if self.grid is None:
+            return Sound(self.tokens)
+        return Film(self.tokens, self.seconds) if self.seconds else Picture(self.tokens)
+
+
+class Perception:
+    """Turns media parts into embeddings. Owns nothing; the engines and caches are its server's."""
+
+    def __init__(
+        self,
+        policy: FetchPolicy,
+        rules: MediaRules,
+        intake: Intake,
+        encoders: Mapping[Kind, EncoderClient],
+    ) -> None:
+        """`encoders` has one for each kind that is taken in; none on a text-only server."""
+        self._policy, self._rules = policy, rules
+        self._intake, self._encoders = intake, encoders
+
+    async def open(self, part: MediaPart) -> Medium:
+        """Fetch a medium, and decode it unless its embedding is known.
+
+        Raises `InvalidRequest`, naming the part's field.
+        """
+        with _blaming(part):
+            if part.kind not in self._encoders:
+                raise InvalidRequest("this server takes text only")
+            files = [await fetch(source, self._policy) for source in part.sources]
+            key = await asyncio.to_thread(content_key, part, files, self._rules)
+            known = self._encoders[part.kind].recall(key)
+            if known is not None:
+                return _recalled(part, key, known)
+            decoded, array = await self._intake.decode(part.kind, files, part.budget)
+        return _decoded(part, key, decoded, array)
+
+    async def encode(self, medium: Medium) -> Embedding:
+        """The feature rows of a medium. Raises `InvalidRequest`, naming the part's field."""
+        if medium.embedding is not None:
+            return medium.embedding
+        assert medium.content is not None
+        decoded, array = medium.content
+        rows = SharedArray()
+        request: PictureRequest | ClipRequest
+        if medium.grid is None:
+            request = ClipRequest(array, decoded.layout, rows)
+        else:
+            request = PictureRequest(array, decoded.layout, rows)
+        encoder = self._encoders[medium.part.kind]
+        with _blaming(medium.part):
+            return await encoder.encode(medium.key, request, medium.grid, medium.seconds)
+
+
+def content_key(part: MediaPart, files: Sequence[bytes], rules: MediaRules) -> bytes:
+    """A key that is the same only for the same files decoded in the same way."""
+    digest = hashlib.blake2b(repr((part.kind, part.budget, rules)).encode(), digest_size=KEY_BYTES)
+    for file in files:
+        digest.update(len(file).to_bytes(8, "little"))
+        digest.update(file)
+    return digest.digest()
+
+
+def _decoded(part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray) -> Medium:
+    shape, content = decoded.layout.shape, (decoded, array)
+    if part.kind == "audio":
+        return Medium(part, key, clip_tokens(shape[0]), content=content)
+    grid = patch_grid(shape)
+    return Medium(part, key, picture_tokens(grid), grid, decoded.seconds, content)
+
+
+def _recalled(part: MediaPart, key: bytes, known: Embedding) -> Medium:
+    tokens = picture_tokens(known.grid) if known.grid else known.layout.shape[0]
+    return Medium(part, key, tokens, known.grid, known.seconds, embedding=known)
+
+
+@contextmanager
+def _blaming(part: MediaPart) -> Iterator[None]:
+    """Let an error name the field that holds the medium. A new one: an encoding may be shared."""
+    try:
+        yield
+    except InvalidRequest as error:
+        blamed = type(error)(f"{part.field}: {error.message}", param=part.field)
+        raise blamed from error

@@ -1,0 +1,65 @@
+"""The engines through which a server takes media in: decoding processes and encoders."""
+
+import asyncio
+from pathlib import Path
+
+from sglang_omni.config import Config
+from sglang_omni.encoder.cache import EmbeddingCache
+from sglang_omni.encoder.client import EncoderClient
+from sglang_omni.engine.process import EngineProcess
+from sglang_omni.intake.pool import IntakePool
+from sglang_omni.media.limits import Kind
+from sglang_omni.pipeline.flow import together
+from sglang_omni.pipeline.perceive import Perception
+from sglang_omni.specs import encoder_specs, fetch_policy, intake_settings, media_rules
+
+
+class Senses:
+    """Decoding processes, encoder engines and the cache in front of each. A text-only server has
+    none of them, and a `perception` that refuses media."""
+
+    def __init__(self, config: Config, checkpoint: Path) -> None:
+        """Nothing is started. Raises `ConfigError`."""
+        specs = encoder_specs(config, checkpoint)
+        self._intake = IntakePool(intake_settings(config), processes=config.media.processes)
+        # One engine may serve several kinds.
+        by_name = {spec.name: spec for spec in specs.values()}
+        self._engines = {name: EngineProcess(spec) for name, spec in by_name.items()}
+        budgets: dict[Kind, int] = {
+            "image": config.image_encoder.cache_bytes,
+            "audio": config.audio_encoder.cache_bytes,
+        }
+        self._engine_of = {kind: specs[kind].name for kind in budgets if specs}
+        self._clients = {
+            kind: EncoderClient(self._engines[name], EmbeddingCache(budgets[kind]))
+            for kind, name in self._engine_of.items()
+        }
+        of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
+        encoders = {kind: self._clients[of_kind[kind]] for kind in specs}
+        self.perception = Perception(
+            fetch_policy(config), media_rules(config), self._intake, encoders
+        )
+
+    @property
+    def processes(self) -> dict[str, EngineProcess]:
+        """Every process, by name, to look at."""
+        return {**self._engines, **(self._intake.processes if self._engines else {})}
+
+    async def start(self) -> None:
+        """Start every process. Raises `StartupError` of the first that fails."""
+        if self._engines:
+            starts = (engine.start() for engine in self._engines.values())
+            await together([self._intake.start(), *starts])
+
+    async def stop(self) -> None:
+        """Stop every process."""
+        stops = (engine.stop() for engine in self._engines.values())
+        await asyncio.gather(self._intake.stop(), *stops)
+
+    def counters(self) -> dict[str, dict[str, float]]:
+        """What each cache has done, by the name of the engine behind it."""
+        counters: dict[str, dict[str, float]] = {name: {} for name in self._engine_of.values()}
+        for kind, client in self._clients.items():
+            named = {f"{kind}_{name}": value for name, value in client.counters().items()}
+            counters[self._engine_of[kind]].update(named)
+        return counters

@@ -1,0 +1,179 @@
+"""From a configuration to the engines it asks for. Pure, but for a look at the machine."""
+
+import glob
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from sglang_omni.config import Config
+from sglang_omni.encoder.contract import EncoderSettings
+from sglang_omni.encoder.launch import environment as encoder_environment
+from sglang_omni.engine.process import ProcessSpec
+from sglang_omni.errors import ConfigError
+from sglang_omni.intake.contract import IntakeSettings
+from sglang_omni.media.fetch import FetchPolicy
+from sglang_omni.media.limits import Kind, MediaLimits, MediaRules
+from sglang_omni.models.ming.media import RULES
+from sglang_omni.talker.contract import TalkerSettings
+from sglang_omni.thinker.contract import ThinkerSettings
+from sglang_omni.thinker.launch import environment as thinker_environment
+
+
+def resolve_device(device: str) -> str:
+    """`auto` is CUDA where a card is visible, else the CPU."""
+    if device != "auto":
+        return device
+    return "cuda" if glob.glob("/dev/nvidia[0-9]*") else "cpu"
+
+
+def resolve_dtype(dtype: str, device: str) -> str:
+    """`auto` is bfloat16 on a card and float32 on a CPU, which has no fast bfloat16."""
+    if dtype != "auto":
+        return dtype
+    return "bfloat16" if device == "cuda" else "float32"
+
+
+def thinker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
+    """The thinker engine of a configuration."""
+    options, device = config.thinker, resolve_device(config.device)
+    settings = ThinkerSettings(
+        checkpoint=checkpoint,
+        device=device,
+        dtype=resolve_dtype(config.dtype, device),
+        tp_size=options.tp_size,
+        gpus=options.gpus,
+        context_length=options.context_length,
+        max_total_tokens=options.max_total_tokens,
+        max_running_requests=options.max_running_requests,
+        mem_fraction_static=options.mem_fraction_static,
+        radix_cache=options.radix_cache,
+        deterministic=options.deterministic,
+        server_args=tuple(options.server_args.items()),
+    )
+    return ProcessSpec(
+        "thinker",
+        "sglang_omni.thinker.worker:open_worker",
+        settings,
+        thinker_environment(settings, threads=_threads()),
+        start_deadline_s=options.start_deadline_s,
+    )
+
+
+def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
+    """The talker engine of a configuration."""
+    options, device = config.talker, resolve_device(config.device)
+    settings = TalkerSettings(
+        checkpoint=checkpoint,
+        device=device if device == "cpu" else f"cuda:{options.gpu}",
+        dtype=resolve_dtype(config.dtype, device),
+        slots=options.slots,
+        min_patches=options.min_patches,
+        max_patches=options.max_patches,
+        context=options.context,
+        threads=_threads() if device == "cpu" else None,
+    )
+    return ProcessSpec(
+        "talker",
+        "sglang_omni.talker.worker:open_worker",
+        settings,
+        {"OMP_NUM_THREADS": str(_threads())} if device == "cpu" else {},
+        start_deadline_s=options.start_deadline_s,
+    )
+
+
+def encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, ProcessSpec]:
+    """The encoder engine of each kind of medium: on a card one for pictures and one for clips, on
+    a CPU one for both. None on a text-only server."""
+    if config.text_only:
+        return {}
+    if resolve_device(config.device) == "cpu":
+        both = _encoder_spec("encoders", encoder_settings(config, checkpoint), config)
+        return {"image": both, "video": both, "audio": both}
+    shared = encoder_settings(config, checkpoint)
+    gpus = config.image_encoder.gpus or tuple(range(config.image_encoder.tp_size))
+    if len(set(gpus)) != config.image_encoder.tp_size:
+        raise ConfigError(
+            f"image_encoder.gpus must name {config.image_encoder.tp_size} different cards, "
+            f"one for each rank, not {', '.join(map(str, gpus))}",
+            param="image_encoder.gpus",
+        )
+    images = replace(shared, audio=False, gpus=gpus)
+    audio = replace(shared, images=False, tp_size=1, gpus=(config.audio_encoder.gpu,))
+    pictures = _encoder_spec("image_encoder", images, config)
+    return {
+        "image": pictures,
+        "video": pictures,
+        "audio": _encoder_spec("audio_encoder", audio, config),
+    }
+
+
+def encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
+    """What both encoders have in common."""
+    device = resolve_device(config.device)
+    return EncoderSettings(
+        checkpoint=checkpoint,
+        device=device,
+        dtype=resolve_dtype(config.dtype, device),
+        tp_size=config.image_encoder.tp_size,
+        max_patches=config.image_encoder.max_patches,
+        max_audio_seconds=config.audio_encoder.max_seconds,
+        graphs=config.image_encoder.graphs and device == "cuda",
+        threads=_threads() if device == "cpu" else None,
+    )
+
+
+def _encoder_spec(name: str, settings: EncoderSettings, config: Config) -> ProcessSpec:
+    options = config.image_encoder if settings.images else config.audio_encoder
+    return ProcessSpec(
+        name,
+        "sglang_omni.encoder.worker:open_worker",
+        settings,
+        encoder_environment(settings, threads=_threads()),
+        start_deadline_s=options.start_deadline_s,
+    )
+
+
+def media_rules(config: Config) -> MediaRules:
+    """The form media are brought to: the model's, within the configured sizes."""
+    media = config.media
+    if media.image_min_pixels > media.image_max_pixels:
+        raise ConfigError(
+            "media.image_min_pixels must not exceed media.image_max_pixels",
+            param="media.image_min_pixels",
+        )
+    return replace(
+        RULES,
+        image=replace(RULES.image, least=media.image_min_pixels, most=media.image_max_pixels),
+        video=replace(RULES.video, fps=media.video_fps, frames=media.video_max_sampled),
+    )
+
+
+def intake_settings(config: Config) -> IntakeSettings:
+    """How the decoding processes work."""
+    media = config.media
+    limits = MediaLimits(
+        file_bytes=media.file_bytes,
+        pixels=media.pixels,
+        frames=media.video_frames,
+        video_seconds=media.video_seconds,
+        audio_seconds=media.audio_seconds,
+        decode_seconds=media.decode_seconds,
+        memory_bytes=media.memory_bytes,
+    )
+    return IntakeSettings(limits, media_rules(config))
+
+
+def fetch_policy(config: Config) -> FetchPolicy:
+    """What may be read, and from where."""
+    return FetchPolicy(
+        allowed_domains=frozenset(config.allowed_media_domain),
+        allowed_local_path=config.allowed_local_media_path,
+        file_bytes=config.media.file_bytes,
+        seconds=config.media.fetch_seconds,
+    )
+
+
+def _threads() -> int:
+    """Half of the cores for each of the engines that compute on a CPU: the thinker and the talker
+    work at once, an encoder mostly before them."""
+    return max(1, len(os.sched_getaffinity(0)) // 2)

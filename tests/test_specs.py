@@ -1,0 +1,79 @@
+"""Which engines a configuration asks for, and with what settings."""
+
+from pathlib import Path
+
+import pytest
+
+from sglang_omni.config import Config, load_config
+from sglang_omni.errors import ConfigError, InvalidRequest
+from sglang_omni.pipeline.request import MediaPart
+from sglang_omni.senses import Senses
+from sglang_omni.specs import encoder_specs, fetch_policy, intake_settings, media_rules
+from tests.golden import TINY
+
+
+def config(**values) -> Config:
+    return load_config(None, {name.replace("__", "."): value for name, value in values.items()})
+
+
+def test_one_process_encodes_everything_on_a_cpu() -> None:
+    specs = encoder_specs(config(device="cpu"), TINY)
+    assert specs.keys() == {"image", "video", "audio"}
+    (spec,) = {spec.name: spec for spec in specs.values()}.values()
+    assert spec.settings.images and spec.settings.audio
+    assert not spec.settings.graphs
+
+
+def test_pictures_and_clips_have_an_engine_each_on_cards() -> None:
+    asked = config(device="cuda", image_encoder__tp_size=2, audio_encoder__gpu=3)
+    specs = encoder_specs(asked, TINY)
+    images, audio = specs["image"].settings, specs["audio"].settings
+    assert specs["video"] is specs["image"]
+    assert (images.images, images.audio, images.tp_size, images.gpus) == (True, False, 2, (0, 1))
+    assert (audio.images, audio.audio, audio.tp_size, audio.gpus) == (False, True, 1, (3,))
+    assert images.dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("gpus", ["0", "1,1", "0,1,2"])
+def test_each_rank_needs_a_card_of_its_own(gpus: str) -> None:
+    asked = config(device="cuda", image_encoder__tp_size=2, image_encoder__gpus=gpus)
+    with pytest.raises(ConfigError, match=r"image_encoder\.gpus"):
+        encoder_specs(asked, TINY)
+
+
+def test_three_ranks_are_refused() -> None:
+    with pytest.raises(ConfigError, match="1, 2 or 4 ranks"):
+        encoder_specs(config(device="cpu", image_encoder__tp_size=3), TINY)
+
+
+async def test_a_text_only_server_has_no_encoder_and_refuses_media() -> None:
+    senses = Senses(config(device="cpu", text_only="true"), TINY)
+    assert senses.processes == {}
+    await senses.start()
+    with pytest.raises(InvalidRequest, match="text only") as error:
+        await senses.perception.open(MediaPart("image", ("data:,",), "images.0"))
+    assert error.value.param == "images.0"
+    await senses.stop()
+
+
+def test_sizes_and_limits_reach_the_decoders() -> None:
+    asked = config(
+        media__image_max_pixels=65_536, media__video_fps=1, media__pixels=1_000, media__file_bytes=9
+    )
+    settings = intake_settings(asked)
+    assert settings.rules == media_rules(asked)
+    assert (settings.rules.image.most, settings.rules.video.fps) == (65_536, 1.0)
+    assert (settings.limits.pixels, settings.limits.file_bytes) == (1_000, 9)
+
+
+def test_contradicting_sizes_are_refused() -> None:
+    with pytest.raises(ConfigError, match="image_min_pixels"):
+        media_rules(config(media__image_min_pixels=10_000, media__image_max_pixels=5_000))
+
+
+def test_nothing_of_this_machine_is_read_unless_allowed() -> None:
+    assert fetch_policy(config()).allowed_local_path is None
+    assert fetch_policy(config()).private_hosts == frozenset()
+    allowed = fetch_policy(config(allowed_local_media_path="/media", allowed_media_domain="a.b"))
+    assert allowed.allowed_local_path == Path("/media")
+    assert allowed.allowed_domains == {"a.b"}
