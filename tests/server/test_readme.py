@@ -1,5 +1,6 @@
 """The README's examples work as they stand."""
 
+import base64
 import re
 import shlex
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 import soundfile
 
 from sglang_omni.cli import build_parser
+from tests.media.files import encoded, picture, tone, wav
+from tests.server.chats import data_uri
 from tests.server.running import RunningServer
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -17,14 +20,22 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_python_example_writes_speech(
+def test_the_python_examples_speak_and_see(
     server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = blocks("python")
-    # The example lets the answer end by itself; here it must not take minutes.
-    example = example.replace("http://127.0.0.1:8000", server.url)
-    exec(example.replace('model="ming-omni"', 'model="ming-omni", max_tokens=40'), {})
+    speaking, seeing = blocks("python")
+    (tmp_path / "mill.png").write_bytes(encoded(picture()))
+    names = {"clip_base64": base64.b64encode(wav(tone(0.5), 16_000)).decode()}
+    # The examples let the answer end by itself; here it must not take minutes.
+    for example, here in (
+        (speaking, {"http://127.0.0.1:8000": server.url}),
+        (seeing, {"https://example.com/mill.jpg": data_uri(tmp_path / "mill.png")}),
+    ):
+        for there, ours in here.items():
+            assert there in example
+            example = example.replace(there, ours)
+        exec(example.replace('model="ming-omni"', 'model="ming-omni", max_tokens=40'), names)
     samples, rate = soundfile.read("answer.wav")
     assert rate == 44100
     assert samples.size > rate
