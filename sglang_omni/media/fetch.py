@@ -3,16 +3,36 @@
 import asyncio
 import base64
 import binascii
+from collections.abc import Sequence
+from dataclasses import replace
 
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.local import read_local
 from sglang_omni.media.policy import FetchPolicy
 from sglang_omni.media.web import download
 
-__all__ = ["FetchPolicy", "fetch"]
+__all__ = ["FetchPolicy", "fetch", "fetch_all"]
 
 # Base64 characters decoded between two looks at the event loop: a few milliseconds' work.
 _SLICE = 4 << 20
+
+
+async def fetch_all(sources: Sequence[str], policy: FetchPolicy) -> list[bytes]:
+    """Return the files of one medium. Together they have what the policy grants to one file.
+
+    Raises as `fetch` does.
+    """
+    files: list[bytes] = []
+    left = policy.file_bytes
+    try:
+        async with asyncio.timeout(policy.seconds):
+            for source in sources:
+                files.append(await _fetch(source, replace(policy, file_bytes=left)))
+                left -= len(files[-1])
+    except TimeoutError:
+        message = f"the medium could not be fetched within {policy.seconds:g} s"
+        raise InvalidRequest(message) from None
+    return files
 
 
 async def fetch(source: str, policy: FetchPolicy) -> bytes:
@@ -21,12 +41,8 @@ async def fetch(source: str, policy: FetchPolicy) -> bytes:
     Raises `InvalidRequest` for whatever the policy or the other side refuses; the message tells
     nothing about this machine or its network.
     """
-    try:
-        async with asyncio.timeout(policy.seconds):
-            return await _fetch(source, policy)
-    except TimeoutError:
-        message = f"the medium could not be fetched within {policy.seconds:g} s"
-        raise InvalidRequest(message) from None
+    (file,) = await fetch_all((source,), policy)
+    return file
 
 
 async def _fetch(source: str, policy: FetchPolicy) -> bytes:

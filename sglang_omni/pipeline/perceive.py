@@ -13,13 +13,15 @@ from sglang_omni.encoder.contract import ClipRequest, PictureRequest
 from sglang_omni.engine.shared import SharedArray
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.intake.contract import Decoded
-from sglang_omni.media.fetch import FetchPolicy, fetch
+from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
 from sglang_omni.models.ming.media import Grid, clip_tokens, patch_grid, picture_tokens
 from sglang_omni.models.ming.prompt import Film, Picture, Sound
 from sglang_omni.pipeline.request import MediaPart
 
 KEY_BYTES = 16
+# Media whose files lie in memory at once; the others wait unread.
+OPEN_AT_ONCE = 16
 
 
 class Intake(Protocol):
@@ -58,7 +60,7 @@ class Medium:
 
 
 class Perception:
-    """Turns media parts into embeddings. Owns nothing; the engines and caches are its server's."""
+    """Turns media parts into embeddings, for all requests of a server, whose engines it uses."""
 
     def __init__(
         self,
@@ -70,6 +72,7 @@ class Perception:
         """`encoders` has one for each kind that is taken in; none on a text-only server."""
         self._policy, self._rules = policy, rules
         self._intake, self._encoders = intake, encoders
+        self._room = asyncio.Semaphore(OPEN_AT_ONCE)
 
     async def open(self, part: MediaPart) -> Medium:
         """Fetch a medium, and decode it unless its embedding is known.
@@ -79,12 +82,16 @@ class Perception:
         with _blaming(part):
             if part.kind not in self._encoders:
                 raise InvalidRequest("this server takes text only")
-            files = [await fetch(source, self._policy) for source in part.sources]
-            key = await asyncio.to_thread(content_key, part, files, self._rules)
-            known = self._encoders[part.kind].recall(key)
-            if known is not None:
-                return _recalled(part, key, known)
-            decoded, array = await self._intake.decode(part.kind, files, part.budget)
+            async with self._room:
+                return await self._open(part)
+
+    async def _open(self, part: MediaPart) -> Medium:
+        files = await fetch_all(part.sources, self._policy)
+        key = await asyncio.to_thread(content_key, part, files, self._rules)
+        known = self._encoders[part.kind].recall(key)
+        if known is not None:
+            return _recalled(part, key, known)
+        decoded, array = await self._intake.decode(part.kind, files, part.budget)
         return _decoded(part, key, decoded, array)
 
     async def encode(self, medium: Medium) -> Embedding:

@@ -16,7 +16,7 @@ from sglang_omni.intake.contract import Decoded
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import PixelBudget
 from sglang_omni.models.ming.media import RULES, clip_tokens, patch_grid
-from sglang_omni.pipeline.perceive import Medium, Perception, content_key
+from sglang_omni.pipeline.perceive import OPEN_AT_ONCE, Medium, Perception, content_key
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from sglang_omni.thinker.contract import SamplingParams
@@ -144,6 +144,30 @@ async def test_a_server_without_encoders_refuses_media(intake):
     with pytest.raises(InvalidRequest, match="text only"):
         await blind.open(part("image", b"file"))
     assert intake.decoded == []
+
+
+async def test_only_so_many_media_are_in_memory_at_once(perception, intake):
+    most, now = 0, 0
+    decode = intake.decode
+
+    async def counted(kind, files, image):
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.005)
+        now -= 1
+        return await decode(kind, files, image)
+
+    intake.decode = counted
+    await asyncio.gather(*(perception.open(part("image", b"%d" % i)) for i in range(40)))
+    assert most == OPEN_AT_ONCE
+
+
+async def test_the_frames_of_a_video_share_the_limit_of_one_file(perception, intake):
+    perception._policy = FetchPolicy(file_bytes=10)
+    await perception.open(part("video", b"12345", b"12345"))
+    with pytest.raises(InvalidRequest, match="more than 4 bytes"):
+        await perception.open(part("video", b"123456", b"12345"))
 
 
 MESSAGES = (
