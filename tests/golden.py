@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
@@ -46,6 +47,15 @@ def load_case(name: str) -> Case:
     info = json.loads((folder / "case.json").read_text(encoding="utf-8"))
     data = folder / "data.safetensors"
     return Case(name, info, load_file(data) if data.exists() else {})
+
+
+def file_of(name: str) -> Path:
+    """An input file of a case, such as `vision/files/image_2.png`. A small case may lie in the
+    repository without it; the test is then skipped."""
+    found = [root / name for root in ROOTS if (root / name).exists()]
+    if not found:
+        pytest.skip(f"{name} lies in the full set of goldens only")
+    return found[0]
 
 
 def cases(area: str, prefix: str = "", *, required: bool = True) -> list[str]:

@@ -10,7 +10,7 @@ from PIL import Image
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.media import image
 from sglang_omni.media.limits import MediaLimits
-from tests.golden import FULL_SET, cases, load_case
+from tests.golden import cases, file_of, load_case
 from tests.media.files import LIMITS, RULES, encoded, picture, png
 
 
@@ -22,7 +22,7 @@ def rgb(data: bytes) -> np.ndarray:
 @pytest.mark.parametrize("case", cases("vision", "image_", required=False))
 def test_resized_pictures_equal_the_reference(case: str) -> None:
     golden = load_case(case)
-    data = (FULL_SET / golden.info["image_file"]).read_bytes()
+    data = file_of(golden.info["image_file"]).read_bytes()
     decoded = image.decode(data, LIMITS, RULES.image)
     np.testing.assert_array_equal(decoded, golden["resized_rgb"].numpy())
     assert decoded.dtype == np.uint8

@@ -14,7 +14,7 @@ from sglang_omni.media import video
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.media.sizes import frame_size, sample_frames
 from sglang_omni.media.video import Video
-from tests.golden import FULL_SET, Case, cases, load_case
+from tests.golden import Case, cases, file_of, load_case
 from tests.media.files import LIMITS, RULES, clip, encoded, movie, picture, tone, wav
 from tests.media.patches import ONE_LEVEL, patches
 
@@ -31,7 +31,7 @@ def greys(decoded: Video) -> list[int]:
 
 def listed(golden: Case) -> Video:
     """Decode the frame files of a golden case."""
-    files = [(FULL_SET / name).read_bytes() for name in golden.info["frame_files"]]
+    files = [file_of(name).read_bytes() for name in golden.info["frame_files"]]
     return video.decode_listed(files, LIMITS, RULES.video)
 
 
@@ -64,7 +64,7 @@ def test_listed_frames_equal_the_reference(case: str) -> None:
 @pytest.mark.parametrize("case", cases("vision", "video_frames", required=False))
 def test_frames_of_the_right_size_are_not_touched(case: str) -> None:
     golden = load_case(case)
-    files = [(FULL_SET / name).read_bytes() for name in golden.info["frame_files"]]
+    files = [file_of(name).read_bytes() for name in golden.info["frame_files"]]
     frames = np.stack([np.asarray(video.read_rgb(file, LIMITS)) for file in files])
     resized = np.stack([video._resize(frame, frame.shape[:2]) for frame in frames])
     np.testing.assert_allclose(patches(resized), golden["pixel_values"].numpy(), atol=1e-5)

@@ -6,16 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from tests.golden import ROOTS, TINY, Case, cases, load_case
+from tests.golden import TINY, Case, cases, file_of, load_case
 from tests.models.ming.test_prompt import ROLES
 
 # A client's frames are resized; the stored chat with a video was made from frames as they are.
 CHATS = [name for name in cases("e2e", "chat_") if "video" not in name]
-
-
-def file_of(name: str) -> Path:
-    """A file of the golden set."""
-    return next(root / name for root in ROOTS if (root / name).exists())
 
 
 def data_uri(path: Path) -> str:
