@@ -104,11 +104,12 @@ def image_encoders(
 ) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor] | None]:
     """What turns frames [batch, 1, side, side, 3] into features: eagerly, and by CUDA graphs."""
     from sglang_omni.encoder.graphs import BlockGraphs
+    from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import VisionEncoder
 
     device, dtype = torch.device(arguments.device), getattr(torch, arguments.dtype)
     with created_as(device, dtype):
-        encoder = VisionEncoder(config, load_attention(backend), device)
+        encoder = VisionEncoder(config, load_attention(backend), ParallelLinears(), device)
     randomise(encoder)
 
     def inputs(frames: Tensor) -> Any:
@@ -247,7 +248,8 @@ def measure(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Ro
     if arguments.tp > 1:
         yield asyncio.run(compare_ranks(config, arguments))
         return
-    from sglang_omni.encoder.parallel import free_port, join_group
+    from sglang_omni.encoder.parallel import join_group
+    from sglang_omni.encoder.ports import free_port
 
     join_group(0, 1, free_port(), torch.device(arguments.device))
     if arguments.profile:

@@ -25,6 +25,11 @@ class EncoderSettings:
     graphs: bool = True
     threads: int | None = None
 
+    @property
+    def uses_sglang(self) -> bool:
+        """Whether its layers are SGLang's, which a single rank on a CPU can do without."""
+        return self.images and (self.device != "cpu" or self.tp_size > 1)
+
 
 @dataclass(frozen=True)
 class PictureRequest:

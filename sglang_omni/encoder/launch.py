@@ -16,12 +16,14 @@ def environment(settings: EncoderSettings, threads: int) -> dict[str, str]:
     variables = {"OMP_NUM_THREADS": str(threads)}
     if settings.device == "cuda" and settings.gpus:
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, settings.gpus))
-    if settings.device == "cpu" and settings.images:
-        # SGLang looks for a GPU at import; compiling would cost seconds and gain nothing.
-        variables |= {"SGLANG_USE_CPU_ENGINE": "1", "TORCHDYNAMO_DISABLE": "1"}
-        if settings.tp_size > 1:
-            # A CUDA build of torch would otherwise load NCCL for the tensor-parallel group.
-            variables["SGLANG_NCCL_SO_PATH"] = "/nonexistent"
+    if settings.device == "cpu" and settings.uses_sglang:
+        # SGLang looks for a GPU at import; compiling would cost seconds and gain nothing. A CUDA
+        # build of torch would load NCCL for the tensor-parallel group.
+        variables |= {
+            "SGLANG_USE_CPU_ENGINE": "1",
+            "TORCHDYNAMO_DISABLE": "1",
+            "SGLANG_NCCL_SO_PATH": "/nonexistent",
+        }
     return variables
 
 

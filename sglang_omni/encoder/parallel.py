@@ -1,19 +1,11 @@
 """The tensor-parallel group of the vision encoder's ranks, set up through SGLang."""
 
 import os
-import socket
 
 import torch
 from sglang.srt.distributed import parallel_state
 
-LOOPBACK = "127.0.0.1"
-
-
-def free_port() -> int:
-    """A loopback port that is free now."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+from sglang_omni.encoder.ports import LOOPBACK
 
 
 def join_group(rank: int, size: int, port: int, device: torch.device) -> None:

@@ -9,13 +9,14 @@ from torch import Tensor
 from sglang_omni.encoder.contract import EncoderSettings
 from sglang_omni.encoder.graphs import BlockGraphs
 from sglang_omni.encoder.lane import Load
-from sglang_omni.encoder.parallel import free_port, join_group
+from sglang_omni.encoder.ports import free_port
 from sglang_omni.encoder.ranks import Followers
 from sglang_omni.engine.shared import Layout
 from sglang_omni.errors import ConfigError, InvalidRequest
 from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
 from sglang_omni.models.ming.encoders.attention import default_backend, load_attention
 from sglang_omni.models.ming.encoders.grid import grid_of, tokens
+from sglang_omni.models.ming.encoders.linears import Linears, PlainLinears
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.vision import load_vision
 
@@ -29,11 +30,11 @@ class PictureRank:
         if self.device.type == "cuda":
             self.device = torch.device("cuda", rank)
             torch.cuda.set_device(self.device)
-        join_group(rank, settings.tp_size, port, self.device)
+        linears = choose_linears(settings, rank, port, self.device)
         dtype = getattr(torch, settings.dtype)
         head_dim = read_encoder_config(settings.checkpoint).vision.head_dim
         attention = load_attention(default_backend(self.device, dtype, head_dim))
-        self._encoder = load_vision(settings.checkpoint, attention, self.device, dtype)
+        self._encoder = load_vision(settings.checkpoint, attention, linears, self.device, dtype)
         self._graphs = self._capture(settings)
         kind = "CUDA graphs" if self._graphs else "no graphs"
         self.about = f"image encoder on {self.device}: attention {attention.name}, {kind}"
@@ -98,6 +99,19 @@ class PictureLane:
     def close(self) -> None:
         """Let the other ranks go."""
         self._followers.close()
+
+
+def choose_linears(
+    settings: EncoderSettings, rank: int, port: int, device: torch.device
+) -> Linears:
+    """SGLang's layers, in the group of all ranks; a single rank without a card needs neither."""
+    if not settings.uses_sglang:
+        return PlainLinears()
+    from sglang_omni.encoder.parallel import join_group
+    from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
+
+    join_group(rank, settings.tp_size, port, device)
+    return ParallelLinears()
 
 
 def check_split(config: VisionConfig, ranks: int) -> None:

@@ -115,11 +115,12 @@ async def test_engines_agree_with_the_reference(tmp_path: Path, ranks: int, grap
 @torch.inference_mode()
 def test_a_replay_equals_the_eager_blocks(one_rank) -> None:
     from sglang_omni.encoder.graphs import BlockGraphs
+    from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import VisionEncoder
 
     device = torch.device("cuda")
     with created_as(device, torch.bfloat16):
-        encoder = VisionEncoder(SMALL, load_attention("varlen"), device)
+        encoder = VisionEncoder(SMALL, load_attention("varlen"), ParallelLinears(), device)
     randomise(encoder)
     graphs = BlockGraphs(encoder, (64, 256, 1024))
     batches = [

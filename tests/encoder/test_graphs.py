@@ -32,10 +32,11 @@ def from_bounds(q: Tensor, k: Tensor, v: Tensor, segments: Segments) -> Tensor:
 
 @pytest.fixture(scope="module")
 def encoder(one_rank):
+    from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import load_vision
 
     attention = Attention("bounds", from_bounds, capturable=True)
-    return load_vision(TINY, attention, CPU, torch.float32)
+    return load_vision(TINY, attention, ParallelLinears(), CPU, torch.float32)
 
 
 @pytest.fixture(scope="module")

@@ -14,15 +14,15 @@ CUDA = EncoderSettings(Path("model"), device="cuda", dtype="bfloat16", tp_size=2
 
 
 def test_a_cpu_engine_is_chosen_by_environment() -> None:
-    alone = environment(CPU, threads=2)
-    assert alone["SGLANG_USE_CPU_ENGINE"] == "1"
-    assert alone["OMP_NUM_THREADS"] == "2"
-    assert "SGLANG_NCCL_SO_PATH" not in alone
-    assert "SGLANG_NCCL_SO_PATH" in environment(replace(CPU, tp_size=2), threads=1)
+    ranks = environment(replace(CPU, tp_size=2), threads=2)
+    assert ranks["SGLANG_USE_CPU_ENGINE"] == "1"
+    assert ranks["OMP_NUM_THREADS"] == "2"
+    assert "SGLANG_NCCL_SO_PATH" in ranks
 
 
-def test_an_audio_engine_is_told_nothing_of_sglang() -> None:
-    assert environment(replace(CPU, images=False), threads=1) == {"OMP_NUM_THREADS": "1"}
+@pytest.mark.parametrize("images", [True, False])
+def test_an_engine_without_sglang_is_told_nothing_of_it(images: bool) -> None:
+    assert environment(replace(CPU, images=images), threads=1) == {"OMP_NUM_THREADS": "1"}
 
 
 def test_a_gpu_engine_sees_its_own_cards() -> None:

@@ -143,13 +143,14 @@ async def test_an_audio_engine_answers_in_bfloat16() -> None:
             await encode(process, picture(torch.zeros(1, 32, 32, 3, dtype=torch.uint8)))
 
 
-async def test_an_audio_worker_never_imports_sglang() -> None:
+@pytest.mark.parametrize("settings", ["device='cpu'", "device='cpu', images=False"])
+async def test_one_rank_on_a_cpu_never_imports_sglang(settings: str) -> None:
     program = (
         "import sys\n"
         "from pathlib import Path\n"
         "from sglang_omni.encoder.contract import EncoderSettings\n"
         "from sglang_omni.encoder.worker import open_worker\n"
-        f"open_worker(EncoderSettings(Path({str(TINY)!r}), images=False, threads=1))\n"
+        f"open_worker(EncoderSettings(Path({str(TINY)!r}), {settings}, threads=1))\n"
         "print([name for name in sys.modules if name.partition('.')[0] in ('sglang', 'triton')])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The vision encoder as it is served, on SGLang's parallel layers.
+"""The vision encoder as it is served, on SGLang's parallel layers or on plain ones.
 
 It sets nothing up: it is built under whatever parallel state the process has, in an encoder's own
 process or inside SGLang's scheduler as a part of the thinker.
@@ -11,15 +11,13 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from sglang.srt.layers.linear import ColumnParallelLinear, QKVParallelLinear, RowParallelLinear
-from sglang.srt.layers.quantization.base_config import QuantizationConfig
-from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.checkpoint import created_as
 from sglang_omni.models.ming.config import EncoderConfig, VisionConfig, read_encoder_config
 from sglang_omni.models.ming.encoders.attention import Attention, Segments
 from sglang_omni.models.ming.encoders.grid import Grid, angles, frame_places, sample_positions
+from sglang_omni.models.ming.encoders.linears import Linears
 from sglang_omni.models.ming.encoders.loading import fill_from, vision_filler
 from sglang_omni.models.ming.encoders.rotary import RotateQKV, choose_rotation
 
@@ -47,6 +45,11 @@ class Kernels:
     rotate: RotateQKV
 
 
+def add_prefix(name: str, prefix: str) -> str:
+    """The name of a part of what is named `prefix`."""
+    return f"{prefix}.{name}" if prefix else name
+
+
 class VisionAttention(nn.Module):
     """Full attention within each frame, heads split over the tensor-parallel ranks."""
 
@@ -54,24 +57,15 @@ class VisionAttention(nn.Module):
         self,
         config: VisionConfig,
         kernels: Kernels,
-        quant_config: QuantizationConfig | None,
+        linears: Linears,
         prefix: str,
     ) -> None:
         super().__init__()
         self.kernels, self.head_dim = kernels, config.head_dim
-        self.qkv = QKVParallelLinear(
-            config.hidden_size,
-            config.head_dim,
-            config.num_heads,
-            quant_config=quant_config,
-            prefix=add_prefix("qkv", prefix),
+        self.qkv = linears.qkv(
+            config.hidden_size, config.num_heads, config.head_dim, add_prefix("qkv", prefix)
         )
-        self.proj = RowParallelLinear(
-            config.hidden_size,
-            config.hidden_size,
-            quant_config=quant_config,
-            prefix=add_prefix("proj", prefix),
-        )
+        self.proj = linears.row(config.hidden_size, config.hidden_size, add_prefix("proj", prefix))
 
     def forward(self, x: Tensor, inputs: BlockInputs) -> Tensor:
         qkv, _ = self.qkv(x)
@@ -88,18 +82,14 @@ class MLP(nn.Module):
         self,
         sizes: tuple[int, int, int],
         approximate: str,
-        quant_config: QuantizationConfig | None,
+        linears: Linears,
         prefix: str,
     ) -> None:
         super().__init__()
         size, width, out = sizes
         self.approximate = approximate
-        self.linear_fc1 = ColumnParallelLinear(
-            size, width, quant_config=quant_config, prefix=add_prefix("linear_fc1", prefix)
-        )
-        self.linear_fc2 = RowParallelLinear(
-            width, out, quant_config=quant_config, prefix=add_prefix("linear_fc2", prefix)
-        )
+        self.linear_fc1 = linears.column(size, width, add_prefix("linear_fc1", prefix))
+        self.linear_fc2 = linears.row(width, out, add_prefix("linear_fc2", prefix))
 
     def forward(self, x: Tensor) -> Tensor:
         wide, _ = self.linear_fc1(x)
@@ -113,16 +103,16 @@ class Block(nn.Module):
         self,
         config: VisionConfig,
         kernels: Kernels,
-        quant_config: QuantizationConfig | None,
+        linears: Linears,
         prefix: str,
     ) -> None:
         super().__init__()
         size = config.hidden_size
         attention, mlp = add_prefix("attn", prefix), add_prefix("mlp", prefix)
         self.norm1 = nn.LayerNorm(size, NORM_EPS)
-        self.attn = VisionAttention(config, kernels, quant_config, attention)
+        self.attn = VisionAttention(config, kernels, linears, attention)
         self.norm2 = nn.LayerNorm(size, NORM_EPS)
-        self.mlp = MLP((size, config.intermediate_size, size), "tanh", quant_config, mlp)
+        self.mlp = MLP((size, config.intermediate_size, size), "tanh", linears, mlp)
 
     def forward(self, x: Tensor, inputs: BlockInputs) -> Tensor:
         x = x + self.attn(self.norm1(x), inputs)
@@ -132,15 +122,14 @@ class Block(nn.Module):
 class Merger(MLP):
     """Puts the patches of a token side by side and projects them."""
 
-    def __init__(
-        self, config: VisionConfig, quant_config: QuantizationConfig | None, prefix: str
-    ) -> None:
+    def __init__(self, config: VisionConfig, linears: Linears, prefix: str) -> None:
         merged = config.merged_size
-        super().__init__((merged, merged, config.out_hidden_size), "none", quant_config, prefix)
+        super().__init__((merged, merged, config.out_hidden_size), "none", linears, prefix)
+        self.merged_size = merged
         self.norm = nn.LayerNorm(config.hidden_size, NORM_EPS)
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(self.norm(x).view(-1, self.linear_fc1.input_size))
+        return super().forward(self.norm(x).view(-1, self.merged_size))
 
 
 class PatchEmbedding(nn.Module):
@@ -161,7 +150,7 @@ class VisionTransformer(nn.Module):
         self,
         config: VisionConfig,
         kernels: Kernels,
-        quant_config: QuantizationConfig | None,
+        linears: Linears,
         prefix: str,
     ) -> None:
         super().__init__()
@@ -169,10 +158,10 @@ class VisionTransformer(nn.Module):
         self.patch_embed = PatchEmbedding(config)
         self.pos_embed = nn.Embedding(config.num_position_embeddings, config.hidden_size)
         self.blocks = nn.ModuleList(
-            Block(config, kernels, quant_config, add_prefix(f"blocks.{index}", prefix))
+            Block(config, kernels, linears, add_prefix(f"blocks.{index}", prefix))
             for index in range(config.depth)
         )
-        self.merger = Merger(config, quant_config, add_prefix("merger", prefix))
+        self.merger = Merger(config, linears, add_prefix("merger", prefix))
 
     def embed(self, patches: Tensor, grids: Sequence[Grid]) -> BlockInputs:
         """The input of block 0 for patches [patches, width] of several pictures."""
@@ -201,14 +190,14 @@ class VisionProjector(nn.ModuleDict):
         self,
         size: int,
         hidden: int,
-        quant_config: QuantizationConfig | None = None,
+        linears: Linears,
         prefix: str = "",
     ) -> None:
         first, second = add_prefix("0", prefix), add_prefix("2", prefix)
         super().__init__(
             {
-                "0": ColumnParallelLinear(size, hidden, quant_config=quant_config, prefix=first),
-                "2": RowParallelLinear(hidden, hidden, quant_config=quant_config, prefix=second),
+                "0": linears.column(size, hidden, first),
+                "2": linears.row(hidden, hidden, second),
             }
         )
 
@@ -220,24 +209,25 @@ class VisionEncoder(nn.Module):
     """The vision transformer and its projector, under the checkpoint's names.
 
     Build it on the device and in the dtype it is to run in (`checkpoint.created_as`), under an
-    initialised tensor-parallel group of SGLang, and fill it with `loading.vision_filler`.
+    initialised tensor-parallel group if `linears` are SGLang's, and fill it with
+    `loading.vision_filler`.
     """
 
     def __init__(
         self,
         config: EncoderConfig,
         attention: Attention,
+        linears: Linears,
         device: torch.device,
-        quant_config: QuantizationConfig | None = None,
         prefix: str = "",
     ) -> None:
         super().__init__()
         self.config, self.attention, vision = config, attention, config.vision
         kernels = Kernels(attention, choose_rotation(device))
         tower, projector = add_prefix("vision", prefix), add_prefix("linear_proj", prefix)
-        self.vision = VisionTransformer(vision, kernels, quant_config, tower)
+        self.vision = VisionTransformer(vision, kernels, linears, tower)
         self.linear_proj = VisionProjector(
-            vision.out_hidden_size, config.hidden_size, quant_config, projector
+            vision.out_hidden_size, config.hidden_size, linears, projector
         )
 
     def forward(self, patches: Tensor, grids: Sequence[Grid]) -> Tensor:
@@ -254,12 +244,16 @@ class VisionEncoder(nn.Module):
 
 
 def load_vision(
-    checkpoint: Path, attention: Attention, device: torch.device, dtype: torch.dtype
+    checkpoint: Path,
+    attention: Attention,
+    linears: Linears,
+    device: torch.device,
+    dtype: torch.dtype,
 ) -> VisionEncoder:
     """Load the vision encoder of a checkpoint, this rank's part of it. Raises `CheckpointError`."""
     config = read_encoder_config(checkpoint)
     with created_as(device, dtype):
-        encoder = VisionEncoder(config, attention, device)
+        encoder = VisionEncoder(config, attention, linears, device)
     report = fill_from(checkpoint, vision_filler(encoder, config))
     LOGGER.info("vision: loaded %d tensors, left out %d", report.loaded, len(report.ignored))
     return encoder.eval().requires_grad_(False)

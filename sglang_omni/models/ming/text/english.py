@@ -3,10 +3,12 @@
 import re
 from collections.abc import Callable
 from functools import cache
-
-import inflect
+from typing import TYPE_CHECKING
 
 from sglang_omni.models.ming.text.rules import PRODUCT, Rules
+
+if TYPE_CHECKING:
+    import inflect
 
 Match = re.Match[str]
 
@@ -112,7 +114,10 @@ def _digit_words(digits: str) -> str:
 
 
 @cache
-def _engine() -> inflect.engine:
+def _engine() -> "inflect.engine":
+    # Its import checks its own types for two seconds, in which engines can start already.
+    import inflect
+
     return inflect.engine()
 
 

@@ -33,7 +33,7 @@ def fragments(text: str) -> list[str]:
 
 
 def warm_up() -> None:
-    """Load the grammars now (0.3 s), so that no request waits for them."""
+    """Load the grammars now (some seconds), so that no request waits for them."""
     fragments("第 1 X1。The 1st.")
 
 

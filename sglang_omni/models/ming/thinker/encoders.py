@@ -13,6 +13,7 @@ from sglang_omni.models.ming.encoders.audio import AudioEncoder
 from sglang_omni.models.ming.encoders.grid import grid_of
 from sglang_omni.models.ming.encoders.loading import WeightFiller, audio_filler, vision_filler
 from sglang_omni.models.ming.encoders.mel import log_mel
+from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.vision import VisionEncoder
 
@@ -32,7 +33,7 @@ class OwnEncoders(nn.Module):
             load_attention(default_backend(device, dtype, part.head_dim))
             for part in (self.config.vision, self.config.audio)
         )
-        self.images = VisionEncoder(self.config, vision, device, prefix=prefix)
+        self.images = VisionEncoder(self.config, vision, ParallelLinears(), device, prefix)
         self.clips = AudioEncoder(self.config, audio)
 
     def fillers(self) -> tuple[WeightFiller, WeightFiller]:

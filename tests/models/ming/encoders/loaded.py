@@ -38,7 +38,8 @@ def one_rank():
     """SGLang's parallel state with this process alone in it."""
     from sglang.srt.distributed import parallel_state
 
-    from sglang_omni.encoder.parallel import free_port, join_group
+    from sglang_omni.encoder.parallel import join_group
+    from sglang_omni.encoder.ports import free_port
 
     # Two folders of tests ask for it in one process.
     if not parallel_state.model_parallel_is_initialized():
@@ -46,8 +47,18 @@ def one_rank():
 
 
 @pytest.fixture(scope="session")
-def serving(one_rank):
-    """The vision encoder on SGLang's layers in float32."""
+def plain():
+    """The vision encoder on PyTorch's layers in float32."""
+    from sglang_omni.models.ming.encoders.linears import PlainLinears
     from sglang_omni.models.ming.encoders.vision import load_vision
 
-    return load_vision(TINY, load_attention("sdpa"), CPU, torch.float32)
+    return load_vision(TINY, load_attention("sdpa"), PlainLinears(), CPU, torch.float32)
+
+
+@pytest.fixture(scope="session")
+def serving(one_rank):
+    """The vision encoder on SGLang's layers in float32."""
+    from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
+    from sglang_omni.models.ming.encoders.vision import load_vision
+
+    return load_vision(TINY, load_attention("sdpa"), ParallelLinears(), CPU, torch.float32)

@@ -1,4 +1,5 @@
-"""Both vision encoders, the plain one and the one on SGLang's layers, give the released model's."""
+"""Both vision encoders, the reference and the one that serves, on SGLang's layers and on plain
+ones, give the released model's features."""
 
 import pytest
 import torch
@@ -41,9 +42,12 @@ def test_the_reference_agrees(name: str, reference: nn.Module, config: VisionCon
         case.check("features", reference(patches(case, config), grids(case)))
 
 
+@pytest.mark.parametrize("layers", ["serving", "plain"])
 @pytest.mark.parametrize("name", IMAGES + SEVERAL)
-def test_the_serving_encoder_agrees(name: str, serving: nn.Module, config: VisionConfig) -> None:
-    case = load_case(name)
+def test_the_serving_encoder_agrees(
+    name: str, layers: str, request: pytest.FixtureRequest, config: VisionConfig
+) -> None:
+    serving, case = request.getfixturevalue(layers), load_case(name)
     with torch.inference_mode():
         inputs = serving.vision.embed(patches(case, config), grids(case))
         if "embed" in case.tensors:
