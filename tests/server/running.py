@@ -17,6 +17,10 @@ from typing import IO, Any
 import httpx
 import psutil
 
+# One client for all: to make one reads every certificate of the system, and a test that asks for
+# readiness twenty times a second would keep half a core from the server that is starting.
+HTTP = httpx.Client(timeout=5)
+
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 20.0
 # What the engine counters show when nothing is in flight.
@@ -42,13 +46,13 @@ class RunningServer:
 
     def engine(self, name: str) -> dict[str, Any]:
         """State, process and counters of one engine."""
-        engines: dict[str, Any] = httpx.get(f"{self.url}/health", timeout=5).json()["engines"]
+        engines: dict[str, Any] = HTTP.get(f"{self.url}/health").json()["engines"]
         state: dict[str, Any] = engines[name]
         return state
 
     def ready_status(self) -> int:
         """The status of `/ready`."""
-        return httpx.get(f"{self.url}/ready", timeout=5).status_code
+        return HTTP.get(f"{self.url}/ready").status_code
 
     def is_idle(self) -> bool:
         """Whether no engine holds a request, a slot, or tokens of one."""
@@ -114,7 +118,7 @@ def answers(process: subprocess.Popen[bytes], log: IO[str], url: str) -> bool:
         log.seek(0)
         raise AssertionError(f"the server ended with {process.returncode}:\n{log.read()[-4000:]}")
     try:
-        return httpx.get(url, timeout=2).status_code == 200
+        return HTTP.get(url).status_code == 200
     except httpx.HTTPError:
         return False
 
