@@ -5,6 +5,7 @@ A YAML file and command-line options fill the same tree; options win. Unknown ke
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -273,10 +274,8 @@ def _scalar(value: Any, kind: type, path: str) -> Any:
     if kind is bool and value in ("true", "false"):
         return value == "true"
     if isinstance(value, str) and kind in (int, float, Path):
-        try:
+        with suppress(ValueError):  # Refused below, by name.
             return kind(value)
-        except ValueError:
-            pass
     if kind is float and type(value) is int:
         return float(value)
     # A bool is an int in Python, but never a number here.

@@ -20,14 +20,14 @@ def decode_medium(
 ) -> Content:
     """Decode one file, or several that are the frames of a video.
 
-    An image becomes uint8 [1, height, width, 3], within `budget` or else the rules' own; a video
+    An image becomes uint8 [1, height, width, 3], within the rules and `budget`; a video
     uint8 [frames, height, width, 3], an even number of frames, with the time of each pair; a clip
     float32 [samples], mono, at the rules' rate. Raises `InvalidRequest`, or whatever a decoder
     raises over a broken file.
     """
     match kind:
         case "image":
-            return image.decode(files[0], limits, budget or rules.image)[None], ()
+            return image.decode(files[0], limits, narrowed(rules.image, budget))[None], ()
         case "audio":
             return audio.decode(files[0], limits, rules.sample_rate), ()
         case "video" if len(files) > 1:
@@ -36,3 +36,11 @@ def decode_medium(
         case "video":
             taken = video.decode(files[0], limits, rules.video)
             return taken.frames, taken.seconds
+
+
+def narrowed(rules: PixelBudget, budget: PixelBudget | None) -> PixelBudget:
+    """What a request may ask for: less than the rules allow, never more."""
+    if budget is None:
+        return rules
+    least, most = min(rules.least, budget.least), min(rules.most, budget.most)
+    return PixelBudget(rules.factor, least, most)

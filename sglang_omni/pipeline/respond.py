@@ -49,6 +49,7 @@ class Pipeline:
         # Each goes to the encoder of its kind; all are under way at once.
         embeddings = await together(map(self._perception.encode, media))
         asked = aggregate(request, prompt, media, embeddings, self._context_length)
+        del media, embeddings  # Pixels need not stay in memory until the last token.
         text = Tee(self._decode(self._think(asked, tally), request.sampling.stop, tally))
         answer = _shown(text.first())
         if request.voice is not None:

@@ -3,17 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
+from sglang_omni.models.ming.encoders.tensors import encoder_name
 from sglang_omni.models.ming.thinker.routing import ROUTERS
 
 Shapes = Iterator[tuple[str, tuple[int, ...]]]
 
-# Tensors of the encoders and their projectors share the file with the thinker.
-ENCODER_PREFIXES = ("vision.", "audio.", "linear_proj.", "linear_proj_audio.")
-
 
 def is_encoder_tensor(name: str) -> bool:
-    """Whether a tensor of the main checkpoint belongs to an encoder."""
-    return name.removeprefix("model.").startswith(ENCODER_PREFIXES)
+    """Whether a tensor belongs to an encoder, which share the file with the thinker."""
+    return encoder_name(name) is not None
 
 
 def thinker_tensors(config: Any) -> dict[str, tuple[int, ...]]:
