@@ -60,13 +60,15 @@ class ThinkerOptions:
 
 @dataclass(frozen=True)
 class TalkerOptions:
-    """The speech engine. `gpu` is the card it runs on; `context` is its KV length per slot."""
+    """The speech engine. `gpu` is the card it runs on; `context` is its KV length per slot;
+    `graphs` has its steps captured in CUDA graphs."""
 
     gpu: Index = 0
     slots: Count = 8
     min_patches: Index = 3
     max_patches: Count = 1000
     context: Count = 2048
+    graphs: bool = True
     start_deadline_s: Seconds = 300.0
 
 

@@ -71,6 +71,7 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         max_patches=options.max_patches,
         context=options.context,
         threads=_threads() if device == "cpu" else None,
+        graphs=options.graphs,
     )
     return ProcessSpec(
         "talker",

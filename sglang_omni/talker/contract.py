@@ -13,6 +13,7 @@ class TalkerSettings:
     `checkpoint` is the model folder (it holds `talker/`). `slots` bounds the requests that are
     in a step at once. `min_patches` is the reference's MIN: the stop rule fires only when the
     step index exceeds it. `context` is the backbone's KV length per slot, prompt included.
+    `graphs` has the steps of a CUDA device captured.
     """
 
     checkpoint: Path
@@ -23,6 +24,7 @@ class TalkerSettings:
     max_patches: int = 1000
     context: int = 2048
     threads: int | None = None
+    graphs: bool = True
 
 
 @dataclass(frozen=True)

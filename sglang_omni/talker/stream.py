@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sglang_omni.errors import CheckpointError
 from sglang_omni.models.ming.qwen2 import Qwen2Stack, causal_mask
-from sglang_omni.models.ming.vae import AudioVAE
+from sglang_omni.models.ming.vae import ISTFT, AudioVAE
 
 PATCH = 4
 """Latents of a talker patch."""
@@ -40,7 +40,7 @@ class VaeSlots:
         self._latents = weight.new_zeros(slots, PATCH + 1, vae.config.decoder.latent_dim)
         self._cache = SlotCache(vae.decoder.decoder, slots)
         self._audio = weight.new_zeros(slots, self._overlap, dtype=torch.float32)
-        self._envelopes = self._unit_envelopes()
+        self._envelopes = unit_envelopes(self._istft, self._frames)
 
     def reset(self, slot: int) -> None:
         """Forget everything about a slot, so that it can serve another request."""
@@ -108,19 +108,24 @@ class VaeSlots:
             out[row].append(samples[start:end])
         return [torch.cat(pieces) for pieces in out]
 
-    def _unit_envelopes(self) -> Tensor:
-        """Squared-window sums of a stream's first unit and of a later one, [2, 15435]."""
-        first = self._istft.envelope(self._frames)
-        later = first.clone()
-        later[:, : self._overlap] += first[:, -self._overlap :]
-        both = torch.cat((first, later)).clamp_min(MIN_ENVELOPE)
-        return both[:, : self._unit_samples + self._istft.crop]
-
     def _rows(self, tensor: Tensor, rows: Tensor) -> Tensor:
         return tensor[rows.to(tensor.device, non_blocking=True)]
 
     def _move(self, tensor: Tensor) -> Tensor:
         return tensor.to(self._latents.device, non_blocking=True)
+
+
+def unit_envelopes(istft: ISTFT, frames: int) -> Tensor:
+    """Squared-window sums of a stream's first unit of `frames` frames and of a later one.
+
+    [2, frames * hop + crop]: the samples that a unit completes if the stream ends with it.
+    """
+    overlap = istft.size - istft.hop
+    first = istft.envelope(frames)
+    later = first.clone()
+    later[:, :overlap] += first[:, -overlap:]
+    both = torch.cat((first, later)).clamp_min(MIN_ENVELOPE)
+    return both[:, : frames * istft.hop + istft.crop].contiguous()
 
 
 class SlotCache:

@@ -1,30 +1,20 @@
 """The talker engine's worker: requests join free slots, step together, and stream samples out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from sglang_omni.engine.worker import StepInput, StepResults, report_progress
-from sglang_omni.errors import CheckpointError, ConfigError, OmniError, UnknownVoice
+from sglang_omni.errors import OmniError, UnknownVoice
 from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.silence import SilenceTrimmer
-from sglang_omni.models.ming.talker import Talker, load_talker
-from sglang_omni.models.ming.talker_prompt import (
-    PromptIds,
-    PromptTokenizer,
-    SpeechPrompt,
-    embed_prompt,
-    initial_history,
-)
-from sglang_omni.models.ming.vae import AudioVAE, load_vae
-from sglang_omni.models.ming.voices import VoicePrompt, load_voices
+from sglang_omni.models.ming.talker_prompt import PromptIds, SpeechPrompt
 from sglang_omni.talker.contract import TalkerChunk, TalkerInfo, TalkerRequest, TalkerSettings
+from sglang_omni.talker.executor import Admission, Executor, PlainExecutor
+from sglang_omni.talker.model import SpeechModel, load_speech_model
 from sglang_omni.talker.scheduler import Limits, assign, is_last, patch_limit, steppable
-from sglang_omni.talker.slots import TalkerSlots
-from sglang_omni.talker.step import decode_step
-from sglang_omni.talker.stream import VaeSlots
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 WARM_UP_TEXT = "One, two, three."
 
 
@@ -39,13 +29,21 @@ class Waiting:
 
 @dataclass
 class Running:
-    """A request in a slot. `length` counts its cache positions, `patches` what it generated."""
+    """A request in a slot. `patches` counts what it generated; a cancelled one is silent."""
 
     slot: int
     limit: int
-    length: int
     trimmer: SilenceTrimmer
     patches: int = 0
+    cancelled: bool = False
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """The requests of a step whose samples are still to be collected, and who ends with it."""
+
+    requests: dict[str, Running]
+    last: tuple[bool, ...]
 
 
 @dataclass
@@ -60,39 +58,39 @@ class Tally:
     audio_seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class SpeechModel:
-    """The loaded modules of the talker folder."""
-
-    talker: Talker
-    vae: AudioVAE
-    tokenizer: PromptTokenizer
-    voices: dict[str, VoicePrompt]
-
-
 @dataclass
 class Queues:
-    """Requests by id, oldest first, and the free slots, lowest first."""
+    """Requests by id, oldest first, and the free slots, lowest first.
+
+    A request that made its last patch is in neither: it keeps its slot until it is collected.
+    """
 
     free: list[int]
     waiting: dict[str, Waiting] = field(default_factory=dict)
     running: dict[str, Running] = field(default_factory=dict)
 
-    def release(self, request_id: str) -> None:
-        """Take a running request out and free its slot."""
-        self.free = sorted([*self.free, self.running.pop(request_id).slot])
+    def release(self, slot: int) -> None:
+        """Free a slot."""
+        self.free = sorted([*self.free, slot])
+
+    def to_the_end(self, request_ids: Sequence[str]) -> None:
+        """Let the other running requests step first."""
+        for request_id in request_ids:
+            self.running[request_id] = self.running.pop(request_id)
 
 
 class TalkerWorker:
-    """A `StepWorker`: owns the slots and who is in them. One call of `step` is one patch each."""
+    """A `StepWorker`: owns who is in which slot. One call of `step` is one patch each."""
 
-    def __init__(self, model: SpeechModel, settings: TalkerSettings) -> None:
+    def __init__(
+        self, model: SpeechModel, settings: TalkerSettings, executor: Executor | None = None
+    ) -> None:
         self._model = model
         self._limits = Limits(settings.min_patches, settings.max_patches, settings.context)
-        self._sampling = Sampling(cfg=model.talker.config.cfg_strength)
-        self._slots = TalkerSlots(model.talker, settings.slots, settings.context)
-        self._streams = VaeSlots(model.vae, settings.slots)
+        self._executor = executor or open_executor(model, settings)
+        self._slots = settings.slots
         self._queues = Queues(list(range(settings.slots)))
+        self._stepped: Stepped | None = None
         self._tally = Tally()
         self._rate = model.vae.config.sample_rate
         self.info = TalkerInfo(self._rate, tuple(model.voices), settings.slots)
@@ -100,29 +98,33 @@ class TalkerWorker:
     @property
     def busy(self) -> bool:
         """Whether any request is held."""
-        return bool(self._queues.running or self._queues.waiting)
+        return bool(self._queues.running or self._queues.waiting or self._stepped)
 
     def step(self, work: StepInput) -> StepResults:
         """Forget cancelled requests, take new ones in, and advance those that are not stalled.
 
-        Each stepped request yields one `TalkerChunk`. A request that cannot be served yields its
-        `OmniError`.
+        Each stepped request yields one `TalkerChunk`, in the next call where the executor works
+        ahead. A request that cannot be served yields its `OmniError`.
         """
         for request_id in work.cancellations:
             self._cancel(request_id)
-        results: StepResults = []
-        for request_id, request in work.arrivals:
-            try:
-                self._queues.waiting[request_id] = self._check(request)
-            except OmniError as error:
-                self._tally.refused += 1
-                results.append((request_id, error))
+        results = self._take_in(work)
         self._admit()
-        return results + self._advance(steppable(self._queues.running, work.stalled))
+        chosen = self._choose(work)
+        if chosen:
+            self._executor.begin([one.slot for one in chosen.values()])
+        if self._executor.overlaps:
+            results += self._collect()
+        if chosen:
+            self._finish(chosen)
+        if not self._executor.overlaps:
+            results += self._collect()
+        return results
 
     def counters(self) -> dict[str, float]:
         """What is held now, and totals since the start."""
-        held = {"active_slots": len(self._queues.running), "waiting": len(self._queues.waiting)}
+        queues = self._queues
+        held = {"active_slots": self._slots - len(queues.free), "waiting": len(queues.waiting)}
         return {**held, **vars(self._tally)}
 
     def close(self) -> None:
@@ -134,14 +136,23 @@ class TalkerWorker:
         voice = next(iter(self._model.voices))
         request = TalkerRequest(WARM_UP_TEXT, voice, seed=0, max_patches=3)
         work = StepInput(arrivals=(("warm-up", request),))
-        while True:
-            ((_, result),) = self.step(work)
-            if isinstance(result, Exception):
-                raise result
-            if result.last:
-                break
+        while work.arrivals or self.busy:
+            for _, result in self.step(work):
+                if isinstance(result, Exception):
+                    raise result
             work = StepInput()
         self._tally = Tally()
+
+    def _take_in(self, work: StepInput) -> StepResults:
+        """Queue the arrivals; returns the errors of those that cannot be served."""
+        refusals: StepResults = []
+        for request_id, request in work.arrivals:
+            try:
+                self._queues.waiting[request_id] = self._check(request)
+            except OmniError as error:
+                self._tally.refused += 1
+                refusals.append((request_id, error))
+        return refusals
 
     def _check(self, request: TalkerRequest) -> Waiting:
         if request.voice not in self._model.voices:
@@ -160,62 +171,77 @@ class TalkerWorker:
         return Waiting(request, prompt, limit)
 
     def _admit(self) -> None:
-        queues = self._queues
+        queues, admissions = self._queues, []
         for request_id, slot in assign(queues.waiting, queues.free):
             waiting = queues.waiting.pop(request_id)
             queues.free.remove(slot)
-            self._prefill(slot, waiting)
-            length = len(waiting.prompt.ids) - 1
-            trimmer = SilenceTrimmer(self._rate)
-            queues.running[request_id] = Running(slot, waiting.limit, length, trimmer)
+            queues.running[request_id] = Running(slot, waiting.limit, SilenceTrimmer(self._rate))
+            one = waiting.request
+            admissions.append(Admission(slot, waiting.prompt, one.voice, one.seed, one.segment))
+        if admissions:
+            self._executor.prefill(admissions)
 
-    @torch.inference_mode()
-    def _prefill(self, slot: int, waiting: Waiting) -> None:
-        talker, request = self._model.talker, waiting.request
-        voice = self._model.voices[request.voice]
-        speakers = None if voice.speaker is None else voice.speaker[None]
-        embeddings = embed_prompt(talker, waiting.prompt, speakers, voice.embeds)
-        history = initial_history(talker, voice.latents)
-        self._slots.prefill(slot, embeddings, history, request.seed, request.segment)
-        self._streams.reset(slot)
+    def _choose(self, work: StepInput) -> dict[str, Running]:
+        """Who steps: those whose clients keep up, in turn where they are too many for one step."""
+        running = self._queues.running
+        chosen = steppable(running, work.stalled)[: self._executor.width]
+        self._queues.to_the_end(chosen)
+        return {request_id: running[request_id] for request_id in chosen}
 
-    def _advance(self, request_ids: list[str]) -> StepResults:
-        """One patch for each of the requests."""
-        if not request_ids:
-            return []
-        running = [self._queues.running[request_id] for request_id in request_ids]
-        slots = torch.tensor([one.slot for one in running])
-        span = self._slots.span(max(one.length for one in running))
-        index = slots.to(self._slots.lengths.device)
-        out = decode_step(self._model.talker, self._slots, index, span, self._sampling)
-        last = [
-            is_last(one.patches, stop, one.limit, self._limits)
-            for one, stop in zip(running, out.stop.tolist(), strict=True)
-        ]
-        pcm = self._streams.decode(slots, out.latents, torch.tensor(last))
+    def _finish(self, chosen: dict[str, Running]) -> None:
+        """Apply the stop rule to the step that has begun, and have its samples decoded."""
+        ends = []
+        for (request_id, one), stop in zip(chosen.items(), self._executor.stops(), strict=True):
+            ends.append(is_last(one.patches, stop, one.limit, self._limits))
+            one.patches += 1
+            if ends[-1]:
+                del self._queues.running[request_id]
+        self._executor.finish(ends)
+        self._stepped = Stepped(chosen, tuple(ends))
         self._tally.steps += 1
-        return [
-            (request_id, self._chunk(request_id, samples, ends))
-            for request_id, samples, ends in zip(request_ids, pcm, last, strict=True)
-        ]
 
-    def _chunk(self, request_id: str, pcm: torch.Tensor, last: bool) -> TalkerChunk:
-        """Trim a request's new samples, and count them; a last chunk frees the slot."""
-        running = self._queues.running[request_id]
-        running.length += 1
-        running.patches += 1
-        samples = running.trimmer.push(pcm.numpy(), last)
-        self._tally.patches += 1
-        self._tally.audio_seconds += len(samples) / self._rate
-        if last:
-            self._queues.release(request_id)
-            self._tally.finished += 1
-        return TalkerChunk(samples, patches=1, last=last)
+    def _collect(self) -> StepResults:
+        """The chunks of the step finished last."""
+        if self._stepped is None:
+            return []
+        stepped, self._stepped = self._stepped, None
+        results: StepResults = []
+        samples = self._executor.collect()
+        for (request_id, one), pcm, last in zip(
+            stepped.requests.items(), samples, stepped.last, strict=True
+        ):
+            if last or one.cancelled:
+                self._queues.release(one.slot)
+            if one.cancelled:
+                continue
+            pcm = one.trimmer.push(pcm, last)
+            self._tally.patches += 1
+            self._tally.audio_seconds += len(pcm) / self._rate
+            self._tally.finished += last
+            results.append((request_id, TalkerChunk(pcm, patches=1, last=last)))
+        return results
 
     def _cancel(self, request_id: str) -> None:
+        """Drop a request. One whose samples are under way keeps its slot until they are here."""
         self._tally.aborted += 1
-        if self._queues.waiting.pop(request_id, None) is None:
-            self._queues.release(request_id)
+        if self._queues.waiting.pop(request_id, None):
+            return
+        running = self._queues.running.pop(request_id, None)
+        if self._stepped and request_id in self._stepped.requests:
+            self._stepped.requests[request_id].cancelled = True
+        elif running:
+            self._queues.release(running.slot)
+
+
+def open_executor(model: SpeechModel, settings: TalkerSettings) -> Executor:
+    """The executor for the device: graphs on CUDA unless they are switched off, else plain."""
+    how = Sampling(cfg=model.talker.config.cfg_strength)
+    if torch.device(settings.device).type != "cuda" or not settings.graphs:
+        return PlainExecutor(model, settings.slots, settings.context, how)
+    # Imported here because Triton is neither needed nor always there without a GPU.
+    from sglang_omni.talker.fast.executor import GraphExecutor
+
+    return GraphExecutor(model, settings.slots, settings.context, settings.max_patches, how)
 
 
 def open_worker(settings: TalkerSettings) -> TalkerWorker:
@@ -230,19 +256,3 @@ def open_worker(settings: TalkerSettings) -> TalkerWorker:
     report_progress("warming up")
     worker.warm_up()
     return worker
-
-
-def load_speech_model(settings: TalkerSettings) -> SpeechModel:
-    """Read the modules, the tokenizer and the voices below `settings.checkpoint / "talker"`."""
-    if settings.dtype not in DTYPES:
-        raise ConfigError(f"talker dtype {settings.dtype!r} is not one of {', '.join(DTYPES)}")
-    device, dtype = torch.device(settings.device), DTYPES[settings.dtype]
-    folder = settings.checkpoint / "talker"
-    report_progress("loading talker weights")
-    talker = load_talker(folder, device, dtype)
-    vae = load_vae(folder / "vae", device, dtype)
-    report_progress("registering voices")
-    voices = load_voices(settings.checkpoint, talker, vae, device)
-    if not voices:
-        raise CheckpointError(f"{folder} names no voice")
-    return SpeechModel(talker, vae, PromptTokenizer(folder), voices)

@@ -27,7 +27,8 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
-from sglang_omni.talker.worker import TalkerWorker, load_speech_model
+from sglang_omni.talker.model import load_speech_model
+from sglang_omni.talker.worker import TalkerWorker
 from sglang_omni.thinker.contract import SamplingParams
 from tests.clock import FakeClock
 from tests.golden import TINY

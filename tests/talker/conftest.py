@@ -9,7 +9,8 @@ from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.talker import generate
 from sglang_omni.models.ming.talker_prompt import SpeechPrompt, embed_prompt, initial_history
 from sglang_omni.talker.contract import TalkerSettings
-from sglang_omni.talker.worker import TalkerWorker, load_speech_model
+from sglang_omni.talker.model import load_speech_model
+from sglang_omni.talker.worker import TalkerWorker
 from tests.golden import TINY
 
 # The tiny talker stops at once; where a length matters the stop rule is put out of reach.

@@ -1,0 +1,99 @@
+"""Streaming VAE decoding on the device: one unit, that is one patch, per row.
+
+The same arithmetic as `talker/stream.py`. A unit needs the last latent of the patch before it and
+the first of the patch after it; all three lie in the slot's ring. Nothing has to be reset between
+requests: a unit knows its number, and what lies before the first is never read.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sglang_omni.errors import CheckpointError
+from sglang_omni.models.ming.vae import MAX_MAGNITUDE, AudioVAE
+from sglang_omni.talker.fast.layers import run_decoder_layers
+from sglang_omni.talker.fast.ops import Ops
+from sglang_omni.talker.fast.packed import pack_decoder
+from sglang_omni.talker.fast.state import SlotState
+from sglang_omni.talker.kernels.rows import rms_norm
+from sglang_omni.talker.kernels.vocoder import overlap_add, spectrum
+from sglang_omni.talker.kernels.window import window_attention
+from sglang_omni.talker.stream import unit_envelopes
+
+# Rows of the output layer are filled up to a multiple of this, or its memory is misaligned.
+ALIGN = 16
+
+
+class FastVocoder:
+    """Packed decoder weights, and the cache and overlap of every slot."""
+
+    def __init__(self, vae: AudioVAE, state: SlotState, max_patches: int) -> None:
+        decoder, like = vae.decoder, vae.decoder.fc1.weight
+        config = decoder.decoder.config
+        if config.window is None:
+            raise CheckpointError("streaming needs a sliding window; the VAE decoder has none")
+        self._decoder, self._state, self._window = decoder, state, config.window
+        self.frames = state.ring.shape[2] * decoder.patch
+        self._stack = pack_decoder(decoder.decoder, max_patches * self.frames)
+        slots, ring = state.spare + 1, config.window + self.frames
+        shape = (len(self._stack.layers), slots, config.num_key_value_heads, ring, config.head_dim)
+        self._keys, self._values = like.new_zeros(shape), like.new_zeros(shape)
+        istft = decoder.head.istft
+        self._istft, self._bins = istft, istft.size // 2 + 1
+        self._envelopes = unit_envelopes(istft, self.frames)
+        self._carry = torch.zeros(slots, 2, istft.size - istft.hop, device=like.device)
+        fill = -decoder.head.out.out_features % ALIGN
+        self._out = F.pad(decoder.head.out.weight, (0, 0, 0, fill))
+        self._out_bias = F.pad(decoder.head.out.bias, (0, fill))
+
+    @property
+    def unit_samples(self) -> int:
+        """Complete samples of a unit."""
+        return self.frames * self._istft.hop
+
+    @property
+    def crop(self) -> int:
+        """Samples that a stream's first unit lacks and its last one has more."""
+        return self._istft.crop
+
+    def decode(self, index: Tensor, patches: Tensor, final: Tensor, ops: Ops) -> Tensor:
+        """Decode patch number `patches` [n] of each slot `index` [n], float32 [n, samples].
+
+        Where `final`, no patch follows. The samples are those that are complete, then those that
+        are if nothing follows.
+        """
+        n = len(index)
+        x = self._decoder.frames(self._latents(index, patches, final))
+        x = x[:, self._decoder.patch : -self._decoder.patch].flatten(0, 1).contiguous()
+        starts = patches * self.frames
+
+        def attend(layer: int, qkv: Tensor) -> Tensor:
+            return window_attention(
+                qkv.view(n, self.frames, -1),
+                self._keys[layer],
+                self._values[layer],
+                index,
+                starts,
+                self._stack.cos,
+                self._stack.sin,
+                self._window,
+            )
+
+        run_decoder_layers(self._stack, x, attend, ops)
+        rows = rms_norm(x, self._stack.norm.gain, self._stack.norm.eps)
+        spectra = spectrum(F.linear(rows, self._out, self._out_bias), self._bins, MAX_MAGNITUDE)
+        frames = torch.fft.irfft(spectra, n=self._istft.size).view(n, self.frames, -1)
+        return overlap_add(frames, self._istft.window, self._envelopes, self._carry, index, patches)
+
+    def _latents(self, index: Tensor, patches: Tensor, final: Tensor) -> Tensor:
+        """Each patch between its neighbours' nearest latents [n, patch + 2, latent].
+
+        A stream's first patch is its own predecessor, its last one its own successor.
+        """
+        ring, entry = self._state.ring, self._state.entry
+        held = ring[index, entry(patches)]
+        before = ring[index, entry(patches - 1), -1:]
+        after = ring[index, entry(patches + 1), :1]
+        before = torch.where((patches == 0)[:, None, None], held[:, :1], before)
+        after = torch.where(final[:, None, None], held[:, -1:], after)
+        return torch.cat((before, held, after), dim=1)

@@ -1,0 +1,117 @@
+"""Attention inside many short sequences of one length, with the rotation of pairs in front.
+
+37 tokens make a sequence of the flow model, five one of the aggregator: a whole head of a
+sequence fits the registers of one program. Plain form: `models/ming/dit.py`.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+@triton.jit
+def _short_attention_kernel(  # type: ignore[no-untyped-def]
+    qkv,
+    cos,
+    sin,
+    out,
+    x,
+    x_tail,
+    scale,
+    LENGTH: tl.constexpr,
+    FIRST: tl.constexpr,
+    ROWS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    HALF: tl.constexpr,
+    TAIL: tl.constexpr,
+    LENGTH_PAD: tl.constexpr,
+    ROWS_PAD: tl.constexpr,
+    HALF_PAD: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """One head of one sequence: queries are its rows FIRST .. FIRST + ROWS - 1."""
+    sequence, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    dtype = qkv.dtype.element_ty
+    size: tl.constexpr = 2 * HALF
+    keys, dims = tl.arange(0, LENGTH_PAD), tl.arange(0, HALF_PAD)
+    values, queries = tl.arange(0, 2 * HALF_PAD), FIRST + tl.arange(0, ROWS_PAD)
+    base = qkv + sequence * LENGTH * 3 * WIDTH + head * size
+    key_in = (keys[:, None] < LENGTH) & (dims[None, :] < HALF)
+    query_in = (queries[:, None] < FIRST + ROWS) & (dims[None, :] < HALF)
+
+    at = base + WIDTH + keys[:, None] * 3 * WIDTH + dims[None, :]
+    k_even = tl.load(at, mask=key_in, other=0.0).to(tl.float32)
+    k_odd = tl.load(at + HALF, mask=key_in, other=0.0).to(tl.float32)
+    angle = keys[:, None] * HALF + dims[None, :]
+    c = tl.load(cos + angle, mask=key_in, other=0.0).to(tl.float32)
+    s = tl.load(sin + angle, mask=key_in, other=0.0).to(tl.float32)
+    k_first = (k_even * c - k_odd * s).to(dtype)
+    k_second = (k_odd * c + k_even * s).to(dtype)
+
+    at = base + queries[:, None] * 3 * WIDTH + dims[None, :]
+    q_even = tl.load(at, mask=query_in, other=0.0).to(tl.float32)
+    q_odd = tl.load(at + HALF, mask=query_in, other=0.0).to(tl.float32)
+    angle = queries[:, None] * HALF + dims[None, :]
+    c = tl.load(cos + angle, mask=query_in, other=0.0).to(tl.float32)
+    s = tl.load(sin + angle, mask=query_in, other=0.0).to(tl.float32)
+    q_first = (q_even * c - q_odd * s).to(dtype)
+    q_second = (q_odd * c + q_even * s).to(dtype)
+
+    value_in = (keys[:, None] < LENGTH) & (values[None, :] < size)
+    at = base + 2 * WIDTH + keys[:, None] * 3 * WIDTH + values[None, :]
+    v = tl.load(at, mask=value_in, other=0.0)
+
+    scores = tl.dot(q_first, tl.trans(k_first), input_precision=PRECISION)
+    scores = tl.dot(q_second, tl.trans(k_second), scores, input_precision=PRECISION) * scale
+    scores = tl.where(keys[None, :] < LENGTH, scores, float("-inf"))
+    weights = tl.exp(scores - tl.max(scores, axis=1)[:, None])
+    total = tl.sum(weights, axis=1)[:, None]
+    mixed = tl.dot(weights.to(dtype), v, input_precision=PRECISION) / total
+
+    out_rows = sequence * ROWS + tl.arange(0, ROWS_PAD)
+    out_at = out_rows[:, None] * WIDTH + head * size + values[None, :]
+    out_in = (queries[:, None] < FIRST + ROWS) & (values[None, :] < size)
+    tl.store(out + out_at, mixed.to(dtype), mask=out_in)
+    if TAIL:
+        x_rows = sequence * LENGTH + queries
+        x_at = x_rows[:, None] * WIDTH + head * size + values[None, :]
+        tl.store(x_tail + out_at, tl.load(x + x_at, mask=out_in, other=0.0), mask=out_in)
+
+
+def short_attention(
+    qkv: Tensor, cos: Tensor, sin: Tensor, heads: int, rows: slice, x: Tensor | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Attend within each sequence of qkv [sequences, length, 3 * width], from its `rows` only.
+
+    Inside a head of q and k the even dimensions come before the odd ones; cos and sin
+    [length, head_dim / 2] are those of the pairs. Returns [sequences * rows, width] and, of the
+    residual stream x [sequences, length, width], the same rows (None without x).
+    """
+    sequences, length, width = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
+    half = width // heads // 2
+    first, last, _ = rows.indices(length)
+    assert qkv.is_contiguous() and cos.is_contiguous() and cos.shape == (length, half)
+    out = qkv.new_empty(sequences * (last - first), width)
+    tail = None if x is None else torch.empty_like(out)
+    _short_attention_kernel[(sequences, heads)](
+        qkv,
+        cos,
+        sin,
+        out,
+        out if x is None else x,
+        out if tail is None else tail,
+        (2 * half) ** -0.5,
+        LENGTH=length,
+        FIRST=first,
+        ROWS=last - first,
+        WIDTH=width,
+        HALF=half,
+        TAIL=x is not None,
+        LENGTH_PAD=max(16, triton.next_power_of_2(length)),
+        ROWS_PAD=max(16, triton.next_power_of_2(last - first)),
+        HALF_PAD=max(16, triton.next_power_of_2(half)),
+        PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
+        num_warps=4 if length > 16 else 1,
+    )
+    return out, tail

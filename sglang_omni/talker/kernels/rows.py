@@ -1,0 +1,67 @@
+"""Row-wise kernels for many rows: RMS normalisation and the gate of SwiGLU."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+@triton.jit
+def _rms_norm_kernel(  # type: ignore[no-untyped-def]
+    x,
+    gain,
+    shift,
+    out,
+    eps,
+    K: tl.constexpr,
+    SHIFT: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    ks = tl.arange(0, BLOCK)
+    inside = ks < K
+    wide = tl.load(x + row * K + ks, mask=inside, other=0.0).to(tl.float32)
+    if SHIFT:
+        wide += tl.load(shift + ks, mask=inside, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(wide * wide, axis=0) / K + eps)
+    weight = tl.load(gain + ks, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + row * K + ks, (wide * scale * weight).to(out.dtype.element_ty), mask=inside)
+
+
+def rms_norm(x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None) -> Tensor:
+    """RMS normalisation of the rows of x [M, K], to which `shift` [K] is added first."""
+    rows, width = x.shape
+    assert x.is_contiguous()
+    out = torch.empty_like(x)
+    _rms_norm_kernel[(rows,)](
+        x,
+        gain,
+        gain if shift is None else shift,
+        out,
+        eps,
+        K=width,
+        SHIFT=shift is not None,
+        BLOCK=triton.next_power_of_2(width),
+        num_warps=4,
+    )
+    return out
+
+
+@triton.jit
+def _silu_mul_kernel(x, out, N: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = cols < N
+    gate = tl.load(x + row * 2 * N + cols, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(x + row * 2 * N + N + cols, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + row * N + cols, (gate * tl.sigmoid(gate) * up).to(x.dtype.element_ty), inside)
+
+
+def silu_mul(x: Tensor) -> Tensor:
+    """silu(gate) * up of x [M, 2 N], gate columns first: [M, N]."""
+    rows, width = x.shape[0], x.shape[1] // 2
+    assert x.is_contiguous()
+    out = x.new_empty(rows, width)
+    block = 1024
+    _silu_mul_kernel[(rows, triton.cdiv(width, block))](x, out, N=width, BLOCK=block, num_warps=4)
+    return out

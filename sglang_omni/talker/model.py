@@ -1,0 +1,45 @@
+"""Loads the talker folder of a checkpoint: modules, tokenizer and voices."""
+
+from dataclasses import dataclass
+
+import torch
+
+from sglang_omni.engine.worker import report_progress
+from sglang_omni.errors import CheckpointError, ConfigError
+from sglang_omni.models.ming.talker import Talker, load_talker
+from sglang_omni.models.ming.talker_prompt import PromptTokenizer
+from sglang_omni.models.ming.vae import AudioVAE, load_vae
+from sglang_omni.models.ming.voices import VoicePrompt, load_voices
+from sglang_omni.talker.contract import TalkerSettings
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class SpeechModel:
+    """The loaded modules of the talker folder."""
+
+    talker: Talker
+    vae: AudioVAE
+    tokenizer: PromptTokenizer
+    voices: dict[str, VoicePrompt]
+
+
+def load_speech_model(settings: TalkerSettings) -> SpeechModel:
+    """Read the modules, the tokenizer and the voices below `settings.checkpoint / "talker"`.
+
+    Raises `CheckpointError` for an incomplete checkpoint or one without voices, and `ConfigError`
+    for an unknown dtype.
+    """
+    if settings.dtype not in DTYPES:
+        raise ConfigError(f"talker dtype {settings.dtype!r} is not one of {', '.join(DTYPES)}")
+    device, dtype = torch.device(settings.device), DTYPES[settings.dtype]
+    folder = settings.checkpoint / "talker"
+    report_progress("loading talker weights")
+    talker = load_talker(folder, device, dtype)
+    vae = load_vae(folder / "vae", device, dtype)
+    report_progress("registering voices")
+    voices = load_voices(settings.checkpoint, talker, vae, device)
+    if not voices:
+        raise CheckpointError(f"{folder} names no voice")
+    return SpeechModel(talker, vae, PromptTokenizer(folder), voices)

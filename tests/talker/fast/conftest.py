@@ -1,0 +1,47 @@
+"""Kernel tests run on a GPU, or without one under Triton's interpreter (TRITON_INTERPRET=1)."""
+
+import os
+
+import pytest
+import torch
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def pytest_collection_modifyitems(items):
+    if torch.cuda.is_available() or INTERPRETED:
+        return
+    for item in items:
+        if item.path.parent.name == "fast":
+            item.add_marker(pytest.mark.skip(reason="needs a GPU or TRITON_INTERPRET=1"))
+
+
+@pytest.fixture(scope="session")
+def device():
+    return torch.device("cpu" if INTERPRETED else "cuda")
+
+
+# The interpreter multiplies bfloat16 matrices as the integers that hold them.
+DTYPES = [torch.float32] if INTERPRETED else [torch.float32, torch.bfloat16]
+
+
+@pytest.fixture(params=DTYPES, ids=str)
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture
+def draw(device, dtype):
+    """Random tensors in the test's dtype, the same ones every time."""
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape, scale=1.0):
+        return (scale * torch.randn(*shape, generator=generator)).to(device, dtype)
+
+    return normal
+
+
+@pytest.fixture
+def tolerance(dtype):
+    """Relative to the largest value: float32 sums in another order, bfloat16 rounds twice."""
+    return 2e-5 if dtype == torch.float32 else 2e-2

@@ -1,0 +1,72 @@
+"""The fused linear kernel against norm, product, activation and addition one by one."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from sglang_omni.talker.kernels.linear import Tile, Workspace, linear
+from sglang_omni.talker.kernels.rows import rms_norm, silu_mul
+from tests.golden import assert_close
+
+EPS = 1e-6
+SHAPES = [(1, 48, 64), (5, 40, 96), (37, 64, 128), (74, 96, 80)]
+TILES = [Tile(16, 16, 32), Tile(32, 32, 64)]
+
+
+@pytest.fixture
+def space(device):
+    return Workspace(1 << 16, device)
+
+
+def plain_norm(x, gain):
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + EPS) * gain.float()).to(x)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("tile", TILES, ids=["small", "large"])
+@pytest.mark.parametrize("gelu", [False, True])
+def test_norm_product_bias_and_gelu(draw, tolerance, space, shape, tile, gelu):
+    m, n, k = shape
+    x, weight, bias, gain = draw(m, k), draw(n, k, scale=k**-0.5), draw(n), draw(k)
+    out = linear(
+        x, weight, x.new_empty(m, n), tile, space, bias=bias, gain=gain, eps=EPS, gelu=gelu
+    )
+    plain = F.linear(plain_norm(x, gain).float(), weight.float(), bias.float())
+    expected = F.gelu(plain, approximate="tanh") if gelu else plain
+    assert_close(out.float(), expected, tolerance)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("split", [1, 2, 3])
+def test_a_split_sum_is_added_to_what_was_there(draw, tolerance, space, shape, split):
+    m, n, k = shape
+    x, weight, bias, residual = draw(m, k), draw(n, k, scale=k**-0.5), draw(n), draw(m, n)
+    expected = residual.float() + F.linear(x.float(), weight.float(), bias.float())
+    tile = Tile(16, 16, 16, split=split)
+    linear(x, weight, residual, tile, space, bias=bias, add=True)
+    assert_close(residual.float(), expected, tolerance)
+    assert not space.arrived.any(), "the next product would count from here"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_gated_product_reads_gate_and_up(draw, tolerance, space, shape):
+    m, n, k = shape
+    x, weight, gain = draw(m, k), draw(2 * n, k, scale=k**-0.5), draw(k)
+    out = linear(x, weight, x.new_empty(m, n), TILES[0], space, gain=gain, eps=EPS, gated=True)
+    gate, up = F.linear(plain_norm(x, gain).float(), weight.float()).chunk(2, dim=-1)
+    assert_close(out.float(), F.silu(gate) * up, tolerance)
+
+
+@pytest.mark.parametrize("width", [24, 64, 200])
+def test_rows_are_normalised_after_the_shift(draw, tolerance, width):
+    x, gain, shift = draw(7, width), draw(width), draw(width).float()
+    assert_close(rms_norm(x, gain, EPS).float(), plain_norm(x, gain).float(), tolerance)
+    shifted = plain_norm(x.float() + shift, gain)
+    assert_close(rms_norm(x, gain, EPS, shift).float(), shifted, tolerance)
+
+
+def test_silu_times_up(draw, tolerance):
+    x = draw(5, 2 * 1100)
+    gate, up = x.float().chunk(2, dim=-1)
+    assert_close(silu_mul(x).float(), F.silu(gate) * up, tolerance)

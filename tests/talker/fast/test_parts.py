@@ -1,0 +1,173 @@
+"""The step, the prefill and the vocoder over packed weights, against their plain forms in slots.
+
+The tiny model in float32: what differs is the order of sums.
+"""
+
+import pytest
+import torch
+
+from sglang_omni.models.ming.cfm import Sampling
+from sglang_omni.models.ming.talker_prompt import SpeechPrompt, embed_prompt, initial_history
+from sglang_omni.talker.contract import TalkerSettings
+from sglang_omni.talker.executor import Admission
+from sglang_omni.talker.fast.ops import FusedOps, LibraryOps
+from sglang_omni.talker.fast.prefill import PROMPTS, Prefill, VoiceTable, pack, take
+from sglang_omni.talker.fast.state import SlotState
+from sglang_omni.talker.fast.step import FastStep
+from sglang_omni.talker.fast.vocoder import FastVocoder
+from sglang_omni.talker.kernels.linear import Workspace
+from sglang_omni.talker.model import load_speech_model
+from sglang_omni.talker.slots import TalkerSlots
+from sglang_omni.talker.step import decode_step
+from sglang_omni.talker.stream import VaeSlots
+from tests.golden import TINY, assert_close
+from tests.talker.fast.conftest import INTERPRETED
+
+pytestmark = pytest.mark.skipif(INTERPRETED, reason="takes many minutes in the interpreter")
+
+TOLERANCE = 2e-4
+CONTEXT = 256
+SLOTS = 4
+TEXTS = {2: "One, two, three.", 0: "今天天气很好。", 3: "The river runs past the mill."}
+
+
+@pytest.fixture(scope="module")
+def plain(device):
+    """The plain modules, whose weights nothing has packed."""
+    return load_speech_model(TalkerSettings(TINY, device=device.type))
+
+
+@pytest.fixture
+def model(device):
+    return load_speech_model(TalkerSettings(TINY, device=device.type))
+
+
+@pytest.fixture(params=["fused", "library"])
+def ops(request, device):
+    return FusedOps(Workspace(1 << 18, device)) if request.param == "fused" else LibraryOps()
+
+
+def admissions(model):
+    def prompt(text, voice):
+        known = model.voices[voice]
+        return model.tokenizer.assemble(
+            SpeechPrompt(
+                text,
+                prompt_text=known.text,
+                prompt_patches=len(known.embeds),
+                speakers=0 if known.speaker is None else 1,
+            )
+        )
+
+    voices = dict(zip(TEXTS, ("DB30", "plain_en", "DB30"), strict=True))
+    return [
+        Admission(slot, prompt(text, voices[slot]), voices[slot], seed=slot - 1, segment=slot)
+        for slot, text in TEXTS.items()
+    ]
+
+
+def plain_slots(model, starts):
+    """The plain slots after the same prompts."""
+    slots = TalkerSlots(model.talker, SLOTS, CONTEXT)
+    with torch.inference_mode():
+        for one in starts:
+            voice = model.voices[one.voice]
+            speakers = None if voice.speaker is None else voice.speaker[None]
+            embeddings = embed_prompt(model.talker, one.prompt, speakers, voice.embeds)
+            history = initial_history(model.talker, voice.latents)
+            slots.prefill(one.slot, embeddings, history, one.seed, one.segment)
+    return slots
+
+
+def prefilled(model, starts, ops):
+    """State and step after a packed prefill."""
+    state = SlotState(model.talker, SLOTS, CONTEXT)
+    step = FastStep(model.talker, state, Sampling())
+    voices = VoiceTable(model.talker, model.voices)
+    prefill = Prefill(model.talker, step.backbone, state, voices)
+    size = sum(len(one.prompt.ids) - 1 for one in starts) + 5
+    packed = pack(starts, voices, size, state.spare)
+    device = state.ring.device
+    with torch.inference_mode():
+        parts = (torch.from_numpy(part).to(device) for part in (packed.tokens, packed.prompts))
+        prefill.run(*parts, ops)
+    return state, step
+
+
+def test_packed_prompts_fill_the_slots_as_prompts_alone_do(plain, model, ops):
+    starts = admissions(model)
+    state, _ = prefilled(model, starts, ops)
+    expected = plain_slots(plain, starts)
+    for slot in TEXTS:
+        length = int(expected.lengths[slot])
+        assert int(state.lengths[slot]) == length
+        for ours, theirs in ((state.keys, expected.keys), (state.values, expected.values)):
+            assert_close(ours[:, slot, :, :length], theirs[:, slot, :, :length], TOLERANCE)
+        assert_close(state.next_embed[slot], expected.next_embed[slot], TOLERANCE)
+        past = state.ring[slot, : state.past].flatten(0, 1)
+        assert_close(past, expected.history[slot], TOLERANCE)
+        for ours, theirs in (("seeds", "seed"), ("segments", "segment"), ("patches", "patch")):
+            assert int(getattr(state, ours)[slot]) == int(getattr(expected, theirs)[slot])
+
+
+def test_steps_at_different_phases_equal_the_plain_steps(plain, model, ops):
+    starts = admissions(model)
+    state, step = prefilled(model, starts, ops)
+    expected = plain_slots(plain, starts)
+    device = state.ring.device
+    for slots in ([2, 0], [2, 0, 3], [3], [0, 3, 2]):
+        index = torch.tensor(slots, device=device)
+        longest = int(expected.lengths[index].max())
+        theirs = decode_step(plain.talker, expected, index, expected.span(longest), Sampling())
+        padded = torch.tensor([*slots, state.spare, state.spare], device=device)
+        with torch.inference_mode():
+            hidden, stop = step.look(padded, ops)
+            step.make(padded, hidden, ops)
+        made = state.ring[index, state.entry(state.patches[index] - 1)]
+        assert_close(made, theirs.latents, TOLERANCE, f"latents of {slots}")
+        torch.testing.assert_close(stop[: len(slots)], theirs.stop, atol=TOLERANCE, rtol=0)
+        assert_close(state.next_embed[index], expected.next_embed[index], TOLERANCE)
+    assert int(state.lengths[state.spare]) == 0
+
+
+def test_units_equal_the_plain_stream(plain, model, ops):
+    """Two slots, the second two patches behind the first; six patches wrap the ring of 80."""
+    state = SlotState(model.talker, SLOTS, CONTEXT)
+    vocoder, streams = FastVocoder(model.vae, state, 8), VaeSlots(plain.vae, SLOTS)
+    device, count = state.ring.device, 6
+    generator = torch.Generator().manual_seed(0)
+    latents = torch.randn(SLOTS, count, 4, 64, generator=generator).to(device)
+
+    def unit(slot, patch, final):
+        arrays = (torch.tensor([value], device=device) for value in (slot, patch, final))
+        return vocoder.decode(*arrays, ops)[0].cpu()
+
+    full = vocoder.unit_samples
+    for time in range(count + 2):
+        for slot, patch in ((1, time), (3, time - 2)):
+            if not 0 <= patch < count:
+                continue
+            ends = patch == count - 1
+            row = latents[slot, patch][None]
+            expected = streams.decode(torch.tensor([slot]), row, torch.tensor([ends]))[0]
+            state.ring[slot, state.entry(torch.tensor(patch))] = row[0]
+            state.ring[slot, state.entry(torch.tensor(patch + 1))] = torch.nan
+            pieces = []
+            with torch.inference_mode():
+                if patch:
+                    start = vocoder.crop if patch == 1 else 0
+                    pieces.append(unit(slot, patch - 1, False)[start:full])
+                if ends:
+                    pieces.append(unit(slot, patch, True))
+            ours = torch.cat([torch.zeros(0), *pieces])
+            if len(expected) or len(ours):
+                assert_close(ours, expected.cpu(), TOLERANCE, f"slot {slot}, patch {patch}")
+
+
+def test_a_pass_takes_as_many_prompts_as_fit(model):
+    starts = admissions(model)
+    lengths = [len(one.prompt.ids) - 1 for one in starts]
+    assert take(starts, sum(lengths)) == 3
+    assert take(starts, sum(lengths) - 1) == 2
+    assert take(starts, lengths[0]) == 1
+    assert take(starts * PROMPTS, 10**6) == PROMPTS
