@@ -1,4 +1,4 @@
-"""Whether a stream's speech depends on who else is in its batch, at the released shapes in bfloat16.
+"""Whether a stream depends on who else is in its batch, at the released shapes in bfloat16.
 
     python -m benchmarks.talker_parity --out result.json
 

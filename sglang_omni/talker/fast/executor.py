@@ -140,7 +140,7 @@ class GraphExecutor:
     def _decode(self, size: int, space: Workspace) -> Tensor:
         index, patches, final = self._unit_rows.device[:, :size].unbind()
         ops = self._ops(size * self._vocoder.frames, space)
-        return self._vocoder.decode(index, patches, final.bool(), ops)
+        return self._vocoder.decode(index, patches, final, ops)
 
     def prefill(self, admissions: Sequence[Admission]) -> None:
         for one in admissions:

@@ -1,7 +1,6 @@
 """Linear layers with what surrounds them, in two forms that a batch's row count chooses between.
 
-For few rows every product is one fused kernel; for many rows the products are cuBLAS's, which no
-kernel of ours beats, with row-wise kernels between them.
+For few rows the products are kernels of ours, for many rows cuBLAS's.
 """
 
 from dataclasses import dataclass
@@ -51,7 +50,7 @@ class Ops(Protocol):
 
 
 class FusedOps:
-    """One kernel each: for few rows."""
+    """Products fused with what follows them: for few rows."""
 
     defers_bias = False
 
@@ -61,19 +60,19 @@ class FusedOps:
     def norm_linear(
         self, x: Tensor, norm: Norm, weight: Tensor, bias: Tensor | None, *, gelu: bool = False
     ) -> Tensor:
+        tile = tile_for(x.shape[0], *weight.shape)
         out = x.new_empty(x.shape[0], weight.shape[0])
-        tile = tile_for(x.shape[0], *weight.shape, whole_rows=True)
-        return linear(
-            x, weight, out, tile, self._space, bias=bias, gain=norm.gain, eps=norm.eps, gelu=gelu
-        )
+        rows = rms_norm(x, norm.gain, norm.eps)
+        return linear(rows, weight, out, tile, self._space, bias=bias, gelu=gelu)
 
     def norm_gated(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:
+        tile = tile_for(x.shape[0], *weight.shape)
         out = x.new_empty(x.shape[0], weight.shape[0] // 2)
-        tile = tile_for(x.shape[0], *weight.shape, whole_rows=True)
-        return linear(x, weight, out, tile, self._space, gain=norm.gain, eps=norm.eps, gated=True)
+        rows = rms_norm(x, norm.gain, norm.eps)
+        return linear(rows, weight, out, tile, self._space, gated=True)
 
     def add_linear(self, x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor) -> None:
-        tile = tile_for(x.shape[0], *weight.shape, whole_rows=False)
+        tile = tile_for(x.shape[0], *weight.shape, split=True)
         linear(x, weight, residual, tile, self._space, bias=bias, add=True)
 
 

@@ -2,25 +2,19 @@
 
 from sglang_omni.talker.kernels.linear import Tile
 
-# From this many rows on cuBLAS is faster than the fused kernels.
-FEW_ROWS = 600
+# With more rows than this cuBLAS is faster than the fused kernels.
+FEW_ROWS = 16
 
 
-def tile_for(rows: int, outputs: int, inputs: int, *, whole_rows: bool) -> Tile:
+def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> Tile:
     """The tile for x [rows, inputs] times weight [outputs, inputs].
 
-    `whole_rows` forbids to split the sum, because the rows are normalised on the way.
+    So few rows are bound by reading the weight, hence many narrow tiles; where `split`, a long sum
+    is shared out as well.
     """
-    if rows <= 16:
-        return _thin(outputs, inputs, whole_rows)
-    height = 128 if rows > 64 else 64 if rows > 32 else 32
-    cols = 32 if outputs >= 2048 else 16
-    split = 1 if whole_rows else max(1, inputs // 1024)
-    return Tile(height, cols, 128, split, warps=4, stages=3)
-
-
-def _thin(outputs: int, inputs: int, whole_rows: bool) -> Tile:
-    """For a row or a few per stream: bound by reading the weight, so every core should read."""
-    cols = 64 if outputs >= 8192 else 16
-    split = 1 if whole_rows else max(1, inputs // 1024)
-    return Tile(16, cols, 128, split, warps=4, stages=4)
+    assert rows <= FEW_ROWS
+    if outputs >= 4096:
+        return Tile(16, 32, 128, warps=4, stages=4)
+    if split and inputs >= 4096:
+        return Tile(16, 32, 128, split=8, warps=4, stages=4)
+    return Tile(16, 16, 128, warps=2, stages=5)

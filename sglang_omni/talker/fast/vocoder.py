@@ -16,7 +16,7 @@ from sglang_omni.talker.fast.ops import Ops
 from sglang_omni.talker.fast.packed import pack_decoder
 from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.kernels.rows import rms_norm
-from sglang_omni.talker.kernels.vocoder import overlap_add, spectrum
+from sglang_omni.talker.kernels.vocoder import overlap_add, spectrum, stretch
 from sglang_omni.talker.kernels.window import window_attention
 from sglang_omni.talker.stream import unit_envelopes
 
@@ -59,12 +59,15 @@ class FastVocoder:
     def decode(self, index: Tensor, patches: Tensor, final: Tensor, ops: Ops) -> Tensor:
         """Decode patch number `patches` [n] of each slot `index` [n], float32 [n, samples].
 
-        Where `final`, no patch follows. The samples are those that are complete, then those that
+        Where `final` [n] is 1, no patch follows. The samples are those that are complete, then those that
         are if nothing follows.
         """
         n = len(index)
-        x = self._decoder.frames(self._latents(index, patches, final))
-        x = x[:, self._decoder.patch : -self._decoder.patch].flatten(0, 1).contiguous()
+        latents = stretch(
+            self._state.ring, index, patches, final, self._decoder.patch, self._state.past
+        )
+        # The input layer is linear, so it may follow the interpolation.
+        x = self._decoder.fc1(latents).flatten(0, 1)
         starts = patches * self.frames
 
         def attend(layer: int, qkv: Tensor) -> Tensor:
@@ -84,16 +87,3 @@ class FastVocoder:
         spectra = spectrum(F.linear(rows, self._out, self._out_bias), self._bins, MAX_MAGNITUDE)
         frames = torch.fft.irfft(spectra, n=self._istft.size).view(n, self.frames, -1)
         return overlap_add(frames, self._istft.window, self._envelopes, self._carry, index, patches)
-
-    def _latents(self, index: Tensor, patches: Tensor, final: Tensor) -> Tensor:
-        """Each patch between its neighbours' nearest latents [n, patch + 2, latent].
-
-        A stream's first patch is its own predecessor, its last one its own successor.
-        """
-        ring, entry = self._state.ring, self._state.entry
-        held = ring[index, entry(patches)]
-        before = ring[index, entry(patches - 1), -1:]
-        after = ring[index, entry(patches + 1), :1]
-        before = torch.where((patches == 0)[:, None, None], held[:, :1], before)
-        after = torch.where(final[:, None, None], held[:, -1:], after)
-        return torch.cat((before, held, after), dim=1)

@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.talker.kernels.chain import CHAINED, wait_for_inputs
+
 BLOCK = 128
 
 
@@ -29,10 +31,12 @@ def _embed_history_kernel(  # type: ignore[no-untyped-def]
     ROWS_PAD: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     cols, rows = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, ROWS_PAD)
     dims = tl.arange(0, LATENT)
+    wait_for_inputs(CHAINED)
     slot = tl.load(index + row)
     patch = tl.load(patches + slot)
     entry = (patch + rows // PATCH) % RING
@@ -73,7 +77,9 @@ def embed_history(
         ROWS_PAD=max(16, triton.next_power_of_2(rows)),
         BLOCK=BLOCK,
         PRECISION=_precision(ring),
+        CHAINED=CHAINED,
         num_warps=4,
+        launch_pdl=CHAINED,
     )
     return out
 
@@ -99,6 +105,7 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
     PATCH_PAD: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """Some columns of one sequence, or of a conditioned sequence and its null twin."""
     row = tl.program_id(0).to(tl.int64)
@@ -108,6 +115,7 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
     length: tl.constexpr = 1 + HISTORY + PATCH
     first, twin = out + row * length * WIDTH, out + (N + row) * length * WIDTH
 
+    wait_for_inputs(CHAINED)
     h = tl.load(head + (row * WIDTH if PER_ROW_HEAD else 0) + cols, mask=col_in, other=0.0)
     if PAIR:
         t = tl.load(time + cols, mask=col_in, other=0.0).to(tl.float32)
@@ -206,7 +214,9 @@ def _assemble(
         PATCH_PAD=max(16, triton.next_power_of_2(patch)),
         BLOCK=BLOCK,
         PRECISION=_precision(weight),
+        CHAINED=CHAINED,
         num_warps=4,
+        launch_pdl=CHAINED,
     )
 
 
@@ -230,6 +240,7 @@ def _guide_kernel(  # type: ignore[no-untyped-def]
     COLS: tl.constexpr,
     DEPTH: tl.constexpr,
     PRECISION: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """Some latent columns of one patch: final layer of both twins, guidance, Euler step."""
     row = tl.program_id(0).to(tl.int64)
@@ -240,6 +251,7 @@ def _guide_kernel(  # type: ignore[no-untyped-def]
     null = tl.zeros((PATCH_PAD, COLS), tl.float32)
     guided_squares = tl.zeros((PATCH_PAD,), tl.float32)
     null_squares = tl.zeros((PATCH_PAD,), tl.float32)
+    wait_for_inputs(CHAINED)
     for start in range(0, WIDTH, DEPTH):
         ks = start + tl.arange(0, DEPTH)
         k_in = ks[None, :] < WIDTH
@@ -309,7 +321,9 @@ def guide(
         COLS=cols,
         DEPTH=128,
         PRECISION=_precision(weight),
+        CHAINED=CHAINED,
         num_warps=4,
+        launch_pdl=CHAINED,
     )
 
 
@@ -329,8 +343,10 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     SIZE_PAD: tl.constexpr,
     WIDTH_PAD: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
+    wait_for_inputs(CHAINED)
     slot = tl.load(index + row)
     if slot != SPARE:
         patch = tl.load(patches + slot)
@@ -377,7 +393,9 @@ def finish_patch(
         WIDTH=width,
         SIZE_PAD=triton.next_power_of_2(size),
         WIDTH_PAD=triton.next_power_of_2(width),
+        CHAINED=CHAINED,
         num_warps=4,
+        launch_pdl=CHAINED,
     )
 
 

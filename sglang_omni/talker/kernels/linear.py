@@ -1,8 +1,8 @@
-"""Linear layers for few rows, fused with the normalisation before and the activation after.
+"""Linear layers for few rows, fused with the activation or the addition after.
 
-For few rows a matrix product is bound by reading its weight and by starting kernels, so one
-kernel does everything between two attentions. The plain form is `LibraryOps` in
-`sglang_omni/talker/fast/ops.py`.
+For few rows a product is bound by reading its weight and by starting kernels. The normalisation
+before it stays a kernel of its own: fused in, every tile would repeat it, which took three times as
+long on an H200. The plain form is `LibraryOps` in `sglang_omni/talker/fast/ops.py`.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.talker.kernels.chain import CHAINED, prefetch, wait_for_inputs
+
 MAX_TILES = 4096
+LINE = tl.constexpr(64)
+"""Elements of a cache line, in the 16-bit types that matter."""
 
 
 @triton.jit
@@ -27,16 +31,12 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     x,
     weight,
     bias,
-    gain,
     out,
     partial,
     arrived,
     M,
     N,
     K: tl.constexpr,
-    eps,
-    NORM: tl.constexpr,
-    GAIN: tl.constexpr,
     BIAS: tl.constexpr,
     GELU: tl.constexpr,
     GATED: tl.constexpr,
@@ -45,7 +45,9 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
+    LINES: tl.constexpr,
     PRECISION: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """One tile [BM, BN] of the output, or one of SPLIT shares of its sum over K."""
     tile_n, tile_m, share = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -56,7 +58,14 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     span: tl.constexpr = tl.cdiv(tl.cdiv(K, BK), SPLIT) * BK
     acc = tl.zeros((BM, BN), tl.float32)
     gated = tl.zeros((BM, BN), tl.float32)
-    squares = tl.zeros((BM,), tl.float32)
+    if CHAINED:
+        # Weights depend on nothing: they travel while the kernel before this one ends.
+        lines = tl.minimum(share * span + tl.arange(0, LINES) * LINE, K - 1)
+        first = tl.minimum(cols, N - 1)[:, None] * K + lines[None, :]
+        prefetch(weight + first, CHAINED)
+        if GATED:
+            prefetch(weight + N * K + first, CHAINED)
+    wait_for_inputs(CHAINED)
     for step in range(0, span, BK):
         ks = share * span + step + tl.arange(0, BK)
         k_in = ks < K
@@ -64,21 +73,10 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
         at = cols[:, None] * K + ks[None, :]
         inside = (cols[:, None] < N) & k_in[None, :]
         b = tl.load(weight + at, mask=inside, other=0.0)
-        if NORM:
-            # The row's scale commutes with the product, so it can wait for the whole row.
-            wide = a.to(tl.float32)
-            squares += tl.sum(wide * wide, axis=1)
-            if GAIN:
-                g = tl.load(gain + ks, mask=k_in, other=0.0).to(tl.float32)
-                a = (wide * g[None, :]).to(dtype)
         acc = tl.dot(a, tl.trans(b), acc, input_precision=PRECISION)
         if GATED:
             up = tl.load(weight + N * K + at, mask=inside, other=0.0)
             gated = tl.dot(a, tl.trans(up), gated, input_precision=PRECISION)
-    if NORM:
-        scale = tl.rsqrt(squares / K + eps)[:, None]
-        acc = acc * scale
-        gated = gated * scale
     out_at = rows[:, None] * N + cols[None, :]
     inside = row_in & col_in
     finish = True
@@ -136,17 +134,14 @@ def linear(
     space: Workspace,
     *,
     bias: Tensor | None = None,
-    gain: Tensor | None = None,
-    eps: float = 0.0,
-    norm: bool = False,
     gelu: bool = False,
     gated: bool = False,
     add: bool = False,
 ) -> Tensor:
-    """`out` = act(norm(x) weight^T + bias), or `out` += that where `add`.
+    """`out` = act(x weight^T + bias), or `out` += that where `add`.
 
-    x [M, K] and out [M, N] are contiguous, weight [N, K]. `gain` [K] switches RMS normalisation
-    on. `gated` reads weight [2 N, K] as gate rows and up rows and computes silu(gate) * up.
+    x [M, K] and out [M, N] are contiguous, weight [N, K]. `gated` reads weight [2 N, K] as gate
+    rows and up rows and computes silu(gate) * up.
     """
     m, k = x.shape
     n = out.shape[1]
@@ -154,22 +149,18 @@ def linear(
     assert weight.shape == ((2 if gated else 1) * n, k) and out.shape[0] == m
     grid = (triton.cdiv(n, tile.cols), triton.cdiv(m, tile.rows), tile.split)
     if tile.split > 1:
-        assert gain is None and not gated
+        assert not gated
         assert tile.split * m * n <= space.partial.numel() and grid[0] * grid[1] <= MAX_TILES
     _linear_kernel[grid](
         x,
         weight,
         weight if bias is None else bias,
-        weight if gain is None else gain,
         out,
         space.partial,
         space.arrived,
         m,
         n,
         K=k,
-        eps=eps,
-        NORM=norm or gain is not None,
-        GAIN=gain is not None,
         BIAS=bias is not None,
         GELU=gelu,
         GATED=gated,
@@ -178,8 +169,11 @@ def linear(
         BM=tile.rows,
         BN=tile.cols,
         BK=tile.depth,
+        LINES=triton.next_power_of_2(triton.cdiv(k, tile.split * LINE.value)),
         PRECISION="ieee" if x.dtype == torch.float32 else "tf32",
+        CHAINED=CHAINED,
         num_warps=tile.warps,
         num_stages=tile.stages,
+        launch_pdl=CHAINED,
     )
     return out

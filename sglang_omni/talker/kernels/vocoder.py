@@ -1,6 +1,6 @@
-"""The two ends of the inverse STFT: spectra from the head's output, and overlap-add in slots.
+"""Around the vocoder's layers: latents stretched to frames, spectra, and overlap-add in slots.
 
-Plain form: `ISTFT` in `models/ming/vae.py` and `VaeSlots` in `sglang_omni/talker/stream.py`.
+Plain form: `upsample` and `ISTFT` in `models/ming/vae.py`, `VaeSlots` in `talker/stream.py`.
 """
 
 import torch
@@ -8,7 +8,79 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.talker.kernels.chain import CHAINED, wait_for_inputs
+
 BLOCK = 1024
+
+
+@triton.jit
+def _stretch_kernel(  # type: ignore[no-untyped-def]
+    ring,
+    index,
+    patches,
+    final,
+    out,
+    RING: tl.constexpr,
+    PATCH: tl.constexpr,
+    LATENT: tl.constexpr,
+    FACTOR: tl.constexpr,
+    PAST: tl.constexpr,
+    FRAMES_PAD: tl.constexpr,
+    LATENT_PAD: tl.constexpr,
+    CHAINED: tl.constexpr,
+):
+    wait_for_inputs(CHAINED)
+    row = tl.program_id(0).to(tl.int64)
+    slot, patch = tl.load(index + row), tl.load(patches + row)
+    ends = tl.load(final + row) != 0
+    frames, dims = tl.arange(0, FRAMES_PAD), tl.arange(0, LATENT_PAD)
+    inside = (frames[:, None] < PATCH * FACTOR) & (dims[None, :] < LATENT)
+    # A frame's place among the latents, those of the patch being numbered from one.
+    place = (frames.to(tl.float32) + 0.5) / FACTOR + 0.5
+    first = place.to(tl.int32)
+    share = (place - first.to(tl.float32))[:, None]
+    # The first latent of a stream stands in for the one before it, the last for the one after.
+    first_at = tl.where((first == 0) & (patch == 0), 1, first) - 1
+    second_at = tl.where((first == PATCH) & ends, PATCH - 1, first)
+    base = slot * RING * PATCH
+    origin = (patch + PAST) * PATCH
+    a = base + (origin + first_at) % (RING * PATCH)
+    b = base + (origin + second_at) % (RING * PATCH)
+    low = tl.load(ring + a[:, None] * LATENT + dims[None, :], mask=inside, other=0.0)
+    high = tl.load(ring + b[:, None] * LATENT + dims[None, :], mask=inside, other=0.0)
+    mixed = low.to(tl.float32) * (1.0 - share) + high.to(tl.float32) * share
+    at = out + (row * PATCH * FACTOR + frames[:, None]) * LATENT + dims[None, :]
+    tl.store(at, mixed.to(out.dtype.element_ty), mask=inside)
+
+
+def stretch(
+    ring: Tensor, index: Tensor, patches: Tensor, final: Tensor, factor: int, past: int
+) -> Tensor:
+    """Stretch one patch of latents per row by linear interpolation: [n, patch * factor, latent].
+
+    ring [slots, entries, patch, latent], in which patch number p is entry (p + past) % entries;
+    index, patches and final int64 [n], `final` being 1 where no patch follows.
+    """
+    _, entries, patch, latent = ring.shape
+    out = ring.new_empty(len(index), patch * factor, latent)
+    _stretch_kernel[(len(index),)](
+        ring,
+        index,
+        patches,
+        final,
+        out,
+        RING=entries,
+        PATCH=patch,
+        LATENT=latent,
+        FACTOR=factor,
+        PAST=past,
+        FRAMES_PAD=triton.next_power_of_2(patch * factor),
+        LATENT_PAD=triton.next_power_of_2(latent),
+        CHAINED=CHAINED,
+        num_warps=4,
+        launch_pdl=CHAINED,
+    )
+    return out
 
 
 @triton.jit
@@ -19,10 +91,12 @@ def _spectrum_kernel(  # type: ignore[no-untyped-def]
     highest,
     BINS: tl.constexpr,
     BLOCK: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     bins = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = bins < BINS
+    wait_for_inputs(CHAINED)
     magnitude = tl.load(x + row * stride + bins, mask=inside, other=0.0).to(tl.float32)
     phase = tl.load(x + row * stride + BINS + bins, mask=inside, other=0.0).to(tl.float32)
     magnitude = tl.minimum(tl.exp(magnitude), highest)
@@ -37,7 +111,15 @@ def spectrum(x: Tensor, bins: int, highest: float) -> Tensor:
     out = torch.empty(rows, bins, 2, device=x.device, dtype=torch.float32)
     assert x.stride(1) == 1
     _spectrum_kernel[(rows, triton.cdiv(bins, BLOCK))](
-        x, out, x.stride(0), highest, BINS=bins, BLOCK=BLOCK, num_warps=4
+        x,
+        out,
+        x.stride(0),
+        highest,
+        BINS=bins,
+        BLOCK=BLOCK,
+        CHAINED=CHAINED,
+        num_warps=4,
+        launch_pdl=CHAINED,
     )
     return torch.view_as_complex(out)
 
@@ -56,6 +138,7 @@ def _overlap_kernel(  # type: ignore[no-untyped-def]
     PARTS: tl.constexpr,
     OUT: tl.constexpr,
     BLOCK: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """Some samples of one unit. The carry has two halves, read and written in turn."""
     row = tl.program_id(0).to(tl.int64)
@@ -63,6 +146,7 @@ def _overlap_kernel(  # type: ignore[no-untyped-def]
     size: tl.constexpr = HOP * PARTS
     overlap: tl.constexpr = size - HOP
     unit: tl.constexpr = FRAMES * HOP
+    wait_for_inputs(CHAINED)
     slot, patch = tl.load(index + row), tl.load(patches + row)
     total = tl.zeros((BLOCK,), tl.float32)
     for part in tl.static_range(PARTS):
@@ -111,6 +195,8 @@ def overlap_add(
         PARTS=size // hop,
         OUT=samples,
         BLOCK=BLOCK,
+        CHAINED=CHAINED,
         num_warps=4,
+        launch_pdl=CHAINED,
     )
     return out

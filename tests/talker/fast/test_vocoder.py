@@ -2,8 +2,8 @@
 
 import torch
 
-from sglang_omni.models.ming.vae import ISTFT
-from sglang_omni.talker.kernels.vocoder import overlap_add, spectrum
+from sglang_omni.models.ming.vae import ISTFT, upsample
+from sglang_omni.talker.kernels.vocoder import overlap_add, spectrum, stretch
 from sglang_omni.talker.stream import unit_envelopes
 from tests.golden import assert_close
 
@@ -35,3 +35,14 @@ def test_units_of_slots_join_to_the_whole_signal(device):
         full = FRAMES * HOP
         heard.append(out[:, istft.crop if unit == 0 else 0 : None if unit == 4 else full])
     assert_close(torch.cat(heard, dim=1), whole, 1e-5)
+
+
+def test_patches_are_stretched_between_their_neighbours(draw, device, tolerance):
+    """A stream of three patches in a ring of five, whose first history entry is 2."""
+    ring, past, factor = draw(3, 5, 4, 16), 2, 4
+    stream = torch.stack([ring[1, (number + past) % 5] for number in range(3)]).flatten(0, 1)
+    expected = upsample(stream[None].float(), factor)[0].unflatten(0, (3, -1))
+    index = torch.ones(3, dtype=torch.int64, device=device)
+    patches, final = torch.tensor([[0, 1, 2], [0, 0, 1]], device=device)
+    out = stretch(ring, index, patches, final, factor, past)
+    assert_close(out.float(), expected, tolerance)
