@@ -92,22 +92,13 @@ class FastStep:
         condition = self._talker.cfm.model.c_embedder(hidden)
         rows = slots.past * self._patch[0]
         history = embed_history(slots.ring, index, slots.patches, rows, flow.embed, flow.embed_bias)
-        norm = flow.final_norm
         for time, dt in zip(self._times, self._steps, strict=True):
             tokens = assemble_pair(
                 time, condition, self._null, history, y, flow.embed, flow.embed_bias
             )
-            guide(
-                run_flow_blocks(flow, tokens, slice(-self._patch[0], None), ops),
-                norm.gain,
-                norm.shift if ops.defers_bias else None,
-                flow.final,
-                flow.final_bias,
-                y,
-                dt=dt,
-                cfg=self._cfg,
-                eps=norm.eps,
-            )
+            made = run_flow_blocks(flow, tokens, slice(-self._patch[0], None), ops)
+            velocity = ops.norm_linear(made, flow.final_norm, flow.final, flow.final_bias)
+            guide(velocity, y, dt=dt, cfg=self._cfg)
 
     def _aggregate(self, y: Tensor, ops: Ops) -> Tensor:
         """The backbone's next inputs [n, hidden] for patches y."""

@@ -59,8 +59,8 @@ class FastVocoder:
     def decode(self, index: Tensor, patches: Tensor, final: Tensor, ops: Ops) -> Tensor:
         """Decode patch number `patches` [n] of each slot `index` [n], float32 [n, samples].
 
-        Where `final` [n] is 1, no patch follows. The samples are those that are complete, then those that
-        are if nothing follows.
+        Where `final` [n] is 1, no patch follows. The samples are those that are complete, then
+        those that are if nothing follows.
         """
         n = len(index)
         latents = stretch(

@@ -12,11 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.talker.kernels.chain import CHAINED, prefetch, wait_for_inputs
-
 MAX_TILES = 4096
-LINE = tl.constexpr(64)
-"""Elements of a cache line, in the 16-bit types that matter."""
 
 
 @triton.jit
@@ -45,9 +41,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
-    LINES: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     """One tile [BM, BN] of the output, or one of SPLIT shares of its sum over K."""
     tile_n, tile_m, share = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -58,14 +52,6 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     span: tl.constexpr = tl.cdiv(tl.cdiv(K, BK), SPLIT) * BK
     acc = tl.zeros((BM, BN), tl.float32)
     gated = tl.zeros((BM, BN), tl.float32)
-    if CHAINED:
-        # Weights depend on nothing: they travel while the kernel before this one ends.
-        lines = tl.minimum(share * span + tl.arange(0, LINES) * LINE, K - 1)
-        first = tl.minimum(cols, N - 1)[:, None] * K + lines[None, :]
-        prefetch(weight + first, CHAINED)
-        if GATED:
-            prefetch(weight + N * K + first, CHAINED)
-    wait_for_inputs(CHAINED)
     for step in range(0, span, BK):
         ks = share * span + step + tl.arange(0, BK)
         k_in = ks < K
@@ -169,11 +155,8 @@ def linear(
         BM=tile.rows,
         BN=tile.cols,
         BK=tile.depth,
-        LINES=triton.next_power_of_2(triton.cdiv(k, tile.split * LINE.value)),
         PRECISION="ieee" if x.dtype == torch.float32 else "tf32",
-        CHAINED=CHAINED,
         num_warps=tile.warps,
         num_stages=tile.stages,
-        launch_pdl=CHAINED,
     )
     return out

@@ -5,8 +5,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.talker.kernels.chain import CHAINED, wait_for_inputs
-
 
 @triton.jit
 def _rms_norm_kernel(  # type: ignore[no-untyped-def]
@@ -18,9 +16,7 @@ def _rms_norm_kernel(  # type: ignore[no-untyped-def]
     K: tl.constexpr,
     SHIFT: tl.constexpr,
     BLOCK: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
-    wait_for_inputs(CHAINED)
     row = tl.program_id(0).to(tl.int64)
     ks = tl.arange(0, BLOCK)
     inside = ks < K
@@ -46,16 +42,13 @@ def rms_norm(x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None) -
         K=width,
         SHIFT=shift is not None,
         BLOCK=triton.next_power_of_2(width),
-        CHAINED=CHAINED,
         num_warps=4,
-        launch_pdl=CHAINED,
     )
     return out
 
 
 @triton.jit
-def _silu_mul_kernel(x, out, N: tl.constexpr, BLOCK: tl.constexpr, CHAINED: tl.constexpr):  # type: ignore[no-untyped-def]
-    wait_for_inputs(CHAINED)
+def _silu_mul_kernel(x, out, N: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     row = tl.program_id(0).to(tl.int64)
     cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = cols < N
@@ -70,7 +63,5 @@ def silu_mul(x: Tensor) -> Tensor:
     assert x.is_contiguous()
     out = x.new_empty(rows, width)
     block = 1024
-    _silu_mul_kernel[(rows, triton.cdiv(width, block))](
-        x, out, N=width, BLOCK=block, CHAINED=CHAINED, num_warps=4, launch_pdl=CHAINED
-    )
+    _silu_mul_kernel[(rows, triton.cdiv(width, block))](x, out, N=width, BLOCK=block, num_warps=4)
     return out
