@@ -60,11 +60,12 @@ class ThinkerOptions:
 
 @dataclass(frozen=True)
 class TalkerOptions:
-    """The speech engine. `gpu` is the card it runs on; `context` is its KV length per slot;
-    `graphs` has its steps captured in CUDA graphs."""
+    """The speech engine. `gpu` is the card it runs on. `slots` bounds the requests that speak at
+    once (unset: 8 on a CPU, 128 on a card); `context` is the KV length of each; `graphs` has the
+    steps captured in CUDA graphs."""
 
     gpu: Index = 0
-    slots: Count = 8
+    slots: Count | None = None
     min_patches: Index = 3
     max_patches: Count = 1000
     context: Count = 2048

@@ -18,6 +18,9 @@ from sglang_omni.talker.contract import TalkerSettings
 from sglang_omni.thinker.contract import ThinkerSettings
 from sglang_omni.thinker.launch import environment as thinker_environment
 
+CPU_SLOTS, CARD_SLOTS = 8, 128
+"""Slots of a talker that is not told how many; as many as its largest graph on a card."""
+
 
 def resolve_device(device: str) -> str:
     """`auto` is CUDA where a card is visible, else the CPU."""
@@ -66,7 +69,7 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         checkpoint=checkpoint,
         device=device if device == "cpu" else f"cuda:{options.gpu}",
         dtype=resolve_dtype(config.dtype, device),
-        slots=options.slots,
+        slots=options.slots or (CPU_SLOTS if device == "cpu" else CARD_SLOTS),
         min_patches=options.min_patches,
         max_patches=options.max_patches,
         context=options.context,

@@ -8,6 +8,7 @@ is still being made, and the samples, after the next step has been queued.
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -105,11 +106,11 @@ class GraphExecutor:
             self._makes = {}
             for size in reversed(self._sizes):
                 index = self._index.device[:size]
-                few = self._ops(size, space)
+                ops_for = partial(self._ops, space)
+                few = ops_for(size)
                 look = Graph(lambda i=index, o=few: self._look(i, o), pool)  # type: ignore[misc]
-                many = self._ops(2 * size * self._flow_length, space)
                 make = Graph(
-                    lambda i=index, h=look.output, o=many: self._step.make(i, h, o),  # type: ignore[misc]
+                    lambda i=index, h=look.output, o=ops_for: self._step.make(i, h, o),  # type: ignore[misc]
                     pool,
                 )
                 self._looks[size], self._makes[size] = look, make
@@ -121,12 +122,7 @@ class GraphExecutor:
             }
         torch.cuda.synchronize()
 
-    @property
-    def _flow_length(self) -> int:
-        ring = self.state.ring
-        return 1 + (self.state.past + 1) * ring.shape[2]
-
-    def _ops(self, rows: int, space: Workspace) -> Ops:
+    def _ops(self, space: Workspace, rows: int) -> Ops:
         return FusedOps(space) if rows <= FEW_ROWS else LibraryOps()
 
     def _run_prefill(self, size: int) -> None:
@@ -139,7 +135,7 @@ class GraphExecutor:
 
     def _decode(self, size: int, space: Workspace) -> Tensor:
         index, patches, final = self._unit_rows.device[:, :size].unbind()
-        ops = self._ops(size * self._vocoder.frames, space)
+        ops = self._ops(space, size * self._vocoder.frames)
         return self._vocoder.decode(index, patches, final, ops)
 
     def prefill(self, admissions: Sequence[Admission]) -> None:

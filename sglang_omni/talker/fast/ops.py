@@ -31,6 +31,9 @@ class Norm:
 class Ops(Protocol):
     """What a transformer layer is made of, apart from attention. Rows are contiguous [M, width]."""
 
+    defers_bias: bool
+    """Whether `add_linear` leaves its bias to the `shift` of the norms after it."""
+
     def norm_linear(
         self, x: Tensor, norm: Norm, weight: Tensor, bias: Tensor | None, *, gelu: bool = False
     ) -> Tensor:
@@ -42,15 +45,14 @@ class Ops(Protocol):
         ...
 
     def add_linear(self, x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor) -> None:
-        """residual += x weight^T + bias, in place.
-
-        The bias may be left out, if the same ops' norms after it add their `shift`.
-        """
+        """residual += x weight^T + bias, in place; without the bias where that is deferred."""
         ...
 
 
 class FusedOps:
     """Products fused with what follows them: for few rows."""
+
+    defers_bias = False
 
     def __init__(self, space: Workspace) -> None:
         self._space = space
@@ -76,6 +78,8 @@ class FusedOps:
 
 class LibraryOps:
     """cuBLAS products: for many rows."""
+
+    defers_bias = True
 
     def norm_linear(
         self, x: Tensor, norm: Norm, weight: Tensor, bias: Tensor | None, *, gelu: bool = False

@@ -12,9 +12,9 @@ def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> Ti
     So few rows are bound by reading the weight, hence many narrow tiles; where `split`, a long sum
     is shared out as well.
     """
-    assert rows <= FEW_ROWS
+    height = 16 if rows <= 16 else 64
     if outputs >= 4096:
-        return Tile(16, 32, 128, warps=4, stages=4)
+        return Tile(height, 32, 128, warps=4, stages=4)
     if split and inputs >= 4096:
-        return Tile(16, 32, 128, split=8, warps=4, stages=4)
-    return Tile(16, 16, 128, warps=2, stages=5)
+        return Tile(height, 32, 128, split=8, warps=4, stages=4)
+    return Tile(height, 16, 128, warps=2 if height == 16 else 4, stages=5)

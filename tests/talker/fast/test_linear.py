@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from sglang_omni.talker.kernels.linear import Tile, Workspace, linear
-from sglang_omni.talker.kernels.rows import rms_norm, silu_mul
+from sglang_omni.talker.kernels.rows import rms_norm, silu_mul, stop_probability
 from tests.golden import assert_close
 
 EPS = 1e-6
@@ -68,3 +68,9 @@ def test_silu_times_up(draw, tolerance):
     x = draw(5, 2 * 1100)
     gate, up = x.float().chunk(2, dim=-1)
     assert_close(silu_mul(x).float(), F.silu(gate) * up, tolerance)
+
+
+def test_the_stop_head_gives_the_second_probability(draw, tolerance):
+    x, weight, bias = draw(9, 80), draw(2, 80, scale=0.3), draw(2)
+    expected = F.softmax(F.linear(x, weight, bias).float(), dim=-1)[:, 1]
+    assert_close(stop_probability(x, weight, bias), expected, tolerance)
