@@ -25,7 +25,7 @@ from sglang_omni.engine.transport import (
     encode,
     receive,
 )
-from sglang_omni.errors import InvalidRequest
+from sglang_omni.errors import InvalidRequest, Overloaded
 
 
 def frame(message: ToEngine | FromEngine) -> bytes:
@@ -160,6 +160,16 @@ def test_our_errors_cross_with_all_their_fields() -> None:
     assert isinstance(received, Failed)
     assert isinstance(received.error, InvalidRequest)
     assert (received.error.message, received.error.param) == ("no such voice", "voice")
+
+
+def test_a_refusal_crosses_with_its_time() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(frame(Failed("r", Overloaded("full", retry_after_s=7.5))))
+        received = next(iter(receive(theirs)))
+    assert isinstance(received, Failed)
+    assert isinstance(received.error, Overloaded)
+    assert (received.error.message, received.error.retry_after_s) == ("full", 7.5)
 
 
 def test_a_message_that_is_too_large_is_refused_by_the_sender(
