@@ -258,6 +258,7 @@ class AsyncChannel:
 
     def __init__(self) -> None:
         self._messages: Mailbox[FromEngine | Exception] = Mailbox()
+        self._ended: Exception | None = None
         self._unsent: list[bytes | memoryview] = []
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
@@ -285,9 +286,9 @@ class AsyncChannel:
     async def receive(self) -> FromEngine:
         """Wait for the next message. Raises `EOFError` when the other end is gone, and whatever
         kept a message from being read."""
-        message = await self._messages.get()
+        message = self._ended or await self._messages.get()
         if isinstance(message, Exception):
-            self._messages.put(message)  # There is nothing after it, however often asked.
+            self._ended = message
             raise message
         return message
 

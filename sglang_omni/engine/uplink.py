@@ -62,8 +62,6 @@ class Uplink:
     def _write(self) -> None:
         try:
             self._write_until_closed()
-        except OSError:
-            pass  # A broken pipe is the parent's death, which is not this thread's to handle.
         except Exception:
             traceback.print_exc()
             kill_group()
@@ -78,7 +76,10 @@ class Uplink:
             if time.monotonic() >= beat_due:
                 pieces += encode(self._beat())
                 beat_due = time.monotonic() + BEAT_INTERVAL_S
-            _send_all(self._end, pieces)
+            try:
+                _send_all(self._end, pieces)
+            except OSError:
+                return  # A broken pipe is the parent's death, which is not this thread's to handle.
 
     def _collect(self, until: float) -> list[Frame | Outputs | None]:
         """Wait for something to send until `until`, then take everything else that is there."""
