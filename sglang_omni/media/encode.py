@@ -55,8 +55,9 @@ class AudioEncoder:
 
     def push(self, pcm: np.ndarray) -> bytes:
         """Encode float32 samples `[samples]`. Raises `EngineFailed` for samples not finite."""
-        # Checked before the filter, which would carry a NaN into the chunks that follow.
-        _peak(pcm)
+        if not self._resampler.passes_through:
+            # The filter would carry a NaN into the chunks that follow.
+            _peak(pcm)
         data = to_int16(self._resampler.push(np.ascontiguousarray(pcm, dtype=np.float32)))
         if self._streaming:
             return self._with_header(data, None) if data else b""
