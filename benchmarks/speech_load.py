@@ -23,6 +23,8 @@ from benchmarks.speech_client import SpeechQuery, SpeechRecord, ask
 LAG_INTERVAL_S = 0.02
 # After a failure a listener waits, or a refusing server would be asked without a pause.
 RETRY_S = 1.0
+# Servers commonly close an idle connection after 5 s; a request that met that would fail.
+KEEP_ALIVE_S = 4.0
 # Processes need a moment to start; they all begin at the same instant.
 START_S = 2.0
 
@@ -99,7 +101,7 @@ def _run_part(part: _Part) -> tuple[list[SpeechRecord], ClientShare]:
 
 async def _make_part(part: _Part) -> tuple[list[SpeechRecord], ClientShare]:
     makers = {"closed": _closed, "open": _open, "listeners": _listeners}
-    connector = aiohttp.TCPConnector(limit=0)
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
     async with aiohttp.ClientSession(connector=connector) as session:
         await asyncio.sleep(part.start_s - time.monotonic())
         lags: list[float] = []

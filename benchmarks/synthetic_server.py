@@ -5,6 +5,7 @@ engine process, and no model.
 """
 
 import argparse
+import asyncio
 import os
 from collections.abc import AsyncGenerator
 from dataclasses import asdict, fields
@@ -15,8 +16,9 @@ import uvicorn
 
 from benchmarks.synthetic_talker import SAMPLE_RATE, VOICE, SyntheticSettings
 from sglang_omni.api.app import create_app
-from sglang_omni.api.web import run, web_server
+from sglang_omni.api.web import run, settle, web_server
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
+from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.speech import speak
 
@@ -66,7 +68,8 @@ def server_of(backend: SyntheticBackend, port: int) -> uvicorn.Server:
 async def serve(settings: SyntheticSettings, port: int) -> None:
     """Serve on loopback until interrupted."""
     backend = SyntheticBackend(settings)
-    await backend.talker.start()
+    await asyncio.gather(backend.talker.start(), asyncio.to_thread(warm_up))
+    settle()
     try:
         await server_of(backend, port).serve()
     finally:

@@ -6,7 +6,7 @@ import logging
 import socket
 
 from sglang_omni.api.app import create_app
-from sglang_omni.api.web import run, web_server
+from sglang_omni.api.web import run, settle, web_server
 from sglang_omni.commands.checkpoint import find_checkpoint
 from sglang_omni.commands.progress import progress
 from sglang_omni.config import Config, as_yaml
@@ -68,6 +68,7 @@ async def _run(server: Server, listener: socket.socket) -> None:
 async def _start(server: Server, listener: socket.socket) -> None:
     async with progress(server.processes):
         await server.start()
+    settle()
     print(_invitation(server, listener), flush=True)
 
 
