@@ -16,9 +16,9 @@ from multiprocessing import get_context
 from typing import Literal
 
 import aiohttp
-import uvloop
 
 from benchmarks.speech_client import SpeechQuery, SpeechRecord, ask
+from sglang_omni.api.web import run
 
 LAG_INTERVAL_S = 0.02
 # After a failure a listener waits, or a refusing server would be asked without a pause.
@@ -96,7 +96,7 @@ def run_load(load: Load, processes: int) -> Observed:
 
 
 def _run_part(part: _Part) -> tuple[list[SpeechRecord], ClientShare]:
-    return uvloop.run(_make_part(part))
+    return run(_make_part(part))
 
 
 async def _make_part(part: _Part) -> tuple[list[SpeechRecord], ClientShare]:

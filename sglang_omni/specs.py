@@ -18,6 +18,9 @@ from sglang_omni.talker.contract import TalkerSettings
 from sglang_omni.thinker.contract import ThinkerSettings
 from sglang_omni.thinker.launch import environment as thinker_environment
 
+# The talker's listeners take turns, so that many more than its slots can be served.
+TALKER_REQUESTS = 2048
+
 
 def resolve_device(device: str) -> str:
     """`auto` is CUDA where a card is visible, else the CPU."""
@@ -78,6 +81,7 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         settings,
         {"OMP_NUM_THREADS": str(_threads())} if device == "cpu" else {},
         start_deadline_s=options.start_deadline_s,
+        max_in_flight=TALKER_REQUESTS,
     )
 
 

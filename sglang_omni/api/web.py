@@ -4,6 +4,7 @@ Between them they halve what a chunk of speech costs on its way from the pipelin
 """
 
 import gc
+import resource
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -15,10 +16,12 @@ T = TypeVar("T")
 
 # Longer than clients keep theirs: a request must not meet a connection that is being closed.
 KEEP_ALIVE_S = 75
+MOST_FILES = 65_536
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end on the server's kind of event loop."""
+    """Run `main` to its end on the server's kind of event loop, with room for many connections."""
+    _raise_file_limit()
     return uvloop.run(main)
 
 
@@ -46,3 +49,12 @@ def web_server(app: ASGIApp, log_level: str, grace_s: int, **options: Any) -> uv
             **options,
         )
     )
+
+
+def _raise_file_limit() -> None:
+    """Open as many files as the system lets this process: a connection is one, and the usual
+    1024 are too few for a thousand listeners."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft < most and soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import socket
+import subprocess
+import sys
 
 import httpx
 import uvloop
@@ -43,3 +45,17 @@ def test_what_is_settled_is_collected_no_more() -> None:
         assert gc.get_count()[2] == 0
     finally:
         gc.unfreeze()
+
+
+def test_it_may_hold_more_connections_than_a_shell_allows() -> None:
+    """In a process of its own, whose limit can be lowered."""
+    code = (
+        "import resource\n"
+        "from sglang_omni.api.web import run\n"
+        "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))\n"
+        "async def limit(): return resource.getrlimit(resource.RLIMIT_NOFILE)[0]\n"
+        "print(run(limit()))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    assert int(printed) > 64
