@@ -27,7 +27,7 @@ from benchmarks.synthetic_server import SyntheticBackend, server_of
 from benchmarks.synthetic_talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, SyntheticSettings
 from sglang_omni.api.reply import until_finished
 from sglang_omni.api.speech import audio_bytes
-from sglang_omni.api.web import run
+from sglang_omni.api.web import run, settle
 from sglang_omni.engine.process import EngineProcess
 from sglang_omni.media.encode import AudioEncoder, AudioFormat
 from sglang_omni.models.ming.text.front import warm_up
@@ -90,18 +90,18 @@ async def measured(backend: SyntheticBackend, row: Row) -> AsyncIterator[None]:
     row["api_core"] = round(api_s / took_s, 3)
 
 
-async def listen(talker: EngineProcess, stage: Stage, listeners: int, seconds: float) -> None:
-    """Consume requests one after the other in each of `listeners`, in real time."""
-    period = SyntheticSettings.patches * PATCH_S
+async def listen(talker: EngineProcess, stage: Stage, arguments: argparse.Namespace) -> None:
+    """Consume requests one after the other in each of the listeners, in real time."""
+    listeners, period_s = arguments.listeners, arguments.patches * PATCH_S
 
     async def listener(index: int) -> None:
-        await asyncio.sleep(index / listeners * period)
-        for turn in range(round(seconds / period)):
+        await asyncio.sleep(index / listeners * period_s)
+        for turn in range(round(arguments.seconds / period_s)):
             started = time.monotonic()
             async with aclosing(stage(talker, index + turn * listeners)) as pieces:
                 async for _ in pieces:
                     pass
-            await asyncio.sleep(started + period - time.monotonic())
+            await asyncio.sleep(started + period_s - time.monotonic())
 
     await asyncio.gather(*(listener(index) for index in range(listeners)))
 
@@ -110,7 +110,7 @@ async def measure_stage(name: str, arguments: argparse.Namespace) -> Row:
     """One stage inside this process."""
     row: Row = {"stage": name}
     async with engine(arguments) as backend, measured(backend, row):
-        await listen(backend.talker, STAGES[name], arguments.listeners, arguments.seconds)
+        await listen(backend.talker, STAGES[name], arguments)
     return row
 
 
@@ -124,7 +124,7 @@ async def measure_http(audio_format: AudioFormat, arguments: argparse.Namespace)
         query,
         arguments.listeners,
         arguments.seconds,
-        ramp_s=SyntheticSettings.patches * PATCH_S,
+        ramp_s=arguments.patches * PATCH_S,
     )
     async with engine(arguments) as backend, serving(backend), measured(backend, row):
         seen = await asyncio.to_thread(run_load, load, 1)
@@ -136,7 +136,9 @@ async def measure_http(audio_format: AudioFormat, arguments: argparse.Namespace)
 @asynccontextmanager
 async def engine(arguments: argparse.Namespace) -> AsyncIterator[SyntheticBackend]:
     """A synthetic talker that runs."""
-    settings = SyntheticSettings(step_ms=arguments.step_ms, stream_ms=arguments.stream_ms)
+    settings = SyntheticSettings(
+        step_ms=arguments.step_ms, stream_ms=arguments.stream_ms, patches=arguments.patches
+    )
     backend = SyntheticBackend(settings)
     await backend.talker.start()
     try:
@@ -169,17 +171,24 @@ async def measure(arguments: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def main() -> None:
-    """Measure, print and write."""
+def parse(command: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="where to write the JSON")
     parser.add_argument("--stages", nargs="*", default=list(STAGES), choices=list(STAGES))
     parser.add_argument("--listeners", type=int, default=300)
+    parser.add_argument("--patches", type=int, default=20, help="of an answer, 320 ms each")
     parser.add_argument("--seconds", type=float, default=12.9)
     parser.add_argument("--step-ms", type=float, default=25.0, help="of an empty step")
     parser.add_argument("--stream-ms", type=float, default=0.1, help="of each stream in it")
-    arguments = parser.parse_args()
+    return parser.parse_args(command)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    arguments = parse()
     warm_up()
+    settle()
     rows = run(measure(arguments))
     chosen = {name: value for name, value in vars(arguments).items() if name != "out"}
     result = {"environment": fingerprint(), "arguments": chosen, "rows": rows}
