@@ -20,6 +20,8 @@ from sglang_omni.thinker.launch import environment as thinker_environment
 
 CPU_SLOTS, CARD_SLOTS = 8, 128
 """Slots of a talker that is not told how many; as many as its largest graph on a card."""
+# The talker's listeners take turns, so that many more than its slots can be served.
+TALKER_REQUESTS = 2048
 
 
 def resolve_device(device: str) -> str:
@@ -82,6 +84,7 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         settings,
         {"OMP_NUM_THREADS": str(_threads())} if device == "cpu" else {},
         start_deadline_s=options.start_deadline_s,
+        max_in_flight=TALKER_REQUESTS,
     )
 
 
