@@ -16,6 +16,7 @@ from sglang_omni.errors import ConfigError
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.models.ming.media import RULES
 from sglang_omni.pipeline.segment import SegmentSettings
+from sglang_omni.talker.contract import AdmissionPolicy
 
 T = TypeVar("T")
 
@@ -62,7 +63,9 @@ class ThinkerOptions:
 class TalkerOptions:
     """The speech engine. `gpu` is the card it runs on. `slots` bounds the requests that speak at
     once (unset: 8 on a CPU, 128 on a card); `context` is the KV length of each; `graphs` has the
-    steps captured in CUDA graphs."""
+    steps captured in CUDA graphs. With graphs the step times are known, and under `admission`
+    `real_time` a request for which somebody's speech would stall is refused; under `queue` it
+    waits."""
 
     gpu: Index = 0
     slots: Count | None = None
@@ -70,6 +73,7 @@ class TalkerOptions:
     max_patches: Count = 1000
     context: Count = 2048
     graphs: bool = True
+    admission: AdmissionPolicy = "real_time"
     start_deadline_s: Seconds = 300.0
 
 

@@ -77,6 +77,7 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         context=options.context,
         threads=_threads() if device == "cpu" else None,
         graphs=options.graphs,
+        admission=options.admission,
     )
     return ProcessSpec(
         "talker",

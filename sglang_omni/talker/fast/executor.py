@@ -26,11 +26,15 @@ from sglang_omni.talker.fast.step import FastStep
 from sglang_omni.talker.fast.tiles import FEW_ROWS
 from sglang_omni.talker.fast.vocoder import FastVocoder
 from sglang_omni.talker.kernels.linear import Workspace
+from sglang_omni.talker.listeners import Pace
 from sglang_omni.talker.model import SpeechModel
+from sglang_omni.talker.scheduler import PATCH_SECONDS
 
 PREFILL_TOKENS = (64, 128, 256, 512, 1024, 2048)
 """Sizes of a prefill pass that have a graph."""
 SCRATCH = 1 << 23
+PACE_RUNS = 3
+USUAL_PROMPT = 256
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class GraphExecutor:
         self._rows = 0
         self._allocate()
         self._capture()
+        self.pace: Pace | None = self._measure_pace()
 
     def _allocate(self) -> None:
         device, largest = self._device, self._sizes[-1]
@@ -121,6 +126,14 @@ class GraphExecutor:
                 for size in reversed(self._sizes)
             }
         torch.cuda.synchronize()
+
+    def _measure_pace(self) -> Pace:
+        """Time every graph on the spare slot; the sum of a step's parts leaves out overlap."""
+        report_progress("timing the talker's graphs")
+        seconds = [sum(self.time_parts(size, PACE_RUNS).values()) / 1e3 for size in self._sizes]
+        size = bucket_for(min(USUAL_PROMPT, self.state.context), self._prefill_sizes)
+        prefill = _milliseconds(self._prefills[size].replay, PACE_RUNS) / 1e3
+        return Pace(tuple(zip(self._sizes, seconds, strict=True)), prefill, PATCH_SECONDS)
 
     def _ops(self, space: Workspace, rows: int) -> Ops:
         return FusedOps(space) if rows <= FEW_ROWS else LibraryOps()
