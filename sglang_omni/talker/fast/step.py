@@ -26,7 +26,7 @@ from sglang_omni.talker.kernels.flow import (
     guide,
 )
 from sglang_omni.talker.kernels.noise import slot_noise
-from sglang_omni.talker.kernels.rows import rms_norm, stop_probability
+from sglang_omni.talker.kernels.rows import stop_probability
 
 OpsFor = Callable[[int], Ops]
 """Chooses ops by the number of rows."""
@@ -70,8 +70,7 @@ class FastStep:
                 stack.sin,
             )
 
-        run_decoder_layers(stack, x, attend, ops)
-        hidden = rms_norm(x, stack.norm.gain, stack.norm.eps)
+        hidden = run_decoder_layers(stack, x, attend, ops)
         head = self._talker.stop_head
         return hidden, stop_probability(hidden, head.weight, head.bias)
 
