@@ -111,14 +111,18 @@ class TalkerWorker:
         self._refuses_late = settings.admission == "real_time"
         self._queues = Queues(list(range(settings.slots)))
         self._stepped: Stepped | None = None
+        self._stalled: frozenset[str] = frozenset()
         self._tally = Tally()
         self._rate = model.vae.config.sample_rate
         self.info = TalkerInfo(self._rate, tuple(model.voices), settings.slots)
 
     @property
     def busy(self) -> bool:
-        """Whether any request is held."""
-        return bool(self._queues.running or self._queues.waiting or self._stepped)
+        """Whether a step would do anything: no client of the last step's stalled ones is back."""
+        queues = self._queues
+        if self._stepped or (queues.waiting and queues.free):
+            return True
+        return any(request_id not in self._stalled for request_id in queues.running)
 
     def step(self, work: StepInput) -> StepResults:
         """Forget cancelled requests, take new ones in, and advance those that are not stalled.
@@ -128,6 +132,7 @@ class TalkerWorker:
         """
         for request_id in work.cancellations:
             self._cancel(request_id)
+        self._stalled = work.stalled
         results = self._take_in(work)
         self._admit()
         chosen = self._choose(work)

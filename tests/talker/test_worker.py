@@ -166,6 +166,19 @@ def test_a_stalled_slot_waits_and_resumes_with_the_same_audio(make_worker):
     assert_same_audio(listener.pcm("slow"), alone)
 
 
+def test_a_worker_whose_slots_are_all_stalled_is_not_busy_though_others_wait(make_worker):
+    worker = make_worker(slots=1)
+    listener = Listener(worker)
+    listener.step(arrivals(slow=request(patches=3), waits=request(seed=1, patches=2)))
+    assert worker.busy
+    assert listener.step(StepInput(stalled=frozenset({"slow"}))) == []
+    assert not worker.busy, "it would spin until the client has caught up"
+    assert listener.step() == ["slow"]
+    assert worker.busy
+    listener.drain()
+    assert set(listener.chunks) == {"slow", "waits"}
+
+
 def test_an_unknown_voice_is_refused_and_others_go_on(make_worker):
     listener = Listener(make_worker())
     listener.drain(arrivals(bad=request(voice="nobody"), good=request(patches=2)))
