@@ -87,9 +87,9 @@ class CorpusFolder:
     def __init__(self, folder: Path) -> None:
         self._folder, self._seen = folder, set[Path]()
 
-    def new_chunks(self) -> Iterator[Chunk]:
-        """Chunks that were not read yet."""
-        for path in sorted(set(self._folder.glob("chunk-*.npz")) - self._seen):
+    def new_chunks(self, most: int = 4) -> Iterator[Chunk]:
+        """Chunks that were not read yet, a few at a time."""
+        for path in sorted(set(self._folder.glob("chunk-*.npz")) - self._seen)[:most]:
             self._seen.add(path)
             with np.load(path) as data:
                 texts = tuple(data["texts"].tolist())

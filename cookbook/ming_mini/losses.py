@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sglang_omni.models.ming.vae import Posterior
+from sglang_omni.models.ming.vae import ISTFT, Posterior
 
 # Windows in samples at 44.1 kHz (12 to 93 ms), with so many mel bands.
 RESOLUTIONS = ((512, 40), (1024, 64), (2048, 96), (4096, 128))
@@ -31,6 +31,12 @@ def mel_matrix(rate: int, size: int, bands: int) -> Tensor:
     fall = (corners[2:, None] - bins) / (corners[2:] - corners[1:-1]).clamp_min(width)[:, None]
     filters = torch.minimum(rise, fall).clamp_min(0)
     return filters / filters.sum(1, keepdim=True).clamp_min(1e-3)
+
+
+SPOKEN = 0.25
+"""Share of the sampling rate below which the synthesizers speak."""
+QUIET = -4.0
+"""Log magnitude of a head's frame under which it is silent."""
 
 
 class SpectralLoss(nn.Module):
@@ -60,6 +66,34 @@ class SpectralLoss(nn.Module):
         logs = magnitudes.clamp_min(FLOOR).log()
         distance = F.l1_loss(*logs.chunk(2)) + 4 * F.l1_loss(*magnitudes.sqrt().chunk(2))
         return F.l1_loss(*bands.chunk(2)), distance
+
+
+class FrameLoss(nn.Module):
+    """Distance of the head's own spectra from those of the real waveform's frames.
+
+    Overlapping frames blur what one frame does wrong, so that losses on the waveform alone take
+    very long to find out about harmonics and their phases. Here each frame is told.
+    """
+
+    def __init__(self, istft: ISTFT) -> None:
+        super().__init__()
+        self._hop, self._size, self._crop = istft.hop, istft.size, istft.crop
+        self.register_buffer("window", istft.window.detach().clone())
+
+    def forward(self, log_magnitude: Tensor, phase: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """Level loss and phase loss of spectra [batch, frames, bins] for [batch, samples].
+
+        The phase loss is the mean of 1 - cos of the error, weighted by the root of the magnitude.
+        """
+        frames = F.pad(real, (self._crop, self._crop)).unfold(1, self._size, self._hop)
+        wanted = torch.fft.rfft(frames * self.window)[..., : int(SPOKEN * self._size)]
+        bins = wanted.shape[-1]
+        magnitude = wanted.abs()
+        level = F.l1_loss(log_magnitude[..., :bins].clamp_min(QUIET), magnitude.log().clamp_min(QUIET))
+        unit = wanted / magnitude.clamp_min(1e-6)
+        error = 1 - (unit.real * phase[..., :bins].cos() + unit.imag * phase[..., :bins].sin())
+        weight = magnitude.sqrt()
+        return level, (weight * error).sum() / weight.sum().clamp_min(1e-6)
 
 
 def divergence(posterior: Posterior) -> Tensor:

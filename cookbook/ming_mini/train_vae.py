@@ -25,13 +25,13 @@ from cookbook.ming_mini.discriminators import (
     discriminator_loss,
     feature_loss,
 )
-from cookbook.ming_mini.losses import SpectralLoss, divergence
+from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence
 from cookbook.ming_mini.schedule import Clock, Meter, Rate
 from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.vae_start import new_vae
 from cookbook.ming_mini.weights import Average, has_pieces, load_pieces, save_pieces
 from sglang_omni.models.ming.config import VAEConfig
-from sglang_omni.models.ming.vae import AudioVAE, Posterior
+from sglang_omni.models.ming.vae import MAX_MAGNITUDE, AudioVAE, Posterior
 
 VAE, DISCRIMINATORS = "vae", "discriminators"
 
@@ -52,6 +52,8 @@ class Settings:
     adversarial_from: float = 0.35
     adversarial: float = 0.1
     features: float = 1.0
+    level: float = 0.3
+    phase: float = 0.5
     channels: int = 32
     seed: int = 0
     hours: float = 6.0
@@ -97,6 +99,7 @@ class Trainer:
         self.vae = new_vae(config, settings.seed).to(device)
         self.judges = Discriminators(channels=settings.channels).to(device)
         self.spectral = SpectralLoss().to(device)
+        self.frames = FrameLoss(self.vae.decoder.head.istft).to(device)
         self.noise = torch.Generator(device).manual_seed(settings.seed)
         self.places = torch.Generator().manual_seed(settings.seed)
         self.step = 0
@@ -127,30 +130,47 @@ class Trainer:
         settings = self.settings
         samples = settings.crop * self.vae.config.samples_per_latent
         real = vary(tape.crops(settings.batch, samples, self.places), self.places)
-        made, posterior = self.reconstruct(real)
+        made, posterior, framewise = self.reconstruct(real)
         judged = progress >= settings.adversarial_from
         report = self._judge(real, made.detach(), progress) if judged else {}
-        report |= self._improve(real, made, posterior, progress, judged)
+        report |= self._improve(real, made, posterior, framewise, progress, judged)
         self.average.update()
         self.step += 1
         return report
 
-    def reconstruct(self, real: Tensor) -> tuple[Tensor, Posterior]:
-        """Encode, sample and decode waveforms [batch, samples]."""
+    def reconstruct(self, real: Tensor) -> tuple[Tensor, Posterior, Tensor]:
+        """Encode, sample and decode waveforms [batch, samples].
+
+        The third result holds the frames' level loss and phase loss.
+        """
         posterior = self.vae.encoder(real)
         noise = torch.randn(posterior.mean.shape, generator=self.noise, device=self.device)
-        return self.vae.decoder(posterior.sample(noise)), posterior
+        decoder = self.vae.decoder
+        hidden = decoder.decoder.full(decoder.frames(posterior.sample(noise)))
+        # The product's head, in two steps.
+        log_magnitude, phase = decoder.head.out(hidden).chunk(2, dim=-1)
+        istft = decoder.head.istft
+        made = istft(istft.windowed(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase))
+        return made, posterior, torch.stack(self.frames(log_magnitude, phase, real))
 
     def _improve(
-        self, real: Tensor, made: Tensor, posterior: Posterior, progress: float, judged: bool
+        self,
+        real: Tensor,
+        made: Tensor,
+        posterior: Posterior,
+        framewise: Tensor,
+        progress: float,
+        judged: bool,
     ) -> dict[str, Tensor]:
         """One step of the VAE."""
         settings = self.settings
         mel, magnitude = self.spectral(made, real)
         nats = divergence(posterior)
         excess = F.relu(nats - settings.budget) + 1e-3 * nats
+        level, phase = framewise
         loss = mel + 0.5 * magnitude + settings.over_budget * excess
-        report = {"mel": mel, "magnitude": magnitude, "nats": nats}
+        loss = loss + settings.level * level + settings.phase * phase
+        report = {"mel": mel, "magnitude": magnitude, "nats": nats, "level": level, "phase": phase}
         if judged:
             fooled, alike = self._deceive(real, made)
             loss = loss + settings.adversarial * fooled + settings.features * alike
@@ -213,12 +233,14 @@ def parse(settings: type[Settings] = Settings) -> tuple[argparse.Namespace, Sett
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=360)
+    parser.add_argument("--peak", type=float, default=settings().rate.peak)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     numbers = {key: value for key, value in asdict(settings()).items() if np.isscalar(value)}
     for name, value in numbers.items():
         parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
     args = parser.parse_args()
-    return args, settings(**{name: getattr(args, name) for name in numbers})
+    chosen = {name: getattr(args, name) for name in numbers}
+    return args, settings(rate=Rate(args.peak, args.peak / 20), **chosen)
 
 
 def main() -> None:

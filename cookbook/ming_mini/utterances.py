@@ -7,6 +7,7 @@ voice prompt (silence before it).
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ PATCH = 4
 SHORTEST_PATCHES = 5
 """The stop rule fires only past step 3."""
 PROMPT_SECONDS = (1.0, 4.5)
-ENCODE_SAMPLES = 40 * RATE
+ENCODE_SAMPLES = 300 * RATE
 """Padded samples that are encoded at once."""
 
 
@@ -138,10 +139,12 @@ class Library:
                 wave[start : start + len(clip)] = clip
             posterior = self._vae.encoder(torch.from_numpy(waves).to(self._device).float() / 32767)
             # Causal: what is padded behind a clip does not change its latents.
-            mean, std = (x.unflatten(1, (-1, PATCH)) for x in (posterior.mean, posterior.std))
-            for row, index in enumerate(group):
-                count = patches[index]
-                yield index, self.store.add(mean[row, :count], std[row, :count])
+            counts = [patches[index] for index in group]
+            kept = torch.arange(max(counts)) < torch.tensor(counts)[:, None]
+            kept = kept.to(self._device)
+            mean, std = (x.unflatten(1, (-1, PATCH))[kept] for x in (posterior.mean, posterior.std))
+            first = self.store.add(mean, std)
+            yield from zip(group, accumulate(counts[:-1], initial=first), strict=True)
 
 
 def _groups(clips: Iterable[int], patches: Sequence[int], most: int) -> Iterator[list[int]]:
