@@ -46,4 +46,6 @@ def talker_config() -> Json:
 
 def talker_llm_config(tokenizer: Tokenizer) -> Json:
     """`talker/llm/config.json`."""
-    return tiny.talker_llm_config(tokenizer) | BACKBONE | {"vocab_size": padded_vocabulary(tokenizer)}
+    return (
+        tiny.talker_llm_config(tokenizer) | BACKBONE | {"vocab_size": padded_vocabulary(tokenizer)}
+    )

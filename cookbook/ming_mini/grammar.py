@@ -8,13 +8,13 @@ from random import Random
 
 from cookbook.ming_mini.numbers import number_words
 
-ROOMS = "kitchen bedroom bathroom garden garage hallway office basement".split()
-DEVICES = "light lamp radio heater fan television computer camera".split()
-OPENINGS = "door window curtain gate drawer box".split()
-COLOURS = "red blue green yellow black white orange purple".split()
-SHAPES = "circle square triangle star arrow cross diamond ring".split()
+ROOMS = ["kitchen", "bedroom", "bathroom", "garden", "garage", "hallway", "office", "basement"]
+DEVICES = ["light", "lamp", "radio", "heater", "fan", "television", "computer", "camera"]
+OPENINGS = ["door", "window", "curtain", "gate", "drawer", "box"]
+COLOURS = ["red", "blue", "green", "yellow", "black", "white", "orange", "purple"]
+SHAPES = ["circle", "square", "triangle", "star", "arrow", "cross", "diamond", "ring"]
 PLACES = ("to the left", "to the right", "to the top", "to the bottom", "to the middle")
-NAMES = "anna peter maria david lucy thomas helen george".split()
+NAMES = ["anna", "peter", "maria", "david", "lucy", "thomas", "helen", "george"]
 COUNTS = tuple(number_words(number) for number in range(1, 21))
 UNITS = ("seconds", "minutes", "hours")
 

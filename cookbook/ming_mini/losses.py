@@ -89,7 +89,9 @@ class FrameLoss(nn.Module):
         wanted = torch.fft.rfft(frames * self.window)[..., : int(SPOKEN * self._size)]
         bins = wanted.shape[-1]
         magnitude = wanted.abs()
-        level = F.l1_loss(log_magnitude[..., :bins].clamp_min(QUIET), magnitude.log().clamp_min(QUIET))
+        level = F.l1_loss(
+            log_magnitude[..., :bins].clamp_min(QUIET), magnitude.log().clamp_min(QUIET)
+        )
         unit = wanted / magnitude.clamp_min(1e-6)
         error = 1 - (unit.real * phase[..., :bins].cos() + unit.imag * phase[..., :bins].sin())
         weight = magnitude.sqrt()

@@ -33,7 +33,6 @@ from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library
 from cookbook.ming_mini.weights import Average, has_pieces, load_pieces, save_pieces
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
-from sglang_omni.models.ming.talker import Talker
 from sglang_omni.models.ming.talker_prompt import PromptTokenizer
 from sglang_omni.models.ming.vae import AudioVAE
 
@@ -67,7 +66,9 @@ class Trainer:
         self.random = torch.Generator(device).manual_seed(settings.seed)
         self.step = 0
         self._optimizer = torch.optim.AdamW(
-            self.talker.parameters(), betas=(0.9, 0.98), weight_decay=0.01,
+            self.talker.parameters(),
+            betas=(0.9, 0.98),
+            weight_decay=0.01,
             fused=device.type == "cuda",
         )
         self.average = Average(self.talker)
@@ -155,7 +156,9 @@ def add(library: Library, tokenizer: PromptTokenizer, chunks: Iterator[Chunk]) -
         library.add([chunk], [tokenizer.encode(text) for text in chunk.texts])
 
 
-def run(trainer: Trainer, library: Library, corpus: CorpusFolder, output: Path, clock: Clock) -> None:
+def run(
+    trainer: Trainer, library: Library, corpus: CorpusFolder, output: Path, clock: Clock
+) -> None:
     """Train until the clock has run out; prints every five seconds, saves every minute."""
     tokenizer = mini_tokenizer()
     add(library, tokenizer, corpus.wait(120))

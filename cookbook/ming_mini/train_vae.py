@@ -17,7 +17,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
 from cookbook.ming_mini.discriminators import (
     Discriminators,
@@ -25,13 +24,14 @@ from cookbook.ming_mini.discriminators import (
     discriminator_loss,
     feature_loss,
 )
+from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence
 from cookbook.ming_mini.schedule import Clock, Meter, Rate
 from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.vae_start import new_vae
 from cookbook.ming_mini.weights import Average, has_pieces, load_pieces, save_pieces
 from sglang_omni.models.ming.config import VAEConfig
-from sglang_omni.models.ming.vae import MAX_MAGNITUDE, AudioVAE, Posterior
+from sglang_omni.models.ming.vae import MAX_MAGNITUDE, Posterior
 
 VAE, DISCRIMINATORS = "vae", "discriminators"
 

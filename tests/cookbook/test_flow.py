@@ -1,5 +1,6 @@
 """The parallel training pass computes what the product's loop computes."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,8 +15,6 @@ from sglang_omni.models.ming.talker_prompt import (
     embed_prompt,
     initial_history,
 )
-
-import numpy as np
 
 TEXT, PROMPT_TEXT = "Hello there.", "Good morning."
 STEPS = 7
@@ -65,9 +64,7 @@ def _loop(talker, tokenizer, voice, noise, in_text):
     history = initial_history(talker, voice.flatten(0, 1) if len(voice) else None)
     pairs = ((y0, None) for y0 in noise)
     return list(
-        generate(
-            talker, rows, history, pairs, min_patches=99, max_patches=STEPS, how=Sampling()
-        )
+        generate(talker, rows, history, pairs, min_patches=99, max_patches=STEPS, how=Sampling())
     )
 
 
