@@ -39,10 +39,12 @@ class Frame:
 
 def prompt_frame(tokenizer: PromptTokenizer) -> Frame:
     """The pieces of `PromptTokenizer.assemble` for speech without a speaker vector."""
-    before = [tokenizer.encode(piece) for piece in (SYSTEM, USER, SPEECH, TEXT_INPUT)]
-    after = [tokenizer.encode(piece) for piece in (IM_END + "\n", ASSISTANT, AUDIO)]
+    before, after = (
+        tuple(token for piece in pieces for token in tokenizer.encode(piece))
+        for pieces in ((SYSTEM, USER, SPEECH, TEXT_INPUT), (IM_END + "\n", ASSISTANT, AUDIO))
+    )
     (patch,) = tokenizer.encode(AUDIO_PATCH)
-    return Frame(tuple(sum(before, [])), tuple(sum(after, [])), patch)
+    return Frame(before, after, patch)
 
 
 @dataclass(frozen=True)

@@ -63,10 +63,22 @@ CHAT = (
     "Is there anything else?",
     "It was a pleasure to talk to you.",
 )
-FRIENDS = ["anna", "peter", "maria", "david", "lucy", "thomas", "helen", "george", "mary", "john", "james", "susan", "robert", "linda", "michael", "sarah", "william", "emma", "charles", "kate", "daniel", "laura", "mark", "julia", "paul", "alice", "kevin", "rose", "simon", "jane"]
-MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
+_FRIENDS = """
+anna peter maria david lucy thomas helen george mary john james susan robert linda michael sarah
+william emma charles kate daniel laura mark julia paul alice kevin rose simon jane
+"""
+FRIENDS = _FRIENDS.split()
+_MONTHS = """
+January February March April May June July August September October November December
+"""
+MONTHS = _MONTHS.split()
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-OBJECTS = ["apple", "ball", "bird", "boat", "book", "bottle", "box", "boy", "bus", "cake", "car", "cat", "chair", "clock", "coin", "cow", "cup", "dog", "egg", "fish", "flower", "girl", "hat", "horse", "house", "key", "leaf", "letter", "man", "picture", "pencil", "phone", "plate", "rabbit", "sheep", "shirt", "shoe", "table", "ticket", "train", "tree", "umbrella", "woman", "word"]
+_OBJECTS = """
+apple ball bird boat book bottle box boy bus cake car cat chair clock coin cow cup dog egg fish
+flower girl hat horse house key leaf letter man picture pencil phone plate rabbit sheep shirt
+shoe table ticket train tree umbrella woman word
+"""
+OBJECTS = _OBJECTS.split()
 PLURALS = {"man": "men", "woman": "women", "fish": "fish", "sheep": "sheep", "leaf": "leaves"}
 SIDES = ("on the left", "on the right", "at the top", "at the bottom", "in the middle")
 SIZES = ("small", "large", "big", "little", "tiny", "long", "short", "old", "new")

@@ -41,7 +41,13 @@ PRESETS = tuple(
 
 FLITE_SIZES = (0.84, 0.9, 0.95, 1.06, 1.12, 1.19, 1.26)
 ACCENTS = ("en-us", "en-gb", "en-gb-x-rp")
-VARIANTS = ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "f1", "f2", "f3", "f4", "f5", "klatt", "klatt2", "klatt3", "adam", "Alex", "Alicia", "Andrea", "Andy", "Annie", "antonio", "aunty", "belinda", "benjamin", "boris", "caleb", "david", "Denis", "ed", "edward", "Gene", "grandma", "grandpa", "Henrique", "Hugo", "iven2", "john", "Lee", "linda", "Marco", "Michael", "Mike", "norbert", "pablo", "paul", "pedro", "quincy", "rob", "robert", "sandro", "shelby", "steph", "steph2", "travis", "victor", "zac", "anika", "max"]
+_VARIANTS = """
+m1 m2 m3 m4 m5 m6 m7 m8 f1 f2 f3 f4 f5 klatt klatt2 klatt3 adam Alex Alicia Andrea Andy Annie
+antonio aunty belinda benjamin boris caleb david Denis ed edward Gene grandma grandpa Henrique
+Hugo iven2 john Lee linda Marco Michael Mike norbert pablo paul pedro quincy rob robert sandro
+shelby steph steph2 travis victor zac anika max
+"""
+VARIANTS = _VARIANTS.split()
 HELD_OUT_EVERY = 13
 
 

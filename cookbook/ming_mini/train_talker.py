@@ -41,12 +41,15 @@ PATCHES_AN_HOUR = 3600 / 0.32 * 2.2
 """Of the store: utterances, the padding of short ones, and their prompts."""
 
 
+RATE = Rate(1.5e-3, 5e-5, 300)
+
+
 @dataclass(frozen=True)
 class Settings:
     """How the talker is trained; a step takes so many `patches` in all its utterances."""
 
     patches: int = 3072
-    rate: Rate = Rate(1.5e-3, 5e-5, 300)
+    rate: Rate = RATE
     stop: float = 0.2
     guide: float = 0.5
     compile: bool = True

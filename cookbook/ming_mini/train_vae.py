@@ -34,6 +34,7 @@ from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.vae import MAX_MAGNITUDE, Posterior
 
 VAE, DISCRIMINATORS = "vae", "discriminators"
+VAE_RATE, JUDGE_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class Settings:
     crop: int = 24
     budget: float = 90.0
     over_budget: float = 0.05
-    rate: Rate = Rate(1e-3, 5e-5)
-    adversarial_rate: Rate = Rate(5e-4, 1e-4)
+    rate: Rate = VAE_RATE
+    adversarial_rate: Rate = JUDGE_RATE
     adversarial_from: float = 0.35
     adversarial: float = 0.1
     features: float = 1.0
