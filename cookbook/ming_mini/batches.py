@@ -74,11 +74,11 @@ class Batch:
 class Row:
     """One utterance of a batch, before padding."""
 
-    ids: Sequence[int]
-    audio: Sequence[int]
+    ids: np.ndarray
+    audio: np.ndarray
     audio_row: int
-    history: Sequence[int]
-    target: Sequence[int]
+    history: np.ndarray
+    target: np.ndarray
     state: int
     text: tuple[int, int]
     seconds: float
@@ -89,22 +89,31 @@ def row(frame: Frame, said: Spoken, prompt: Spoken | None, in_text: bool) -> Row
 
     Without `in_text` the prompt only primes the history.
     """
-    numbers = [] if prompt is None else list(range(prompt.first, prompt.first + prompt.patches))
-    shown = numbers if in_text else []
-    before = [*frame.before, *(prompt.tokens if prompt is not None and in_text else ())]
-    ids = [*before, *said.tokens, *frame.after]
-    target = list(range(said.first, said.first + said.patches))
+    numbers = np.empty(0, dtype=np.int64) if prompt is None else _numbers(prompt)
+    shown = numbers if in_text else numbers[:0]
+    asked = prompt.tokens if prompt is not None and in_text else said.tokens[:0]
+    text = len(frame.before) + len(asked)
+    audio_row = text + len(said.tokens) + len(frame.after)
+    target = _numbers(said)
+    voiced = np.full(len(shown) + len(target) - 1, frame.patch)
+    history = np.zeros(HISTORY, dtype=np.int64)
     recent = numbers[-HISTORY:]
+    history[HISTORY - len(recent) :] = recent
     return Row(
-        ids=[*ids, *[frame.patch] * (len(shown) + len(target) - 1)],
-        audio=shown + target[:-1],
-        audio_row=len(ids),
-        history=[0] * (HISTORY - len(recent)) + recent,
+        ids=np.concatenate((frame.before, asked, said.tokens, frame.after, voiced)),
+        audio=np.concatenate((shown, target[:-1])),
+        audio_row=audio_row,
+        history=history,
         target=target,
-        state=len(ids) + len(shown) - 1,
-        text=(len(before), len(before) + len(said.tokens)),
+        state=audio_row + len(shown) - 1,
+        text=(text, text + len(said.tokens)),
         seconds=said.seconds,
     )
+
+
+def _numbers(spoken: Spoken) -> np.ndarray:
+    """The numbers of its patches."""
+    return np.arange(spoken.first, spoken.first + spoken.patches)
 
 
 def stack(rows: Sequence[Row]) -> Batch:
@@ -123,7 +132,7 @@ def stack(rows: Sequence[Row]) -> Batch:
     )
 
 
-def _padded(lists: Sequence[Sequence[int]]) -> np.ndarray:
+def _padded(lists: Sequence[np.ndarray]) -> np.ndarray:
     out = np.zeros((len(lists), max(map(len, lists))), dtype=np.int64)
     for target, values in zip(out, lists, strict=True):
         target[: len(values)] = values

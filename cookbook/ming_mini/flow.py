@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from cookbook.ming_mini.batches import HISTORY, Batch
 from cookbook.ming_mini.utterances import PATCH, PatchStore
@@ -19,6 +19,12 @@ from sglang_omni.models.ming.talker import Backbone, Talker
 PATCH_SECONDS = 0.32
 NO_CONDITION = 0.12
 """Share of patches that are trained without their condition, for classifier-free guidance."""
+NO_HISTORY, UNHEARD = 0.2, 0.15
+"""Shares of patches trained without their history, and of patches that the backbone misses.
+
+What was just said tells so much about what follows that the text is not read for thousands of
+steps; where it is missing, the text must tell.
+"""
 GUIDED_LAYERS, GUIDED_HEADS = (1, 2), 2
 LEAD_SECONDS = 0.06
 
@@ -160,6 +166,32 @@ class Losses:
     flow: Tensor
     stop: Tensor
     misplaced: Tensor
+    sketch: Tensor
+
+
+class Sketch(nn.Module):
+    """Guesses a patch from the backbone's state alone; it exists only in training.
+
+    The flow model sees the state through noise. This is the direct way to tell the backbone what
+    it should have known.
+    """
+
+    def __init__(self, hidden: int, latent: int) -> None:
+        super().__init__()
+        self.guess = nn.Sequential(
+            nn.Linear(hidden, 2 * hidden), nn.SiLU(), nn.Linear(2 * hidden, PATCH * latent)
+        )
+
+    def forward(self, hidden: Tensor, aim: Tensor) -> Tensor:
+        """Mean squared error for states [n, hidden] and patches `aim` [n, 4, latent]."""
+        return F.mse_loss(self.guess(hidden).float(), aim.flatten(1))
+
+
+def forget(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Patches [..., time, dim] of which a `share`, drawn at random, is all zeros."""
+    shape = (*patches.shape[:-2], 1, 1)
+    kept = torch.rand(shape, generator=generator, device=patches.device) >= share
+    return patches * kept
 
 
 def gather(store: PatchStore, arrays: Arrays, generator: torch.Generator) -> tuple[Tensor, ...]:

@@ -18,9 +18,14 @@ from torch import Tensor
 from cookbook.ming_mini.batches import Batch, Batcher, prompt_frame
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
 from cookbook.ming_mini.flow import (
+    GUIDED_LAYERS,
+    NO_HISTORY,
+    UNHEARD,
     Arrays,
     Losses,
+    Sketch,
     flow_loss,
+    forget,
     gather,
     stop_loss,
     teacher_forced,
@@ -33,10 +38,11 @@ from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library
 from cookbook.ming_mini.weights import Average, has_pieces, load_pieces, save_pieces
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
+from sglang_omni.models.ming.talker import Talker
 from sglang_omni.models.ming.talker_prompt import PromptTokenizer
 from sglang_omni.models.ming.vae import AudioVAE
 
-TALKER = "talker"
+TALKER, SKETCH = "talker", "sketch"
 PATCHES_AN_HOUR = 3600 / 0.32 * 2.2
 """Of the store: utterances, the padding of short ones, and their prompts."""
 
@@ -48,10 +54,11 @@ RATE = Rate(1.5e-3, 5e-5, 300)
 class Settings:
     """How the talker is trained; a step takes so many `patches` in all its utterances."""
 
-    patches: int = 3072
+    patches: int = 2048
     rate: Rate = RATE
     stop: float = 0.2
     guide: float = 0.5
+    sketch: float = 0.5
     compile: bool = True
     seed: int = 0
     hours: float = 40.0
@@ -63,13 +70,16 @@ class Trainer:
     def __init__(self, config: TalkerConfig, settings: Settings, device: torch.device) -> None:
         self.settings, self.device = settings, device
         self.talker = new_talker(config, settings.seed).to(device)
+        self.sketch = Sketch(config.llm.hidden_size, config.latent_dim).to(device)
+        self._weights = [*self.talker.parameters(), *self.sketch.parameters()]
         self.velocity = self.talker.cfm.model
         if settings.compile:
             self.velocity = torch.compile(self.velocity, dynamic=False)
+            _compile_backbone(self.talker)
         self.random = torch.Generator(device).manual_seed(settings.seed)
         self.step = 0
         self._optimizer = torch.optim.AdamW(
-            self.talker.parameters(),
+            self._weights,
             betas=(0.9, 0.98),
             weight_decay=0.01,
             fused=device.type == "cuda",
@@ -79,24 +89,29 @@ class Trainer:
     def resume(self, folder: Path) -> None:
         """Take over the weights of an earlier run; the optimizer starts anew."""
         self.talker.load_state_dict(load_pieces(folder, TALKER))
+        if has_pieces(folder, SKETCH):
+            self.sketch.load_state_dict(load_pieces(folder, SKETCH))
         self.average = Average(self.talker)
 
     def save(self, folder: Path) -> None:
         """Write the averaged weights."""
         folder.mkdir(parents=True, exist_ok=True)
         save_pieces(self.average.tensors, folder, TALKER)
+        save_pieces(self.sketch.state_dict(), folder, SKETCH)
 
     def train(self, library: Library, batch: Batch, progress: float) -> Losses:
         """One step; returns its losses."""
         arrays = to_device(batch, self.device)
         losses = self.losses(library, arrays)
-        guide = self.settings.guide * max(0.1, 1 - progress)
-        total = losses.flow + self.settings.stop * losses.stop + guide * losses.misplaced
+        settings = self.settings
+        guide = settings.guide * max(0.1, 1 - progress)
+        total = losses.flow + settings.stop * losses.stop + guide * losses.misplaced
+        total = total + settings.sketch * losses.sketch
         for group in self._optimizer.param_groups:
             group["lr"] = self.settings.rate.at(progress, self.step)
         self._optimizer.zero_grad(set_to_none=True)
         total.backward()
-        torch.nn.utils.clip_grad_norm_(self.talker.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
         self._optimizer.step()
         self.average.update()
         self.step += 1
@@ -106,12 +121,16 @@ class Trainer:
         """The losses of one batch."""
         heard, primed, past, aim = gather(library.store, arrays, self.random)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            heard = forget(heard, UNHEARD, self.random)
             run = teacher_forced(self.talker, arrays, heard, primed, past)
             stop = stop_loss(self.talker, run.hidden, arrays)
             chosen = self._choose(arrays.exists)
             parts = (part.flatten(0, 1)[chosen] for part in (run.hidden, run.history, aim))
-            flow = flow_loss(self.velocity, *parts, self.random)
-        return Losses(flow, stop, run.misplaced / 2)
+            hidden, history, patches = parts
+            history = forget(history, NO_HISTORY, self.random)
+            flow = flow_loss(self.velocity, hidden, history, patches, self.random)
+            sketch = self.sketch(hidden, patches)
+        return Losses(flow, stop, run.misplaced / len(GUIDED_LAYERS), sketch)
 
     def _choose(self, exists: Tensor) -> Tensor:
         """Places of exactly `patches` existing patches, some twice: shapes never change."""
@@ -119,6 +138,14 @@ class Trainer:
         order = torch.randperm(len(places), generator=self.random, device=self.device)
         repeats = -(-self.settings.patches // len(places))
         return places[order].repeat(repeats)[: self.settings.patches]
+
+
+def _compile_backbone(talker: Talker) -> None:
+    """Fuse what lies between the products; batches have many shapes."""
+    for layer in talker.model.layers:
+        for part in (layer.mlp, layer.input_layernorm, layer.post_attention_layernorm):
+            part.compile(dynamic=True)
+    talker.aggregator.compile(dynamic=True)
 
 
 class Prefetch:
