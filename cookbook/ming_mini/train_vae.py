@@ -29,6 +29,7 @@ from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence, phase
 from cookbook.ming_mini.schedule import Clock, Meter, Rate
 from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.vae_start import new_vae
+from cookbook.ming_mini.vocode import HOP
 from cookbook.ming_mini.weights import Average, has_pieces, load_pieces, save_pieces
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.vae import MAX_MAGNITUDE, Posterior
@@ -76,8 +77,12 @@ class Tape:
             self.length += len(new)
 
     def crops(self, count: int, samples: int, generator: torch.Generator) -> Tensor:
-        """Float crops [count, samples] in [-1, 1] at random places."""
-        start = torch.randint(self.length - samples, (count, 1), generator=generator)
+        """Float crops [count, samples] in [-1, 1] at random places.
+
+        They begin with a frame, as clips do: the pulses of steady speech keep their places.
+        """
+        frames = (self.length - samples) // HOP
+        start = HOP * torch.randint(frames, (count, 1), generator=generator)
         index = start.to(self._samples.device) + torch.arange(samples, device=self._samples.device)
         return self._samples[index].float() / 32767
 
