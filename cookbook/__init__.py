@@ -1,0 +1,1 @@
+"""Recipes that build models for this server."""

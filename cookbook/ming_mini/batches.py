@@ -1,0 +1,171 @@
+"""Training batches of the talker: many utterances, each behind a prompt as the product builds it.
+
+Everything here is numbers on the host; the device gathers latents by patch number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from cookbook.ming_mini.utterances import Spoken, Tables
+from sglang_omni.models.ming.talker_prompt import (
+    ASSISTANT,
+    AUDIO,
+    AUDIO_PATCH,
+    IM_END,
+    SPEECH,
+    SYSTEM,
+    TEXT_INPUT,
+    USER,
+    PromptTokenizer,
+)
+
+HISTORY = 8
+"""Patches of history."""
+NO_PROMPT, HISTORY_ONLY = 0.06, 0.03
+"""Shares of utterances without any voice prompt, and with one that only primes the history."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The fixed ids around the texts of a prompt, and the id of a patch's row."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    patch: int
+
+
+def prompt_frame(tokenizer: PromptTokenizer) -> Frame:
+    """The pieces of `PromptTokenizer.assemble` for speech without a speaker vector."""
+    before, after = (
+        tuple(token for piece in pieces for token in tokenizer.encode(piece))
+        for pieces in ((SYSTEM, USER, SPEECH, TEXT_INPUT), (IM_END + "\n", ASSISTANT, AUDIO))
+    )
+    (patch,) = tokenizer.encode(AUDIO_PATCH)
+    return Frame(before, after, patch)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B utterances as arrays of int64; unused places are 0, which is also the absent patch.
+
+    `ids` [B, L] are the rows of the backbone. `audio` [B, A] names the patches whose embeddings
+    replace the rows from `audio_row` [B] on: the prompt's, then the utterance's own.
+    `history` [B, 8] are the patches before the first, `target` [B, P] the utterance's, of which
+    `patches` [B] exist. `state` [B] is the row whose output makes patch 0.
+    `text` [B, 2] is the span of the text's rows, `seconds` [B] how long it sounds.
+    """
+
+    ids: np.ndarray
+    audio: np.ndarray
+    audio_row: np.ndarray
+    audio_count: np.ndarray
+    history: np.ndarray
+    target: np.ndarray
+    patches: np.ndarray
+    state: np.ndarray
+    text: np.ndarray
+    seconds: np.ndarray
+
+
+@dataclass(frozen=True)
+class Row:
+    """One utterance of a batch, before padding."""
+
+    ids: np.ndarray
+    audio: np.ndarray
+    audio_row: int
+    history: np.ndarray
+    target: np.ndarray
+    state: int
+    text: tuple[int, int]
+    seconds: float
+
+
+def row(frame: Frame, said: Spoken, prompt: Spoken | None, in_text: bool) -> Row:
+    """One utterance behind a voice prompt, or behind none.
+
+    Without `in_text` the prompt only primes the history.
+    """
+    numbers = np.empty(0, dtype=np.int64) if prompt is None else _numbers(prompt)
+    shown = numbers if in_text else numbers[:0]
+    asked = prompt.tokens if prompt is not None and in_text else said.tokens[:0]
+    text = len(frame.before) + len(asked)
+    audio_row = text + len(said.tokens) + len(frame.after)
+    target = _numbers(said)
+    voiced = np.full(len(shown) + len(target) - 1, frame.patch)
+    history = np.zeros(HISTORY, dtype=np.int64)
+    recent = numbers[-HISTORY:]
+    history[HISTORY - len(recent) :] = recent
+    return Row(
+        ids=np.concatenate((frame.before, asked, said.tokens, frame.after, voiced)),
+        audio=np.concatenate((shown, target[:-1])),
+        audio_row=audio_row,
+        history=history,
+        target=target,
+        state=audio_row + len(shown) - 1,
+        text=(text, text + len(said.tokens)),
+        seconds=said.seconds,
+    )
+
+
+def _numbers(spoken: Spoken) -> np.ndarray:
+    """The numbers of its patches."""
+    return np.arange(spoken.first, spoken.first + spoken.patches)
+
+
+def stack(rows: Sequence[Row]) -> Batch:
+    """Rows side by side."""
+    return Batch(
+        ids=_padded([one.ids for one in rows]),
+        audio=_padded([one.audio for one in rows]),
+        audio_row=np.array([one.audio_row for one in rows]),
+        audio_count=np.array([len(one.audio) for one in rows]),
+        history=np.array([one.history for one in rows]),
+        target=_padded([one.target for one in rows]),
+        patches=np.array([len(one.target) for one in rows]),
+        state=np.array([one.state for one in rows]),
+        text=np.array([one.text for one in rows]),
+        seconds=np.array([one.seconds for one in rows]),
+    )
+
+
+def _padded(lists: Sequence[np.ndarray]) -> np.ndarray:
+    out = np.zeros((len(lists), max(map(len, lists))), dtype=np.int64)
+    for target, values in zip(out, lists, strict=True):
+        target[: len(values)] = values
+    return out
+
+
+class Batcher:
+    """Draws batches of about equally long utterances, `patches` patches in each."""
+
+    def __init__(self, tables: Tables, frame: Frame, patches: int, seed: int) -> None:
+        self._tables, self._frame, self._patches = tables, frame, patches
+        self._rng = Random(seed)
+
+    def draw(self) -> Batch:
+        """One batch; longer utterances are as likely as their share of all patches."""
+        pool = self._pool()
+        longest = max(one.patches for one in pool)
+        count = max(1, self._patches // longest)
+        return stack([self._behind_prompt(self._rng.choice(pool)) for _ in range(count)])
+
+    def _pool(self) -> list[Spoken]:
+        """Utterances of a drawn length, or up to an eighth longer."""
+        table = self._tables.by_patches
+        lengths = sorted(table)
+        weights = [length * len(table[length]) for length in lengths]
+        (least,) = self._rng.choices(lengths, weights)
+        most = least + least // 8
+        return [one for length in lengths if least <= length <= most for one in table[length]]
+
+    def _behind_prompt(self, said: Spoken) -> Row:
+        choices = self._tables.prompts.get(said.speaker)
+        draw = self._rng.random()
+        if not choices or draw < NO_PROMPT:
+            return row(self._frame, said, None, in_text=False)
+        prompt = self._rng.choice(choices)
+        return row(self._frame, said, prompt, in_text=draw >= NO_PROMPT + HISTORY_ONLY)

@@ -1,0 +1,127 @@
+"""A corpus on disk: chunks of clips that one process makes and another reads while it trains.
+
+`python -m cookbook.ming_mini.corpus --output DIR --hours 10 --seed 1 --lexicon FILE`
+"""
+
+import argparse
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
+from cookbook.ming_mini.sentences import Split, sentences
+from cookbook.ming_mini.speakers import PRESETS, Speaker, training_speakers
+from cookbook.ming_mini.synthesize import RATE, Clip, clips
+
+CHUNK_CLIPS = 400
+PRESET_SHARE = 0.5
+"""Of the clips, spoken by the preset voices."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Clips in a row: `samples` int16 [n]; clip i is samples[offsets[i] : offsets[i + 1]]."""
+
+    samples: np.ndarray
+    offsets: np.ndarray
+    speakers: np.ndarray
+    texts: tuple[str, ...]
+
+    def clip(self, index: int) -> np.ndarray:
+        """Samples of one clip."""
+        return self.samples[self.offsets[index] : self.offsets[index + 1]]
+
+
+def jobs(
+    seed: int, lexicon: Lexicon, split: Split, speakers: Sequence[Speaker], preset_share: float
+) -> Iterator[tuple[str, int, Speaker]]:
+    """Endless (text, speaker's number, speaker), half of them in a preset voice."""
+    rng = Random(f"speakers {seed}")
+    for text in sentences(seed, lexicon, split):
+        preset = rng.random() < preset_share
+        number = rng.randrange(len(PRESETS) if preset else len(speakers))
+        yield text, number, speakers[number]
+
+
+def join(made: Sequence[Clip]) -> Chunk:
+    """Clips as one chunk."""
+    lengths = [len(clip.samples) for clip in made]
+    return Chunk(
+        np.concatenate([clip.samples for clip in made]),
+        np.concatenate(([0], np.cumsum(lengths))),
+        np.array([clip.speaker for clip in made]),
+        tuple(clip.text for clip in made),
+    )
+
+
+def write_chunks(folder: Path, made: Iterable[Clip], hours: float) -> float:
+    """Write chunks until they hold so many hours; returns the hours written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written, stream = 0.0, iter(made)
+    for number in range(1_000_000):
+        batch = list(islice(stream, CHUNK_CLIPS))
+        if not batch or written >= hours:
+            break
+        chunk = join(batch)
+        _write(folder / f"chunk-{number:05d}.npz", chunk)
+        written += len(chunk.samples) / RATE / 3600
+    return written
+
+
+def _write(path: Path, chunk: Chunk) -> None:
+    """Write under another name first: a chunk that can be seen is complete."""
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as file:
+        np.savez(file, **vars(chunk))
+    partial.rename(path)
+
+
+class CorpusFolder:
+    """Reads every chunk of a folder once, as they appear."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._seen = folder, set[Path]()
+
+    def new_chunks(self, most: int = 4) -> Iterator[Chunk]:
+        """Chunks that were not read yet, a few at a time."""
+        for path in sorted(set(self._folder.glob("chunk-*.npz")) - self._seen)[:most]:
+            self._seen.add(path)
+            with np.load(path) as data:
+                texts = tuple(data["texts"].tolist())
+                yield Chunk(data["samples"], data["offsets"], data["speakers"], texts)
+
+    def wait(self, deadline_seconds: float) -> Iterator[Chunk]:
+        """The first chunks; waits for them. Raises `TimeoutError`."""
+        end = time.monotonic() + deadline_seconds
+        while time.monotonic() < end:
+            if found := list(self.new_chunks()):
+                return iter(found)
+            time.sleep(0.5)
+        raise TimeoutError(f"no chunk appeared in {self._folder}")
+
+
+def main() -> None:
+    """Make a corpus of training speech."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--hours", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--lexicon", type=Path, default=WORDNET)
+    parser.add_argument("--preset-share", type=float, default=PRESET_SHARE)
+    args = parser.parse_args()
+    todo = jobs(
+        args.seed, read_lexicon(args.lexicon), "train", training_speakers(), args.preset_share
+    )
+    start = time.monotonic()
+    hours = write_chunks(args.output, clips(todo, args.processes), args.hours)
+    print(f"wrote {hours:.2f} hours of speech in {time.monotonic() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

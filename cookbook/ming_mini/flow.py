@@ -1,0 +1,238 @@
+"""The talker's training pass: all patches of an utterance at once, on the product's modules.
+
+Equal to the product's loop, step by step, when that is given the same patches to continue from
+(`tests/cookbook/test_flow.py`).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cookbook.ming_mini.batches import HISTORY, Batch
+from cookbook.ming_mini.utterances import PATCH, PatchStore
+from sglang_omni.models.ming.talker import Backbone, Talker
+
+PATCH_SECONDS = 0.32
+NO_CONDITION = 0.12
+"""Share of patches that are trained without their condition, for classifier-free guidance."""
+NO_HISTORY, UNHEARD = 0.2, 0.15
+"""Shares of patches trained without their history, and of patches that the backbone misses.
+
+What was just said tells so much about what follows that the text is not read for thousands of
+steps; where it is missing, the text must tell.
+"""
+GUIDED_LAYERS, GUIDED_HEADS = (1, 2), 2
+LEAD_SECONDS = 0.06
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A `Batch` on the device."""
+
+    ids: Tensor
+    audio: Tensor
+    audio_row: Tensor
+    audio_count: Tensor
+    history: Tensor
+    target: Tensor
+    patches: Tensor
+    state: Tensor
+    text: Tensor
+    seconds: Tensor
+
+    @property
+    def states(self) -> Tensor:
+        """Rows [B, P] whose outputs make the patches; past an utterance's end, its last."""
+        steps = torch.arange(self.target.shape[1], device=self.state.device)
+        return self.state[:, None] + torch.minimum(steps, self.patches[:, None] - 1)
+
+    @property
+    def exists(self) -> Tensor:
+        """Which of the patches [B, P] exist."""
+        steps = torch.arange(self.target.shape[1], device=self.state.device)
+        return steps < self.patches[:, None]
+
+
+def to_device(batch: Batch, device: torch.device) -> Arrays:
+    """Copy a batch."""
+    pin = device.type == "cuda"
+    copies = {}
+    for field in fields(batch):
+        tensor = torch.from_numpy(getattr(batch, field.name))
+        copies[field.name] = (tensor.pin_memory() if pin else tensor).to(device, non_blocking=True)
+    return Arrays(**copies)
+
+
+class TrainingContext:
+    """Causal attention; some heads are told where in the text they should look.
+
+    `misplaced` sums, over the guided layers, the mean attention paid to the wrong places.
+    """
+
+    def __init__(self, stack: Backbone, x: Tensor, arrays: Arrays | None) -> None:
+        positions = torch.arange(x.shape[1], device=x.device)
+        self.cos, self.sin = stack.tables(positions[None], x.dtype)
+        self._arrays = arrays
+        self._wrong = None if arrays is None else wrongness(arrays, x.shape[1])
+        self.misplaced = x.new_zeros((), dtype=torch.float32)
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if self._arrays is not None and layer in GUIDED_LAYERS:
+            self.misplaced = self.misplaced + self._misplaced(self._arrays, q, k)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+    def _misplaced(self, arrays: Arrays, q: Tensor, k: Tensor) -> Tensor:
+        """Attention of the first heads, which share the first key head, to wrong rows."""
+        rows = arrays.states[:, None, :, None].expand(-1, GUIDED_HEADS, -1, q.shape[-1])
+        chosen = q[:, :GUIDED_HEADS].gather(2, rows)
+        scores = (chosen @ k[:, :1].mT).float() / math.sqrt(q.shape[-1])
+        places = torch.arange(k.shape[2], device=k.device)
+        later = places > arrays.states[:, None, :, None]
+        attention = scores.masked_fill(later, -torch.inf).softmax(-1)
+        assert self._wrong is not None
+        wrong = (attention * self._wrong[:, None]).sum(-1).mean(1)
+        return wrong[arrays.exists].mean()
+
+
+def wrongness(arrays: Arrays, length: int) -> Tensor:
+    """How wrong it is to look at each row while saying each patch: [B, P, length] in [0, 1].
+
+    Speech goes through its text at about an even pace: the row of the character that is due is
+    right, its neighbours nearly so, and rows outside the text are wrong.
+    """
+    steps = torch.arange(arrays.target.shape[1], device=arrays.ids.device)
+    start, end = arrays.text[:, :1].float(), arrays.text[:, 1:].float()
+    spoken = (arrays.seconds[:, None].float() - 2 * LEAD_SECONDS).clamp_min(0.1)
+    share = (((steps + 0.5) * PATCH_SECONDS - LEAD_SECONDS) / spoken).clamp(0, 1)
+    due = (start + share * (end - start))[..., None]
+    width = (2.5 + 0.08 * (end - start))[..., None]
+    places = torch.arange(length, device=arrays.ids.device)
+    wrong = 1 - torch.exp(-0.5 * ((places - due) / width).square())
+    inside = (places >= start[..., None]) & (places < end[..., None])
+    return torch.where(inside, wrong, 1.0)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a training pass gives: per patch [B, P] the state [hidden] and the history [32, 64]."""
+
+    hidden: Tensor
+    history: Tensor
+    misplaced: Tensor
+
+
+def teacher_forced(
+    talker: Talker,
+    arrays: Arrays,
+    heard: Tensor,
+    primed: Tensor,
+    past: Tensor,
+    guided: bool = True,
+) -> Pass:
+    """Run the backbone over prompts and utterances.
+
+    `heard` [B, A, 4, 64] are the latents of `arrays.audio`; `primed` [B, 8, 4, 64] those of the
+    history and `past` [B, P, 4, 64] those of the utterance, as the flow model will see them.
+    """
+    x = embed(talker, arrays, heard)
+    context = TrainingContext(talker.model, x, arrays if guided else None)
+    out = talker.model(x, context)
+    rows = arrays.states[..., None].expand(-1, -1, out.shape[-1])
+    before = torch.cat((primed, past), dim=1).flatten(1, 2)
+    windows = before.unfold(1, HISTORY * PATCH, PATCH)[:, : past.shape[1]]
+    return Pass(out.gather(1, rows), windows.mT, context.misplaced)
+
+
+def embed(talker: Talker, arrays: Arrays, heard: Tensor) -> Tensor:
+    """The backbone's input [B, L, hidden]: embeddings of ids, and of patches in their rows."""
+    rows = talker.model.embed_tokens(arrays.ids)
+    if heard.shape[1] == 0:
+        return rows
+    voices = talker.aggregator(heard.flatten(0, 1)).unflatten(0, heard.shape[:2]).to(rows.dtype)
+    order = torch.arange(rows.shape[1], device=rows.device) - arrays.audio_row[:, None]
+    is_audio = (order >= 0) & (order < arrays.audio_count[:, None])
+    index = order.clamp(0, heard.shape[1] - 1)[..., None].expand(-1, -1, rows.shape[-1])
+    return torch.where(is_audio[..., None], voices.gather(1, index), rows)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Mean losses of a step."""
+
+    flow: Tensor
+    stop: Tensor
+    misplaced: Tensor
+    sketch: Tensor
+
+
+class Sketch(nn.Module):
+    """Guesses a patch from the backbone's state alone; it exists only in training.
+
+    The flow model sees the state through noise. This is the direct way to tell the backbone what
+    it should have known.
+    """
+
+    def __init__(self, hidden: int, latent: int) -> None:
+        super().__init__()
+        self.guess = nn.Sequential(
+            nn.Linear(hidden, 2 * hidden), nn.SiLU(), nn.Linear(2 * hidden, PATCH * latent)
+        )
+
+    def forward(self, hidden: Tensor, aim: Tensor) -> Tensor:
+        """Mean squared error for states [n, hidden] and patches `aim` [n, 4, latent]."""
+        return F.mse_loss(self.guess(hidden).float(), aim.flatten(1))
+
+
+def forget(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Patches [..., time, dim] of which a `share`, drawn at random, is all zeros."""
+    shape = (*patches.shape[:-2], 1, 1)
+    kept = torch.rand(shape, generator=generator, device=patches.device) >= share
+    return patches * kept
+
+
+def gather(store: PatchStore, arrays: Arrays, generator: torch.Generator) -> tuple[Tensor, ...]:
+    """Latents of the batch: heard, primed, past (noisy, as a voice prompt is) and the aim."""
+    # The absent patch has no deviation, so it stays zero.
+    heard, primed, past = (
+        store.sample(index, generator) for index in (arrays.audio, arrays.history, arrays.target)
+    )
+    return heard, primed, past, store.mean(arrays.target)
+
+
+def flow_times(count: int, generator: torch.Generator, device: torch.device) -> Tensor:
+    """Times [count] in [0, 1]: half uniform, half as dense as the sampler's own schedule."""
+    u = torch.rand(count, generator=generator, device=device)
+    even = torch.rand(count, generator=generator, device=device) < 0.5
+    return torch.where(even, u, 1 - torch.cos(math.pi / 2 * u))
+
+
+def stop_loss(talker: Talker, hidden: Tensor, arrays: Arrays) -> Tensor:
+    """Cross entropy of "this patch is the last", over the patches that exist."""
+    steps = torch.arange(arrays.target.shape[1], device=hidden.device)
+    last = (steps == arrays.patches[:, None] - 1)[arrays.exists].long()
+    logits = talker.stop_head(hidden[arrays.exists]).float()
+    return F.cross_entropy(logits, last)
+
+
+def flow_loss(
+    velocity: Callable[..., Tensor],
+    hidden: Tensor,
+    history: Tensor,
+    aim: Tensor,
+    generator: torch.Generator,
+) -> Tensor:
+    """Mean squared error of the velocity of patches `aim` [n, 4, 64]; x0 noise, x1 data.
+
+    `velocity` is the flow model's forward; `hidden` [n, hidden], `history` [n, 32, 64].
+    """
+    device = aim.device
+    t = flow_times(len(aim), generator, device)
+    noise = torch.randn(aim.shape, generator=generator, device=device)
+    kept = torch.rand(len(aim), 1, generator=generator, device=device) >= NO_CONDITION
+    x = torch.lerp(noise, aim, t[:, None, None])
+    made = velocity(x, t, hidden * kept, history)
+    return F.mse_loss(made.float(), aim - noise)

@@ -1,0 +1,104 @@
+"""Reconstruction losses between waveforms, and the rate of a posterior."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sglang_omni.models.ming.vae import ISTFT, Posterior
+
+# Windows in samples at 44.1 kHz (12 to 93 ms), with so many mel bands.
+RESOLUTIONS = ((512, 40), (1024, 64), (2048, 96), (4096, 128))
+FLOOR = 1e-4
+"""Magnitudes below this, about -80 dB under speech, count as silence."""
+
+
+def spectrum(waveform: Tensor, size: int, window: Tensor, hop: int) -> Tensor:
+    """Complex STFT [batch, bins, frames] of [batch, samples], scaled to the level of a sample."""
+    scale = 1 / window.square().sum().sqrt()
+    return torch.stft(waveform, size, hop, window=window, return_complex=True) * scale
+
+
+def mel_matrix(rate: int, size: int, bands: int) -> Tensor:
+    """Triangular mel filters [bands, size // 2 + 1], each of unit sum (HTK's mel scale)."""
+    top = 2595 * torch.log10(torch.tensor(1 + rate / 2 / 700))
+    corners = 700 * (10 ** (torch.linspace(0, float(top), bands + 2) / 2595) - 1)
+    bins = torch.linspace(0, rate / 2, size // 2 + 1)
+    # At least two bins wide: low bands of short windows would be empty.
+    width = rate / size
+    rise = (bins - corners[:-2, None]) / (corners[1:-1] - corners[:-2]).clamp_min(width)[:, None]
+    fall = (corners[2:, None] - bins) / (corners[2:] - corners[1:-1]).clamp_min(width)[:, None]
+    filters = torch.minimum(rise, fall).clamp_min(0)
+    return filters / filters.sum(1, keepdim=True).clamp_min(1e-3)
+
+
+SPOKEN = 0.25
+"""Share of the sampling rate below which the synthesizers speak."""
+QUIET = -4.0
+"""Log magnitude of a head's frame under which it is silent."""
+
+
+class SpectralLoss(nn.Module):
+    """Mean distance of log-mel spectra and of magnitudes, over several resolutions."""
+
+    def __init__(
+        self, rate: int = 44_100, resolutions: Sequence[tuple[int, int]] = RESOLUTIONS
+    ) -> None:
+        super().__init__()
+        self._sizes = [size for size, _ in resolutions]
+        for size, bands in resolutions:
+            self.register_buffer(f"window{size}", torch.hann_window(size))
+            self.register_buffer(f"mel{size}", mel_matrix(rate, size, bands))
+
+    def forward(self, made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """Mel loss and magnitude loss of waveforms [batch, samples]."""
+        pairs = [self._resolution(made, real, size) for size in self._sizes]
+        mel, magnitude = zip(*pairs, strict=True)
+        return sum(mel) / len(mel), sum(magnitude) / len(magnitude)
+
+    def _resolution(self, made: Tensor, real: Tensor, size: int) -> tuple[Tensor, Tensor]:
+        window, mel = getattr(self, f"window{size}"), getattr(self, f"mel{size}")
+        both = spectrum(torch.cat((made, real)).float(), size, window, size // 4)
+        # The root of zero has no gradient.
+        magnitudes = (both.real.square() + both.imag.square() + 1e-10).sqrt()
+        bands = (mel @ magnitudes).clamp_min(FLOOR).log()
+        logs = magnitudes.clamp_min(FLOOR).log()
+        distance = F.l1_loss(*logs.chunk(2)) + 4 * F.l1_loss(*magnitudes.sqrt().chunk(2))
+        return F.l1_loss(*bands.chunk(2)), distance
+
+
+class FrameLoss(nn.Module):
+    """Distance of the head's own spectra from those of the real waveform's frames.
+
+    Overlapping frames blur what one frame does wrong, so that losses on the waveform alone take
+    very long to find out about harmonics and their phases. Here each frame is told.
+    """
+
+    def __init__(self, istft: ISTFT) -> None:
+        super().__init__()
+        self._hop, self._size, self._crop = istft.hop, istft.size, istft.crop
+        self.register_buffer("window", istft.window.detach().clone())
+
+    def forward(self, log_magnitude: Tensor, phase: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """Level loss and phase loss of spectra [batch, frames, bins] for [batch, samples].
+
+        The phase loss is the mean of 1 - cos of the error, weighted by the root of the magnitude.
+        """
+        frames = F.pad(real, (self._crop, self._crop)).unfold(1, self._size, self._hop)
+        wanted = torch.fft.rfft(frames * self.window)[..., : int(SPOKEN * self._size)]
+        bins = wanted.shape[-1]
+        magnitude = wanted.abs()
+        level = F.l1_loss(
+            log_magnitude[..., :bins].clamp_min(QUIET), magnitude.log().clamp_min(QUIET)
+        )
+        unit = wanted / magnitude.clamp_min(1e-6)
+        error = 1 - (unit.real * phase[..., :bins].cos() + unit.imag * phase[..., :bins].sin())
+        weight = magnitude.sqrt()
+        return level, (weight * error).sum() / weight.sum().clamp_min(1e-6)
+
+
+def divergence(posterior: Posterior) -> Tensor:
+    """Rate in nats per latent: the mean of KL(posterior, N(0, 1)) summed over its dimensions."""
+    mean, std = posterior.mean, posterior.std
+    return 0.5 * (mean.square() + std.square() - 1 - 2 * std.log()).sum(-1).mean()

@@ -1,0 +1,110 @@
+"""Pack trained weights as a `talker/` folder in the released layout.
+
+`python -m cookbook.ming_mini.pack --weights DIR --output CHECKPOINT`
+
+Writes `CHECKPOINT/talker` with bf16 weights, configurations, tokenizer, and the preset voices:
+short recordings of the source synthesizers and what they say.
+"""
+
+import argparse
+import json
+import wave
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from cookbook.ming_mini.layout import configurations, write_layout
+from cookbook.ming_mini.speakers import PRESETS, Speaker
+from cookbook.ming_mini.synthesize import RATE, synthesize, to_int16
+from cookbook.ming_mini.train_talker import TALKER
+from cookbook.ming_mini.train_vae import VAE
+from cookbook.ming_mini.weights import load_pieces
+from sglang_omni.models.ming.checkpoint import SINGLE
+from sglang_omni.models.ming.config import TalkerConfig
+from sglang_omni.models.ming.dit import ROTARY_THETA
+from sglang_omni.models.ming.qwen2 import inverse_frequencies
+from sglang_omni.models.ming.talker import ROTARY_BUFFERS
+from sglang_omni.models.ming.voices import MANIFEST
+
+PROMPTS = {
+    "slt": "The answer is in the small green book.",
+    "rms": "Please move the large chair to the window.",
+    "awb": "We can meet at the station on Friday.",
+    "kal": "There are seven birds in the old tree.",
+}
+WINDOW = "decoder.head.istft.window"
+FLOAT32 = (WINDOW, *ROTARY_BUFFERS)
+
+
+def pack(weights: Path, checkpoint: Path) -> int:
+    """Write `checkpoint/talker` from trained weights; returns the bytes of its files."""
+    folder = checkpoint / "talker"
+    write_layout(folder)
+    talker_config, _ = configurations()
+    talker = load_pieces(weights, TALKER) | rotary_buffers(talker_config)
+    write_weights(folder / SINGLE, talker)
+    write_weights(folder / "vae" / SINGLE, load_pieces(weights, VAE))
+    write_voices(folder)
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def rotary_buffers(config: TalkerConfig) -> dict[str, Tensor]:
+    """The tables that the released file stores beside the weights."""
+    parts = (config.flow, config.aggregator)
+    return {
+        name: inverse_frequencies(part.hidden_size // part.num_heads, ROTARY_THETA)
+        for name, part in zip(ROTARY_BUFFERS, parts, strict=True)
+    }
+
+
+def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors in bf16, the tables of the released files in float32."""
+    stored = {
+        name: tensor.to(torch.float32 if name in FLOAT32 else torch.bfloat16).contiguous()
+        for name, tensor in tensors.items()
+    }
+    path.write_bytes(save(stored, metadata={"format": "pt"}))
+
+
+def write_voices(talker: Path) -> None:
+    """Record what every preset speaker says of itself, and list the recordings."""
+    manifest = {}
+    for speaker in PRESETS:
+        text, place = PROMPTS[speaker.name], f"data/voices/{speaker.name}.wav"
+        path = talker / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_wav(path, recording(text, speaker))
+        manifest[speaker.name] = {"prompt_text": text, "prompt_wav_path": place}
+    (talker / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+def recording(text: str, speaker: Speaker) -> np.ndarray:
+    """What a voice prompt is made of: a clip as in training, int16 [n]."""
+    return to_int16(synthesize(text, speaker))
+
+
+def write_wav(path: Path, samples: np.ndarray) -> None:
+    """Write int16 samples [n] as mono WAV at 44.1 kHz."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(samples.tobytes())
+
+
+def main() -> None:
+    """Pack, and say how large it became."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+    size = pack(args.weights, args.output)
+    print(f"wrote {args.output}/talker: {size / 2**20:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""An independent recogniser: pocketsphinx with the English model that its package carries."""
+
+import re
+
+import numpy as np
+import soxr
+from pocketsphinx import Decoder
+
+from cookbook.ming_mini.synthesize import RATE
+
+RECOGNISER_RATE = 16_000
+EDGE_SECONDS = 0.25
+
+
+class Recogniser:
+    """Words of speech; any English, or only what a JSGF grammar allows."""
+
+    def __init__(self, grammar: str | None = None) -> None:
+        self._decoder = Decoder(samprate=RECOGNISER_RATE, loglevel="FATAL")
+        if grammar is not None:
+            self._decoder.add_jsgf_string("commands", grammar)
+            self._decoder.activate_search("commands")
+
+    def words(self, samples: np.ndarray) -> list[str]:
+        """The words of float samples [n] at 44.1 kHz, lower case."""
+        pcm = soxr.resample(samples.astype(np.float32), RATE, RECOGNISER_RATE)
+        pcm = np.pad(pcm, int(EDGE_SECONDS * RECOGNISER_RATE))
+        self._decoder.start_utt()
+        raw = (np.clip(pcm, -1, 1) * 32767).astype(np.int16).tobytes()
+        self._decoder.process_raw(raw, full_utt=True)
+        self._decoder.end_utt()
+        found = self._decoder.hyp()
+        return spoken_words(found.hypstr) if found else []
+
+
+def spoken_words(text: str) -> list[str]:
+    """Words of a text, lower case; hyphens part words, and marks of pronunciations go."""
+    return re.findall(r"[a-z']+", re.sub(r"\(\d+\)", "", text.lower()).replace("-", " "))
+
+
+def word_errors(said: list[str], heard: list[str]) -> int:
+    """Fewest insertions, deletions and substitutions between two lists of words."""
+    row = list(range(len(heard) + 1))
+    for i, word in enumerate(said, 1):
+        before, row = row, [i]
+        for j, other in enumerate(heard, 1):
+            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (word != other)))
+    return row[-1]

@@ -1,0 +1,57 @@
+"""Training by the clock: a run has so many seconds, and every rate follows from their share."""
+
+import math
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Clock:
+    """Wall time of one run of `seconds`."""
+
+    seconds: float
+    _start: float = field(default_factory=time.monotonic)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    @property
+    def progress(self) -> float:
+        """Share of the run that is over, 0 to 1 and beyond."""
+        return self.elapsed / self.seconds
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A learning rate: linear warm-up over `warm_up` steps, then a cosine from `peak` to `end`."""
+
+    peak: float
+    end: float
+    warm_up: int = 100
+
+    def at(self, progress: float, step: int) -> float:
+        """The rate at a share of the run and a step of it."""
+        cosine = (1 + math.cos(math.pi * min(progress, 1.0))) / 2
+        return (self.end + (self.peak - self.end) * cosine) * min(1.0, (step + 1) / self.warm_up)
+
+
+@dataclass
+class Meter:
+    """Running means of named numbers; printing them starts anew."""
+
+    _sums: dict[str, float] = field(default_factory=dict)
+    _count: int = 0
+
+    def add(self, values: dict[str, float]) -> None:
+        """Take in one step's numbers."""
+        self._count += 1
+        for name, value in values.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+
+    def flush(self) -> dict[str, float]:
+        """The means since the last flush, rounded."""
+        means = {name: round(total / self._count, 4) for name, total in self._sums.items()}
+        self._sums, self._count = {}, 0
+        return means

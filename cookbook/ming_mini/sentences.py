@@ -1,0 +1,299 @@
+"""English sentences made fresh from a seed, in the form that the talker receives.
+
+That form is what the product's text front end leaves: numbers in words, no markup. Training and
+held-out sentences are apart by construction: a hash of the words decides.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from random import Random
+from typing import Literal
+
+from cookbook.ming_mini import grammar
+from cookbook.ming_mini.lexicon import Lexicon
+from cookbook.ming_mini.numbers import ONES, number_words
+
+Split = Literal["train", "held_out"]
+HELD_OUT_SHARE = 20
+"""One sentence in so many is held out."""
+LONGEST_WORDS = 45
+
+GREETINGS = (
+    "Hello",
+    "Hi",
+    "Good morning",
+    "Good afternoon",
+    "Good evening",
+    "Good night",
+    "Goodbye",
+    "See you soon",
+    "Thank you",
+    "Thanks",
+    "Welcome",
+    "Hello there",
+    "Nice to meet you",
+    "You are welcome",
+    "Take care",
+    "Yes",
+    "No",
+    "Sure",
+    "Of course",
+    "I see",
+    "Sorry",
+    "Excuse me",
+    "Please wait",
+    "Well done",
+    "All right",
+)
+CHAT = (
+    "How are you today?",
+    "How can I help you?",
+    "I am a small model, and I speak from a laptop.",
+    "What would you like to know?",
+    "I do not know that.",
+    "I am not sure about that.",
+    "I cannot do that, but I can try something else.",
+    "That is a good question.",
+    "Let me think about it.",
+    "Could you say that again?",
+    "I am fine, thank you.",
+    "Have a nice day!",
+    "Is there anything else?",
+    "It was a pleasure to talk to you.",
+)
+_FRIENDS = """
+anna peter maria david lucy thomas helen george mary john james susan robert linda michael sarah
+william emma charles kate daniel laura mark julia paul alice kevin rose simon jane
+"""
+FRIENDS = _FRIENDS.split()
+_MONTHS = """
+January February March April May June July August September October November December
+"""
+MONTHS = _MONTHS.split()
+DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_OBJECTS = """
+apple ball bird boat book bottle box boy bus cake car cat chair clock coin cow cup dog egg fish
+flower girl hat horse house key leaf letter man picture pencil phone plate rabbit sheep shirt
+shoe table ticket train tree umbrella woman word
+"""
+OBJECTS = _OBJECTS.split()
+PLURALS = {"man": "men", "woman": "women", "fish": "fish", "sheep": "sheep", "leaf": "leaves"}
+SIDES = ("on the left", "on the right", "at the top", "at the bottom", "in the middle")
+SIZES = ("small", "large", "big", "little", "tiny", "long", "short", "old", "new")
+
+Maker = Callable[[Random, Lexicon], str]
+
+
+def sentences(seed: int, lexicon: Lexicon, split: Split = "train") -> Iterator[str]:
+    """Endless texts of 1 to 45 words of one split; the same for the same seed."""
+    rng = Random(seed)
+    while True:
+        text = _passage(rng, lexicon) if rng.random() < 0.15 else draw(rng, lexicon)
+        if split_of(text) == split and len(text.split()) <= LONGEST_WORDS:
+            yield text
+
+
+def take(count: int, seed: int, lexicon: Lexicon, split: Split = "train") -> list[str]:
+    """The first `count` of `sentences`."""
+    return list(islice(sentences(seed, lexicon, split), count))
+
+
+def commands(count: int, seed: int, split: Split) -> list[str]:
+    """`count` different commands of the grammar, lower case, from one split."""
+    rng, found = Random(seed), dict[str, None]()
+    while len(found) < count:
+        text = grammar.command(rng)
+        if split_of(text) == split:
+            found[text] = None
+    return list(found)
+
+
+def split_of(text: str) -> Split:
+    """The split of a text: its words decide, whatever their case and punctuation."""
+    words = " ".join(re.findall(r"[a-z']+", text.lower()))
+    digest = hashlib.sha256(words.encode()).digest()
+    return "held_out" if int.from_bytes(digest[:4], "big") % HELD_OUT_SHARE == 0 else "train"
+
+
+def draw(rng: Random, lexicon: Lexicon) -> str:
+    """One sentence of any kind."""
+    makers, weights = zip(*KINDS, strict=True)
+    return finish(rng.choices(makers, weights)[0](rng, lexicon))
+
+
+def finish(text: str) -> str:
+    """`text` with a capital letter in front and a mark at the end."""
+    text = re.sub(r"\bi\b", "I", text.strip())
+    text = re.sub(r"\b([aA]) (?=[aeiou])", r"\1n ", text)
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def _passage(rng: Random, lexicon: Lexicon) -> str:
+    """Two to five sentences in a row: what the segmenter cuts from a long answer."""
+    return " ".join(draw(rng, lexicon) for _ in range(rng.randint(2, 5)))
+
+
+def _number(rng: Random) -> str:
+    """A number in words; small ones are likely."""
+    top = rng.choice((10, 20, 100, 100, 1000, 1000, 10_000, 1_000_000))
+    return number_words(rng.randrange(top))
+
+
+def _plural(noun: str) -> str:
+    if noun in PLURALS:
+        return PLURALS[noun]
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return noun + "es"
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        return noun[:-1] + "ies"
+    return noun + "s"
+
+
+def _third(verb: str) -> str:
+    irregular = {"be": "is", "have": "has", "do": "does", "go": "goes"}
+    return irregular.get(verb) or _plural(verb)
+
+
+def _name(rng: Random) -> str:
+    return rng.choice(FRIENDS).capitalize()
+
+
+def greeting(rng: Random, lexicon: Lexicon) -> str:
+    """A greeting, perhaps with a name."""
+    text = rng.choice(GREETINGS)
+    return f"{text}, {_name(rng)}" if rng.random() < 0.4 else text + rng.choice((".", "!"))
+
+
+def chat(rng: Random, lexicon: Lexicon) -> str:
+    """Small talk, or an offer to help with something."""
+    if rng.random() < 0.4:
+        return rng.choice(CHAT)
+    verb, noun = rng.choice(lexicon.verbs), rng.choice(lexicon.nouns)
+    return rng.choice(
+        (
+            f"I can help you to {verb} the {noun}",
+            f"Would you like to {verb} it with {_name(rng)}?",
+            f"My name is {_name(rng)}, and I like the {noun}",
+            f"I am sorry, I cannot {verb} that",
+        )
+    )
+
+
+def answer(rng: Random, lexicon: Lexicon) -> str:
+    """The answer to a sum."""
+    a, b = rng.randrange(100), rng.randrange(1, 100)
+    left, right, more = number_words(a), number_words(b), number_words(a + b)
+    return rng.choice(
+        (
+            f"The answer is {_number(rng)}",
+            f"It is {_number(rng)}",
+            f"{left} plus {right} is {more}",
+            f"{more} minus {right} equals {left}",
+            f"{left} times {right} is {number_words(a * b)}",
+            f"{_name(rng)} has {left} {_plural(rng.choice(OBJECTS))} left",
+            f"So {_name(rng)} pays {more} dollars and {right} cents",
+            f"That is about {left} percent",
+            _number(rng),
+        )
+    )
+
+
+def picture(rng: Random, lexicon: Lexicon) -> str:
+    """What a picture shows."""
+    colour, other = rng.sample(grammar.COLOURS, 2)
+    shape, side = rng.choice(grammar.SHAPES + OBJECTS), rng.choice(SIDES)
+    count, size = rng.randrange(2, 13), rng.choice(SIZES)
+    several = f"{number_words(count)} {colour} {_plural(shape)}"
+    return rng.choice(
+        (
+            f"there are {several} {side}",
+            f"I see {several} and {rng.choice(('one', 'a'))} {other} {rng.choice(OBJECTS)}",
+            f"the {size} {shape} is {colour}",
+            f"the {colour} {shape} is {side}",
+            f"the picture shows a {size} {shape} {side}",
+            f"the word in the picture is {rng.choice(lexicon.nouns)}",
+            f"there is no {shape} in the picture",
+        )
+    )
+
+
+def spoken_command(rng: Random, lexicon: Lexicon) -> str:
+    """A command of the grammar."""
+    return grammar.command(rng)
+
+
+def spelling(rng: Random, lexicon: Lexicon) -> str:
+    """A word, letter by letter, or single letters."""
+    word = rng.choice(lexicon.nouns)[:8]
+    letters = rng.choice((" ", ", ")).join(word.upper())
+    return rng.choice((f"{word} is spelled {letters}", f"{word}, {letters}", letters))
+
+
+def calendar(rng: Random, lexicon: Lexicon) -> str:
+    """A day, a date or a time."""
+    hour, minute = number_words(rng.randrange(1, 13)), number_words(rng.randrange(10, 60))
+    day, month = rng.choice(DAYS), rng.choice(MONTHS)
+    return rng.choice(
+        (
+            f"it is {hour} {minute} on {day}",
+            f"the meeting is on {day} at {hour} o'clock",
+            f"{_name(rng)} was born in {month}",
+            f"it is half past {hour}",
+            f"after {day} comes {rng.choice(DAYS)}",
+            f"the train leaves at {hour} {minute} in the {rng.choice(('morning', 'evening'))}",
+        )
+    )
+
+
+def statement(rng: Random, lexicon: Lexicon) -> str:
+    """A sentence of everyday words; grammatical, if rarely sensible."""
+    one, two, three = (rng.choice(lexicon.nouns) for _ in range(3))
+    verb, adjective = rng.choice(lexicon.verbs), rng.choice(lexicon.adjectives)
+    adverb = rng.choice(lexicon.adverbs)
+    return rng.choice(
+        (
+            f"the {adjective} {one} {_third(verb)} the {two}",
+            f"the {one} of the {two} is {adjective}",
+            f"{_name(rng)} {adverb} {_third(verb)} the {one} near the {two}",
+            f"do you {verb} the {adjective} {one}?",
+            f"where is the {one}, and who can {verb} it?",
+            f"we {verb} {_plural(one)} and {_plural(two)} in the {three}",
+            f"a {one} is not a {two}, but it can {adverb} {verb}",
+            f"{adverb}, the {one} was {adjective}",
+        )
+    )
+
+
+def phrase(rng: Random, lexicon: Lexicon) -> str:
+    """A usage example of the dictionary."""
+    return rng.choice(lexicon.phrases)
+
+
+def words(rng: Random, lexicon: Lexicon) -> str:
+    """Words in a row, which teach how letters sound."""
+    pool = lexicon.nouns + lexicon.verbs + lexicon.adjectives + lexicon.adverbs
+    chosen = [rng.choice(pool) for _ in range(rng.randint(1, 9))]
+    return rng.choice((" ", " ", ", ")).join(chosen)
+
+
+def digits(rng: Random, lexicon: Lexicon) -> str:
+    """Digits one by one, as of a telephone number."""
+    return " ".join(rng.choice(ONES[:10]) for _ in range(rng.randint(2, 8)))
+
+
+KINDS: tuple[tuple[Maker, float], ...] = (
+    (phrase, 30),
+    (statement, 18),
+    (words, 14),
+    (answer, 9),
+    (picture, 8),
+    (spoken_command, 7),
+    (chat, 4),
+    (greeting, 4),
+    (calendar, 3),
+    (spelling, 2),
+    (digits, 1),
+)

@@ -1,0 +1,133 @@
+"""Speech of a speaker: runs flite or espeak-ng, and brings every clip to one form.
+
+One form: mono float32 at 44.1 kHz, silence of a fixed length around the speech, one loudness.
+The programs are found on PATH. The result depends on nothing but text and speaker.
+"""
+
+import io
+import os
+import subprocess
+import tempfile
+import wave
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+import soxr
+
+from cookbook.ming_mini.speakers import Speaker
+
+RATE = 44_100
+PAD_SECONDS = 0.06
+"""Silence kept before and after the speech."""
+LOUDNESS = 0.08
+"""Root mean square of the speech between the pads."""
+PEAK = 0.95
+SILENCE = 0.01
+"""Of the loudest frame: quieter frames at the ends are cut."""
+FRAME = RATE // 100
+FADE = 220
+TIMEOUT_SECONDS = 60
+
+
+class SynthesisError(RuntimeError):
+    """The synthesizer failed or said nothing."""
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A text as one speaker says it: `samples` int16 [n] at 44.1 kHz."""
+
+    text: str
+    speaker: int
+    samples: np.ndarray
+
+
+def synthesize(text: str, speaker: Speaker) -> np.ndarray:
+    """Speech of `text` as float32 samples [n] at 44.1 kHz. Raises `SynthesisError`."""
+    samples, rate = _run(text, speaker)
+    played = rate * speaker.size
+    return arrange(soxr.resample(samples, played, RATE).astype(np.float32))
+
+
+def arrange(samples: np.ndarray) -> np.ndarray:
+    """Trim and pad samples [n], fade the ends and set the loudness; float32."""
+    speech = trim(samples)
+    level = np.sqrt(np.mean(np.square(speech)))
+    if len(speech) < RATE // 20 or level < 1e-5:
+        raise SynthesisError("the synthesizer said nothing")
+    speech = speech * min(LOUDNESS / level, PEAK / np.abs(speech).max())
+    ramp = np.linspace(0.0, 1.0, FADE, dtype=np.float32)
+    speech[:FADE] *= ramp
+    speech[-FADE:] *= ramp[::-1]
+    return np.pad(speech, round(PAD_SECONDS * RATE))
+
+
+def trim(samples: np.ndarray) -> np.ndarray:
+    """Samples [n] without the silent frames of 10 ms at both ends; a copy."""
+    frames = samples[: len(samples) // FRAME * FRAME].reshape(-1, FRAME)
+    if len(frames) == 0:
+        return samples.copy()
+    level = np.sqrt(np.square(frames).mean(axis=1))
+    loud = np.flatnonzero(level > SILENCE * level.max())
+    if len(loud) == 0:
+        return samples[:0].copy()
+    return samples[loud[0] * FRAME : (loud[-1] + 1) * FRAME].copy()
+
+
+def clips(jobs: Iterable[tuple[str, int, Speaker]], processes: int) -> Iterator[Clip]:
+    """Synthesise (text, speaker's number, speaker) in several processes, in the given order.
+
+    Jobs that the synthesizer fails at are left out.
+    """
+    with get_context("fork").Pool(processes) as pool:
+        for clip in pool.imap(_clip, jobs, chunksize=16):
+            if clip is not None:
+                yield clip
+
+
+def _clip(job: tuple[str, int, Speaker]) -> Clip | None:
+    text, number, speaker = job
+    try:
+        return Clip(text, number, to_int16(synthesize(text, speaker)))
+    except (SynthesisError, subprocess.SubprocessError):
+        return None
+
+
+def to_int16(samples: np.ndarray) -> np.ndarray:
+    """Float samples in [-1, 1] as int16."""
+    return np.round(np.clip(samples, -1, 1) * 32767).astype(np.int16)
+
+
+def _run(text: str, speaker: Speaker) -> tuple[np.ndarray, int]:
+    """The synthesizer's own samples [n] in [-1, 1], and their rate in Hz."""
+    with tempfile.NamedTemporaryFile(suffix=".wav", dir=_scratch()) as file:
+        command = _command(text, speaker, file.name)
+        done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS)
+        if done.returncode != 0:
+            raise SynthesisError(done.stderr.decode(errors="replace"))
+        return read_wav(file.read())
+
+
+def _scratch() -> str | None:
+    """Memory rather than disk, where there is such a folder."""
+    return "/dev/shm" if os.path.isdir("/dev/shm") else None
+
+
+def _command(text: str, speaker: Speaker, path: str) -> list[str]:
+    if speaker.engine == "flite":
+        stretch = f"duration_stretch={speaker.pace:.4f}"
+        return ["flite", "-voice", speaker.voice, "--setf", stretch, "-t", text, "-o", path]
+    options = ["-p", str(speaker.pitch), "-s", str(speaker.speed)]
+    return ["espeak-ng", "-v", speaker.voice, *options, "-w", path, "--", text]
+
+
+def read_wav(data: bytes) -> tuple[np.ndarray, int]:
+    """Samples [n] in [-1, 1] and rate of a 16-bit mono WAV file. Raises `SynthesisError`."""
+    try:
+        with wave.open(io.BytesIO(data)) as file:
+            raw = np.frombuffer(file.readframes(file.getnframes()), dtype=np.int16)
+            return raw.astype(np.float32) / 32768, file.getframerate()
+    except (wave.Error, EOFError) as error:
+        raise SynthesisError(f"not a WAV file: {error}") from error

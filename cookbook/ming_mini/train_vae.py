@@ -1,0 +1,261 @@
+"""Train the audio VAE on a corpus that may still grow, for so many seconds.
+
+`python -m cookbook.ming_mini.train_vae --corpus DIR --output DIR --seconds 360`
+
+Continues from the weights in `--output` if there are any. The encoder's posterior has a fixed
+budget in nats per latent: below it information is free, above it every nat costs. Such a
+posterior has unit variance in all, which is what the talker's flow starts from.
+"""
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cookbook.ming_mini.corpus import Chunk, CorpusFolder
+from cookbook.ming_mini.discriminators import (
+    Discriminators,
+    adversarial_loss,
+    discriminator_loss,
+    feature_loss,
+)
+from cookbook.ming_mini.layout import configurations
+from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence
+from cookbook.ming_mini.schedule import Clock, Meter, Rate
+from cookbook.ming_mini.synthesize import RATE
+from cookbook.ming_mini.vae_start import new_vae
+from cookbook.ming_mini.weights import Average, has_pieces, load_pieces, save_pieces
+from sglang_omni.models.ming.config import VAEConfig
+from sglang_omni.models.ming.vae import MAX_MAGNITUDE, Posterior
+
+VAE, DISCRIMINATORS = "vae", "discriminators"
+VAE_RATE, JUDGE_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the VAE is trained; `crop` is in latents of 80 ms, the `budget` in nats per latent.
+
+    `adversarial_from` is the share of the run after which the discriminators take part.
+    """
+
+    batch: int = 32
+    crop: int = 24
+    budget: float = 90.0
+    over_budget: float = 0.05
+    rate: Rate = VAE_RATE
+    adversarial_rate: Rate = JUDGE_RATE
+    adversarial_from: float = 0.35
+    adversarial: float = 0.1
+    features: float = 1.0
+    level: float = 0.3
+    phase: float = 0.5
+    channels: int = 32
+    seed: int = 0
+    hours: float = 6.0
+
+
+class Tape:
+    """Speech on the device in one row of int16, from which crops are cut anywhere."""
+
+    def __init__(self, hours: float, device: torch.device) -> None:
+        self._samples = torch.zeros(int(hours * 3600 * RATE), dtype=torch.int16, device=device)
+        self.length = 0
+
+    def add(self, chunks: Iterable[Chunk]) -> None:
+        """Append chunks while there is room."""
+        for chunk in chunks:
+            room = len(self._samples) - self.length
+            new = torch.from_numpy(chunk.samples[:room])
+            self._samples[self.length : self.length + len(new)] = new.to(self._samples.device)
+            self.length += len(new)
+
+    def crops(self, count: int, samples: int, generator: torch.Generator) -> Tensor:
+        """Float crops [count, samples] in [-1, 1] at random places."""
+        start = torch.randint(self.length - samples, (count, 1), generator=generator)
+        index = start.to(self._samples.device) + torch.arange(samples, device=self._samples.device)
+        return self._samples[index].float() / 32767
+
+
+def vary(crops: Tensor, generator: torch.Generator) -> Tensor:
+    """Crops at other loudness (6 dB either way); one in eight silent in a part of it."""
+    count, samples = crops.shape
+    draws = torch.rand(3, count, 1, generator=generator).to(crops.device)
+    gain, edge, kind = 2 ** (2 * draws[0] - 1), draws[1] * samples, draws[2] * 16
+    place = torch.arange(samples, device=crops.device)
+    silent = ((kind < 1) & (place < edge)) | ((kind > 15) & (place >= edge))
+    return crops * gain * ~silent
+
+
+class Trainer:
+    """The VAE, its discriminators and what trains them."""
+
+    def __init__(self, config: VAEConfig, settings: Settings, device: torch.device) -> None:
+        self.settings, self.device = settings, device
+        self.vae = new_vae(config, settings.seed).to(device)
+        self.judges = Discriminators(channels=settings.channels).to(device)
+        self.spectral = SpectralLoss().to(device)
+        self.frames = FrameLoss(self.vae.decoder.head.istft).to(device)
+        self.noise = torch.Generator(device).manual_seed(settings.seed)
+        self.places = torch.Generator().manual_seed(settings.seed)
+        self.step = 0
+        fused = device.type == "cuda"
+        self._optimizer = torch.optim.AdamW(
+            self.vae.parameters(), betas=(0.8, 0.98), weight_decay=0.01, fused=fused
+        )
+        self._judge_optimizer = torch.optim.AdamW(
+            self.judges.parameters(), betas=(0.5, 0.9), weight_decay=0.0, fused=fused
+        )
+        self.average = Average(self.vae)
+
+    def resume(self, folder: Path) -> None:
+        """Take over the weights of an earlier run; the optimizers start anew."""
+        self.vae.load_state_dict(load_pieces(folder, VAE))
+        if has_pieces(folder, DISCRIMINATORS):
+            self.judges.load_state_dict(load_pieces(folder, DISCRIMINATORS))
+        self.average = Average(self.vae)
+
+    def save(self, folder: Path) -> None:
+        """Write the averaged VAE and the discriminators."""
+        folder.mkdir(parents=True, exist_ok=True)
+        save_pieces(self.average.tensors, folder, VAE)
+        save_pieces(self.judges.state_dict(), folder, DISCRIMINATORS)
+
+    def train(self, tape: Tape, progress: float) -> dict[str, Tensor]:
+        """One step; returns its losses."""
+        settings = self.settings
+        samples = settings.crop * self.vae.config.samples_per_latent
+        real = vary(tape.crops(settings.batch, samples, self.places), self.places)
+        made, posterior, framewise = self.reconstruct(real)
+        judged = progress >= settings.adversarial_from
+        report = self._judge(real, made.detach(), progress) if judged else {}
+        report |= self._improve(real, made, posterior, framewise, progress, judged)
+        self.average.update()
+        self.step += 1
+        return report
+
+    def reconstruct(self, real: Tensor) -> tuple[Tensor, Posterior, Tensor]:
+        """Encode, sample and decode waveforms [batch, samples].
+
+        The third result holds the frames' level loss and phase loss.
+        """
+        posterior = self.vae.encoder(real)
+        noise = torch.randn(posterior.mean.shape, generator=self.noise, device=self.device)
+        decoder = self.vae.decoder
+        hidden = decoder.decoder.full(decoder.frames(posterior.sample(noise)))
+        # The product's head, in two steps.
+        log_magnitude, phase = decoder.head.out(hidden).chunk(2, dim=-1)
+        istft = decoder.head.istft
+        made = istft(istft.windowed(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase))
+        return made, posterior, torch.stack(self.frames(log_magnitude, phase, real))
+
+    def _improve(
+        self,
+        real: Tensor,
+        made: Tensor,
+        posterior: Posterior,
+        framewise: Tensor,
+        progress: float,
+        judged: bool,
+    ) -> dict[str, Tensor]:
+        """One step of the VAE."""
+        settings = self.settings
+        mel, magnitude = self.spectral(made, real)
+        nats = divergence(posterior)
+        excess = F.relu(nats - settings.budget) + 1e-3 * nats
+        level, phase = framewise
+        loss = mel + 0.5 * magnitude + settings.over_budget * excess
+        loss = loss + settings.level * level + settings.phase * phase
+        report = {"mel": mel, "magnitude": magnitude, "nats": nats, "level": level, "phase": phase}
+        if judged:
+            fooled, alike = self._deceive(real, made)
+            loss = loss + settings.adversarial * fooled + settings.features * alike
+            report |= {"fooled": fooled, "features": alike}
+        _descend(self._optimizer, loss, self.vae, settings.rate.at(progress, self.step))
+        return {name: value.detach() for name, value in report.items()}
+
+    def _deceive(self, real: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
+        self.judges.requires_grad_(False)
+        with torch.autocast(self.device.type, torch.bfloat16):
+            seen = self.judges(made)
+            with torch.no_grad():
+                wanted = self.judges(real)
+        self.judges.requires_grad_(True)
+        return adversarial_loss(seen), feature_loss(wanted, seen)
+
+    def _judge(self, real: Tensor, made: Tensor, progress: float) -> dict[str, Tensor]:
+        """One step of the discriminators."""
+        with torch.autocast(self.device.type, torch.bfloat16):
+            loss = discriminator_loss(self.judges(real), self.judges(made))
+        rate = self.settings.adversarial_rate.at(progress, self.step)
+        _descend(self._judge_optimizer, loss, self.judges, rate)
+        return {"judged": loss.detach()}
+
+
+def _descend(
+    optimizer: torch.optim.Optimizer, loss: Tensor, module: torch.nn.Module, rate: float
+) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+    optimizer.step()
+
+
+def run(trainer: Trainer, corpus: CorpusFolder, output: Path, clock: Clock) -> None:
+    """Train until the clock has run out; prints every five seconds, saves every minute."""
+    tape = Tape(trainer.settings.hours, trainer.device)
+    tape.add(corpus.wait(120))
+    meter, printed, saved = Meter(), clock.elapsed, clock.elapsed
+    while clock.progress < 1:
+        report = trainer.train(tape, clock.progress)
+        if trainer.step % 10 == 0:
+            meter.add({name: value.item() for name, value in report.items()})
+        if clock.elapsed - printed > 5:
+            printed = clock.elapsed
+            hours = tape.length / RATE / 3600
+            print(f"{printed:.0f} s, step {trainer.step}, {hours:.2f} h", meter.flush(), flush=True)
+            tape.add(corpus.new_chunks())
+        if clock.elapsed - saved > 60:
+            saved = clock.elapsed
+            trainer.save(output)
+    trainer.save(output)
+
+
+def parse(settings: type[Settings] = Settings) -> tuple[argparse.Namespace, Settings]:
+    """The command line; every plain number of `Settings` is an option."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=360)
+    parser.add_argument("--peak", type=float, default=settings().rate.peak)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    numbers = {key: value for key, value in asdict(settings()).items() if np.isscalar(value)}
+    for name, value in numbers.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
+    args = parser.parse_args()
+    chosen = {name: getattr(args, name) for name in numbers}
+    return args, settings(rate=Rate(args.peak, args.peak / 20), **chosen)
+
+
+def main() -> None:
+    """Train, or train on."""
+    args, settings = parse()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    clock = Clock(args.seconds)
+    _, config = configurations()
+    trainer = Trainer(config, settings, torch.device(args.device))
+    if has_pieces(args.output, VAE):
+        trainer.resume(args.output)
+    run(trainer, CorpusFolder(args.corpus), args.output, clock)
+    print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Speech for the talker's training: latents of every clip on the device, tables on the host.
+
+Every clip is encoded as the product would meet it: as something to say (silence after it up to
+whole patches, and up to the shortest speech that the stop rule can end) and, if it is short, as a
+voice prompt (silence before it).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cookbook.ming_mini.corpus import Chunk
+from cookbook.ming_mini.synthesize import RATE
+from sglang_omni.models.ming.vae import AudioVAE
+
+PATCH = 4
+SHORTEST_PATCHES = 5
+"""The stop rule fires only past step 3."""
+PROMPT_SECONDS = (1.0, 4.5)
+ENCODE_SAMPLES = 300 * RATE
+"""Padded samples that are encoded at once."""
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A stretch of the store: `first` patch and number of `patches`, and what it says.
+
+    `tokens` int [n] are the text's ids and `seconds` the length of the clip without padding.
+    """
+
+    speaker: int
+    first: int
+    patches: int
+    tokens: np.ndarray
+    seconds: float
+
+
+@dataclass
+class Tables:
+    """Utterances by how many patches they take, and each speaker's prompts."""
+
+    by_patches: dict[int, list[Spoken]] = field(default_factory=dict)
+    prompts: dict[int, list[Spoken]] = field(default_factory=dict)
+    count: int = 0
+    seconds: float = 0.0
+
+    def add_utterance(self, one: Spoken) -> None:
+        """Note something to say."""
+        self.by_patches.setdefault(one.patches, []).append(one)
+        self.count += 1
+        self.seconds += one.seconds
+
+    def add_prompt(self, one: Spoken) -> None:
+        """Note a voice prompt."""
+        self.prompts.setdefault(one.speaker, []).append(one)
+
+
+class PatchStore:
+    """Posteriors of patches on the device: mean and deviation [patches, 4, 64] in float16.
+
+    Patch 0 is the absent one: all zeros.
+    """
+
+    def __init__(self, capacity: int, latent: int, device: torch.device) -> None:
+        shape = (2, capacity, PATCH, latent)
+        self._values = torch.zeros(shape, dtype=torch.float16, device=device)
+        self.length, self.capacity = 1, capacity
+
+    def add(self, mean: Tensor, std: Tensor) -> int:
+        """Append patches [n, 4, 64]; returns the number of the first."""
+        first = self.length
+        self.length += len(mean)
+        self._values[0, first : self.length] = mean.half()
+        self._values[1, first : self.length] = std.half()
+        return first
+
+    def mean(self, index: Tensor) -> Tensor:
+        """Means of patches `index` [...]: float32 [..., 4, 64]."""
+        return self._values[0, index].float()
+
+    def sample(self, index: Tensor, generator: torch.Generator) -> Tensor:
+        """Draws from the posteriors of patches `index`: float32 [..., 4, 64]."""
+        mean, std = self._values[:, index].float()
+        noise = torch.randn(mean.shape, generator=generator, device=mean.device)
+        return mean + std * noise
+
+
+class Library:
+    """Encodes chunks of a corpus with the trained VAE into a store and its tables."""
+
+    def __init__(self, vae: AudioVAE, capacity: int, device: torch.device) -> None:
+        self._vae, self._device = vae, device
+        self._patch_samples = vae.config.samples_per_latent * PATCH
+        self.store = PatchStore(capacity, vae.config.decoder.latent_dim, device)
+        self.tables = Tables()
+
+    def add(self, chunks: Iterable[Chunk], tokens: Sequence[Sequence[int]]) -> None:
+        """Encode and note every clip of the chunks while there is room.
+
+        `tokens` holds the ids of all texts in their order.
+        """
+        ids = iter(tokens)
+        for chunk in chunks:
+            self._add(chunk, [np.asarray(next(ids)) for _ in chunk.texts])
+
+    def _add(self, chunk: Chunk, tokens: Sequence[np.ndarray]) -> None:
+        lengths = np.diff(chunk.offsets)
+        seconds = lengths / RATE
+        needed = [int(-(-length // self._patch_samples)) for length in lengths]
+        said = [max(SHORTEST_PATCHES, patches) for patches in needed]
+        speakers = chunk.speakers.tolist()
+        for index, first in self._encode(chunk, range(len(said)), said, ahead=False):
+            spoken = Spoken(speakers[index], first, said[index], tokens[index], seconds[index])
+            self.tables.add_utterance(spoken)
+        low, high = PROMPT_SECONDS
+        short = [index for index, length in enumerate(seconds) if low <= length <= high]
+        for index, first in self._encode(chunk, short, needed, ahead=True):
+            spoken = Spoken(speakers[index], first, needed[index], tokens[index], seconds[index])
+            self.tables.add_prompt(spoken)
+
+    @torch.no_grad()
+    def _encode(
+        self, chunk: Chunk, clips: Iterable[int], patches: Sequence[int], ahead: bool
+    ) -> Iterator[tuple[int, int]]:
+        """Encode clips padded to `patches`; yields each clip and its first patch in the store."""
+        for group in _groups(clips, patches, ENCODE_SAMPLES // self._patch_samples):
+            if self.store.length + sum(patches[index] for index in group) > self.store.capacity:
+                return
+            longest = max(patches[index] for index in group) * self._patch_samples
+            ends = [patches[index] * self._patch_samples if ahead else None for index in group]
+            waves = np.zeros((len(group), longest), dtype=np.int16)
+            for wave, index, end in zip(waves, group, ends, strict=True):
+                clip = chunk.clip(index)
+                start = 0 if end is None else end - len(clip)
+                wave[start : start + len(clip)] = clip
+            posterior = self._vae.encoder(torch.from_numpy(waves).to(self._device).float() / 32767)
+            # Causal: what is padded behind a clip does not change its latents.
+            counts = [patches[index] for index in group]
+            kept = torch.arange(max(counts)) < torch.tensor(counts)[:, None]
+            kept = kept.to(self._device)
+            mean, std = (x.unflatten(1, (-1, PATCH))[kept] for x in (posterior.mean, posterior.std))
+            first = self.store.add(mean, std)
+            yield from zip(group, accumulate(counts[:-1], initial=first), strict=True)
+
+
+def _groups(clips: Iterable[int], patches: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Clips of about equal length together, at most `most` padded patches in a group."""
+    group: list[int] = []
+    for index in sorted(clips, key=lambda index: -patches[index]):
+        if group and (len(group) + 1) * patches[group[0]] > most:
+            yield group
+            group = []
+        group.append(index)
+    if group:
+        yield group

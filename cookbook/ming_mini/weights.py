@@ -1,0 +1,66 @@
+"""Weights between training runs: float32 safetensors in pieces small enough to travel."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+PIECE_BYTES = 15 * 2**20
+
+
+def save_pieces(tensors: Mapping[str, Tensor], folder: Path, name: str) -> list[Path]:
+    """Write `folder/name-1.safetensors`, `-2` and so on, each at most 15 MiB or one tensor."""
+    for old in folder.glob(f"{name}-*.safetensors"):
+        old.unlink()
+    paths = []
+    for number, names in enumerate(_pieces(tensors), 1):
+        path = folder / f"{name}-{number}.safetensors"
+        save_file({key: tensors[key].detach().cpu().contiguous() for key in names}, path)
+        paths.append(path)
+    return paths
+
+
+def load_pieces(folder: Path, name: str) -> dict[str, Tensor]:
+    """The tensors of every piece. Raises `FileNotFoundError` where there is none."""
+    paths = sorted(folder.glob(f"{name}-*.safetensors"))
+    if not paths:
+        raise FileNotFoundError(f"{folder}/{name}-*.safetensors")
+    return {key: tensor for path in paths for key, tensor in load_file(path).items()}
+
+
+def has_pieces(folder: Path, name: str) -> bool:
+    """Whether any piece of that name is there."""
+    return next(folder.glob(f"{name}-*.safetensors"), None) is not None
+
+
+def _pieces(tensors: Mapping[str, Tensor]) -> list[list[str]]:
+    pieces: list[list[str]] = [[]]
+    size = 0
+    for name, tensor in tensors.items():
+        if pieces[-1] and size + tensor.nbytes > PIECE_BYTES:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(name)
+        size += tensor.nbytes
+    return pieces
+
+
+class Average:
+    """The exponential moving average of a module's floating-point tensors."""
+
+    def __init__(self, module: nn.Module, decay: float = 0.999) -> None:
+        self._module, self._decay, self._steps = module, decay, 0
+        self.tensors = {key: value.detach().clone() for key, value in self._source().items()}
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the module's present weights; early on the average is short."""
+        self._steps += 1
+        decay = min(self._decay, self._steps / (self._steps + 10))
+        values = list(self._source().values())
+        torch._foreach_lerp_(list(self.tensors.values()), values, 1 - decay)
+
+    def _source(self) -> dict[str, Tensor]:
+        return {key: value.detach() for key, value in self._module.state_dict().items()}

@@ -1,0 +1,62 @@
+"""What the recipe packs is what the product loads and speaks with."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cookbook.ming_mini import pack
+from cookbook.ming_mini.layout import configurations
+from cookbook.ming_mini.speakers import PRESETS, Speaker
+from cookbook.ming_mini.talker_start import new_talker
+from cookbook.ming_mini.vae_start import new_vae
+from cookbook.ming_mini.weights import save_pieces
+from sglang_omni.engine.worker import StepInput
+from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
+from sglang_omni.talker.worker import TalkerWorker, load_speech_model
+from tests.cookbook.conftest import hum
+
+MEGABYTE = 2**20
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A packed model with starting weights and hummed prompts."""
+    folder = tmp_path_factory.mktemp("mini")
+    talker, vae = configurations()
+    save_pieces(new_talker(talker, 0).state_dict(), folder / "..", "talker")
+    save_pieces(new_vae(vae, 0).state_dict(), folder / "..", "vae")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack, "recording", _hummed)
+        pack.pack(folder / "..", folder)
+    return folder
+
+
+def _hummed(text: str, speaker: Speaker) -> np.ndarray:
+    return hum(1.0, 120 + 30 * len(speaker.name))
+
+
+def test_the_packed_files_are_small(checkpoint: Path) -> None:
+    talker = checkpoint / "talker"
+    assert (talker / "model.safetensors").stat().st_size < 13 * MEGABYTE
+    assert (talker / "vae" / "model.safetensors").stat().st_size < 10 * MEGABYTE
+
+
+def test_the_product_loads_and_speaks_with_the_packed_model(checkpoint: Path) -> None:
+    settings = TalkerSettings(checkpoint, slots=1)
+    model = load_speech_model(settings)
+    assert list(model.voices) == [speaker.name for speaker in PRESETS]
+    worker = TalkerWorker(model, settings)
+    request = TalkerRequest("Hello.", "slt", seed=1, max_patches=2)
+    ((_, first),) = worker.step(StepInput(arrivals=(("one", request),)))
+    ((_, second),) = worker.step(StepInput())
+    assert not first.last and second.last
+    assert np.isfinite(second.pcm).all()
+
+
+def test_weights_survive_packing_as_bf16(checkpoint: Path) -> None:
+    model = load_speech_model(TalkerSettings(checkpoint))
+    wanted = new_talker(model.talker.config, 0).state_dict()
+    for name, tensor in model.talker.state_dict().items():
+        assert torch.equal(tensor, wanted[name].bfloat16().float()), name

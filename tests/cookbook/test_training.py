@@ -1,0 +1,103 @@
+"""A few steps at a tiny size lower the losses; training can be interrupted."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cookbook.ming_mini import train_talker, train_vae
+from cookbook.ming_mini.batches import Batcher, prompt_frame
+from cookbook.ming_mini.corpus import Chunk
+from cookbook.ming_mini.losses import FrameLoss
+from cookbook.ming_mini.schedule import Rate
+from cookbook.ming_mini.utterances import Library
+from cookbook.ming_mini.weights import load_pieces, save_pieces
+from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
+from sglang_omni.models.ming.talker_prompt import PromptTokenizer
+from sglang_omni.models.ming.vae import ISTFT, AudioVAE
+
+CPU = torch.device("cpu")
+Configs = tuple[TalkerConfig, VAEConfig]
+
+
+def test_the_vae_learns(small_configs: Configs, chunk: Chunk) -> None:
+    settings = train_vae.Settings(
+        batch=2, crop=6, rate=Rate(3e-3, 3e-3, 1), channels=4, adversarial_from=0.9
+    )
+    trainer = train_vae.Trainer(small_configs[1], settings, CPU)
+    tape = train_vae.Tape(0.01, CPU)
+    tape.add([chunk])
+    losses = [trainer.train(tape, progress=0)["mel"].item() for _ in range(12)]
+    assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
+    assert {"judged", "fooled"} <= trainer.train(tape, progress=1).keys()
+
+
+def test_the_vae_resumes(small_configs: Configs, tmp_path: Path) -> None:
+    settings = train_vae.Settings(channels=4)
+    first = train_vae.Trainer(small_configs[1], settings, CPU)
+    first.save(tmp_path)
+    second = train_vae.Trainer(small_configs[1], replace(settings, seed=1), CPU)
+    second.resume(tmp_path)
+    assert torch.equal(first.vae.encoder.fc1.weight, second.vae.encoder.fc1.weight)
+
+
+def test_frames_of_the_signal_itself_are_without_loss(generator: torch.Generator) -> None:
+    istft = ISTFT(882)
+    real = torch.randn(1, 8 * 882, generator=generator)
+    frames = torch.nn.functional.pad(real, (istft.crop, istft.crop)).unfold(1, istft.size, 882)
+    spectra = torch.fft.rfft(frames * istft.window)
+    level, phase = FrameLoss(istft)(spectra.abs().log(), spectra.angle(), real)
+    assert level < 1e-4 and phase < 1e-4
+    # What the loss compares with is what the product's inverse transform needs.
+    made = istft(istft.windowed(spectra.abs(), spectra.angle()))
+    torch.testing.assert_close(made[:, 3000:-3000], real[:, 3000:-3000], rtol=0, atol=1e-4)
+
+
+@pytest.fixture
+def library(small_vae: AudioVAE, chunk: Chunk, tokenizer: PromptTokenizer) -> Library:
+    library = Library(small_vae, 200, CPU)
+    train_talker.add(library, tokenizer, iter([chunk]))
+    return library
+
+
+def test_short_clips_are_said_in_five_patches(library: Library) -> None:
+    assert min(library.tables.by_patches) == 5
+    assert library.tables.count == 4
+    assert {one.speaker for one in library.tables.prompts[1]} == {1}
+
+
+def test_an_encoded_clip_has_the_latents_the_product_would_give(
+    library: Library, small_vae: AudioVAE, chunk: Chunk, tokenizer: PromptTokenizer
+) -> None:
+    (said,) = [
+        one
+        for table in library.tables.by_patches.values()
+        for one in table
+        if list(one.tokens) == tokenizer.encode(chunk.texts[3])
+    ]
+    clip = torch.from_numpy(chunk.clip(3).astype(np.float32) / 32767)
+    padded = torch.nn.functional.pad(clip, (0, said.patches * 14112 - len(clip)))
+    with torch.no_grad():
+        mean = small_vae.encoder(padded[None]).mean[0].unflatten(0, (-1, 4))
+    stored = library.store.mean(torch.arange(said.first, said.first + said.patches))
+    torch.testing.assert_close(stored, mean, rtol=1e-2, atol=1e-2)
+
+
+def test_the_talker_learns(
+    small_configs: Configs, library: Library, tokenizer: PromptTokenizer
+) -> None:
+    settings = train_talker.Settings(patches=24, rate=Rate(3e-3, 3e-3, 1), compile=False)
+    trainer = train_talker.Trainer(small_configs[0], settings, CPU)
+    batcher = Batcher(library.tables, prompt_frame(tokenizer), settings.patches, seed=0)
+    flows = [trainer.train(library, batcher.draw(), 0).flow.item() for _ in range(40)]
+    assert np.mean(flows[-5:]) < 0.8 * np.mean(flows[:5])
+
+
+def test_large_weights_travel_in_pieces(tmp_path: Path) -> None:
+    tensors = {name: torch.randn(2_000_000) for name in "abc"}
+    paths = save_pieces(tensors, tmp_path, "model")
+    assert len(paths) == 3
+    again = load_pieces(tmp_path, "model")
+    assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items())
