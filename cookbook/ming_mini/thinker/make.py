@@ -38,7 +38,7 @@ PRESET_SHARE = 0.4
 
 @dataclass(frozen=True)
 class Workshop:
-    """What making needs besides a seed. `earlier` allows longer dialogs."""
+    """What making needs besides a seed. `earlier` allows longer dialogs; `only` names tasks."""
 
     tokenizer: ThinkerTokenizer
     lexicon: Lexicon
@@ -46,6 +46,11 @@ class Workshop:
     speakers: tuple[Speaker, ...] = ()
     speak: Speak = synthesize
     earlier: bool = True
+    only: tuple[str, ...] = ()
+
+    def wants(self, item: Item) -> bool:
+        """Whether the item's task is among those asked for; without any, all are."""
+        return not self.only or item.task in self.only
 
 
 def make_shard(shop: Workshop, kind: Kind, seed: str, count: int) -> Shard:
@@ -55,7 +60,9 @@ def make_shard(shop: Workshop, kind: Kind, seed: str, count: int) -> Shard:
     examples: list[Example] = []
     media: list[dict[str, np.ndarray]] = []
     while len(media) < count:
-        items = next(stream)
+        items = [item for item in next(stream) if shop.wants(item)]
+        if not items:
+            continue
         made, rows = _medium(shop, items[0], rng)
         if made is None:
             continue
@@ -108,11 +115,13 @@ _SHOP: list[Workshop] = []
 """Of a maker's process."""
 
 
-def _open(model: Path, lexicon: Path, split: Split) -> None:
+def _open(model: Path, lexicon: Path, split: Split, only: tuple[str, ...]) -> None:
     torch.set_num_threads(1)
-    tokenizer = ThinkerTokenizer(model)
-    shop = Workshop(tokenizer, read_lexicon(lexicon), split, training_speakers())
-    _SHOP.append(shop)
+    tokenizer, words = ThinkerTokenizer(model), read_lexicon(lexicon)
+    # A few tasks alone are made to try something out, and so in their plainest form.
+    _SHOP.append(
+        Workshop(tokenizer, words, split, training_speakers(), earlier=not only, only=only)
+    )
 
 
 def _work(job: tuple[Path, Kind, str, int]) -> int:
@@ -143,10 +152,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", nargs="*", default=(), help="tasks to make; all without")
     parser.add_argument("--lexicon", type=Path, default=WORDNET)
     args = parser.parse_args()
     start, made = time.monotonic(), 0
-    opening = (args.model, args.lexicon, args.split)
+    opening = (args.model, args.lexicon, args.split, tuple(args.only))
     with get_context("spawn").Pool(args.processes, _open, opening) as pool:
         # Handed out one by one, so that the time can end it.
         pending = []
