@@ -10,12 +10,13 @@ import argparse
 import json
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
-from cookbook.ming_mini.schedule import Meter, Rate
+from cookbook.ming_mini.schedule import Rate
 from cookbook.ming_mini.thinker.balance import rebalance, spread, summed
 from cookbook.ming_mini.thinker.learn import Learnt, study
 from cookbook.ming_mini.thinker.library import Library, Placeholders
@@ -29,6 +30,8 @@ PIECES = "thinking"
 STATE = "state.pt"
 WAIT_SECONDS = 600.0
 PEAK_RATE, WARM_UP = 2e-3, 300
+Report = dict[str, torch.Tensor]
+"""Numbers of a step, left on the device: to read them would wait for it."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,10 @@ class Trainer:
         self._noise = torch.Generator(device).manual_seed(settings.seed)
         self._optimizer = new_optimizer(self.model, settings.decay, device)
 
-    def train(self) -> dict[str, float | torch.Tensor]:
+    def train(self) -> Report:
         """One step of all kinds that there are; returns its losses."""
         settings, learnt = self.settings, []
-        report: dict[str, float | torch.Tensor] = {}
+        report: Report = {}
         for kind, share in self._shares():
             one = self._learn(kind, share)
             learnt.append(one)
@@ -160,21 +163,30 @@ def accuracy(model: Thinking, library: Library, tokens: int = 32_768) -> dict[st
 
 def run(trainer: Trainer, folder: ShardFolder, held_out: Library, args: argparse.Namespace) -> None:
     """Train until the time is over, reporting now and then."""
-    meter, start, before = Meter(), time.monotonic(), trainer.spent
+    recent: list[Report] = []
+    start, before = time.monotonic(), trainer.spent
     due = {"report": 0.0, "test": args.test_seconds, "shards": 0.0}
     while trainer.progress < 1:
         trainer.spent = before + time.monotonic() - start
         if trainer.spent >= due["shards"]:
             _take_in(trainer, folder, most=2)
             due["shards"] = trainer.spent + 1.0
-        meter.add(trainer.train())
+        recent.append(trainer.train())
         if trainer.spent >= due["report"]:
-            _say(trainer, **{key: float(value) for key, value in meter.flush().items()})
+            _say(trainer, steps=len(recent), **means(recent))
+            recent = []
             due["report"] = trainer.spent + args.report_seconds
         if trainer.spent >= due["test"]:
             _say(trainer, **accuracy(trainer.model, held_out, trainer.settings.tokens))
             trainer.save(args.output)
             due["test"] = trainer.spent + args.test_seconds
+
+
+def means(reports: Sequence[Report]) -> dict[str, float]:
+    """Mean of every number over the steps that have it."""
+    names = dict.fromkeys(name for report in reports for name in report)
+    found = {name: [one[name] for one in reports if name in one] for name in names}
+    return {name: float(torch.stack(values).mean()) for name, values in found.items()}
 
 
 def _take_in(trainer: Trainer, folder: ShardFolder, most: int) -> None:
