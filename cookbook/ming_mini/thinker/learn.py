@@ -10,6 +10,7 @@ from cookbook.ming_mini.thinker.forward import Load, Rows, think
 from cookbook.ming_mini.thinker.library import Batch, Library
 from cookbook.ming_mini.thinker.model import Thinking
 from cookbook.ming_mini.thinker.senses import hear, see
+from sglang_omni.models.ming.encoders.audio import TOWER_STRIDE, strided
 
 PIXEL_NOISE = 6.0
 """Deviation of the noise on pixels in training, of 255."""
@@ -59,9 +60,11 @@ def perceive(
     mel = mel.float() if noise is None else _mask_band(mel.float(), noise)
     features, states = hear(model.audio, mel, lengths)
     log_odds = model.heads.letters(states).float().log_softmax(-1).transpose(0, 1)
-    letters, counts = library.clips.transcripts(batch.media)
-    heard = (lengths - 1) // 2 + 1
-    return features, F.ctc_loss(log_odds, letters, heard, counts, zero_infinity=True)
+    letters, _ = library.clips.transcripts(batch.media)
+    # Lengths from the host: the loss would fetch them from the device, and wait for it.
+    heard = tuple(strided(library.clips.frames[n][1], TOWER_STRIDE) for n in batch.media)
+    spelled = tuple(library.clips.spelled[n][1] for n in batch.media)
+    return features, F.ctc_loss(log_odds, letters, heard, spelled, zero_infinity=True)
 
 
 def _see(

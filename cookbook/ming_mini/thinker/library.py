@@ -96,13 +96,21 @@ class Library:
         if kind == "speech":
             first = self.clips.add(shard)
             return [(NO_SIZE, first + number) for number in range(len(shard.frames))]
-        found, pixel, token = [], 0, 0
-        for height, width in shard.shapes.tolist():
-            count, tokens = height * width * 3, height * width // (PATCH * MERGE) ** 2
-            store = self.pictures.setdefault((height, width), PictureStore(self._device))
-            pixels = shard.pixels[pixel : pixel + count].reshape(height, width, 3)
-            found.append(((height, width), store.add(pixels, shard.marks[token : token + tokens])))
-            pixel, token = pixel + count, token + tokens
+        return self._add_pictures(shard)
+
+    def _add_pictures(self, shard: Shard) -> list[tuple[Size, int]]:
+        """Pictures of one size travel together; returns size and number of each in its order."""
+        shapes = [(height, width) for height, width in shard.shapes.tolist()]
+        pixels = _cut(shard.pixels, [height * width * 3 for height, width in shapes])
+        marks = _cut(shard.marks, [h * w // (PATCH * MERGE) ** 2 for h, w in shapes])
+        found: list[tuple[Size, int]] = [(NO_SIZE, -1)] * len(shapes)
+        for size in set(shapes):
+            chosen = [number for number, shape in enumerate(shapes) if shape == size]
+            store = self.pictures.setdefault(size, PictureStore(self._device))
+            drawn = [pixels[number].reshape(*size, 3) for number in chosen]
+            first = store.add(drawn, [marks[number] for number in chosen])
+            for place, number in enumerate(chosen):
+                found[number] = size, first + place
         return found
 
     def draw(self, kind: Kind, tokens: int) -> Batch:
@@ -163,6 +171,11 @@ class Library:
         rows = [rows_of(count, self._tokens.stride) for count in frames]
         longest = max(rows)
         return np.concatenate([number * longest + np.arange(n) for number, n in enumerate(rows)])
+
+
+def _cut(rows: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
+    """Consecutive pieces of these sizes."""
+    return np.split(rows, np.cumsum(sizes)[:-1]) if sizes else []
 
 
 @lru_cache(100_000)

@@ -3,15 +3,19 @@
 Whatever is costly is done by the makers: drawing, speaking, mel spectrograms, tokens.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
 
 import numpy as np
 
 from cookbook.ming_mini.thinker.dialogs import Example
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
 
+POLL_SECONDS = 0.5
 SLOTS = 3
 """Things to recognise in one token of a picture, beside the colour of the first."""
 
@@ -68,7 +72,9 @@ def write_shard(folder: Path, kind: Kind, name: str, shard: Shard) -> Path:
     path = folder / f"{kind}-{name}.npz"
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
-        np.savez_compressed(file, **{one.name: getattr(shard, one.name) for one in fields(shard)})
+        # Pictures shrink to a fiftieth; spectrograms hardly do, and take long to.
+        write = np.savez_compressed if kind == "picture" else np.savez
+        write(file, **{one.name: getattr(shard, one.name) for one in fields(shard)})
     partial.rename(path)
     return path
 
@@ -91,3 +97,25 @@ class ShardFolder:
             self._seen.add(path)
             kind = path.name.split("-", 1)[0]
             yield next(one for one in KINDS if one == kind), read_shard(path)
+
+
+class ShardReader:
+    """Reads a folder ahead in a thread: unpacking must not hold a training up."""
+
+    def __init__(self, folder: Path, ahead: int = 8) -> None:
+        self._folder, self._ready = ShardFolder(folder), Queue[tuple[Kind, Shard]](ahead)
+        Thread(target=self._read, daemon=True).start()
+
+    def ready(self, most: int) -> Iterator[tuple[Kind, Shard]]:
+        """Shards that are there by now."""
+        for _ in range(most):
+            try:
+                yield self._ready.get_nowait()
+            except Empty:
+                return
+
+    def _read(self) -> None:
+        while True:
+            for found in self._folder.new():
+                self._ready.put(found)
+            time.sleep(POLL_SECONDS)

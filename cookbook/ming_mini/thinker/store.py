@@ -1,5 +1,7 @@
 """Pictures and clips on the training device, found by number."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -41,10 +43,10 @@ class PictureStore:
     def __init__(self, device: torch.device) -> None:
         self.pixels, self.marks = Growing(device), Growing(device)
 
-    def add(self, pixels: np.ndarray, marks: np.ndarray) -> int:
-        """Append a picture; returns its number."""
-        self.marks.add(marks[None])
-        return self.pixels.add(pixels[None])
+    def add(self, pixels: Sequence[np.ndarray], marks: Sequence[np.ndarray]) -> int:
+        """Append pictures; returns the number of the first."""
+        self.marks.add(np.stack(marks))
+        return self.pixels.add(np.stack(pixels))
 
 
 class ClipStore:

@@ -21,7 +21,7 @@ from cookbook.ming_mini.thinker.balance import rebalance, spread, summed
 from cookbook.ming_mini.thinker.learn import Learnt, study
 from cookbook.ming_mini.thinker.library import Library, Placeholders
 from cookbook.ming_mini.thinker.model import Thinking, new_thinking
-from cookbook.ming_mini.thinker.shards import ShardFolder
+from cookbook.ming_mini.thinker.shards import ShardFolder, ShardReader
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
 from cookbook.ming_mini.weights import save_pieces
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
@@ -161,7 +161,7 @@ def accuracy(model: Thinking, library: Library, tokens: int = 32_768) -> dict[st
     return {task: round(right[task] / seen[task], 3) for task in TASKS if seen[task]}
 
 
-def run(trainer: Trainer, folder: ShardFolder, held_out: Library, args: argparse.Namespace) -> None:
+def run(trainer: Trainer, reader: ShardReader, held_out: Library, args: argparse.Namespace) -> None:
     """Train until the time is over, reporting now and then."""
     recent: list[Report] = []
     start, before = time.monotonic(), trainer.spent
@@ -169,7 +169,7 @@ def run(trainer: Trainer, folder: ShardFolder, held_out: Library, args: argparse
     while trainer.progress < 1:
         trainer.spent = before + time.monotonic() - start
         if trainer.spent >= due["shards"]:
-            _take_in(trainer, folder, most=2)
+            _take_in(trainer, reader, most=2)
             due["shards"] = trainer.spent + 1.0
         recent.append(trainer.train())
         if trainer.spent >= due["report"]:
@@ -189,18 +189,18 @@ def means(reports: Sequence[Report]) -> dict[str, float]:
     return {name: float(torch.stack(values).mean()) for name, values in found.items()}
 
 
-def _take_in(trainer: Trainer, folder: ShardFolder, most: int) -> None:
-    for kind, shard in folder.new(most):
+def _take_in(trainer: Trainer, reader: ShardReader, most: int) -> None:
+    for kind, shard in reader.ready(most):
         trainer.library.add(kind, shard)
 
 
-def _wait(trainer: Trainer, folder: ShardFolder) -> None:
+def _wait(trainer: Trainer, reader: ShardReader) -> None:
     """Wait for the first shards. Raises `TimeoutError`."""
     end = time.monotonic() + WAIT_SECONDS
     while not any(trainer.library.added.values()):
         if time.monotonic() > end:
             raise TimeoutError("no shard appeared")
-        _take_in(trainer, folder, most=50)
+        _take_in(trainer, reader, most=50)
         time.sleep(0.2)
 
 
@@ -248,9 +248,9 @@ def main() -> None:
     held_out = new_library(args.model, trainer.model, device, args.seed)
     for kind, shard in ShardFolder(args.held_out).new():
         held_out.add(kind, shard)
-    folder = ShardFolder(args.shards)
-    _wait(trainer, folder)
-    run(trainer, folder, held_out, args)
+    reader = ShardReader(args.shards)
+    _wait(trainer, reader)
+    run(trainer, reader, held_out, args)
     _say(trainer, **accuracy(trainer.model, held_out, args.tokens))
     trainer.save(args.output)
 
