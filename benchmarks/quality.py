@@ -40,6 +40,8 @@ VOICES = {"seen voice": PRESETS, "unseen voice": held_out_speakers()}
 MOST_TOKENS = 160
 Z = 1.96
 DRAWS = 1000
+SHOWN = 120
+"""Characters of a wrong answer that are printed."""
 
 
 @dataclass(frozen=True)
@@ -155,17 +157,19 @@ async def ask_all(url: str, asked: Sequence[Question], at_once: int) -> list[Ans
     """Ask every question; raises `httpx.HTTPStatusError` where the server refuses one."""
     room = asyncio.Semaphore(at_once)
     async with httpx.AsyncClient(base_url=url, timeout=120.0) as client:
+        models = (await client.get("/v1/models")).raise_for_status().json()
+        model = models["data"][0]["id"]
 
         async def one(question: Question) -> Answered:
             async with room:
-                return await _ask(client, question)
+                return await _ask(client, model, question)
 
         return await asyncio.gather(*(one(question) for question in asked))
 
 
-async def _ask(client: httpx.AsyncClient, question: Question) -> Answered:
+async def _ask(client: httpx.AsyncClient, model: str, question: Question) -> Answered:
     body = {
-        "model": "ming",
+        "model": model,
         "messages": [message(question)],
         "temperature": 0,
         "max_tokens": MOST_TOKENS,
@@ -252,7 +256,7 @@ def _show(row: str, result: dict[str, Any], answers: Sequence[Answered], wrong: 
     print(f"{row}: {result['accuracy']:.1%} [{low:.1%}, {high:.1%}] of {result['items']}{error}")
     for one in [one for one in answers if not one.right][:wrong]:
         item = one.question.item
-        print(f"    {item.speech or item.question!r}: {one.said!r}, not {item.answer!r}")
+        print(f"    {item.speech or item.question!r}: {one.said[:SHOWN]!r}, not {item.answer!r}")
 
 
 if __name__ == "__main__":

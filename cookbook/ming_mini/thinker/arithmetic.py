@@ -79,7 +79,7 @@ def sums(rng: Random, lexicon: Lexicon) -> Item:
     ask = rng.choice(
         (f"What is {text}?", f"{text} = ?", f"Calculate {text}.", f"How much is {text}?")
     )
-    return Item("arithmetic", ask, solution(operations, numbers), "number")
+    return Item("arithmetic", ask, solution(operations, numbers), "number", about=text)
 
 
 def word_problem(rng: Random, lexicon: Lexicon) -> Item:

@@ -19,7 +19,8 @@ class Item:
     The user's message holds the picture of `scene` or the speech of `speech`, if any, and
     `question`, which may be empty. `check` says how an answer is judged against `answer`;
     for "contains" any of `accept` must occur in it. A `fixed` item is a phrase that everybody must
-    know: it is always trained, and never tested.
+    know: it is always trained, and never tested. `about` is what a question is really about (a
+    sum, a word to spell), where it could be asked in other words.
     """
 
     task: str
@@ -31,17 +32,18 @@ class Item:
     speech: str | None = None
     media_first: bool = True
     fixed: bool = False
-    system: str | None = None
+    about: str = ""
 
     @property
     def key(self) -> str:
-        """The content: what is shown, or else what is said, or else what is asked.
+        """The content: what is shown, or else what it is about, what is said or what is asked.
 
-        So no picture and no spoken sentence of one split is met in the other, whatever is asked.
+        So no picture, no sum and no spoken sentence of one split is met in the other, in whatever
+        words it is asked for.
         """
         if self.scene:
             return self.scene.key
-        return " ".join((self.speech or self.question).lower().split())
+        return " ".join((self.about or self.speech or self.question).lower().split())
 
     @property
     def split(self) -> Split:

@@ -32,7 +32,7 @@ def speech_items(rng: Random, lexicon: Lexicon) -> list[Item]:
     """What can be asked about one new clip: to write it down and, if it asks, to answer."""
     if rng.random() < 0.45:
         asked = spoken_question(rng, lexicon)
-        return [asked, transcription(asked.speech or "", rng)]
+        return [asked, transcription(asked.speech or "", rng, asked.about)]
     return [transcription(sentence(rng, lexicon), rng)]
 
 
@@ -42,10 +42,10 @@ def sentence(rng: Random, lexicon: Lexicon) -> str:
     return text if len(text.split()) <= LONGEST_WORDS else sentence(rng, lexicon)
 
 
-def transcription(speech: str, rng: Random) -> Item:
+def transcription(speech: str, rng: Random, about: str = "") -> Item:
     """Write down what is said."""
     ask, first = rng.choice(TRANSCRIBE), rng.random() < 0.5
-    return Item("transcribe", ask, speech, "words", speech=speech, media_first=first)
+    return Item("transcribe", ask, speech, "words", speech=speech, media_first=first, about=about)
 
 
 def spoken_question(rng: Random, lexicon: Lexicon) -> Item:
@@ -70,8 +70,9 @@ def said(text: str) -> str:
 
 def _next_number(rng: Random, lexicon: Lexicon) -> Item:
     number, step = rng.randrange(1, 100), rng.choice((-1, 1))
-    ask = f"What number comes {'after' if step > 0 else 'before'} {number}?"
-    return Item("count", ask, f"{number + step}.", "number")
+    side = "after" if step > 0 else "before"
+    ask = f"What number comes {side} {number}?"
+    return Item("count", ask, f"{number + step}.", "number", about=f"{side} {number}")
 
 
 SPOKEN = {

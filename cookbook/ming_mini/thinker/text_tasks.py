@@ -91,7 +91,7 @@ def spell(rng: Random, lexicon: Lexicon) -> Item:
         (f"Write {shown} in capital letters.", text.upper()),
     )
     ask, answer = rng.choices(questions, (4, 1, 1, 1, 1))[0]
-    return Item("spell", ask, answer)
+    return Item("spell", ask, answer, about=f"letters of {text}")
 
 
 def count(rng: Random, lexicon: Lexicon) -> Item:
@@ -117,7 +117,8 @@ def _count_letters(rng: Random, lexicon: Lexicon) -> Item:
     text = word(rng, lexicon)
     # Spelling first makes the count something to read off.
     answer = f"{'-'.join(text.upper())}: {len(text)}."
-    return Item("count", f"How many letters are in the word {text}?", answer, "number")
+    ask = f"How many letters are in the word {text}?"
+    return Item("count", ask, answer, "number", about=f"letters of {text}")
 
 
 def _count_same(rng: Random, lexicon: Lexicon) -> Item:
@@ -131,7 +132,8 @@ def _count_same(rng: Random, lexicon: Lexicon) -> Item:
 def _count_next(rng: Random, lexicon: Lexicon) -> Item:
     number, step = rng.randrange(1, 200), rng.choice((-1, 1))
     side = "after" if step > 0 else "before"
-    return Item("count", f"What number comes {side} {number}?", f"{number + step}.", "number")
+    ask = f"What number comes {side} {number}?"
+    return Item("count", ask, f"{number + step}.", "number", about=f"{side} {number}")
 
 
 def compare(rng: Random, lexicon: Lexicon) -> Item:
@@ -148,11 +150,16 @@ def two_numbers(rng: Random) -> tuple[int, int]:
     return (one, other) if one != other and other >= 0 else two_numbers(rng)
 
 
+def pair(one: int, other: int) -> str:
+    """What a comparison of two numbers is about."""
+    return f"compare {min(one, other)} {max(one, other)}"
+
+
 def _compare_two(rng: Random, lexicon: Lexicon) -> Item:
     one, other = two_numbers(rng)
     ask, choose = rng.choice((("larger", max), ("smaller", min), ("greater", max), ("less", min)))
     question = f"Which is {ask}, {one} or {other}?"
-    return Item("compare", question, f"{choose(one, other)}.", "number")
+    return Item("compare", question, f"{choose(one, other)}.", "number", about=pair(one, other))
 
 
 def _compare_order(rng: Random, lexicon: Lexicon) -> Item:
@@ -178,4 +185,5 @@ def _compare_yes(rng: Random, lexicon: Lexicon) -> Item:
     one, other = two_numbers(rng)
     more = rng.random() < 0.5
     ask = f"Is {one} {'more' if more else 'less'} than {other}?"
-    return Item("compare", ask, "Yes." if (one > other) == more else "No.")
+    answer = "Yes." if (one > other) == more else "No."
+    return Item("compare", ask, answer, about=pair(one, other))

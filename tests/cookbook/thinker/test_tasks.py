@@ -35,6 +35,22 @@ def test_training_and_held_out_items_are_disjoint(kind: Kind) -> None:
     assert held_out and not train & held_out
 
 
+def test_a_sum_is_of_one_split_in_whatever_words_it_is_asked() -> None:
+    held_out = {item.about for item in islice(items("text", 1, "held_out"), 150)}
+    spoken = {item.about for item in islice(items("speech", 2), 500)}
+    written = {item.about for item in islice(items("text", 3), 3000)}
+    assert not held_out & (spoken | written) - {""}
+
+
+def test_a_clip_is_of_one_split_with_all_that_is_asked_about_it() -> None:
+    for split in ("train", "held_out"):
+        stream = groups("speech", 4, LEXICON, split)
+        found = [next(stream) for _ in range(30)]
+        assert any(len(group) == 2 for group in found)
+        assert all(len({item.speech for item in group}) == 1 for group in found)
+        assert all(group[-1].task == "transcribe" for group in found)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_answer_passes_its_own_check_and_belongs_to_a_task(kind: Kind) -> None:
     found = list(islice(items(kind, 3), 800))
