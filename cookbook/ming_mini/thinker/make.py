@@ -24,7 +24,7 @@ from cookbook.ming_mini.thinker.dialogs import SYSTEMS, Example, answer_ids, pro
 from cookbook.ming_mini.thinker.hearing import Speak, at_16khz, mel_of, spell, vary
 from cookbook.ming_mini.thinker.items import Item, Split
 from cookbook.ming_mini.thinker.seeing import mark_tokens
-from cookbook.ming_mini.thinker.shards import Shard, of_examples, write_shard
+from cookbook.ming_mini.thinker.shards import Shard, of_examples, shard_path, write_shard
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind, groups
 from sglang_omni.models.ming.media import clip_tokens
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
@@ -137,7 +137,10 @@ def jobs(args: Any, end: float) -> Iterator[tuple[Path, Kind, str, int]]:
     for number in range(args.shards):
         if time.monotonic() > end:
             return
-        yield args.output, args.kind, f"{args.split}-{args.seed}-{number:05d}", count
+        name = f"{args.split}-{args.seed}-{number:05d}"
+        # An earlier run may have made it, for the same seed gives the same shard.
+        if not shard_path(args.output, args.kind, name).exists():
+            yield args.output, args.kind, name, count
 
 
 def main() -> None:

@@ -66,10 +66,15 @@ def of_examples(examples: Sequence[Example], **media: np.ndarray) -> Shard:
     )
 
 
+def shard_path(folder: Path, kind: Kind, name: str) -> Path:
+    """The file of a shard."""
+    return folder / f"{kind}-{name}.npz"
+
+
 def write_shard(folder: Path, kind: Kind, name: str, shard: Shard) -> Path:
     """Write under another name first: a shard that can be seen is complete."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{kind}-{name}.npz"
+    path = shard_path(folder, kind, name)
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
         # Pictures shrink to a fiftieth; spectrograms hardly do, and take long to.

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Train the thinking half of Ming-mini on one GPU: data by all cores beside the training.
+#
+#   OUT=run SECONDS_OF_TRAINING=900 CORES=16 bash cookbook/ming_mini/thinker/recipe.sh
+#
+# Needs flite and espeak-ng on PATH, and WordNet or LEXICON, the JSON file that
+# `python -m cookbook.ming_mini.lexicon` makes of it. Shards go to DATA (20 GB for 15 minutes).
+# Called again with the same OUT, DATA and more seconds, the training goes on.
+set -euo pipefail
+
+OUT=${OUT:?a folder for the results}
+DATA=${DATA:-${TMPDIR:-/tmp}/ming_mini_data}
+LEXICON=${LEXICON:-/usr/share/wordnet}
+TIME=${SECONDS_OF_TRAINING:-900}
+CORES=${CORES:-$(nproc)}
+DEVICE=${DEVICE:-cuda}
+TOKENS=${TOKENS:-49152}
+SEED=${SEED:-1}
+HELD_OUT=${HELD_OUT:-480}
+
+run() { local module=$1; shift; python -m "cookbook.ming_mini.thinker.$module" "$@"; }
+make() { run make --model "$OUT/model" --lexicon "$LEXICON" --seed "$SEED" "$@"; }
+few() { echo $((CORES / 8 > 0 ? CORES / 8 : 1)); }
+most() { echo $((CORES - 3 * $(few) > 0 ? CORES - 3 * $(few) : 1)); }
+
+if [ ! -f "$OUT/model/tokenizer.json" ]; then
+    run layout --output "$OUT/model" --lexicon "$LEXICON"
+fi
+if [ ! -d "$DATA/held_out" ]; then
+    for kind in text picture speech; do
+        make --kind "$kind" --split held_out --output "$DATA/held_out.new" --shards 8 \
+            --groups $((HELD_OUT / 8)) --processes $((CORES / 3 > 0 ? CORES / 3 : 1)) &
+    done
+    wait
+    mv "$DATA/held_out.new" "$DATA/held_out"
+fi
+
+mkdir -p "$DATA/train"
+endless="--shards 100000 --seconds $TIME"
+make --kind text --output "$DATA/train" --processes "$(few)" $endless > "$OUT/text.log" 2>&1 &
+make --kind picture --output "$DATA/train" --processes "$(few)" $endless > "$OUT/picture.log" 2>&1 &
+make --kind speech --output "$DATA/train" --processes "$(most)" $endless > "$OUT/speech.log" 2>&1 &
+
+run train --model "$OUT/model" --shards "$DATA/train" --held-out "$DATA/held_out" \
+    --output "$OUT/weights" --seconds "$TIME" --tokens "$TOKENS" --device "$DEVICE" \
+    --seed "$SEED" | tee -a "$OUT/train.log"
+wait
+run ablate --model "$OUT/model" --weights "$OUT/weights" --held-out "$DATA/held_out" \
+    --device "$DEVICE" --out "$OUT/ablation.json"
+run pack --model "$OUT/model" --weights "$OUT/weights" --output "$OUT/checkpoint"
