@@ -38,8 +38,9 @@ class Item:
     def key(self) -> str:
         """The content: what is shown, or else what it is about, what is said or what is asked.
 
-        So no picture, no sum and no spoken sentence of one split is met in the other, in whatever
-        words it is asked for.
+        So no picture, no bare sum and no spoken sentence of one split is met in the other, in
+        whatever words it is asked for. Stories are told apart as a whole: the numbers of one may
+        be met elsewhere.
         """
         if self.scene:
             return self.scene.key

@@ -4,7 +4,7 @@
 #   OUT=run SECONDS_OF_TRAINING=900 CORES=16 bash cookbook/ming_mini/thinker/recipe.sh
 #
 # Needs flite and espeak-ng on PATH, and WordNet or LEXICON, the JSON file that
-# `python -m cookbook.ming_mini.lexicon` makes of it. Shards go to DATA (20 GB for 15 minutes).
+# `python -m cookbook.ming_mini.lexicon` makes of it. Shards go to DATA (about 5 GB for 15 minutes).
 # Called again with the same OUT, DATA and more seconds, the training goes on.
 set -euo pipefail
 
@@ -17,6 +17,7 @@ DEVICE=${DEVICE:-cuda}
 TOKENS=${TOKENS:-49152}
 SEED=${SEED:-1}
 HELD_OUT=${HELD_OUT:-480}
+PICTURE_SHARDS=${PICTURE_SHARDS:-200}
 
 run() { local module=$1; shift; python -m "cookbook.ming_mini.thinker.$module" "$@"; }
 make() { run make --model "$OUT/model" --lexicon "$LEXICON" --seed "$SEED" "$@"; }
@@ -38,7 +39,9 @@ fi
 mkdir -p "$DATA/train"
 endless="--shards 100000 --seconds $TIME"
 make --kind text --output "$DATA/train" --processes "$(few)" $endless > "$OUT/text.log" 2>&1 &
-make --kind picture --output "$DATA/train" --processes "$(few)" $endless > "$OUT/picture.log" 2>&1 &
+# Pictures lie unpacked on the device: a shard takes 120 MB there.
+make --kind picture --output "$DATA/train" --processes "$(few)" --shards "$PICTURE_SHARDS" \
+    --seconds "$TIME" > "$OUT/picture.log" 2>&1 &
 make --kind speech --output "$DATA/train" --processes "$(most)" $endless > "$OUT/speech.log" 2>&1 &
 
 run train --model "$OUT/model" --shards "$DATA/train" --held-out "$DATA/held_out" \

@@ -23,7 +23,7 @@ COLOURS = {
 BACKGROUNDS = {"white": (250, 250, 248), "grey": (188, 190, 194), "cream": (238, 228, 200)}
 UNSEEN_ON = {"white": ("white", "yellow"), "grey": (), "cream": ("white", "yellow")}
 """Colours that one hardly sees on a background."""
-SIZES = ((128, 128), (192, 192), (160, 224), (224, 160))
+SIZES = ((128, 128), (192, 192), (160, 224), (224, 160), (256, 256))
 """Heights and widths in pixels, multiples of 32: no server resizes them."""
 CELLS = 3
 FONTS = (
