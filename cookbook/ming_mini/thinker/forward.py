@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from cookbook.ming_mini.thinker.homes import home_shares
 from sglang_omni.models.ming.thinker.reference import (
     Attention,
     Layer,
@@ -39,7 +40,7 @@ class Rows:
 @dataclass(frozen=True)
 class Load:
     """One layer's routing: how many tokens each router sent to each expert, float [3, experts],
-    and a loss that is least, 1, when they are spread evenly."""
+    and a loss that is 1 where they are spread as they should be, and more where they crowd."""
 
     counts: Tensor
     uneven: Tensor
@@ -102,16 +103,17 @@ def choose(module: SparseMLP, x: Tensor, routes: Tensor, real: Tensor) -> tuple[
         chosen, own_bias = select_router(logits, bias, routes)
         weights, ids = route(chosen, own_bias, module.routing)
         combine = torch.zeros_like(chosen).scatter(1, ids, weights)
-        return combine, _load(chosen, combine, routes, real)
+        wanted = home_shares(module.routing, x.device)
+        return combine, _load(chosen, combine, routes, real, wanted)
 
 
-def _load(logits: Tensor, combine: Tensor, routes: Tensor, real: Tensor) -> Load:
+def _load(logits: Tensor, combine: Tensor, routes: Tensor, real: Tensor, wanted: Tensor) -> Load:
     whose = F.one_hot(routes.long(), len(ROUTERS)).float() * real[:, None]
     counts = whose.T @ (combine.detach() > 0).float()
     scores = logits.sigmoid()
-    wanted = whose.T @ (scores / scores.sum(-1, keepdim=True))
+    liked = whose.T @ (scores / scores.sum(-1, keepdim=True))
     busy = whose.sum(0).clamp(min=1.0)[:, None]
-    share = counts / counts.sum(-1, keepdim=True).clamp(min=1.0) * counts.shape[-1]
-    uneven = (share * wanted / busy).sum(-1)
+    share = counts / counts.sum(-1, keepdim=True).clamp(min=1.0)
+    uneven = (share / wanted * liked / busy).sum(-1)
     used = (whose.sum(0) > 0).float()
     return Load(counts, (uneven * used).sum() / used.sum().clamp(min=1.0))

@@ -74,11 +74,11 @@ class Trainer:
             report |= {kind: one.loss.detach(), f"{kind} sense": one.sense.detach()}
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
         self._move()
-        counts = summed([one.loads for one in learnt])
+        counts, layers = summed([one.loads for one in learnt]), self.model.sparse_layers()
         if self.progress < settings.balanced_until:
-            rebalance(self.model.sparse_layers(), counts, settings.bias_speed)
+            rebalance(layers, counts, settings.bias_speed)
         self.step += 1
-        return report | {"norm": norm, "busiest": spread(counts).amax()}
+        return report | {"norm": norm, "busiest": spread(counts, layers[0].routing).amax()}
 
     @property
     def progress(self) -> float:

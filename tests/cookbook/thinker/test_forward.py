@@ -6,6 +6,7 @@ from torch import Tensor
 
 from cookbook.ming_mini.thinker.balance import rebalance, spread, summed
 from cookbook.ming_mini.thinker.forward import Rows, think
+from cookbook.ming_mini.thinker.homes import home_shares
 from cookbook.ming_mini.thinker.learn import perceive, study
 from cookbook.ming_mini.thinker.library import Batch, Library
 from cookbook.ming_mini.thinker.model import Thinking
@@ -13,6 +14,7 @@ from cookbook.ming_mini.thinker.tasks import KINDS, Kind
 from sglang_omni.models.ming.encoders.grid import grid_of
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, ROUTERS, TEXT
+from tests.cookbook.thinker.conftest import CPU
 
 TOLERANCE = 2e-5
 
@@ -112,10 +114,18 @@ def test_biases_follow_the_counts_of_their_own_router(thinking: Thinking, librar
     rebalance(layers, counts, 0.5)
     for layer, old, idle, count in zip(layers, before, unused, counts, strict=True):
         moved = layer.gate.expert_bias - old
-        busiest, idlest = count[TEXT].argmax(), count[TEXT].argmin()
+        surplus = count[TEXT] / count[TEXT].sum() - home_shares(layer.routing, CPU)[TEXT]
+        busiest, idlest = surplus.argmax(), surplus.argmin()
         assert moved[busiest] < -0.49 and moved[idlest] > 0.49
         assert torch.equal(layer.audio_gate.expert_bias, idle)
-    assert (spread(counts)[TEXT] >= 1).all()
+    assert spread(counts, layers[0].routing)[TEXT] >= 1
+
+
+def test_homes_differ_and_together_keep_every_expert_busy(thinking: Thinking) -> None:
+    shares = home_shares(thinking.sparse_layers()[0].routing, CPU)
+    torch.testing.assert_close(shares.sum(-1), torch.ones(3))
+    assert len(shares.argmax(-1).unique()) == 3
+    assert shares.max(dim=0).values.unique().numel() <= 2 and (shares > 0).all()
 
 
 @torch.no_grad()
