@@ -4,7 +4,7 @@ from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.sentences import FRIENDS, draw
-from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.items import Item, split_of
 from cookbook.ming_mini.thinker.words import THINGS, VERBS
 
 LONGEST_REPEATED = 16
@@ -82,7 +82,7 @@ def spell(rng: Random, lexicon: Lexicon) -> Item:
     """Spell a word, or say something about its letters."""
     text = word(rng, lexicon)
     place = rng.randrange(min(len(text), len(ORDINALS)))
-    shown = rng.choice((text, f'"{text}"', f"the word {text}"))
+    shown = _show(text, rng)
     questions = (
         (rng.choice((f"Spell {shown}.", f"How do you spell {shown}?")), "-".join(text.upper())),
         (f"What is the {ORDINALS[place]} letter of {shown}?", text[place].upper()),
@@ -91,7 +91,24 @@ def spell(rng: Random, lexicon: Lexicon) -> Item:
         (f"Write {shown} in capital letters.", text.upper()),
     )
     ask, answer = rng.choices(questions, (4, 1, 1, 1, 1))[0]
-    return Item("spell", ask, answer, about=f"letters of {text}")
+    return Item("spell", ask, answer, about=_letters_of(text))
+
+
+def _letters_of(text: str) -> str:
+    """What a question about the letters of a word is about."""
+    return f"letters of {text}"
+
+
+def _show(text: str, rng: Random) -> str:
+    """The word in a question about its letters.
+
+    Held-out words come in quotes, and so letter by letter: a frequent word is one token when it
+    stands alone, and nobody can spell a token that was never spelled before.
+    """
+    quoted = f'"{text}"'
+    if split_of(_letters_of(text)) == "held_out":
+        return quoted
+    return rng.choice((text, quoted, f"the word {quoted}", f"the word {text}"))
 
 
 def count(rng: Random, lexicon: Lexicon) -> Item:
@@ -117,8 +134,8 @@ def _count_letters(rng: Random, lexicon: Lexicon) -> Item:
     text = word(rng, lexicon)
     # Spelling first makes the count something to read off.
     answer = f"{'-'.join(text.upper())}: {len(text)}."
-    ask = f"How many letters are in the word {text}?"
-    return Item("count", ask, answer, "number", about=f"letters of {text}")
+    ask = f"How many letters are in {_show(text, rng)}?"
+    return Item("count", ask, answer, "number", about=_letters_of(text))
 
 
 def _count_same(rng: Random, lexicon: Lexicon) -> Item:
