@@ -89,7 +89,7 @@ def _has_letter(rng: Random, lexicon: Lexicon) -> tuple[str, bool]:
     inside = rng.random() < 0.5
     letters = sorted(set(word) if inside else set("abcdefghilmnoprstu") - set(word))
     letter = rng.choice(letters)
-    return f"Is there the letter {letter.upper()} in {word}?", letter in word
+    return f'Is there the letter {letter.upper()} in "{word}"?', letter in word
 
 
 def fact(rng: Random, lexicon: Lexicon) -> Item:
