@@ -169,7 +169,7 @@ def run(trainer: Trainer, reader: ShardReader, held_out: Library, args: argparse
     while trainer.progress < 1:
         trainer.spent = before + time.monotonic() - start
         if trainer.spent >= due["shards"]:
-            _take_in(trainer, reader, most=2)
+            _take_in(trainer, reader, most=4)
             due["shards"] = trainer.spent + 1.0
         recent.append(trainer.train())
         if trainer.spent >= due["report"]:
