@@ -16,6 +16,7 @@ from sglang_omni.errors import ConfigError
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.models.ming.media import RULES
 from sglang_omni.pipeline.segment import SegmentSettings
+from sglang_omni.talker.contract import AdmissionPolicy
 
 T = TypeVar("T")
 
@@ -60,15 +61,19 @@ class ThinkerOptions:
 
 @dataclass(frozen=True)
 class TalkerOptions:
-    """The speech engine. `gpu` is the card it runs on; `context` is its KV length per slot;
-    `graphs` has its steps captured in CUDA graphs."""
+    """The speech engine. `gpu` is the card it runs on. `slots` bounds the requests that speak at
+    once (unset: 8 on a CPU, 128 on a card); `context` is the KV length of each; `graphs` has the
+    steps captured in CUDA graphs. With graphs the step times are known, and under `admission`
+    `real_time` a request for which somebody's speech would stall is refused; under `queue` it
+    waits."""
 
     gpu: Index = 0
-    slots: Count = 8
+    slots: Count | None = None
     min_patches: Index = 3
     max_patches: Count = 1000
     context: Count = 2048
     graphs: bool = True
+    admission: AdmissionPolicy = "real_time"
     start_deadline_s: Seconds = 300.0
 
 

@@ -5,12 +5,13 @@ class OmniError(Exception):
     """An error with a place in the OpenAI envelope.
 
     `status` is the HTTP status, `type` and `code` are the envelope's fields, `param` names the
-    request field at fault, or is None.
+    request field at fault, or is None. `retry_after_s` is when to come again, None if unknown.
     """
 
     status = 500
     type = "server_error"
     code = "internal_error"
+    retry_after_s: float | None = None
 
     def __init__(self, message: str, *, param: str | None = None) -> None:
         super().__init__(message)
@@ -47,11 +48,17 @@ class RequestTooLarge(InvalidRequest):
 
 
 class Overloaded(OmniError):
-    """A bounded queue is full; try again later."""
+    """There is no room for another request; try again after `retry_after_s` seconds."""
 
     status = 429
     type = "rate_limit_error"
     code = "overloaded"
+
+    def __init__(
+        self, message: str, *, param: str | None = None, retry_after_s: float = 1.0
+    ) -> None:
+        super().__init__(message, param=param)
+        self.retry_after_s = retry_after_s
 
 
 class EngineUnavailable(OmniError):

@@ -18,6 +18,11 @@ from sglang_omni.talker.contract import TalkerSettings
 from sglang_omni.thinker.contract import ThinkerSettings
 from sglang_omni.thinker.launch import environment as thinker_environment
 
+CPU_SLOTS, CARD_SLOTS = 8, 128
+"""Slots of a talker that is not told how many; as many as its largest graph on a card."""
+# The talker's listeners take turns, so that many more than its slots can be served.
+TALKER_REQUESTS = 2048
+
 
 def resolve_device(device: str) -> str:
     """`auto` is CUDA where a card is visible, else the CPU."""
@@ -66,12 +71,13 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         checkpoint=checkpoint,
         device=device if device == "cpu" else f"cuda:{options.gpu}",
         dtype=resolve_dtype(config.dtype, device),
-        slots=options.slots,
+        slots=options.slots or (CPU_SLOTS if device == "cpu" else CARD_SLOTS),
         min_patches=options.min_patches,
         max_patches=options.max_patches,
         context=options.context,
         threads=_threads() if device == "cpu" else None,
         graphs=options.graphs,
+        admission=options.admission,
     )
     return ProcessSpec(
         "talker",
@@ -79,6 +85,7 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         settings,
         {"OMP_NUM_THREADS": str(_threads())} if device == "cpu" else {},
         start_deadline_s=options.start_deadline_s,
+        max_in_flight=TALKER_REQUESTS,
     )
 
 

@@ -74,6 +74,8 @@ VALUES = {
     "talker.min_patches": ("0", 0),
     "talker.max_patches": ("50", 50),
     "talker.context": ("512", 512),
+    "talker.graphs": ("false", False),
+    "talker.admission": ("queue", "queue"),
     "talker.start_deadline_s": ("1.5", 1.5),
     "segment.min_tokens": ("50", 50),
     "segment.max_tokens": ("60", 60),

@@ -24,7 +24,7 @@ from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.recognise import Recogniser, spoken_words, word_errors
 from cookbook.ming_mini.sentences import commands, finish, sentences
 from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
-from cookbook.ming_mini.synthesize import RATE, synthesize
+from cookbook.ming_mini.synthesize import RATE, source, synthesize
 from sglang_omni.engine.worker import StepInput
 from sglang_omni.models.ming.text.front import fragments
 from sglang_omni.models.ming.voices import VoicePrompt, encode_prompt, pad_prompt, posterior_noise
@@ -87,17 +87,19 @@ def copied(model: SpeechModel, samples: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Errors:
-    """Counts of one voice: words said, and word errors in three kinds of audio."""
+    """Counts of one voice: words said, and word errors in four kinds of audio."""
 
     words: int = 0
     source: int = 0
+    steady: int = 0
     copy: int = 0
     model: int = 0
 
     def rates(self) -> dict[str, float]:
         """Word error rates."""
         return {
-            name: round(getattr(self, name) / self.words, 4) for name in ("source", "copy", "model")
+            name: round(getattr(self, name) / self.words, 4)
+            for name in ("source", "steady", "copy", "model")
         }
 
 
@@ -115,10 +117,11 @@ def word_error_rates(
     for speaker in PRESETS:
         errors = Errors()
         for text in texts:
-            source, said = synthesize(text, speaker), spoken_words(text)
+            steady, said = synthesize(text, speaker), spoken_words(text)
             errors.words += len(said)
-            errors.source += word_errors(said, hear(source))
-            errors.copy += word_errors(said, hear(copied(speech.model, source)))
+            errors.source += word_errors(said, hear(source(text, speaker)))
+            errors.steady += word_errors(said, hear(steady))
+            errors.copy += word_errors(said, hear(copied(speech.model, steady)))
             errors.model += word_errors(said, hear(speech.say(text, speaker.name, seed)))
         yield speaker.name, errors.rates()
 
@@ -129,7 +132,7 @@ def command_accuracy(speech: Speech, count: int, seed: int) -> dict[str, float]:
     right = {"source": 0, "model": 0}
     for number, text in enumerate(commands(count, seed, "held_out")):
         speaker, said = PRESETS[number % len(PRESETS)], spoken_words(text)
-        right["source"] += hear(synthesize(finish(text), speaker)) == said
+        right["source"] += hear(source(finish(text), speaker)) == said
         right["model"] += hear(speech.say(finish(text), speaker.name, seed)) == said
     return {kind: round(found / count, 4) for kind, found in right.items()}
 

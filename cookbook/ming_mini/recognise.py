@@ -16,7 +16,8 @@ class Recogniser:
     """Words of speech; any English, or only what a JSGF grammar allows."""
 
     def __init__(self, grammar: str | None = None) -> None:
-        self._decoder = Decoder(samprate=RECOGNISER_RATE, loglevel="FATAL")
+        # Normalised by each utterance alone, or an answer would depend on those before it.
+        self._decoder = Decoder(samprate=RECOGNISER_RATE, loglevel="FATAL", cmn="batch")
         if grammar is not None:
             self._decoder.add_jsgf_string("commands", grammar)
             self._decoder.activate_search("commands")

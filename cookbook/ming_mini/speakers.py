@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
+from cookbook.ming_mini.vocode import PITCHES
+
 
 @dataclass(frozen=True)
 class Speaker:
@@ -16,7 +18,8 @@ class Speaker:
 
     `voice` names the synthesizer's voice. `size` is the factor by which flite's pitch and
     formants rise (espeak-ng: 1). `pace` stretches flite's durations before that. `pitch` (0 to
-    99) and `speed` (words a minute) are espeak-ng's.
+    99) and `speed` (words a minute) are espeak-ng's. `tone` is the steady pitch, in Hz, at which
+    the model hears this speaker.
     """
 
     name: str
@@ -26,15 +29,16 @@ class Speaker:
     pace: float = 1.0
     pitch: int = 50
     speed: int = 160
+    tone: float = 100.0
 
 
 PRESETS = tuple(
-    Speaker(name, "flite", voice, pace=pace)
-    for name, voice, pace in (
-        ("slt", "slt", 1.0),
-        ("rms", "rms", 1.0),
-        ("awb", "awb", 1.0),
-        ("kal", "kal16", 1.0),
+    Speaker(name, "flite", voice, tone=tone)
+    for name, voice, tone in (
+        ("slt", "slt", 200.0),
+        ("rms", "rms", 100.0),
+        ("awb", "awb", 150.0),
+        ("kal", "kal16", 100.0),
     )
 )
 """The voices of the packed model, the first its default."""
@@ -77,7 +81,9 @@ def _flite_variants() -> list[Speaker]:
     found = []
     for number, (preset, size) in enumerate(product(PRESETS, FLITE_SIZES)):
         pace = size * (0.94, 1.0, 1.08)[number % 3]
-        found.append(Speaker(f"{preset.name}-{size}", "flite", preset.voice, size, pace))
+        tone = PITCHES[number % len(PITCHES)]
+        name = f"{preset.name}-{size}"
+        found.append(Speaker(name, "flite", preset.voice, size, pace, tone=tone))
     return found
 
 
@@ -89,6 +95,13 @@ def _espeak_variants() -> list[Speaker]:
         pitch, speed = 35 + 10 * (number % 4) + 5 * turn, (145, 160, 175)[number // 3 % 3]
         name = f"{accent}-{variant}-{turn + 1}"
         found.append(
-            Speaker(name, "espeak", f"{accent}+{variant}", pitch=pitch, speed=speed),
+            Speaker(
+                name,
+                "espeak",
+                f"{accent}+{variant}",
+                pitch=pitch,
+                speed=speed,
+                tone=PITCHES[number // 2 % len(PITCHES)],
+            )
         )
     return found

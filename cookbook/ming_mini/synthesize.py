@@ -1,6 +1,7 @@
 """Speech of a speaker: runs flite or espeak-ng, and brings every clip to one form.
 
-One form: mono float32 at 44.1 kHz, silence of a fixed length around the speech, one loudness.
+One form: mono float32 at 44.1 kHz, silence of a fixed length around the speech, one loudness. What
+the model learns from has the speaker's one steady pitch as well (`vocode.py`).
 The programs are found on PATH. The result depends on nothing but text and speaker.
 """
 
@@ -17,10 +18,11 @@ import numpy as np
 import soxr
 
 from cookbook.ming_mini.speakers import Speaker
+from cookbook.ming_mini.vocode import HOP, RATE, analyse, resynthesise
 
-RATE = 44_100
-PAD_SECONDS = 0.06
-"""Silence kept before and after the speech."""
+PAD = 3 * HOP
+"""Samples of silence before and after the speech."""
+ANALYSIS_RATE = 16_000
 LOUDNESS = 0.08
 """Root mean square of the speech between the pads."""
 PEAK = 0.95
@@ -45,7 +47,17 @@ class Clip:
 
 
 def synthesize(text: str, speaker: Speaker) -> np.ndarray:
-    """Speech of `text` as float32 samples [n] at 44.1 kHz. Raises `SynthesisError`."""
+    """Speech of `text` at the speaker's pitch: float32 samples [n] at 44.1 kHz.
+
+    n is a multiple of the VAE's hop. Raises `SynthesisError`.
+    """
+    speech = source(text, speaker)[PAD:-PAD]
+    analysis = analyse(soxr.resample(speech, RATE, ANALYSIS_RATE), ANALYSIS_RATE)
+    return _finish(resynthesise(analysis, speaker.tone))
+
+
+def source(text: str, speaker: Speaker) -> np.ndarray:
+    """Speech of `text` as the synthesizer says it, melody included, in the same form."""
     samples, rate = _run(text, speaker)
     played = rate * speaker.size
     return arrange(soxr.resample(samples, played, RATE).astype(np.float32))
@@ -53,15 +65,19 @@ def synthesize(text: str, speaker: Speaker) -> np.ndarray:
 
 def arrange(samples: np.ndarray) -> np.ndarray:
     """Trim and pad samples [n], fade the ends and set the loudness; float32."""
-    speech = trim(samples)
-    level = np.sqrt(np.mean(np.square(speech)))
+    return _finish(trim(samples))
+
+
+def _finish(speech: np.ndarray) -> np.ndarray:
+    """Speech [n] without silence around it as a clip."""
+    level = np.sqrt(np.mean(np.square(speech))) if len(speech) else 0.0
     if len(speech) < RATE // 20 or level < 1e-5:
         raise SynthesisError("the synthesizer said nothing")
     speech = speech * min(LOUDNESS / level, PEAK / np.abs(speech).max())
     ramp = np.linspace(0.0, 1.0, FADE, dtype=np.float32)
     speech[:FADE] *= ramp
     speech[-FADE:] *= ramp[::-1]
-    return np.pad(speech, round(PAD_SECONDS * RATE))
+    return np.pad(speech, PAD)
 
 
 def trim(samples: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ from cookbook.ming_mini.discriminators import (
     feature_loss,
 )
 from cookbook.ming_mini.layout import configurations
-from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence
+from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence, phase_band
 from cookbook.ming_mini.schedule import Clock, Meter, Rate
 from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.vae_start import new_vae
@@ -46,7 +46,7 @@ class Settings:
 
     batch: int = 32
     crop: int = 24
-    budget: float = 90.0
+    budget: float = 120.0
     over_budget: float = 0.05
     rate: Rate = VAE_RATE
     adversarial_rate: Rate = JUDGE_RATE
@@ -131,7 +131,7 @@ class Trainer:
         settings = self.settings
         samples = settings.crop * self.vae.config.samples_per_latent
         real = vary(tape.crops(settings.batch, samples, self.places), self.places)
-        made, posterior, framewise = self.reconstruct(real)
+        made, posterior, framewise = self.reconstruct(real, phase_band(progress))
         judged = progress >= settings.adversarial_from
         report = self._judge(real, made.detach(), progress) if judged else {}
         report |= self._improve(real, made, posterior, framewise, progress, judged)
@@ -139,10 +139,10 @@ class Trainer:
         self.step += 1
         return report
 
-    def reconstruct(self, real: Tensor) -> tuple[Tensor, Posterior, Tensor]:
+    def reconstruct(self, real: Tensor, band: int) -> tuple[Tensor, Posterior, Tensor]:
         """Encode, sample and decode waveforms [batch, samples].
 
-        The third result holds the frames' level loss and phase loss.
+        The third result holds the frames' level loss, and phase loss below `band`.
         """
         posterior = self.vae.encoder(real)
         noise = torch.randn(posterior.mean.shape, generator=self.noise, device=self.device)
@@ -152,7 +152,7 @@ class Trainer:
         log_magnitude, phase = decoder.head.out(hidden).chunk(2, dim=-1)
         istft = decoder.head.istft
         made = istft(istft.windowed(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase))
-        return made, posterior, torch.stack(self.frames(log_magnitude, phase, real))
+        return made, posterior, torch.stack(self.frames(log_magnitude, phase, real, band))
 
     def _improve(
         self,

@@ -9,6 +9,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from cookbook.ming_mini.vocode import phase
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.vae import AudioVAE
 
@@ -61,13 +62,15 @@ def wavelets(count: int, frame: int, rate: int) -> Tensor:
 
 
 def _start_head(vae: AudioVAE) -> None:
-    """Quiet pulses at the centre of each frame; the first hidden number moves them in time."""
+    """Quiet pulses at the centre of each frame, where those of steady speech are; the first hidden
+    number moves them in time."""
     head = vae.decoder.head
     bins = head.istft.size // 2 + 1
     place = torch.arange(bins)
     nn.init.normal_(head.out.weight, std=STD)
     head.out.bias[:bins] = QUIET_LOG_MAGNITUDE
-    head.out.bias[bins:] = math.pi * (place % 2)
+    hertz = (place * vae.config.sample_rate / head.istft.size).numpy()
+    head.out.bias[bins:] = math.pi * (place % 2) + torch.from_numpy(phase(hertz)).float()
     delay = 2 * math.pi * place / head.istft.size
     # A small step, for the file keeps eight bits of these.
     head.out.weight[bins:, 0] = delay * head.istft.hop / 32

@@ -1,6 +1,7 @@
 """Every error as an OpenAI envelope: `{"error": {message, type, param, code}}`."""
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,7 +60,14 @@ def public_error(error: Exception) -> OmniError:
 
 def error_response(error: OmniError, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The HTTP response for an error."""
-    return JSONResponse(envelope(error), error.status, headers)
+    return JSONResponse(envelope(error), error.status, {**_retry_after(error), **(headers or {})})
+
+
+def _retry_after(error: OmniError) -> dict[str, str]:
+    """The header that says in how many whole seconds to come again."""
+    if error.retry_after_s is None:
+        return {}
+    return {"Retry-After": str(math.ceil(error.retry_after_s))}
 
 
 def invalid_body(problems: Sequence[Any]) -> InvalidRequest:

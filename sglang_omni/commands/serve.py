@@ -5,9 +5,8 @@ import errno
 import logging
 import socket
 
-import uvicorn
-
 from sglang_omni.api.app import create_app
+from sglang_omni.api.web import run, settle, web_server
 from sglang_omni.commands.checkpoint import find_checkpoint
 from sglang_omni.commands.progress import progress
 from sglang_omni.config import Config, as_yaml
@@ -26,7 +25,7 @@ def serve(config: Config) -> int:
     with bind(config.host, config.port) as listener:
         checkpoint = find_checkpoint(config.model_path)
         print(f"checkpoint: {checkpoint}\n{as_yaml(config)}", flush=True)
-        asyncio.run(_run(Server(config, checkpoint), listener))
+        run(_run(Server(config, checkpoint), listener))
     return 0
 
 
@@ -50,13 +49,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 async def _run(server: Server, listener: socket.socket) -> None:
     """Answer /health at once, everything else as soon as its engine is ready."""
-    settings = uvicorn.Config(
-        create_app(server),
-        log_level=server.config.log_level,
-        timeout_graceful_shutdown=GRACE_S,
-        ws="none",
-    )
-    web = uvicorn.Server(settings)
+    web = web_server(create_app(server), server.config.log_level, GRACE_S)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
     try:
@@ -75,6 +68,7 @@ async def _run(server: Server, listener: socket.socket) -> None:
 async def _start(server: Server, listener: socket.socket) -> None:
     async with progress(server.processes):
         await server.start()
+    settle()
     print(_invitation(server, listener), flush=True)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sglang_omni.engine.child import Child
 from sglang_omni.engine.failure import describe
+from sglang_omni.engine.mailbox import Mailbox
 from sglang_omni.engine.transport import (
     BEAT_INTERVAL_S,
     AsyncChannel,
@@ -15,7 +16,7 @@ from sglang_omni.engine.transport import (
     Consumed,
     Failed,
     FromEngine,
-    Output,
+    Outputs,
     Progress,
     Ready,
     Start,
@@ -74,7 +75,7 @@ class Session:
         except OSError as error:
             raise StartupError(f"{spec.name} could not be spawned: {error}") from error
         self._channel: AsyncChannel
-        self._requests: dict[str, asyncio.Queue[Any]] = {}
+        self._requests: dict[str, Mailbox[Any]] = {}
         self._life: asyncio.Task[str] | None = None
         self._silent_s = 0.0
         self._busy_s = 0.0
@@ -172,13 +173,13 @@ class Session:
             return StartupError(f"{name} {self._child.obituary} while starting{tail}")
         return StartupError(f"{name} could not start: {describe(error)}")
 
-    def _submit(self, request_id: str, request: Any) -> asyncio.Queue[Any]:
+    def _submit(self, request_id: str, request: Any) -> Mailbox[Any]:
         if self.lost.is_set():
             raise EngineUnavailable(f"{self._spec.name} is not available")
         if len(self._requests) >= self._spec.max_in_flight:
             raise Overloaded(f"{self._spec.name} already works on {len(self._requests)} requests")
         self._channel.send(Submit(request_id, request))
-        self._requests[request_id] = asyncio.Queue()
+        self._requests[request_id] = Mailbox()
         return self._requests[request_id]
 
     async def _live(self) -> str:
@@ -215,8 +216,9 @@ class Session:
     def _dispatch(self, message: FromEngine) -> None:
         self._silent_s = 0.0
         match message:
-            case Output(request_id, output):
-                self._hand_over(request_id, output, output.last)
+            case Outputs(outputs):
+                for request_id, output in outputs:
+                    self._hand_over(request_id, output, output.last)
             case Failed(request_id, error):
                 self._hand_over(request_id, error, True)
             case Beat(counters, busy_s):
@@ -227,7 +229,7 @@ class Session:
         """Give a result to its request, unless that was cancelled. The window bounds the queue."""
         outputs = self._requests.get(request_id)
         if outputs is not None:
-            outputs.put_nowait(result)
+            outputs.put(result)
         if last:
             self._requests.pop(request_id, None)
 
@@ -249,5 +251,5 @@ class Session:
         """Refuse new requests and fail those in flight."""
         self.lost.set()
         for outputs in self._requests.values():
-            outputs.put_nowait(error(f"{self._spec.name} {what}"))
+            outputs.put(error(f"{self._spec.name} {what}"))
         self._requests.clear()

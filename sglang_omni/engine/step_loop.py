@@ -8,7 +8,7 @@ from sglang_omni.engine.transport import (
     Cancel,
     Consumed,
     Failed,
-    Output,
+    Outputs,
     Stop,
     Submit,
     ToEngine,
@@ -31,6 +31,8 @@ class Inbox:
         self._arrivals: dict[str, Any] = {}
         self._cancellations: set[str] = set()
         self._unconsumed: dict[str, int] = {}
+        self._stalled: set[str] = set()
+        self._told_stalled: frozenset[str] = frozenset()
         self._stopping = False
 
     def deliver(self, message: ToEngine) -> None:
@@ -43,7 +45,7 @@ class Inbox:
                 case Cancel(request_id):
                     self._cancel(request_id)
                 case Consumed(request_id, count) if request_id in self._unconsumed:
-                    self._unconsumed[request_id] -= count
+                    self._count(request_id, -count)
                 case Stop():
                     self._stopping = True
             self._changed.notify()
@@ -56,18 +58,19 @@ class Inbox:
                 return None
             arrivals, self._arrivals = self._arrivals, {}
             cancellations, self._cancellations = self._cancellations, set()
-            return StepInput(tuple(arrivals.items()), tuple(cancellations), self._stalled())
+            self._told_stalled = frozenset(self._stalled)
+            return StepInput(tuple(arrivals.items()), tuple(cancellations), self._told_stalled)
 
     def count_output(self, request_id: str, last: bool) -> bool:
         """Count an output of the worker; False if nobody waits for it any more."""
         with self._changed:
             live = request_id in self._unconsumed
             if last:
-                self._unconsumed.pop(request_id, None)
+                self._forget(request_id)
                 # The worker has ended it already, so there is nothing left to cancel.
                 self._cancellations.discard(request_id)
             elif live:
-                self._unconsumed[request_id] += 1
+                self._count(request_id, 1)
             return live
 
     def live(self) -> tuple[str, ...]:
@@ -76,23 +79,33 @@ class Inbox:
             return tuple(self._unconsumed)
 
     def _cancel(self, request_id: str) -> None:
-        if self._unconsumed.pop(request_id, None) is None:
+        if not self._forget(request_id):
             return  # It ended while the message was under way.
         if request_id in self._arrivals:
             del self._arrivals[request_id]  # The worker never heard of it.
         else:
             self._cancellations.add(request_id)
 
+    def _forget(self, request_id: str) -> bool:
+        """A request has ended; False if it had already."""
+        self._stalled.discard(request_id)
+        return self._unconsumed.pop(request_id, None) is not None
+
+    def _count(self, request_id: str, more: int) -> None:
+        self._unconsumed[request_id] += more
+        if self._unconsumed[request_id] >= self._window:
+            self._stalled.add(request_id)
+        else:
+            self._stalled.discard(request_id)
+
     def _step_due(self, busy: bool) -> bool:
         if self._arrivals or self._cancellations:
             return True
-        # A busy worker whose every client is behind would spin without producing anything.
-        all_stalled = bool(self._unconsumed) and len(self._stalled()) == len(self._unconsumed)
-        return busy and not all_stalled
-
-    def _stalled(self) -> frozenset[str]:
-        behind = (key for key, count in self._unconsumed.items() if count >= self._window)
-        return frozenset(behind)
+        # A worker whose every client is behind would spin without producing anything.
+        all_stalled = bool(self._unconsumed) and len(self._stalled) == len(self._unconsumed)
+        # One that could do nothing in its last step can, once a client has caught up.
+        caught_up = not self._told_stalled <= self._stalled
+        return not all_stalled and (busy or caught_up)
 
 
 def run_steps(worker: StepWorker, inbox: Inbox, uplink: Uplink) -> None:
@@ -118,9 +131,16 @@ def run_steps(worker: StepWorker, inbox: Inbox, uplink: Uplink) -> None:
 
 
 def _hand_out(results: StepResults, inbox: Inbox, uplink: Uplink) -> None:
+    """Send what somebody waits for: all outputs of the step as one message, then its failures."""
+    outputs: list[tuple[str, Any]] = []
+    failures: list[Failed] = []
     for request_id, result in results:
         if isinstance(result, Exception):
             if inbox.count_output(request_id, last=True):
-                uplink.send(Failed(request_id, as_omni_error(result)))
+                failures.append(Failed(request_id, as_omni_error(result)))
         elif inbox.count_output(request_id, result.last):
-            uplink.send(Output(request_id, result))
+            outputs.append((request_id, result))
+    if outputs:
+        uplink.send_outputs(Outputs(tuple(outputs)))
+    for failure in failures:
+        uplink.send(failure)

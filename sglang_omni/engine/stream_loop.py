@@ -10,7 +10,7 @@ from sglang_omni.engine.transport import (
     Cancel,
     Consumed,
     Failed,
-    Output,
+    Outputs,
     Stop,
     Submit,
     ToEngine,
@@ -88,7 +88,7 @@ class StreamLoop:
         try:
             async with aclosing(self._worker.run(request_id, request)) as outputs:
                 async for output in outputs:
-                    self._uplink.send(Output(request_id, output))
+                    self._uplink.send(Outputs(((request_id, output),)))
                     if output.last:
                         return
                     await window.spend()

@@ -4,10 +4,15 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from sglang_omni.engine.transport import BEAT_INTERVAL_S, Beat, FromEngine, encode
+from sglang_omni.engine.guard import kill_group
+from sglang_omni.engine.transport import BEAT_INTERVAL_S, Beat, Frame, FromEngine, Outputs, encode
+
+# The kernel takes up to 1024 pieces at once.
+_PIECES = 512
 
 
 class Uplink:
@@ -19,7 +24,7 @@ class Uplink:
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
-        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[Frame | Outputs | None] = queue.SimpleQueue()
         self._counters: Mapping[str, float] = {}
         self._busy_since: float | None = None
         self._thread = threading.Thread(target=self._write, name="uplink", daemon=True)
@@ -27,7 +32,15 @@ class Uplink:
 
     def send(self, message: FromEngine) -> None:
         """Queue a message. Raises here, not in the thread, if it cannot be encoded."""
-        self._frames.put(encode(message))
+        self._waiting.put(encode(message))
+
+    def send_outputs(self, outputs: Outputs) -> None:
+        """Queue the outputs of a step, to be encoded by the thread: the next step does not wait.
+
+        Their arrays must stay as they are. Outputs that cannot be encoded end the process, as
+        nobody is left to raise to.
+        """
+        self._waiting.put(outputs)
 
     def begin_work(self) -> None:
         """Start the clock that the beats report."""
@@ -43,31 +56,55 @@ class Uplink:
 
     def close(self) -> None:
         """Send what is queued and end the thread."""
-        self._frames.put(None)
+        self._waiting.put(None)
         self._thread.join()
 
     def _write(self) -> None:
+        try:
+            self._write_until_closed()
+        except Exception:
+            traceback.print_exc()
+            kill_group()
+
+    def _write_until_closed(self) -> None:
         beat_due = time.monotonic()
         closing = False
-        # A broken pipe is the parent's death, which is not this thread's to handle.
-        with suppress(OSError):
-            while not closing:
-                frames = self._collect(beat_due)
-                closing = None in frames
-                if time.monotonic() >= beat_due:
-                    frames.append(encode(self._beat()))
-                    beat_due = time.monotonic() + BEAT_INTERVAL_S
-                self._end.sendall(b"".join(frame for frame in frames if frame is not None))
+        while not closing:
+            waiting = self._collect(beat_due)
+            closing = None in waiting
+            pieces = [piece for one in waiting if one is not None for piece in _frame(one)]
+            if time.monotonic() >= beat_due:
+                pieces += encode(self._beat())
+                beat_due = time.monotonic() + BEAT_INTERVAL_S
+            try:
+                _send_all(self._end, pieces)
+            except OSError:
+                return  # A broken pipe is the parent's death, which is not this thread's to handle.
 
-    def _collect(self, until: float) -> list[bytes | None]:
-        """Wait for a frame until `until`, then take every other that is there."""
-        frames: list[bytes | None] = []
+    def _collect(self, until: float) -> list[Frame | Outputs | None]:
+        """Wait for something to send until `until`, then take everything else that is there."""
+        waiting: list[Frame | Outputs | None] = []
         with suppress(queue.Empty):
-            frames.append(self._frames.get(timeout=max(0.0, until - time.monotonic())))
+            waiting.append(self._waiting.get(timeout=max(0.0, until - time.monotonic())))
             while True:
-                frames.append(self._frames.get_nowait())
-        return frames
+                waiting.append(self._waiting.get_nowait())
+        return waiting
 
     def _beat(self) -> Beat:
         since = self._busy_since
         return Beat(self._counters, 0.0 if since is None else time.monotonic() - since)
+
+
+def _frame(waiting: Frame | Outputs) -> Frame:
+    return encode(waiting) if isinstance(waiting, Outputs) else waiting
+
+
+def _send_all(end: socket.socket, pieces: Sequence[bytes | memoryview]) -> None:
+    """Send the pieces one after the other, without joining them first."""
+    rest = [memoryview(piece) for piece in pieces]
+    while rest:
+        sent = end.sendmsg(rest[:_PIECES])
+        while rest and sent >= rest[0].nbytes:
+            sent -= rest.pop(0).nbytes
+        if sent:
+            rest[0] = rest[0][sent:]

@@ -49,13 +49,20 @@ class StepWorker(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a step would do work although nothing new arrived."""
+        """Whether a step would do work although nothing new arrived.
+
+        Asked after a step: a worker that holds requests for which it has no room says no when
+        every other one it holds was stalled in that step. It is stepped again once one of them
+        has caught up, ended or been cancelled. A step that does nothing costs a whole core.
+        """
 
     def step(self, work: StepInput) -> StepResults:
         """Advance every held request that is not stalled, and return what came out.
 
         A request may have several results in one step, in order. A `last` output or an exception
         as result ends its request. An exception raised fails every request and ends the process.
+        Results are sent while the next step runs: what they hold must not change any more, arrays
+        included. Results that cannot be pickled end the process.
         """
 
     def counters(self) -> dict[str, float]:

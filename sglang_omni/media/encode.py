@@ -1,5 +1,6 @@
 """Samples in, bytes of an audio format out; streamed or as one complete file."""
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -17,13 +18,22 @@ def to_int16(pcm: np.ndarray) -> bytes:
 
     Raises `EngineFailed` for NaN and infinity, which have no place on that scale.
     """
-    _require_finite(pcm)
-    return np.rint(np.clip(pcm, -1.0, 1.0) * FULL_SCALE).astype("<i2").tobytes()
+    peak = _peak(pcm)
+    scaled = pcm * FULL_SCALE
+    if peak > 1.0:
+        np.clip(scaled, -FULL_SCALE, FULL_SCALE, out=scaled)
+    return np.rint(scaled, out=scaled).astype("<i2").tobytes()
 
 
-def _require_finite(pcm: np.ndarray) -> None:
-    if not np.isfinite(pcm).all():
+def _peak(pcm: np.ndarray) -> float:
+    """The largest magnitude. Raises `EngineFailed` for samples that are not finite."""
+    if not pcm.size:
+        return 0.0
+    # Both pass a NaN on, so that two numbers tell of every sample, and no copy is made.
+    peak = float(np.maximum(pcm.max(), -pcm.min()))
+    if not math.isfinite(peak):
         raise EngineFailed("the synthesised audio has samples that are not finite")
+    return peak
 
 
 class AudioEncoder:
@@ -45,8 +55,9 @@ class AudioEncoder:
 
     def push(self, pcm: np.ndarray) -> bytes:
         """Encode float32 samples `[samples]`. Raises `EngineFailed` for samples not finite."""
-        # Checked before the filter, which would carry a NaN into the chunks that follow.
-        _require_finite(pcm)
+        if not self._resampler.passes_through:
+            # The filter would carry a NaN into the chunks that follow.
+            _peak(pcm)
         data = to_int16(self._resampler.push(np.ascontiguousarray(pcm, dtype=np.float32)))
         if self._streaming:
             return self._with_header(data, None) if data else b""

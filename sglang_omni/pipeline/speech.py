@@ -30,6 +30,7 @@ class Tally:
     usage: Usage = field(default_factory=Usage)
     reason: FinishReason = "stop"
     fragments: int = 0
+    patches: int = 0
 
     def count_tokens(self, output: ThinkerOutput) -> None:
         """Take over the thinker's totals."""
@@ -41,13 +42,9 @@ class Tally:
         )
         self.reason = output.finish_reason or self.reason
 
-    def count_patches(self, patches: int) -> None:
-        """Add patches of speech."""
-        self.usage = replace(self.usage, audio_tokens=self.usage.audio_tokens + patches)
-
     def finished(self) -> Finished:
         """The last event of the request."""
-        return Finished(self.reason, self.usage)
+        return Finished(self.reason, replace(self.usage, audio_tokens=self.patches))
 
 
 async def speak(talker: Engine, request: SpeechRequest) -> AsyncGenerator[Event, None]:
@@ -89,7 +86,7 @@ async def _synthesise(
         tally.fragments += 1
         async with aclosing(talker.submit(request)) as chunks:
             async for chunk in chunks:
-                tally.count_patches(chunk.patches)
+                tally.patches += chunk.patches
                 if chunk.pcm.size:
                     yield AudioDelta(chunk.pcm)
 

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+
+AdmissionPolicy = Literal["real_time", "queue"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +16,8 @@ class TalkerSettings:
     `checkpoint` is the model folder (it holds `talker/`). `slots` bounds the requests that are
     in a step at once. `min_patches` is the reference's MIN: the stop rule fires only when the
     step index exceeds it. `context` is the backbone's KV length per slot, prompt included.
-    `graphs` has the steps of a CUDA device captured.
+    `graphs` has the steps of a CUDA device captured; `admission` says whether a request for which
+    somebody's speech would stall is refused or waits.
     """
 
     checkpoint: Path
@@ -25,6 +29,7 @@ class TalkerSettings:
     context: int = 2048
     threads: int | None = None
     graphs: bool = True
+    admission: AdmissionPolicy = "real_time"
 
 
 @dataclass(frozen=True)

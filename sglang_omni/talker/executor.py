@@ -12,6 +12,7 @@ import torch
 
 from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.talker_prompt import PromptIds, embed_prompt, initial_history
+from sglang_omni.talker.listeners import Pace
 from sglang_omni.talker.model import SpeechModel
 from sglang_omni.talker.slots import TalkerSlots
 from sglang_omni.talker.step import StepOutput, decode_step
@@ -39,6 +40,8 @@ class Executor(Protocol):
     overlaps: bool
     width: int
     """The most slots of one step."""
+    pace: Pace | None
+    """How fast steps were measured to be; None where nobody measured, and all slots step."""
 
     def prefill(self, admissions: Sequence[Admission]) -> None:
         """Start requests in free slots."""
@@ -65,6 +68,7 @@ class PlainExecutor:
     """Eager steps with the plain modules, on any device."""
 
     overlaps = False
+    pace: Pace | None = None
 
     def __init__(self, model: SpeechModel, slots: int, context: int, sampling: Sampling) -> None:
         self._model, self._sampling, self.width = model, sampling, slots

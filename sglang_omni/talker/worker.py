@@ -1,6 +1,7 @@
 """The talker engine's worker: requests join free slots, step together, and stream samples out."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -12,8 +13,16 @@ from sglang_omni.models.ming.silence import SilenceTrimmer
 from sglang_omni.models.ming.talker_prompt import PromptIds, SpeechPrompt
 from sglang_omni.talker.contract import TalkerChunk, TalkerInfo, TalkerRequest, TalkerSettings
 from sglang_omni.talker.executor import Admission, Executor, PlainExecutor
+from sglang_omni.talker.listeners import Listener, Promise, ahead_s, choose, require_room
 from sglang_omni.talker.model import SpeechModel, load_speech_model
-from sglang_omni.talker.scheduler import Limits, assign, is_last, patch_limit, steppable
+from sglang_omni.talker.scheduler import (
+    PATCH_SECONDS,
+    Limits,
+    assign,
+    is_last,
+    patch_limit,
+    steppable,
+)
 
 WARM_UP_TEXT = "One, two, three."
 
@@ -29,13 +38,24 @@ class Waiting:
 
 @dataclass
 class Running:
-    """A request in a slot. `patches` counts what it generated; a cancelled one is silent."""
+    """A request in a slot. `patches` counts what it generated; a cancelled one is silent.
+
+    `sent_s` seconds of audio left since `first_sent_at`, None before the first.
+    """
 
     slot: int
     limit: int
     trimmer: SilenceTrimmer
     patches: int = 0
     cancelled: bool = False
+    first_sent_at: float | None = None
+    sent_s: float = 0.0
+
+    def note_sent(self, seconds: float, now: float) -> None:
+        """Count audio that leaves now."""
+        if self.first_sent_at is None and seconds:
+            self.first_sent_at = now
+        self.sent_s += seconds
 
 
 @dataclass(frozen=True)
@@ -73,32 +93,36 @@ class Queues:
         """Free a slot."""
         self.free = sorted([*self.free, slot])
 
-    def to_the_end(self, request_ids: Sequence[str]) -> None:
-        """Let the other running requests step first."""
-        for request_id in request_ids:
-            self.running[request_id] = self.running.pop(request_id)
-
 
 class TalkerWorker:
     """A `StepWorker`: owns who is in which slot. One call of `step` is one patch each."""
 
     def __init__(
-        self, model: SpeechModel, settings: TalkerSettings, executor: Executor | None = None
+        self,
+        model: SpeechModel,
+        settings: TalkerSettings,
+        executor: Executor | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._model = model
+        self._model, self._clock = model, clock
         self._limits = Limits(settings.min_patches, settings.max_patches, settings.context)
         self._executor = executor or open_executor(model, settings)
-        self._slots = settings.slots
+        self._slots, self._promise = settings.slots, Promise(settings.slots)
+        self._refuses_late = settings.admission == "real_time"
         self._queues = Queues(list(range(settings.slots)))
         self._stepped: Stepped | None = None
+        self._stalled: frozenset[str] = frozenset()
         self._tally = Tally()
         self._rate = model.vae.config.sample_rate
         self.info = TalkerInfo(self._rate, tuple(model.voices), settings.slots)
 
     @property
     def busy(self) -> bool:
-        """Whether any request is held."""
-        return bool(self._queues.running or self._queues.waiting or self._stepped)
+        """Whether a step would do anything: no client of the last step's stalled ones is back."""
+        queues = self._queues
+        if self._stepped or (queues.waiting and queues.free):
+            return True
+        return any(request_id not in self._stalled for request_id in queues.running)
 
     def step(self, work: StepInput) -> StepResults:
         """Forget cancelled requests, take new ones in, and advance those that are not stalled.
@@ -108,6 +132,7 @@ class TalkerWorker:
         """
         for request_id in work.cancellations:
             self._cancel(request_id)
+        self._stalled = work.stalled
         results = self._take_in(work)
         self._admit()
         chosen = self._choose(work)
@@ -148,7 +173,9 @@ class TalkerWorker:
         refusals: StepResults = []
         for request_id, request in work.arrivals:
             try:
-                self._queues.waiting[request_id] = self._check(request)
+                waiting = self._check(request)
+                self._require_room(request)
+                self._queues.waiting[request_id] = waiting
             except OmniError as error:
                 self._tally.refused += 1
                 refusals.append((request_id, error))
@@ -170,6 +197,28 @@ class TalkerWorker:
         limit = patch_limit(request.text, request.max_patches, len(prompt.ids), self._limits)
         return Waiting(request, prompt, limit)
 
+    def _require_room(self, request: TalkerRequest) -> None:
+        """Refuse a new answer for which somebody's speech would stall, where the pace is known.
+
+        Later fragments of an answer that plays already are always taken.
+        """
+        if self._refuses_late and self._executor.pace is not None and request.segment == 0:
+            queues = self._queues
+            listeners = self._listeners(queues.running)
+            newcomers = len(queues.running) - len(listeners) + len(queues.waiting)
+            require_room(listeners, newcomers, self._executor.pace, self._promise)
+
+    def _listeners(self, requests: Iterable[str]) -> list[Listener]:
+        """Those of the running requests that have had audio."""
+        now, found = self._clock(), []
+        for request_id in requests:
+            one = self._queues.running[request_id]
+            if one.first_sent_at is not None:
+                ahead = ahead_s(one.sent_s, one.first_sent_at, now)
+                left = (one.limit - one.patches) * PATCH_SECONDS
+                found.append(Listener(request_id, ahead, left))
+        return found
+
     def _admit(self) -> None:
         queues, admissions = self._queues, []
         for request_id, slot in assign(queues.waiting, queues.free):
@@ -182,11 +231,21 @@ class TalkerWorker:
             self._executor.prefill(admissions)
 
     def _choose(self, work: StepInput) -> dict[str, Running]:
-        """Who steps: those whose clients keep up, in turn where they are too many for one step."""
+        """Who steps: those whose clients keep up, the most urgent where they are too many."""
         running = self._queues.running
-        chosen = steppable(running, work.stalled)[: self._executor.width]
-        self._queues.to_the_end(chosen)
+        chosen = steppable(running, work.stalled)
+        if len(chosen) > self._executor.width:
+            chosen = self._most_urgent(chosen)
         return {request_id: running[request_id] for request_id in chosen}
+
+    def _most_urgent(self, requests: list[str]) -> list[str]:
+        """As many of the running requests as one step takes."""
+        pace, width = self._executor.pace, self._executor.width
+        assert pace is not None, "an executor of limited width knows its pace"
+        listeners = self._listeners(requests)
+        heard = {one.request_id for one in listeners}
+        newcomers = [request_id for request_id in requests if request_id not in heard]
+        return choose(newcomers, listeners, pace, width)
 
     def _finish(self, chosen: dict[str, Running]) -> None:
         """Apply the stop rule to the step that has begun, and have its samples decoded."""
@@ -206,7 +265,7 @@ class TalkerWorker:
             return []
         stepped, self._stepped = self._stepped, None
         results: StepResults = []
-        samples = self._executor.collect()
+        samples, now = self._executor.collect(), self._clock()
         for (request_id, one), pcm, last in zip(
             stepped.requests.items(), samples, stepped.last, strict=True
         ):
@@ -215,8 +274,10 @@ class TalkerWorker:
             if one.cancelled:
                 continue
             pcm = one.trimmer.push(pcm, last)
+            seconds = len(pcm) / self._rate
+            one.note_sent(seconds, now)
             self._tally.patches += 1
-            self._tally.audio_seconds += len(pcm) / self._rate
+            self._tally.audio_seconds += seconds
             self._tally.finished += last
             results.append((request_id, TalkerChunk(pcm, patches=1, last=last)))
         return results

@@ -62,6 +62,17 @@ def test_an_error_before_the_first_byte_is_a_status(
 
 
 @pytest.mark.parametrize(("path", "body"), REQUESTS)
+def test_a_refusal_says_when_to_come_again(
+    http: httpx.Client, backend: FakeBackend, path: str, body: dict[str, Any]
+) -> None:
+    backend.script = playing(then=Overloaded("600 listeners of 600", retry_after_s=2.2))
+    reply = http.post(path, json=body)
+    assert (reply.status_code, reply.headers["retry-after"]) == (429, "3")
+    backend.script = playing(then=EngineFailed("died"))
+    assert "retry-after" not in http.post(path, json=body).headers
+
+
+@pytest.mark.parametrize(("path", "body"), REQUESTS)
 def test_an_unforeseen_error_is_a_500_that_tells_nothing(
     http: httpx.Client, backend: FakeBackend, path: str, body: dict[str, Any]
 ) -> None:

@@ -3,9 +3,10 @@
 import threading
 import time
 
-from sglang_omni.engine.step_loop import Inbox
-from sglang_omni.engine.transport import Cancel, Consumed, Stop, Submit
-from sglang_omni.engine.worker import StepInput
+from sglang_omni.engine.step_loop import Inbox, run_steps
+from sglang_omni.engine.transport import Cancel, Consumed, Failed, Outputs, Stop, Submit
+from sglang_omni.engine.worker import StepInput, StepResults
+from tests.engine.toy_workers import Count, Number, StepToy, ToyInfo
 
 
 def inbox_with(*request_ids: str, window: int = 2) -> Inbox:
@@ -89,6 +90,56 @@ def test_a_busy_worker_waits_when_every_client_is_behind() -> None:
     threading.Timer(0.1, inbox.deliver, [Consumed("a", 1)]).start()
     assert inbox.take(busy=True) == StepInput()
     assert time.monotonic() - began >= 0.1
+
+
+def test_a_worker_that_could_do_nothing_is_stepped_when_a_client_has_caught_up() -> None:
+    """One request holds the only slot and is stalled, another waits: the worker is not busy."""
+    inbox = inbox_with("holder", "waiting", window=1)
+    inbox.count_output("holder", last=False)
+    assert inbox.take(busy=True) == StepInput(stalled=frozenset({"holder"}))
+    began = time.monotonic()
+    threading.Timer(0.1, inbox.deliver, [Consumed("holder", 1)]).start()
+    assert inbox.take(busy=False) == StepInput()
+    assert time.monotonic() - began >= 0.1
+
+
+class Wire:
+    """Stands for an uplink; notes what it is told, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def send(self, message: object) -> None:
+        self.told.append(message)
+
+    def send_outputs(self, outputs: object) -> None:
+        self.told.append(outputs)
+
+    def report(self, counters: dict[str, float]) -> None:
+        self.told.append(counters)
+
+    def begin_work(self) -> None: ...
+
+    def end_work(self) -> None: ...
+
+
+def test_a_step_is_told_as_its_counters_one_message_of_outputs_and_its_failures() -> None:
+    inbox, wire = Inbox(window=9), Wire()
+    for name, request in {"a": Count(3), "b": Count(3, fault="refuse"), "c": Count(3)}.items():
+        inbox.deliver(Submit(name, request))
+    worker = StepToy(ToyInfo(0, None), slots=9)
+    step = worker.step
+
+    def step_once(work: StepInput) -> StepResults:
+        inbox.deliver(Stop())
+        return step(work)
+
+    worker.step = step_once  # type: ignore[method-assign]
+    run_steps(worker, inbox, wire)  # type: ignore[arg-type]
+    _, counters, outputs, failure = wire.told
+    assert isinstance(counters, dict) and counters["outputs"] == 3
+    assert outputs == Outputs((("a", Number(0, False)), ("c", Number(0, False))))
+    assert isinstance(failure, Failed) and failure.request_id == "b"
 
 
 def test_stop_goes_before_everything_else() -> None:

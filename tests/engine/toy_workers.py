@@ -15,11 +15,13 @@ from sglang_omni.errors import CheckpointError, InvalidRequest
 
 @dataclass(frozen=True)
 class ToySettings:
-    """`fault` is what goes wrong at the start, if `only_if` is None or exists."""
+    """`fault` is what goes wrong at the start, if `only_if` is None or exists. `slots` is how many
+    requests the toy that steps advances at once."""
 
     fault: str = ""
     only_if: Path | None = None
     grandchild: bool = False
+    slots: int = 10**9
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Number:
 
     value: int
     last: bool
+    baggage: object = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class ToyInfo:
 
 def make_step(settings: ToySettings) -> "StepToy":
     """Build a toy that batches by steps."""
-    return StepToy(_start(settings))
+    return StepToy(_start(settings), settings.slots)
 
 
 def make_stream(settings: ToySettings) -> "StreamToy":
@@ -63,16 +66,18 @@ def make_stream(settings: ToySettings) -> "StreamToy":
 
 
 class StepToy:
-    """Advances every request by one number a step."""
+    """Advances each of the first `slots` requests by one number a step; the others wait."""
 
-    def __init__(self, info: ToyInfo) -> None:
+    def __init__(self, info: ToyInfo, slots: int) -> None:
         self.info = info
+        self._slots = slots
+        self._runnable = False
         self._held: dict[str, tuple[Count, int]] = {}
         self._counted = dict.fromkeys(("steps", "outputs", "arrived", "cancelled"), 0.0)
 
     @property
     def busy(self) -> bool:
-        return bool(self._held)
+        return self._runnable
 
     def step(self, work: StepInput) -> StepResults:
         self._counted["steps"] += 1
@@ -83,9 +88,9 @@ class StepToy:
             self._held[request_id] = (request, 0)
             self._counted["arrived"] += 1
         time.sleep(0.0005)
-        runnable = [key for key in self._held if key not in work.stalled]
-        results: StepResults = [(key, self._advance(key)) for key in runnable]
+        results: StepResults = [(key, self._advance(key)) for key in self._choose(work)]
         self._counted["outputs"] += len(results)
+        self._runnable = bool(self._choose(work))
         return results
 
     def counters(self) -> dict[str, float]:
@@ -94,15 +99,21 @@ class StepToy:
     def close(self) -> None:
         print("closed")
 
+    def _choose(self, work: StepInput) -> list[str]:
+        return [key for key in list(self._held)[: self._slots] if key not in work.stalled]
+
     def _advance(self, request_id: str) -> Number | Exception:
-        request, value = self._held.pop(request_id)
+        request, value = self._held[request_id]
         try:
             _misbehave(request.fault)
         except (InvalidRequest, LookupError) as error:
+            del self._held[request_id]
             return error
-        number = Number(value, value + 1 == request.upto)
-        if not number.last:
-            self._held[request_id] = (request, value + 1)
+        number = Number(value, value + 1 == request.upto, _baggage(request))
+        if number.last:
+            del self._held[request_id]
+        else:
+            self._held[request_id] = (request, value + 1)  # In its old place.
         return number
 
 
@@ -125,7 +136,8 @@ class StreamToy:
             for value in range(request.upto):
                 await asyncio.sleep(0.0005)
                 self._counted["outputs"] += 1
-                yield Number(value, value + 1 == request.upto and request.fault != "endless")
+                last = value + 1 == request.upto and request.fault != "endless"
+                yield Number(value, last, _baggage(request))
         except (GeneratorExit, asyncio.CancelledError):
             self._counted["cancelled"] += request.upto > value + 1
             raise
@@ -162,6 +174,11 @@ def _fail_to_start(fault: str) -> None:
         case "sleep":
             print(f"pid={os.getpid()}")
             time.sleep(600)
+
+
+def _baggage(request: Count) -> object:
+    """What cannot be pickled, if that is the fault."""
+    return (lambda: None) if request.fault == "unpicklable" else None
 
 
 def _misbehave(fault: str) -> None:

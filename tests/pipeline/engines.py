@@ -105,10 +105,10 @@ class LocalTalker:
         try:
             while True:
                 message = await outputs.get()
-                if isinstance(message, Failed):
-                    raise message.error
-                yield message.output
-                if message.output.last:
+                if isinstance(message, Exception):
+                    raise message
+                yield message
+                if message.last:
                     return
         finally:
             del self._outputs[name]
@@ -117,7 +117,12 @@ class LocalTalker:
     # What the step loop tells its uplink, in its own thread.
 
     def send(self, message):
-        self._loop.call_soon_threadsafe(self._hand_over, message)
+        assert isinstance(message, Failed)
+        self._loop.call_soon_threadsafe(self._hand_over, message.request_id, message.error)
+
+    def send_outputs(self, message):
+        for request_id, output in message.outputs:
+            self._loop.call_soon_threadsafe(self._hand_over, request_id, output)
 
     def report(self, counters):
         self.widest = max(self.widest, counters["active_slots"])
@@ -128,6 +133,6 @@ class LocalTalker:
     def end_work(self):
         pass
 
-    def _hand_over(self, message):
-        if message.request_id in self._outputs:
-            self._outputs[message.request_id].put_nowait(message)
+    def _hand_over(self, request_id, result):
+        if request_id in self._outputs:
+            self._outputs[request_id].put_nowait(result)

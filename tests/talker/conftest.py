@@ -25,10 +25,11 @@ def model():
 
 @pytest.fixture
 def make_worker(model):
-    """Builds a worker on the shared modules."""
+    """Builds a worker on the shared modules; `over` replaces its executor or clock."""
 
-    def build(**changes):
-        return TalkerWorker(model, TalkerSettings(TINY, **{"min_patches": NEVER_STOP} | changes))
+    def build(over=None, **changes):
+        settings = TalkerSettings(TINY, **{"min_patches": NEVER_STOP} | changes)
+        return TalkerWorker(model, settings, **over or {})
 
     return build
 

@@ -9,9 +9,12 @@ import torch
 
 from sglang_omni.engine.worker import StepInput, StepWorker
 from sglang_omni.errors import CheckpointError, ConfigError, InvalidRequest, UnknownVoice
+from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.silence import SilenceTrimmer
 from sglang_omni.models.ming.vae_stream import VaeStream
 from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
+from sglang_omni.talker.executor import PlainExecutor
+from sglang_omni.talker.listeners import Pace
 from sglang_omni.talker.worker import open_worker
 from tests.golden import TINY
 
@@ -163,6 +166,19 @@ def test_a_stalled_slot_waits_and_resumes_with_the_same_audio(make_worker):
     assert_same_audio(listener.pcm("slow"), alone)
 
 
+def test_a_worker_whose_slots_are_all_stalled_is_not_busy_though_others_wait(make_worker):
+    worker = make_worker(slots=1)
+    listener = Listener(worker)
+    listener.step(arrivals(slow=request(patches=3), waits=request(seed=1, patches=2)))
+    assert worker.busy
+    assert listener.step(StepInput(stalled=frozenset({"slow"}))) == []
+    assert not worker.busy, "it would spin until the client has caught up"
+    assert listener.step() == ["slow"]
+    assert worker.busy
+    listener.drain()
+    assert set(listener.chunks) == {"slow", "waits"}
+
+
 def test_an_unknown_voice_is_refused_and_others_go_on(make_worker):
     listener = Listener(make_worker())
     listener.drain(arrivals(bad=request(voice="nobody"), good=request(patches=2)))
@@ -222,3 +238,85 @@ def test_a_step_at_eight_costs_less_than_four_times_a_step_at_one(make_worker):
             listener.step()
             samples.append(time.thread_time() - start)
     assert statistics.median(costs[eight]) < 4 * statistics.median(costs[one])
+
+
+class Ahead(PlainExecutor):
+    """Plain steps behind the face of an executor that works ahead, of a known pace.
+
+    Samples of a step that nobody collected before the next one is finished are lost, and whoever
+    reads what is not yet begun or finished fails: that is the order a device demands.
+    """
+
+    overlaps = True
+
+    def __init__(self, model, width=8, seconds=0.1):
+        super().__init__(model, 8, 2048, Sampling())
+        self.width, self.pace = width, Pace(((width, seconds),))
+        self.begun, self.calls = [], []
+
+    def begin(self, slots):
+        self.calls.append("begin")
+        self.begun.append(list(slots))
+        assert len(slots) <= self.width
+        super().begin(slots)
+
+    def finish(self, last):
+        assert self.calls[-1] in ("begin", "collect")
+        self.calls.append("finish")
+        super().finish(last)
+
+    def collect(self):
+        assert "finish" in self.calls
+        self.calls.append("collect")
+        return super().collect()
+
+
+def test_an_executor_that_works_ahead_gives_the_same_audio_one_call_later(model, make_worker):
+    work = arrivals(a=request(seed=1, patches=3), b=request(seed=2, patches=5))
+    expected, listener = Listener(make_worker()), Listener(make_worker({"executor": Ahead(model)}))
+    expected.drain(work)
+    assert listener.step(work) == []
+    assert listener.step() == ["a", "b"]
+    listener.drain()
+    for name in "ab":
+        assert_same_audio(listener.pcm(name), expected.pcm(name))
+    calls = listener.worker._executor.calls
+    assert calls[:5] == ["begin", "finish", "begin", "collect", "finish"], "the device would idle"
+
+
+def test_a_request_cancelled_with_samples_under_way_is_silent_and_frees_its_slot(
+    model, make_worker
+):
+    worker = make_worker({"executor": Ahead(model)}, slots=1, admission="queue")
+    listener = Listener(worker)
+    listener.step(arrivals(a=request(patches=50), b=request(seed=2, patches=3)))
+    assert listener.step(StepInput(cancellations=("a",))) == []
+    assert worker.counters()["active_slots"] == 0
+    listener.drain()
+    assert list(listener.chunks) == ["b"]
+    assert_same_audio(listener.pcm("b"), speak(make_worker(), request(seed=2, patches=3)))
+
+
+def test_more_requests_than_a_step_takes_play_in_turn(model, make_worker):
+    executor = Ahead(model, width=3, seconds=0.01)
+    listener = Listener(make_worker({"executor": executor, "clock": lambda: 0.0}))
+    listener.drain(arrivals(**{str(n): request(seed=n, patches=4) for n in range(8)}))
+    for name in ("0", "7"):
+        alone = speak(make_worker(), request(seed=int(name), patches=4))
+        assert_same_audio(listener.pcm(name), alone)
+    turns = [slot for step in executor.begun for slot in step]
+    assert all(turns.count(slot) == 4 for slot in range(8))
+    assert len(executor.begun) <= 8 * 4 / 3 + 4, "steps were not filled"
+
+
+def test_a_request_is_refused_before_others_run_dry_but_never_a_later_fragment(model, make_worker):
+    """Half a second a step of one stream: nobody can be promised anything, in real time."""
+    over = {"executor": Ahead(model, width=1, seconds=0.5)}
+    listener = Listener(make_worker(over))
+    listener.step(arrivals(first=request(), later=request(segment=1)))
+    assert listener.errors["first"].status == 429
+    assert listener.errors["first"].retry_after_s >= 1
+    assert "later" not in listener.errors
+    queueing = Listener(make_worker(over, admission="queue"))
+    queueing.step(arrivals(first=request()))
+    assert not queueing.errors

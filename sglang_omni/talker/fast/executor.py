@@ -8,6 +8,7 @@ is still being made, and the samples, after the next step has been queued.
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -25,11 +26,15 @@ from sglang_omni.talker.fast.step import FastStep
 from sglang_omni.talker.fast.tiles import FEW_ROWS
 from sglang_omni.talker.fast.vocoder import FastVocoder
 from sglang_omni.talker.kernels.linear import Workspace
+from sglang_omni.talker.listeners import Pace
 from sglang_omni.talker.model import SpeechModel
+from sglang_omni.talker.scheduler import PATCH_SECONDS
 
 PREFILL_TOKENS = (64, 128, 256, 512, 1024, 2048)
 """Sizes of a prefill pass that have a graph."""
 SCRATCH = 1 << 23
+PACE_RUNS = 3
+USUAL_PROMPT = 256
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class GraphExecutor:
         self._rows = 0
         self._allocate()
         self._capture()
+        self.pace: Pace | None = self._measure_pace()
 
     def _allocate(self) -> None:
         device, largest = self._device, self._sizes[-1]
@@ -105,11 +111,11 @@ class GraphExecutor:
             self._makes = {}
             for size in reversed(self._sizes):
                 index = self._index.device[:size]
-                few = self._ops(size, space)
+                ops_for = partial(self._ops, space)
+                few = ops_for(size)
                 look = Graph(lambda i=index, o=few: self._look(i, o), pool)  # type: ignore[misc]
-                many = self._ops(2 * size * self._flow_length, space)
                 make = Graph(
-                    lambda i=index, h=look.output, o=many: self._step.make(i, h, o),  # type: ignore[misc]
+                    lambda i=index, h=look.output, o=ops_for: self._step.make(i, h, o),  # type: ignore[misc]
                     pool,
                 )
                 self._looks[size], self._makes[size] = look, make
@@ -121,12 +127,15 @@ class GraphExecutor:
             }
         torch.cuda.synchronize()
 
-    @property
-    def _flow_length(self) -> int:
-        ring = self.state.ring
-        return 1 + (self.state.past + 1) * ring.shape[2]
+    def _measure_pace(self) -> Pace:
+        """Time every graph on the spare slot; the sum of a step's parts leaves out overlap."""
+        report_progress("timing the talker's graphs")
+        seconds = [sum(self.time_parts(size, PACE_RUNS).values()) / 1e3 for size in self._sizes]
+        size = bucket_for(min(USUAL_PROMPT, self.state.context), self._prefill_sizes)
+        prefill = _milliseconds(self._prefills[size].replay, PACE_RUNS) / 1e3
+        return Pace(tuple(zip(self._sizes, seconds, strict=True)), prefill, PATCH_SECONDS)
 
-    def _ops(self, rows: int, space: Workspace) -> Ops:
+    def _ops(self, space: Workspace, rows: int) -> Ops:
         return FusedOps(space) if rows <= FEW_ROWS else LibraryOps()
 
     def _run_prefill(self, size: int) -> None:
@@ -139,7 +148,7 @@ class GraphExecutor:
 
     def _decode(self, size: int, space: Workspace) -> Tensor:
         index, patches, final = self._unit_rows.device[:, :size].unbind()
-        ops = self._ops(size * self._vocoder.frames, space)
+        ops = self._ops(space, size * self._vocoder.frames)
         return self._vocoder.decode(index, patches, final, ops)
 
     def prefill(self, admissions: Sequence[Admission]) -> None:

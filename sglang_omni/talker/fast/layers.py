@@ -1,47 +1,74 @@
 """The two kinds of transformer, over packed weights: flow blocks and Qwen2 layers."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from torch import Tensor
 
-from sglang_omni.talker.fast.ops import Ops
-from sglang_omni.talker.fast.packed import DecoderStack, FlowStack
+from sglang_omni.talker.fast.ops import Norm, Ops, Residual
+from sglang_omni.talker.fast.packed import DecoderStack, FlowBlock, FlowStack
 from sglang_omni.talker.kernels.attention import short_attention
+from sglang_omni.talker.kernels.rows import rms_norm
 
 ALL_ROWS = slice(None)
 
 
-def run_flow_blocks(stack: FlowStack, tokens: Tensor, rows: slice, ops: Ops) -> Tensor:
+def run_flow_blocks(stack: FlowStack, tokens: Tensor, rows: slice, ops: Ops, tail: Ops) -> Residual:
     """All blocks over tokens [sequences, length, width], in place; the chosen `rows` at the end.
 
-    Returns [sequences * rows, width], before the final norm. The last block computes the chosen
-    rows alone.
+    Returns the stream [sequences * rows, width] before the final norm, which the ops `tail` must
+    apply: the last block computes the chosen rows alone, by those ops.
     """
     sequences, length, width = tokens.shape
-    x = tokens.view(-1, width)
-    for number, block in enumerate(stack.blocks):
-        qkv = ops.norm_linear(x, block.norm1, block.qkv, block.qkv_bias)
-        qkv = qkv.view(sequences, length, -1)
-        if number + 1 < len(stack.blocks):
-            mixed, _ = short_attention(qkv, stack.cos, stack.sin, stack.heads, ALL_ROWS)
-        else:
-            mixed, tail = short_attention(qkv, stack.cos, stack.sin, stack.heads, rows, tokens)
-            assert tail is not None
-            x = tail
-        ops.add_linear(mixed, block.out, block.out_bias, x)
-        wide = ops.norm_linear(x, block.norm2, block.up, block.up_bias, gelu=True)
-        ops.add_linear(wide, block.down, block.down_bias, x)
-    return x
+    last = stack.blocks[-1]
+    residual = ops.open(tokens.view(-1, width), stack.blocks[0].norm1)
+    for block, after in pairwise(stack.blocks):
+        qkv = ops.norm_linear(residual, block.norm1, block.qkv, block.qkv_bias)
+        mixed, _ = short_attention(
+            qkv.view(sequences, length, -1),
+            stack.cos,
+            stack.sin,
+            stack.heads,
+            ALL_ROWS,
+        )
+        residual = _close_block(block, mixed, residual, after.norm1, ops)
+    qkv = ops.norm_linear(residual, last.norm1, last.qkv, last.qkv_bias)
+    # What these ops left out of the residual stream, those of the tail will not make up for.
+    shift = last.norm1.shift if ops.defers_bias and not tail.defers_bias else None
+    mixed, kept = short_attention(
+        qkv.view(sequences, length, -1),
+        stack.cos,
+        stack.sin,
+        stack.heads,
+        rows,
+        tokens,
+        shift,
+    )
+    assert kept is not None
+    return _close_block(last, mixed, Residual(kept), stack.final_norm, tail)
+
+
+def _close_block(
+    block: FlowBlock, mixed: Tensor, residual: Residual, then: Norm, ops: Ops
+) -> Residual:
+    """What follows the attention of a block; `then` is the norm after the block."""
+    residual = ops.add_linear(mixed, block.out, block.out_bias, residual, block.norm2)
+    wide = ops.norm_linear(residual, block.norm2, block.up, block.up_bias, gelu=True)
+    return ops.add_linear(wide, block.down, block.down_bias, residual, then)
 
 
 def run_decoder_layers(
     stack: DecoderStack, x: Tensor, attend: Callable[[int, Tensor], Tensor], ops: Ops
-) -> None:
-    """All layers over rows x [M, hidden], in place; the final norm is left to the caller.
+) -> Tensor:
+    """All layers and the final norm over rows x [M, hidden], which is overwritten: [M, hidden].
 
     `attend` maps a layer's number and its qkv rows to the rows of its attention.
     """
-    for number, layer in enumerate(stack.layers):
-        qkv = ops.norm_linear(x, layer.norm1, layer.qkv, layer.qkv_bias)
-        ops.add_linear(attend(number, qkv), layer.out, None, x)
-        ops.add_linear(ops.norm_gated(x, layer.norm2, layer.gate_up), layer.down, None, x)
+    thens = [*(layer.norm1 for layer in stack.layers[1:]), stack.norm]
+    residual = ops.open(x, stack.layers[0].norm1)
+    for number, (layer, then) in enumerate(zip(stack.layers, thens, strict=True)):
+        qkv = ops.norm_linear(residual, layer.norm1, layer.qkv, layer.qkv_bias)
+        residual = ops.add_linear(attend(number, qkv), layer.out, None, residual, layer.norm2)
+        wide = ops.norm_gated(residual, layer.norm2, layer.gate_up)
+        residual = ops.add_linear(wide, layer.down, None, residual, then)
+    return rms_norm(residual.x, stack.norm.gain, stack.norm.eps)

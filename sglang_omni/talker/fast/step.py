@@ -5,6 +5,8 @@ before the patch: the host reads the answer while the patch is still being made,
 next step before this one ends.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -24,7 +26,10 @@ from sglang_omni.talker.kernels.flow import (
     guide,
 )
 from sglang_omni.talker.kernels.noise import slot_noise
-from sglang_omni.talker.kernels.rows import rms_norm
+from sglang_omni.talker.kernels.rows import stop_probability
+
+OpsFor = Callable[[int], Ops]
+"""Chooses ops by the number of rows."""
 
 
 class FastStep:
@@ -52,7 +57,7 @@ class FastStep:
         Returns its states [n, hidden] and the float32 probabilities [n] that this patch is last.
         """
         state, stack = self._state, self.backbone
-        x = state.next_embed[index]
+        x = state.next_embed.index_select(0, index)
 
         def attend(layer: int, qkv: Tensor) -> Tensor:
             return decode_attention(
@@ -65,19 +70,19 @@ class FastStep:
                 stack.sin,
             )
 
-        run_decoder_layers(stack, x, attend, ops)
-        hidden = rms_norm(x, stack.norm.gain, stack.norm.eps)
-        return hidden, self._talker.stop_probabilities(hidden)[:, 1]
+        hidden = run_decoder_layers(stack, x, attend, ops)
+        head = self._talker.stop_head
+        return hidden, stop_probability(hidden, head.weight, head.bias)
 
-    def make(self, index: Tensor, hidden: Tensor, ops: Ops) -> None:
+    def make(self, index: Tensor, hidden: Tensor, ops_for: OpsFor) -> None:
         """Sample one patch for each slot and note it, with its embedding, in the slots."""
         slots = self._state
         y = torch.empty(len(index), *self._patch, device=hidden.device, dtype=torch.float32)
         slot_noise(slots.seeds, slots.segments, slots.patches, index, y, hidden)
-        self._sample(index, hidden, y, ops)
+        self._sample(index, hidden, y, ops_for)
         finish_patch(
             y,
-            self._aggregate(y, ops),
+            self._aggregate(y, ops_for),
             index,
             slots.ring,
             slots.next_embed,
@@ -86,33 +91,27 @@ class FastStep:
             slots.past,
         )
 
-    def _sample(self, index: Tensor, hidden: Tensor, y: Tensor, ops: Ops) -> None:
+    def _sample(self, index: Tensor, hidden: Tensor, y: Tensor, ops_for: OpsFor) -> None:
         """Move noise y [n, patch, latent] to a patch, in place."""
         flow, slots = self._flow, self._state
         condition = self._talker.cfm.model.c_embedder(hidden)
         rows = slots.past * self._patch[0]
         history = embed_history(slots.ring, index, slots.patches, rows, flow.embed, flow.embed_bias)
-        norm = flow.final_norm
+        sequences = 2 * len(index)
+        ops, tail = ops_for(sequences * len(flow.cos)), ops_for(sequences * self._patch[0])
         for time, dt in zip(self._times, self._steps, strict=True):
             tokens = assemble_pair(
                 time, condition, self._null, history, y, flow.embed, flow.embed_bias
             )
-            guide(
-                run_flow_blocks(flow, tokens, slice(-self._patch[0], None), ops),
-                norm.gain,
-                norm.shift if ops.defers_bias else None,
-                flow.final,
-                flow.final_bias,
-                y,
-                dt=dt,
-                cfg=self._cfg,
-                eps=norm.eps,
-            )
+            made = run_flow_blocks(flow, tokens, slice(-self._patch[0], None), ops, tail)
+            velocity = tail.norm_linear(made, flow.final_norm, flow.final, flow.final_bias)
+            guide(velocity, y, dt=dt, cfg=self._cfg)
 
-    def _aggregate(self, y: Tensor, ops: Ops) -> Tensor:
+    def _aggregate(self, y: Tensor, ops_for: OpsFor) -> Tensor:
         """The backbone's next inputs [n, hidden] for patches y."""
         stack = self._aggregator
         cls = self._talker.aggregator.word_embedder.weight[0]
         tokens = assemble_patch(cls, y, stack.embed, stack.embed_bias)
-        rows = run_flow_blocks(stack, tokens, slice(0, 1), ops)
-        return ops.norm_linear(rows, stack.final_norm, stack.final, stack.final_bias)
+        ops, tail = ops_for(len(y) * len(stack.cos)), ops_for(len(y))
+        rows = run_flow_blocks(stack, tokens, slice(0, 1), ops, tail)
+        return tail.norm_linear(rows, stack.final_norm, stack.final, stack.final_bias)

@@ -12,9 +12,18 @@ def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> Ti
     So few rows are bound by reading the weight, hence many narrow tiles; where `split`, a long sum
     is shared out as well.
     """
-    assert rows <= FEW_ROWS
+    if rows > 16:
+        return _for_tens_of_rows(outputs, inputs, split)
     if outputs >= 4096:
         return Tile(16, 32, 128, warps=4, stages=4)
     if split and inputs >= 4096:
         return Tile(16, 32, 128, split=8, warps=4, stages=4)
     return Tile(16, 16, 128, warps=2, stages=5)
+
+
+def _for_tens_of_rows(outputs: int, inputs: int, split: bool) -> Tile:
+    if split and inputs >= 4096:
+        return Tile(64, 32, 128, split=4, warps=4, stages=4)
+    if outputs >= 2048:
+        return Tile(64, 64, 128, warps=4, stages=4)
+    return Tile(64, 16, 128, warps=4, stages=4)

@@ -15,7 +15,6 @@ from sglang_omni.talker.fast.layers import run_decoder_layers
 from sglang_omni.talker.fast.ops import Ops
 from sglang_omni.talker.fast.packed import pack_decoder
 from sglang_omni.talker.fast.state import SlotState
-from sglang_omni.talker.kernels.rows import rms_norm
 from sglang_omni.talker.kernels.vocoder import overlap_add, spectrum, stretch
 from sglang_omni.talker.kernels.window import window_attention
 from sglang_omni.talker.stream import unit_envelopes
@@ -59,8 +58,8 @@ class FastVocoder:
     def decode(self, index: Tensor, patches: Tensor, final: Tensor, ops: Ops) -> Tensor:
         """Decode patch number `patches` [n] of each slot `index` [n], float32 [n, samples].
 
-        Where `final` [n] is 1, no patch follows. The samples are those that are complete, then those that
-        are if nothing follows.
+        Where `final` [n] is 1, no patch follows. The samples are those that are complete, then
+        those that are if nothing follows.
         """
         n = len(index)
         latents = stretch(
@@ -82,8 +81,7 @@ class FastVocoder:
                 self._window,
             )
 
-        run_decoder_layers(self._stack, x, attend, ops)
-        rows = rms_norm(x, self._stack.norm.gain, self._stack.norm.eps)
+        rows = run_decoder_layers(self._stack, x, attend, ops)
         spectra = spectrum(F.linear(rows, self._out, self._out_bias), self._bins, MAX_MAGNITUDE)
         frames = torch.fft.irfft(spectra, n=self._istft.size).view(n, self.frames, -1)
         return overlap_add(frames, self._istft.window, self._envelopes, self._carry, index, patches)

@@ -9,8 +9,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.talker.kernels.chain import CHAINED, wait_for_inputs
-
 
 @triton.jit
 def _short_attention_kernel(  # type: ignore[no-untyped-def]
@@ -19,6 +17,7 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
     sin,
     out,
     x,
+    shift,
     x_tail,
     scale,
     LENGTH: tl.constexpr,
@@ -27,14 +26,13 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     HALF: tl.constexpr,
     TAIL: tl.constexpr,
+    SHIFT: tl.constexpr,
     LENGTH_PAD: tl.constexpr,
     ROWS_PAD: tl.constexpr,
     HALF_PAD: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     """One head of one sequence: queries are its rows FIRST .. FIRST + ROWS - 1."""
-    wait_for_inputs(CHAINED)
     sequence, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     dtype = qkv.dtype.element_ty
     size: tl.constexpr = 2 * HALF
@@ -56,9 +54,10 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
     at = base + queries[:, None] * 3 * WIDTH + dims[None, :]
     q_even = tl.load(at, mask=query_in, other=0.0).to(tl.float32)
     q_odd = tl.load(at + HALF, mask=query_in, other=0.0).to(tl.float32)
-    angle = queries[:, None] * HALF + dims[None, :]
-    c = tl.load(cos + angle, mask=query_in, other=0.0).to(tl.float32)
-    s = tl.load(sin + angle, mask=query_in, other=0.0).to(tl.float32)
+    if FIRST > 0 or ROWS < LENGTH:
+        angle = queries[:, None] * HALF + dims[None, :]
+        c = tl.load(cos + angle, mask=query_in, other=0.0).to(tl.float32)
+        s = tl.load(sin + angle, mask=query_in, other=0.0).to(tl.float32)
     q_first = (q_even * c - q_odd * s).to(dtype)
     q_second = (q_odd * c + q_even * s).to(dtype)
 
@@ -80,17 +79,27 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
     if TAIL:
         x_rows = sequence * LENGTH + queries
         x_at = x_rows[:, None] * WIDTH + head * size + values[None, :]
-        tl.store(x_tail + out_at, tl.load(x + x_at, mask=out_in, other=0.0), mask=out_in)
+        kept = tl.load(x + x_at, mask=out_in, other=0.0)
+        if SHIFT:
+            offset = tl.load(shift + head * size + values, mask=values < size, other=0.0)
+            kept = (kept.to(tl.float32) + offset[None, :]).to(dtype)
+        tl.store(x_tail + out_at, kept, mask=out_in)
 
 
 def short_attention(
-    qkv: Tensor, cos: Tensor, sin: Tensor, heads: int, rows: slice, x: Tensor | None = None
+    qkv: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    heads: int,
+    rows: slice,
+    x: Tensor | None = None,
+    shift: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Attend within each sequence of qkv [sequences, length, 3 * width], from its `rows` only.
 
     Inside a head of q and k the even dimensions come before the odd ones; cos and sin
     [length, head_dim / 2] are those of the pairs. Returns [sequences * rows, width] and, of the
-    residual stream x [sequences, length, width], the same rows (None without x).
+    residual stream x [sequences, length, width] plus shift [width], the same rows (None without x).
     """
     sequences, length, width = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
     half = width // heads // 2
@@ -104,6 +113,7 @@ def short_attention(
         sin,
         out,
         out if x is None else x,
+        qkv if shift is None else shift,
         out if tail is None else tail,
         (2 * half) ** -0.5,
         LENGTH=length,
@@ -112,12 +122,11 @@ def short_attention(
         WIDTH=width,
         HALF=half,
         TAIL=x is not None,
+        SHIFT=shift is not None,
         LENGTH_PAD=max(16, triton.next_power_of_2(length)),
         ROWS_PAD=max(16, triton.next_power_of_2(last - first)),
         HALF_PAD=max(16, triton.next_power_of_2(half)),
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
-        CHAINED=CHAINED,
         num_warps=4 if length > 16 else 1,
-        launch_pdl=CHAINED,
     )
     return out, tail

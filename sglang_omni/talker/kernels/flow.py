@@ -10,8 +10,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.talker.kernels.chain import CHAINED, wait_for_inputs
-
 BLOCK = 128
 
 
@@ -31,12 +29,10 @@ def _embed_history_kernel(  # type: ignore[no-untyped-def]
     ROWS_PAD: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     cols, rows = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, ROWS_PAD)
     dims = tl.arange(0, LATENT)
-    wait_for_inputs(CHAINED)
     slot = tl.load(index + row)
     patch = tl.load(patches + slot)
     entry = (patch + rows // PATCH) % RING
@@ -77,9 +73,7 @@ def embed_history(
         ROWS_PAD=max(16, triton.next_power_of_2(rows)),
         BLOCK=BLOCK,
         PRECISION=_precision(ring),
-        CHAINED=CHAINED,
         num_warps=4,
-        launch_pdl=CHAINED,
     )
     return out
 
@@ -105,7 +99,6 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
     PATCH_PAD: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     """Some columns of one sequence, or of a conditioned sequence and its null twin."""
     row = tl.program_id(0).to(tl.int64)
@@ -115,7 +108,6 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
     length: tl.constexpr = 1 + HISTORY + PATCH
     first, twin = out + row * length * WIDTH, out + (N + row) * length * WIDTH
 
-    wait_for_inputs(CHAINED)
     h = tl.load(head + (row * WIDTH if PER_ROW_HEAD else 0) + cols, mask=col_in, other=0.0)
     if PAIR:
         t = tl.load(time + cols, mask=col_in, other=0.0).to(tl.float32)
@@ -214,116 +206,36 @@ def _assemble(
         PATCH_PAD=max(16, triton.next_power_of_2(patch)),
         BLOCK=BLOCK,
         PRECISION=_precision(weight),
-        CHAINED=CHAINED,
         num_warps=4,
-        launch_pdl=CHAINED,
     )
 
 
 @triton.jit
 def _guide_kernel(  # type: ignore[no-untyped-def]
-    x,
-    gain,
-    shift,
-    weight,
-    bias,
+    velocity,
     state,
     dt,
     cfg,
-    eps,
-    N,
-    PATCH: tl.constexpr,
-    LATENT: tl.constexpr,
-    WIDTH: tl.constexpr,
-    SHIFT: tl.constexpr,
-    PATCH_PAD: tl.constexpr,
-    COLS: tl.constexpr,
-    DEPTH: tl.constexpr,
-    PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    TOTAL,
+    BLOCK: tl.constexpr,
 ):
-    """Some latent columns of one patch: final layer of both twins, guidance, Euler step."""
-    row = tl.program_id(0).to(tl.int64)
-    cols, rows = tl.program_id(1) * COLS + tl.arange(0, COLS), tl.arange(0, PATCH_PAD)
-    row_in = rows[:, None] < PATCH
-    dtype = x.dtype.element_ty
-    guided = tl.zeros((PATCH_PAD, COLS), tl.float32)
-    null = tl.zeros((PATCH_PAD, COLS), tl.float32)
-    guided_squares = tl.zeros((PATCH_PAD,), tl.float32)
-    null_squares = tl.zeros((PATCH_PAD,), tl.float32)
-    wait_for_inputs(CHAINED)
-    for start in range(0, WIDTH, DEPTH):
-        ks = start + tl.arange(0, DEPTH)
-        k_in = ks[None, :] < WIDTH
-        g = tl.load(gain + ks, mask=ks < WIDTH, other=0.0).to(tl.float32)[None, :]
-        w = tl.load(
-            weight + cols[:, None] * WIDTH + ks[None, :],
-            mask=(cols[:, None] < LATENT) & k_in,
-            other=0.0,
-        )
-        at = (row * PATCH + rows[:, None]) * WIDTH + ks[None, :]
-        twin_at = ((N + row) * PATCH + rows[:, None]) * WIDTH + ks[None, :]
-        a = tl.load(x + at, mask=row_in & k_in, other=0.0).to(tl.float32)
-        b = tl.load(x + twin_at, mask=row_in & k_in, other=0.0).to(tl.float32)
-        if SHIFT:
-            offset = tl.load(shift + ks, mask=ks < WIDTH, other=0.0).to(tl.float32)[None, :]
-            a += offset
-            b += offset
-        guided_squares += tl.sum(a * a, axis=1)
-        null_squares += tl.sum(b * b, axis=1)
-        guided = tl.dot((a * g).to(dtype), tl.trans(w), guided, input_precision=PRECISION)
-        null = tl.dot((b * g).to(dtype), tl.trans(w), null, input_precision=PRECISION)
-    add = tl.load(bias + cols, mask=cols < LATENT, other=0.0).to(tl.float32)[None, :]
-    v = guided * tl.rsqrt(guided_squares / WIDTH + eps)[:, None] + add
-    v_null = null * tl.rsqrt(null_squares / WIDTH + eps)[:, None] + add
-    at = state + (row * PATCH + rows[:, None]) * LATENT + cols[None, :]
-    inside = row_in & (cols[None, :] < LATENT)
-    y = tl.load(at, mask=inside, other=0.0)
-    tl.store(at, y + (v + (v - v_null) * cfg) * dt, mask=inside)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < TOTAL
+    v = tl.load(velocity + at, mask=inside, other=0.0).to(tl.float32)
+    v_null = tl.load(velocity + TOTAL + at, mask=inside, other=0.0).to(tl.float32)
+    y = tl.load(state + at, mask=inside, other=0.0)
+    tl.store(state + at, y + (v + (v - v_null) * cfg) * dt, mask=inside)
 
 
-def guide(
-    x: Tensor,
-    gain: Tensor,
-    shift: Tensor | None,
-    weight: Tensor,
-    bias: Tensor,
-    state: Tensor,
-    *,
-    dt: float,
-    cfg: float,
-    eps: float,
-) -> None:
+def guide(velocity: Tensor, state: Tensor, *, dt: float, cfg: float) -> None:
     """Advance state [n, patch, latent] float32 in place by one Euler step of guided velocity.
 
-    x [2 n * patch, width] are the patch rows after the last block, the null twins second; `shift`
-    [width] is added to them first. gain [width] and weight [latent, width] are the final layer's.
+    velocity [2 n * patch, latent] holds the conditioned rows and then those of the null twins.
     """
-    n, patch, latent = state.shape
-    width, cols = weight.shape[1], 16
-    assert x.is_contiguous() and x.shape == (2 * n * patch, width) and state.is_contiguous()
-    _guide_kernel[(n, triton.cdiv(latent, cols))](
-        x,
-        gain,
-        gain if shift is None else shift,
-        weight,
-        bias,
-        state,
-        dt,
-        cfg,
-        eps,
-        n,
-        PATCH=patch,
-        LATENT=latent,
-        WIDTH=width,
-        SHIFT=shift is not None,
-        PATCH_PAD=max(16, triton.next_power_of_2(patch)),
-        COLS=cols,
-        DEPTH=128,
-        PRECISION=_precision(weight),
-        CHAINED=CHAINED,
-        num_warps=4,
-        launch_pdl=CHAINED,
+    total = state.numel()
+    assert velocity.is_contiguous() and velocity.numel() == 2 * total and state.is_contiguous()
+    _guide_kernel[(triton.cdiv(total, BLOCK),)](
+        velocity, state, dt, cfg, total, BLOCK=BLOCK, num_warps=4
     )
 
 
@@ -343,10 +255,8 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     SIZE_PAD: tl.constexpr,
     WIDTH_PAD: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
-    wait_for_inputs(CHAINED)
     slot = tl.load(index + row)
     if slot != SPARE:
         patch = tl.load(patches + slot)
@@ -393,9 +303,7 @@ def finish_patch(
         WIDTH=width,
         SIZE_PAD=triton.next_power_of_2(size),
         WIDTH_PAD=triton.next_power_of_2(width),
-        CHAINED=CHAINED,
         num_warps=4,
-        launch_pdl=CHAINED,
     )
 
 

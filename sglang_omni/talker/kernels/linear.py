@@ -1,8 +1,10 @@
 """Linear layers for few rows, fused with the activation or the addition after.
 
-For few rows a product is bound by reading its weight and by starting kernels. The normalisation
-before it stays a kernel of its own: fused in, every tile would repeat it, which took three times as
-long on an H200. The plain form is `LibraryOps` in `sglang_omni/talker/fast/ops.py`.
+For few rows a product is bound by reading its weight and by starting kernels. So a normalisation
+is no kernel of its own: the product before it notes the sums of squares and multiplies by the gain,
+and the product after it divides by the root. (Computing a norm whole in front of the product, which
+repeats it in every tile, took three times as long on an H200.) The plain form is `LibraryOps` in
+`sglang_omni/talker/fast/ops.py`.
 """
 
 from dataclasses import dataclass
@@ -12,11 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.talker.kernels.chain import CHAINED, prefetch, wait_for_inputs
-
 MAX_TILES = 4096
-LINE = tl.constexpr(64)
-"""Elements of a cache line, in the 16-bit types that matter."""
 
 
 @triton.jit
@@ -32,11 +30,19 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     weight,
     bias,
     out,
+    squares,
+    gain,
+    scaled,
+    squares_out,
     partial,
     arrived,
+    eps,
     M,
     N,
     K: tl.constexpr,
+    PARTS: tl.constexpr,
+    PARTS_PAD: tl.constexpr,
+    CARRY: tl.constexpr,
     BIAS: tl.constexpr,
     GELU: tl.constexpr,
     GATED: tl.constexpr,
@@ -45,9 +51,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
-    LINES: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     """One tile [BM, BN] of the output, or one of SPLIT shares of its sum over K."""
     tile_n, tile_m, share = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -58,14 +62,12 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     span: tl.constexpr = tl.cdiv(tl.cdiv(K, BK), SPLIT) * BK
     acc = tl.zeros((BM, BN), tl.float32)
     gated = tl.zeros((BM, BN), tl.float32)
-    if CHAINED:
-        # Weights depend on nothing: they travel while the kernel before this one ends.
-        lines = tl.minimum(share * span + tl.arange(0, LINES) * LINE, K - 1)
-        first = tl.minimum(cols, N - 1)[:, None] * K + lines[None, :]
-        prefetch(weight + first, CHAINED)
-        if GATED:
-            prefetch(weight + N * K + first, CHAINED)
-    wait_for_inputs(CHAINED)
+    if PARTS > 0:
+        parts = tl.arange(0, PARTS_PAD)
+        part_at = rows[:, None] * PARTS + parts[None, :]
+        part_in = row_in & (parts[None, :] < PARTS)
+        total = tl.sum(tl.load(squares + part_at, mask=part_in, other=0.0), axis=1)
+        scale = tl.rsqrt(total / K + eps)[:, None]
     for step in range(0, span, BK):
         ks = share * span + step + tl.arange(0, BK)
         k_in = ks < K
@@ -95,6 +97,9 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
                 )
             tl.store(arrived + tile, 0)
     if finish:
+        if PARTS > 0:
+            acc = acc * scale
+            gated = gated * scale
         if BIAS:
             acc += tl.load(bias + cols, mask=cols < N, other=0.0).to(tl.float32)[None, :]
         if GELU:
@@ -103,7 +108,14 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
             acc = acc * tl.sigmoid(acc) * gated
         if ADD:
             acc += tl.load(out + out_at, mask=inside, other=0.0).to(tl.float32)
-        tl.store(out + out_at, acc.to(dtype), mask=inside)
+        acc = tl.where(inside, acc, 0.0).to(dtype)
+        tl.store(out + out_at, acc, mask=inside)
+        if CARRY:
+            wide = acc.to(tl.float32)
+            g = tl.load(gain + cols, mask=cols < N, other=0.0).to(tl.float32)[None, :]
+            tl.store(scaled + out_at, (wide * g).to(dtype), mask=inside)
+            sums = tl.sum(wide * wide, axis=1)
+            tl.store(squares_out + rows * tl.num_programs(0) + tile_n, sums, mask=rows < M)
 
 
 @dataclass(frozen=True)
@@ -126,8 +138,22 @@ class Workspace:
         self.arrived = torch.zeros(MAX_TILES, device=device, dtype=torch.int32)
 
 
+@dataclass(frozen=True)
+class Carried:
+    """What a normalisation needs of rows x [M, N], noted by the kernel that made them.
+
+    `scaled` [M, N] is x times the gain of the norm to come; the parts [M, parts] float32 of
+    `squares` sum to the squares of a row. The rest of the norm is one number per row, which
+    commutes with the product after it.
+    """
+
+    scaled: Tensor
+    squares: Tensor
+    eps: float
+
+
 def linear(
-    x: Tensor,
+    x: Tensor | Carried,
     weight: Tensor,
     out: Tensor,
     tile: Tile,
@@ -137,30 +163,46 @@ def linear(
     gelu: bool = False,
     gated: bool = False,
     add: bool = False,
-) -> Tensor:
+    then: tuple[Tensor, float] | None = None,
+) -> Carried | None:
     """`out` = act(x weight^T + bias), or `out` += that where `add`.
 
-    x [M, K] and out [M, N] are contiguous, weight [N, K]. `gated` reads weight [2 N, K] as gate
-    rows and up rows and computes silu(gate) * up.
+    x [M, K] and out [M, N] are contiguous, weight [N, K]; x may be the carried norm of rows.
+    `gated` reads weight [2 N, K] as gate rows and up rows and computes silu(gate) * up. `then`, the
+    gain [N] and epsilon of a norm that follows, has it carried.
     """
-    m, k = x.shape
-    n = out.shape[1]
-    assert x.is_contiguous() and weight.is_contiguous() and out.is_contiguous()
+    rows = x.scaled if isinstance(x, Carried) else x
+    squares = x.squares if isinstance(x, Carried) else None
+    (m, k), n = rows.shape, out.shape[1]
+    assert rows.is_contiguous() and weight.is_contiguous() and out.is_contiguous()
     assert weight.shape == ((2 if gated else 1) * n, k) and out.shape[0] == m
     grid = (triton.cdiv(n, tile.cols), triton.cdiv(m, tile.rows), tile.split)
     if tile.split > 1:
         assert not gated
         assert tile.split * m * n <= space.partial.numel() and grid[0] * grid[1] <= MAX_TILES
+    carried = None
+    if then is not None:
+        sums = torch.empty(m, grid[0], device=out.device, dtype=torch.float32)
+        carried = Carried(torch.empty_like(out), sums, then[1])
+    parts = 0 if squares is None else squares.shape[1]
     _linear_kernel[grid](
-        x,
+        rows,
         weight,
         weight if bias is None else bias,
         out,
+        weight if squares is None else squares,
+        weight if then is None else then[0],
+        weight if carried is None else carried.scaled,
+        weight if carried is None else carried.squares,
         space.partial,
         space.arrived,
+        x.eps if isinstance(x, Carried) else 0.0,
         m,
         n,
         K=k,
+        PARTS=parts,
+        PARTS_PAD=triton.next_power_of_2(max(parts, 1)),
+        CARRY=carried is not None,
         BIAS=bias is not None,
         GELU=gelu,
         GATED=gated,
@@ -169,11 +211,44 @@ def linear(
         BM=tile.rows,
         BN=tile.cols,
         BK=tile.depth,
-        LINES=triton.next_power_of_2(triton.cdiv(k, tile.split * LINE.value)),
-        PRECISION="ieee" if x.dtype == torch.float32 else "tf32",
-        CHAINED=CHAINED,
+        PRECISION="ieee" if rows.dtype == torch.float32 else "tf32",
         num_warps=tile.warps,
         num_stages=tile.stages,
-        launch_pdl=CHAINED,
     )
-    return out
+    return carried
+
+
+@triton.jit
+def _carry_kernel(  # type: ignore[no-untyped-def]
+    x,
+    gain,
+    scaled,
+    squares,
+    K: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    ks = tl.arange(0, BLOCK)
+    inside = ks < K
+    wide = tl.load(x + row * K + ks, mask=inside, other=0.0).to(tl.float32)
+    g = tl.load(gain + ks, mask=inside, other=0.0).to(tl.float32)
+    tl.store(scaled + row * K + ks, (wide * g).to(scaled.dtype.element_ty), mask=inside)
+    tl.store(squares + row, tl.sum(wide * wide, axis=0))
+
+
+def carry(x: Tensor, gain: Tensor, eps: float) -> Carried:
+    """What a norm of the rows of x [M, K] needs, for rows that no `linear` made."""
+    rows, width = x.shape
+    assert x.is_contiguous()
+    sums = torch.empty(rows, 1, device=x.device, dtype=torch.float32)
+    carried = Carried(torch.empty_like(x), sums, eps)
+    _carry_kernel[(rows,)](
+        x,
+        gain,
+        carried.scaled,
+        carried.squares,
+        K=width,
+        BLOCK=triton.next_power_of_2(width),
+        num_warps=4,
+    )
+    return carried

@@ -5,7 +5,6 @@ import triton.language as tl
 from torch import Tensor
 
 from sglang_omni.models.ming.noise import KEY_STEPS, LANES, MULTIPLIERS, ROUNDS
-from sglang_omni.talker.kernels.chain import CHAINED, wait_for_inputs
 
 _M0, _M1 = (tl.constexpr(factor) for factor in MULTIPLIERS)
 _K0, _K1 = (tl.constexpr(step) for step in KEY_STEPS)
@@ -32,10 +31,8 @@ def _noise_kernel(  # type: ignore[no-untyped-def]
     round_like,
     BLOCKS: tl.constexpr,
     BLOCKS_PAD: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     row = tl.program_id(0)
-    wait_for_inputs(CHAINED)
     slot = tl.load(index + row)
     seed, segment = tl.load(seeds + slot), tl.load(segments + slot)
     # Words are kept in 64 bits, as in the plain form: a product's low and high halves are exact.
@@ -82,8 +79,6 @@ def slot_noise(
         like,
         BLOCKS=blocks,
         BLOCKS_PAD=triton.next_power_of_2(blocks),
-        CHAINED=CHAINED,
         num_warps=2,
-        launch_pdl=CHAINED,
     )
     return out

@@ -1,11 +1,9 @@
-"""Row-wise kernels for many rows: RMS normalisation and the gate of SwiGLU."""
+"""Row-wise kernels: RMS normalisation, the gate of SwiGLU, the stop head."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-
-from sglang_omni.talker.kernels.chain import CHAINED, wait_for_inputs
 
 
 @triton.jit
@@ -18,9 +16,7 @@ def _rms_norm_kernel(  # type: ignore[no-untyped-def]
     K: tl.constexpr,
     SHIFT: tl.constexpr,
     BLOCK: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
-    wait_for_inputs(CHAINED)
     row = tl.program_id(0).to(tl.int64)
     ks = tl.arange(0, BLOCK)
     inside = ks < K
@@ -46,16 +42,13 @@ def rms_norm(x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None) -
         K=width,
         SHIFT=shift is not None,
         BLOCK=triton.next_power_of_2(width),
-        CHAINED=CHAINED,
         num_warps=4,
-        launch_pdl=CHAINED,
     )
     return out
 
 
 @triton.jit
-def _silu_mul_kernel(x, out, N: tl.constexpr, BLOCK: tl.constexpr, CHAINED: tl.constexpr):  # type: ignore[no-untyped-def]
-    wait_for_inputs(CHAINED)
+def _silu_mul_kernel(x, out, N: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     row = tl.program_id(0).to(tl.int64)
     cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = cols < N
@@ -70,7 +63,38 @@ def silu_mul(x: Tensor) -> Tensor:
     assert x.is_contiguous()
     out = x.new_empty(rows, width)
     block = 1024
-    _silu_mul_kernel[(rows, triton.cdiv(width, block))](
-        x, out, N=width, BLOCK=block, CHAINED=CHAINED, num_warps=4, launch_pdl=CHAINED
+    _silu_mul_kernel[(rows, triton.cdiv(width, block))](x, out, N=width, BLOCK=block, num_warps=4)
+    return out
+
+
+@triton.jit
+def _stop_kernel(  # type: ignore[no-untyped-def]
+    x,
+    weight,
+    bias,
+    out,
+    K: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    ks = tl.arange(0, BLOCK)
+    inside = ks < K
+    dtype = x.dtype.element_ty
+    wide = tl.load(x + row * K + ks, mask=inside, other=0.0).to(tl.float32)
+    go = tl.load(weight + ks, mask=inside, other=0.0).to(tl.float32)
+    stop = tl.load(weight + K + ks, mask=inside, other=0.0).to(tl.float32)
+    # Rounded as the plain layer rounds its logits: near one half the decision hangs on it.
+    go_logit = (tl.sum(wide * go, axis=0) + tl.load(bias).to(tl.float32)).to(dtype)
+    stop_logit = (tl.sum(wide * stop, axis=0) + tl.load(bias + 1).to(tl.float32)).to(dtype)
+    tl.store(out + row, tl.sigmoid(stop_logit.to(tl.float32) - go_logit.to(tl.float32)))
+
+
+def stop_probability(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The second of the two probabilities of a linear head [2, K] and a softmax: float32 [M]."""
+    rows, width = x.shape
+    assert weight.shape == (2, width) and x.is_contiguous() and weight.is_contiguous()
+    out = torch.empty(rows, device=x.device, dtype=torch.float32)
+    _stop_kernel[(rows,)](
+        x, weight, bias, out, K=width, BLOCK=triton.next_power_of_2(width), num_warps=4
     )
     return out

@@ -8,8 +8,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.talker.kernels.chain import CHAINED, wait_for_inputs
-
 BLOCK = 1024
 
 
@@ -27,9 +25,7 @@ def _stretch_kernel(  # type: ignore[no-untyped-def]
     PAST: tl.constexpr,
     FRAMES_PAD: tl.constexpr,
     LATENT_PAD: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
-    wait_for_inputs(CHAINED)
     row = tl.program_id(0).to(tl.int64)
     slot, patch = tl.load(index + row), tl.load(patches + row)
     ends = tl.load(final + row) != 0
@@ -76,9 +72,7 @@ def stretch(
         PAST=past,
         FRAMES_PAD=triton.next_power_of_2(patch * factor),
         LATENT_PAD=triton.next_power_of_2(latent),
-        CHAINED=CHAINED,
         num_warps=4,
-        launch_pdl=CHAINED,
     )
     return out
 
@@ -91,12 +85,10 @@ def _spectrum_kernel(  # type: ignore[no-untyped-def]
     highest,
     BINS: tl.constexpr,
     BLOCK: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     bins = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = bins < BINS
-    wait_for_inputs(CHAINED)
     magnitude = tl.load(x + row * stride + bins, mask=inside, other=0.0).to(tl.float32)
     phase = tl.load(x + row * stride + BINS + bins, mask=inside, other=0.0).to(tl.float32)
     magnitude = tl.minimum(tl.exp(magnitude), highest)
@@ -117,9 +109,7 @@ def spectrum(x: Tensor, bins: int, highest: float) -> Tensor:
         highest,
         BINS=bins,
         BLOCK=BLOCK,
-        CHAINED=CHAINED,
         num_warps=4,
-        launch_pdl=CHAINED,
     )
     return torch.view_as_complex(out)
 
@@ -138,7 +128,6 @@ def _overlap_kernel(  # type: ignore[no-untyped-def]
     PARTS: tl.constexpr,
     OUT: tl.constexpr,
     BLOCK: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     """Some samples of one unit. The carry has two halves, read and written in turn."""
     row = tl.program_id(0).to(tl.int64)
@@ -146,7 +135,6 @@ def _overlap_kernel(  # type: ignore[no-untyped-def]
     size: tl.constexpr = HOP * PARTS
     overlap: tl.constexpr = size - HOP
     unit: tl.constexpr = FRAMES * HOP
-    wait_for_inputs(CHAINED)
     slot, patch = tl.load(index + row), tl.load(patches + row)
     total = tl.zeros((BLOCK,), tl.float32)
     for part in tl.static_range(PARTS):
@@ -195,8 +183,6 @@ def overlap_add(
         PARTS=size // hop,
         OUT=samples,
         BLOCK=BLOCK,
-        CHAINED=CHAINED,
         num_warps=4,
-        launch_pdl=CHAINED,
     )
     return out

@@ -1,0 +1,26 @@
+"""Every stage of the path consumes what the synthetic talker makes."""
+
+import shlex
+
+import pytest
+
+from benchmarks import api_path
+from benchmarks.api_path import STAGES, measure_http, measure_stage, parse
+from tests.server.running import free_port
+
+SHORT = parse(shlex.split("--out unused --listeners 4 --patches 3 --seconds 1.92 --step-ms 5"))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_stage_is_measured_by_the_chunk(stage: str) -> None:
+    row = await measure_stage(stage, SHORT)
+    assert row["stage"] == stage
+    assert row["chunks_per_s"] >= 4 and row["api_us"] > 0 and row["engine_us"] > 0
+
+
+async def test_the_whole_path_is_measured_without_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(api_path, "PORT", free_port())
+    row = await measure_http("wav", SHORT)
+    assert row["failed"] == 0 and row["chunks_per_s"] >= 4
