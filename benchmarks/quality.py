@@ -28,7 +28,7 @@ from PIL import Image
 from benchmarks.environment import fingerprint
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
-from cookbook.ming_mini.synthesize import SynthesisError, synthesize
+from cookbook.ming_mini.synthesize import SynthesisError, source
 from cookbook.ming_mini.thinker.checks import is_right, word_errors, words
 from cookbook.ming_mini.thinker.hearing import Speak, at_16khz
 from cookbook.ming_mini.thinker.items import Item
@@ -68,7 +68,7 @@ class Answered:
 
 
 def questions(
-    seed: int, count: int, lexicon: Lexicon, rows: Sequence[str] = (), speak: Speak = synthesize
+    seed: int, count: int, lexicon: Lexicon, rows: Sequence[str] = (), speak: Speak = source
 ) -> Iterator[Question]:
     """`count` fresh questions for every row of the report, or for the `rows` named."""
     rng = Random(f"quality {seed}")

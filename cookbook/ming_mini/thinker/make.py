@@ -19,7 +19,7 @@ import torch
 
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker, training_speakers
-from cookbook.ming_mini.synthesize import SynthesisError, synthesize
+from cookbook.ming_mini.synthesize import SynthesisError, source
 from cookbook.ming_mini.thinker.dialogs import SYSTEMS, Example, answer_ids, prompt_ids
 from cookbook.ming_mini.thinker.hearing import Speak, at_16khz, mel_of, spell, vary
 from cookbook.ming_mini.thinker.items import Item, Split
@@ -44,7 +44,7 @@ class Workshop:
     lexicon: Lexicon
     split: Split
     speakers: tuple[Speaker, ...] = ()
-    speak: Speak = synthesize
+    speak: Speak = source
     earlier: bool = True
     only: tuple[str, ...] = ()
 
