@@ -4,7 +4,7 @@
 #   OUT=run SECONDS_OF_TRAINING=900 CORES=16 bash cookbook/ming_mini/thinker/recipe.sh
 #
 # Needs flite and espeak-ng on PATH, and WordNet or LEXICON, the JSON file that
-# `python -m cookbook.ming_mini.lexicon` makes of it. Shards go to DATA (about 5 GB for 15 minutes).
+# `python -m cookbook.ming_mini.lexicon` makes of it. Shards go to DATA (20 GB at most).
 # Called again with the same OUT, DATA and more seconds, the training goes on.
 set -euo pipefail
 
@@ -18,6 +18,7 @@ TOKENS=${TOKENS:-49152}
 SEED=${SEED:-1}
 HELD_OUT=${HELD_OUT:-480}
 PICTURE_SHARDS=${PICTURE_SHARDS:-200}
+SPEECH_SHARDS=${SPEECH_SHARDS:-1000}
 
 run() { local module=$1; shift; python -m "cookbook.ming_mini.thinker.$module" "$@"; }
 make() { run make --model "$OUT/model" --lexicon "$LEXICON" --seed "$SEED" "$@"; }
@@ -37,12 +38,13 @@ if [ ! -d "$DATA/held_out" ]; then
 fi
 
 mkdir -p "$DATA/train"
-endless="--shards 100000 --seconds $TIME"
-make --kind text --output "$DATA/train" --processes "$(few)" $endless > "$OUT/text.log" 2>&1 &
-# Pictures lie unpacked on the device: a shard takes 120 MB there.
+make --kind text --output "$DATA/train" --processes "$(few)" --shards 100000 \
+    --seconds "$TIME" > "$OUT/text.log" 2>&1 &
+# They lie unpacked on the device: a shard of pictures takes 120 MB there, one of clips 13 MB.
 make --kind picture --output "$DATA/train" --processes "$(few)" --shards "$PICTURE_SHARDS" \
     --seconds "$TIME" > "$OUT/picture.log" 2>&1 &
-make --kind speech --output "$DATA/train" --processes "$(most)" $endless > "$OUT/speech.log" 2>&1 &
+make --kind speech --output "$DATA/train" --processes "$(most)" --shards "$SPEECH_SHARDS" \
+    --seconds "$TIME" > "$OUT/speech.log" 2>&1 &
 
 run train --model "$OUT/model" --shards "$DATA/train" --held-out "$DATA/held_out" \
     --output "$OUT/weights" --seconds "$TIME" --tokens "$TOKENS" --device "$DEVICE" \

@@ -28,7 +28,7 @@ from sglang_omni.thinker.contract import Features, SamplingParams, ThinkerReques
 from sglang_omni.thinker.launch import environment
 from tests.cookbook.thinker.conftest import CPU, LEXICON, hum
 
-STEPS = 12
+STEPS = 3
 MOST = 12
 LARGEST_BYTES = 24 * 2**20
 
