@@ -5,7 +5,8 @@
 #
 # Needs flite and espeak-ng on PATH, and WordNet or LEXICON, the JSON file that
 # `python -m cookbook.ming_mini.lexicon` makes of it. Shards go to DATA (20 GB at most).
-# Called again with the same OUT, DATA and more seconds, the training goes on.
+# PAUSE ends the training of this call after so many seconds; the next call with the same OUT and
+# DATA goes on.
 set -euo pipefail
 
 OUT=${OUT:?a folder for the results}
@@ -16,6 +17,7 @@ CORES=${CORES:-$(nproc)}
 DEVICE=${DEVICE:-cuda}
 TOKENS=${TOKENS:-49152}
 SEED=${SEED:-1}
+PAUSE=${PAUSE:-$TIME}
 HELD_OUT=${HELD_OUT:-480}
 PICTURE_SHARDS=${PICTURE_SHARDS:-200}
 SPEECH_SHARDS=${SPEECH_SHARDS:-1000}
@@ -39,15 +41,15 @@ fi
 
 mkdir -p "$DATA/train"
 make --kind text --output "$DATA/train" --processes "$(few)" --shards 100000 \
-    --seconds "$TIME" > "$OUT/text.log" 2>&1 &
+    --seconds "$PAUSE" > "$OUT/text.log" 2>&1 &
 # They lie unpacked on the device: a shard of pictures takes 120 MB there, one of clips 13 MB.
 make --kind picture --output "$DATA/train" --processes "$(few)" --shards "$PICTURE_SHARDS" \
-    --seconds "$TIME" > "$OUT/picture.log" 2>&1 &
+    --seconds "$PAUSE" > "$OUT/picture.log" 2>&1 &
 make --kind speech --output "$DATA/train" --processes "$(most)" --shards "$SPEECH_SHARDS" \
-    --seconds "$TIME" > "$OUT/speech.log" 2>&1 &
+    --seconds "$PAUSE" > "$OUT/speech.log" 2>&1 &
 
 run train --model "$OUT/model" --shards "$DATA/train" --held-out "$DATA/held_out" \
-    --output "$OUT/weights" --seconds "$TIME" --tokens "$TOKENS" --device "$DEVICE" \
+    --output "$OUT/weights" --seconds "$TIME" --pause "$PAUSE" --tokens "$TOKENS" --device "$DEVICE" \
     --seed "$SEED" | tee -a "$OUT/train.log"
 wait
 run ablate --model "$OUT/model" --weights "$OUT/weights" --held-out "$DATA/held_out" \

@@ -5,6 +5,7 @@ Whatever is costly is done by the makers: drawing, speaking, mel spectrograms, t
 
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from queue import Empty, Queue
@@ -16,6 +17,7 @@ from cookbook.ming_mini.thinker.dialogs import Example
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
 
 POLL_SECONDS = 0.5
+READERS = 4
 SLOTS = 3
 """Things to recognise in one token of a picture, beside the colour of the first."""
 
@@ -96,19 +98,28 @@ class ShardFolder:
     def __init__(self, folder: Path) -> None:
         self._folder, self._seen = folder, set[Path]()
 
-    def new(self, most: int = 1_000_000) -> Iterator[tuple[Kind, Shard]]:
+    def new(self) -> Iterator[tuple[Kind, Shard]]:
         """Shards that were not read yet, with their kinds."""
-        for path in sorted(set(self._folder.glob("*.npz")) - self._seen)[:most]:
-            self._seen.add(path)
-            kind = path.name.split("-", 1)[0]
-            yield next(one for one in KINDS if one == kind), read_shard(path)
+        return map(_named, self.unseen())
+
+    def unseen(self) -> list[Path]:
+        """Files that were not there before; from now on they were."""
+        found = sorted(set(self._folder.glob("*.npz")) - self._seen)
+        self._seen.update(found)
+        return found
+
+
+def _named(path: Path) -> tuple[Kind, Shard]:
+    kind = path.name.split("-", 1)[0]
+    return next(one for one in KINDS if one == kind), read_shard(path)
 
 
 class ShardReader:
-    """Reads a folder ahead in a thread: unpacking must not hold a training up."""
+    """Reads a folder ahead in threads: unpacking must not hold a training up."""
 
-    def __init__(self, folder: Path, ahead: int = 8) -> None:
-        self._folder, self._ready = ShardFolder(folder), Queue[tuple[Kind, Shard]](ahead)
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._ready = ShardFolder(folder), Queue[tuple[Kind, Shard]](READERS)
+        self.reading = True
         Thread(target=self._read, daemon=True).start()
 
     def ready(self, most: int) -> Iterator[tuple[Kind, Shard]]:
@@ -120,7 +131,11 @@ class ShardReader:
                 return
 
     def _read(self) -> None:
-        while True:
-            for found in self._folder.new():
-                self._ready.put(found)
-            time.sleep(POLL_SECONDS)
+        with ThreadPoolExecutor(READERS) as pool:
+            while True:
+                paths = self._folder.unseen()
+                self.reading = bool(paths)
+                for start in range(0, len(paths), READERS):
+                    for found in pool.map(_named, paths[start : start + READERS]):
+                        self._ready.put(found)
+                time.sleep(POLL_SECONDS)

@@ -162,11 +162,11 @@ def accuracy(model: Thinking, library: Library, tokens: int = 32_768) -> dict[st
 
 
 def run(trainer: Trainer, reader: ShardReader, held_out: Library, args: argparse.Namespace) -> None:
-    """Train until the time is over, reporting now and then."""
+    """Train until the time is over, or to a pause, reporting now and then."""
     recent: list[Report] = []
     start, before = time.monotonic(), trainer.spent
     due = {"report": 0.0, "test": args.test_seconds, "shards": 0.0}
-    while trainer.progress < 1:
+    while trainer.progress < 1 and trainer.spent < before + args.pause:
         trainer.spent = before + time.monotonic() - start
         if trainer.spent >= due["shards"]:
             _take_in(trainer, reader, most=4)
@@ -195,13 +195,13 @@ def _take_in(trainer: Trainer, reader: ShardReader, most: int) -> None:
 
 
 def _wait(trainer: Trainer, reader: ShardReader) -> None:
-    """Wait for the first shards. Raises `TimeoutError`."""
+    """Take in all shards that are there; wait for the first. Raises `TimeoutError`."""
     end = time.monotonic() + WAIT_SECONDS
-    while not any(trainer.library.added.values()):
+    while reader.reading or not any(trainer.library.added.values()):
         if time.monotonic() > end:
             raise TimeoutError("no shard appeared")
         _take_in(trainer, reader, most=50)
-        time.sleep(0.2)
+        time.sleep(0.1)
 
 
 def _say(trainer: Trainer, **values: float) -> None:
@@ -229,6 +229,7 @@ def main() -> None:
     parser.add_argument("--held-out", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--pause", type=float, default=float("inf"), help="seconds of this call")
     parser.add_argument("--tokens", type=int, default=Settings.tokens)
     parser.add_argument("--rate", type=float, default=PEAK_RATE)
     parser.add_argument("--warm-up", type=int, default=WARM_UP)
