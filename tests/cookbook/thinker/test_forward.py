@@ -134,3 +134,17 @@ def test_padding_counts_for_no_router(thinking: Thinking, library: Library) -> N
     (first, *_) = study(thinking, batch, library).loads
     top_k = thinking.sparse_layers()[0].routing.top_k
     assert first.counts.sum() == batch.real.sum() * top_k
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bfloat16_changes_little(kind: Kind, thinking: Thinking, library: Library) -> None:
+    """As on a GPU: every product in bfloat16, every weight and gradient in float32."""
+    batch = library.draw(kind, 600)
+    plain = study(thinking, batch, library)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = study(thinking, batch, library)
+    (rounded.loss + rounded.sense).backward()
+    torch.testing.assert_close(rounded.loss, plain.loss, rtol=0.01, atol=0)
+    torch.testing.assert_close(rounded.sense, plain.sense, rtol=0.01, atol=0)
+    gradients = [p.grad for p in thinking.parameters() if p.grad is not None]
+    assert {one.dtype for one in gradients} == {torch.float32}
