@@ -64,12 +64,12 @@ def _write_thinker(folder: Path, draw: Draw) -> None:
     config = configs.main_config(tokenizer)
     text_config = MingTextConfig(**config["llm_config"])
     tensors = thinker_weights(draw, text_config, tokenizer) | encoder_weights(draw, config)
-    _write_shards(folder, tensors)
-    _write_json(folder / "config.json", config)
-    _write_json(folder / "preprocessor_config.json", configs.preprocessor_config())
+    write_shards(folder, tensors)
+    write_json(folder / "config.json", config)
+    write_json(folder / "preprocessor_config.json", configs.preprocessor_config())
     (folder / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
-    _write_json(folder / "tokenizer_config.json", configs.thinker_tokenizer_config(tokenizer))
-    _write_json(folder / "special_tokens_map.json", configs.THINKER_SPECIAL_TOKENS)
+    write_json(folder / "tokenizer_config.json", configs.thinker_tokenizer_config(tokenizer))
+    write_json(folder / "special_tokens_map.json", configs.THINKER_SPECIAL_TOKENS)
 
 
 def _write_talker(folder: Path, draw: Draw) -> None:
@@ -80,16 +80,16 @@ def _write_talker(folder: Path, draw: Draw) -> None:
     tokenizer = build_talker_tokenizer()
     (llm / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
     tokenizer.model.save(str(llm))
-    _write_json(llm / "tokenizer_config.json", configs.talker_tokenizer_config(tokenizer))
-    _write_json(llm / "config.json", configs.talker_llm_config(tokenizer))
-    _write_json(folder / "config.json", configs.talker_config())
-    _write_json(vae / "config.json", configs.vae_config())
+    write_json(llm / "tokenizer_config.json", configs.talker_tokenizer_config(tokenizer))
+    write_json(llm / "config.json", configs.talker_llm_config(tokenizer))
+    write_json(folder / "config.json", configs.talker_config())
+    write_json(vae / "config.json", configs.vae_config())
     _write_tensors(folder / SINGLE, talker_weights(draw, read_talker_config(folder)))
     _write_tensors(vae / SINGLE, vae_weights(draw, read_vae_config(vae)))
     write_voices(folder, draw)
 
 
-def _write_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+def write_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write the tensors in files of about equal size, and the index over them."""
     weight_map: dict[str, str] = {}
     size = 0
@@ -98,7 +98,7 @@ def _write_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
         size += _write_tensors(folder / file, {name: tensors[name] for name in names})
         weight_map |= dict.fromkeys(names, file)
     index = {"metadata": {"total_size": size}, "weight_map": dict(sorted(weight_map.items()))}
-    _write_json(folder / INDEX, index)
+    write_json(folder / INDEX, index)
 
 
 def _shards(tensors: Mapping[str, Tensor]) -> list[list[str]]:
@@ -122,5 +122,5 @@ def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> int:
     return sum(tensor.nbytes for tensor in stored.values())
 
 
-def _write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,263 @@
+"""Does the running model answer rightly? Fresh items of a seed, asked through the OpenAI API.
+
+`python -m benchmarks.quality --suite mini --url http://127.0.0.1:8000 --seed 7 --out FILE`
+
+Every item is of the held-out split, so no training has seen its text, picture or sentence. Speech
+is asked in voices of the training and in voices that it never heard. Accuracies come with Wilson's
+95 % intervals, the word error of transcripts with the spread of a bootstrap.
+"""
+
+import argparse
+import asyncio
+import base64
+import io
+import json
+import math
+import time
+import wave
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import numpy as np
+from PIL import Image
+
+from benchmarks.environment import fingerprint
+from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
+from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
+from cookbook.ming_mini.synthesize import SynthesisError, source
+from cookbook.ming_mini.thinker.checks import is_right, word_errors, words
+from cookbook.ming_mini.thinker.hearing import Speak, at_16khz
+from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, groups
+from sglang_omni.models.ming.media import SAMPLE_RATE
+
+NEVER_HELD_OUT = ("fact",)
+VOICES = {"seen voice": PRESETS, "unseen voice": held_out_speakers()}
+MOST_TOKENS = 160
+Z = 1.96
+DRAWS = 1000
+SHOWN = 120
+"""Characters of a wrong answer that are printed."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """An item as it is asked: `row` is the line of the report, `clip` its speech, int16 [n]."""
+
+    row: str
+    item: Item
+    clip: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What was said, and how long it took."""
+
+    question: Question
+    said: str
+    seconds: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the answer is right."""
+        return is_right(self.question.item, self.said)
+
+
+def questions(
+    seed: int, count: int, lexicon: Lexicon, rows: Sequence[str] = (), speak: Speak = source
+) -> Iterator[Question]:
+    """`count` fresh questions for every row of the report, or for the `rows` named."""
+    rng = Random(f"quality {seed}")
+    for kind in KINDS:
+        stream = groups(kind, f"quality {seed}", lexicon, "held_out")
+        wanted = dict.fromkeys((r for r in all_rows() if not rows or r in rows), count)
+        wanted = {row: n for row, n in wanted.items() if _kind(row) == kind}
+        while any(wanted.values()):
+            items = next(stream)
+            # One question for each picture and clip: the intervals assume independent items.
+            open_rows = [(r, i) for i in items for r in _rows_of(i) if wanted.get(r)]
+            if open_rows:
+                row, item = rng.choice(open_rows)
+                clip = _clip(item, row, rng, speak)
+                if clip is not None or item.speech is None:
+                    wanted[row] -= 1
+                    yield Question(row, item, clip)
+
+
+def all_rows() -> tuple[str, ...]:
+    """Every line of the report."""
+    return tuple(
+        row
+        for task in TASKS
+        if task not in NEVER_HELD_OUT
+        for row in ([f"{task}, {voice}" for voice in VOICES] if _kind(task) == "speech" else [task])
+    )
+
+
+def _kind(row: str) -> str:
+    if row.startswith("picture"):
+        return "picture"
+    return "speech" if row.startswith(("transcribe", "spoken")) else "text"
+
+
+def _rows_of(item: Item) -> list[str]:
+    return [f"{item.task}, {voice}" for voice in VOICES] if item.speech else [item.task]
+
+
+def _clip(item: Item, row: str, rng: Random, speak: Speak) -> np.ndarray | None:
+    if item.speech is None:
+        return None
+    voices: Sequence[Speaker] = VOICES[row.split(", ")[1]]
+    try:
+        return at_16khz(speak(item.speech, rng.choice(voices)))
+    except SynthesisError:
+        return None
+
+
+def message(question: Question) -> dict[str, Any]:
+    """The user's message in the form of the OpenAI API."""
+    item, media = question.item, list[dict[str, Any]]()
+    if item.scene:
+        url = f"data:image/png;base64,{_base64(png(item.scene.draw()))}"
+        media.append({"type": "image_url", "image_url": {"url": url}})
+    if question.clip is not None:
+        sound = {"data": _base64(wav(question.clip)), "format": "wav"}
+        media.append({"type": "input_audio", "input_audio": sound})
+    text = [{"type": "text", "text": item.question}] if item.question else []
+    return {"role": "user", "content": media + text if item.media_first else text + media}
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """A picture file of uint8 [height, width, 3]."""
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def wav(samples: np.ndarray) -> bytes:
+    """A sound file of int16 [n] at 16 kHz."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(SAMPLE_RATE)
+        out.writeframes(samples.tobytes())
+    return file.getvalue()
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+async def ask_all(url: str, asked: Sequence[Question], at_once: int) -> list[Answered]:
+    """Ask every question; raises `httpx.HTTPStatusError` where the server refuses one."""
+    room = asyncio.Semaphore(at_once)
+    async with httpx.AsyncClient(base_url=url, timeout=120.0) as client:
+        models = (await client.get("/v1/models")).raise_for_status().json()
+        model = models["data"][0]["id"]
+
+        async def one(question: Question) -> Answered:
+            async with room:
+                return await _ask(client, model, question)
+
+        return await asyncio.gather(*(one(question) for question in asked))
+
+
+async def _ask(client: httpx.AsyncClient, model: str, question: Question) -> Answered:
+    body = {
+        "model": model,
+        "messages": [message(question)],
+        "temperature": 0,
+        "max_tokens": MOST_TOKENS,
+    }
+    start = time.monotonic()
+    reply = await client.post("/v1/chat/completions", json=body)
+    reply.raise_for_status()
+    said = reply.json()["choices"][0]["message"]["content"] or ""
+    return Answered(question, said, time.monotonic() - start)
+
+
+def wilson(right: int, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share, by Wilson's score."""
+    if count == 0:
+        return 0.0, 1.0
+    share, weight = right / count, Z * Z / count
+    middle = (share + weight / 2) / (1 + weight)
+    half = Z * math.sqrt(share * (1 - share) / count + weight / (4 * count)) / (1 + weight)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def report(answers: Sequence[Answered]) -> dict[str, dict[str, Any]]:
+    """For each row the accuracy, and for transcripts the word error."""
+    rows: dict[str, list[Answered]] = {}
+    for one in answers:
+        rows.setdefault(one.question.row, []).append(one)
+    return {row: _row(found) for row, found in rows.items()}
+
+
+def _row(answers: Sequence[Answered]) -> dict[str, Any]:
+    right = sum(one.right for one in answers)
+    result: dict[str, Any] = {
+        "items": len(answers),
+        "accuracy": right / len(answers),
+        "interval": wilson(right, len(answers)),
+        "median_seconds": float(np.median([one.seconds for one in answers])),
+    }
+    if answers[0].question.item.check == "words":
+        pairs = np.array([_errors(one) for one in answers])
+        result["word_error"] = float(pairs[:, 0].sum() / pairs[:, 1].sum())
+        result["word_error_interval"] = _bootstrap(pairs)
+    return result
+
+
+def _errors(one: Answered) -> tuple[int, int]:
+    expected = one.question.item.answer
+    return word_errors(expected, one.said), len(words(expected))
+
+
+def _bootstrap(pairs: np.ndarray) -> tuple[float, float]:
+    """The 95 % interval of the word error of (errors, words) [n, 2]."""
+    rng = np.random.default_rng(0)
+    sums = pairs[rng.integers(len(pairs), size=(DRAWS, len(pairs)))].sum(axis=1)
+    low, high = np.quantile(sums[:, 0] / sums[:, 1], (0.025, 0.975))
+    return float(low), float(high)
+
+
+def main() -> None:
+    """Ask and write a JSON file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--suite", choices=("mini",), default="mini")
+    parser.add_argument("--url", default="http://127.0.0.1:8000")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=100, help="items for each row")
+    parser.add_argument("--rows", nargs="*", default=(), metavar="ROW", help="some rows only")
+    parser.add_argument("--at-once", type=int, default=4)
+    parser.add_argument("--lexicon", type=Path, default=WORDNET)
+    parser.add_argument("--show", type=int, default=2, help="wrong answers to show for each row")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    asked = list(questions(args.seed, args.count, read_lexicon(args.lexicon), args.rows))
+    answers = asyncio.run(ask_all(args.url, asked, args.at_once))
+    rows = report(answers)
+    for row, result in rows.items():
+        _show(row, result, [one for one in answers if one.question.row == row], args.show)
+    if args.out:
+        about = {"suite": args.suite, "seed": args.seed, "environment": fingerprint()}
+        args.out.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
+
+
+def _show(row: str, result: dict[str, Any], answers: Sequence[Answered], wrong: int) -> None:
+    low, high = result["interval"]
+    error = f", word error {result['word_error']:.1%}" if "word_error" in result else ""
+    print(f"{row}: {result['accuracy']:.1%} [{low:.1%}, {high:.1%}] of {result['items']}{error}")
+    for one in [one for one in answers if not one.right][:wrong]:
+        item = one.question.item
+        print(f"    {item.speech or item.question!r}: {one.said[:SHOWN]!r}, not {item.answer!r}")
+
+
+if __name__ == "__main__":
+    main()

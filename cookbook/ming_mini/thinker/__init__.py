@@ -1,0 +1,1 @@
+"""Ming-mini's thinking half: tasks, tokenizer, training, packing and evaluation."""

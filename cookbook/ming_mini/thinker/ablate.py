@@ -1,0 +1,80 @@
+"""Does each router do real work? Held-out accuracy with routers in each other's place.
+
+`python -m cookbook.ming_mini.thinker.ablate --model DIR --weights DIR --held-out DIR --out FILE`
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+
+from cookbook.ming_mini.thinker.library import Library
+from cookbook.ming_mini.thinker.model import Thinking, swap_routers
+from cookbook.ming_mini.thinker.pack import load_thinking
+from cookbook.ming_mini.thinker.shards import ShardFolder
+from cookbook.ming_mini.thinker.tasks import KINDS, Kind
+from cookbook.ming_mini.thinker.train import accuracy, new_library
+from sglang_omni.models.ming.thinker.routing import ROUTERS
+
+TEXT, IMAGE, AUDIO = ROUTERS
+ORDERS: dict[str, tuple[str, ...]] = {
+    "own": ROUTERS,
+    "image by text": (TEXT, TEXT, AUDIO),
+    "audio by text": (TEXT, IMAGE, TEXT),
+    "image and audio exchanged": (TEXT, AUDIO, IMAGE),
+    "text by image": (IMAGE, IMAGE, AUDIO),
+    "text by audio": (AUDIO, IMAGE, AUDIO),
+}
+"""For each router, in the order of the routes, the one whose tensors it takes over."""
+
+
+def kind_of(task: str) -> Kind:
+    """The kind of a task by its name."""
+    if task.startswith("picture"):
+        return "picture"
+    return "speech" if task in ("transcribe", "spoken_question") else "text"
+
+
+def by_kind(accuracies: dict[str, float]) -> dict[Kind, float]:
+    """Mean accuracy over the tasks of each kind."""
+    found: dict[Kind, float] = {}
+    for kind in KINDS:
+        values = [value for task, value in accuracies.items() if kind_of(task) == kind]
+        if values:
+            found[kind] = round(sum(values) / len(values), 4)
+    return found
+
+
+def ablate(model: Thinking, held_out: Library) -> dict[str, dict[Kind, float]]:
+    """Accuracy by kind for every order of the routers; the model is left as it was."""
+    own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    results = {}
+    for name, order in ORDERS.items():
+        model.load_state_dict(swap_routers(own, order))
+        results[name] = by_kind(accuracy(model, held_out))
+    model.load_state_dict(own)
+    return results
+
+
+def main() -> None:
+    """Measure and write a JSON file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--held-out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--device", default="cpu")
+    args = parser.parse_args()
+    device = torch.device(args.device)
+    model = load_thinking(args.model, args.weights).to(device)
+    held_out = new_library(args.model, model, device, seed=0)
+    for kind, shard in ShardFolder(args.held_out).new():
+        held_out.add(kind, shard)
+    results = ablate(model, held_out)
+    args.out.write_text(json.dumps(results, indent=1) + "\n")
+    print(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

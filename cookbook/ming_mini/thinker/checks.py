@@ -1,0 +1,69 @@
+"""Is an answer right? One rule for each kind of answer."""
+
+import re
+from collections.abc import Sequence
+
+from cookbook.ming_mini.numbers import number_words
+from cookbook.ming_mini.thinker.items import Item
+
+_NUMBER = re.compile(r"-?\d+")
+_LETTER = re.compile(r"\b([A-D])\b")
+LARGEST_SPOKEN = 2000
+RIGHT_WORD_ERROR = 0.0
+
+
+def is_right(item: Item, said: str) -> bool:
+    """Whether `said` answers the item."""
+    match item.check:
+        case "number":
+            return last_number(said) == last_number(item.answer)
+        case "letter":
+            return first_letter(said) == item.answer
+        case "contains":
+            return any(phrase in normal(said) for phrase in item.accept)
+        case "words":
+            return word_errors(item.answer, said) == 0
+        case _:
+            return normal(said) == normal(item.answer)
+
+
+def normal(text: str) -> str:
+    """Lower case, single spaces, no marks at the ends or before spaces."""
+    text = re.sub(r"[.,!?;:\"']+(?=\s|$)", "", text.lower())
+    return " ".join(text.strip(" \t\n\"'.").split())
+
+
+def last_number(text: str) -> int | None:
+    """The last number in digits; without any, the text read as a number in words."""
+    found = _NUMBER.findall(re.sub(r"(?<=\d),(?=\d{3}\b)", "", text))
+    return int(found[-1]) if found else _SPOKEN.get(normal(text))
+
+
+_SPOKEN = {number_words(number): number for number in range(LARGEST_SPOKEN)}
+
+
+def first_letter(text: str) -> str | None:
+    """The first of A to D that stands alone."""
+    found = _LETTER.search(text.strip())
+    return found[1] if found else None
+
+
+def words(text: str) -> list[str]:
+    """The words of a transcript, without case, marks and hyphens."""
+    return re.findall(r"[a-z0-9']+", text.lower())
+
+
+def word_errors(expected: str, said: str) -> int:
+    """Words to insert, delete or replace to turn one transcript into the other."""
+    return distance(words(expected), words(said))
+
+
+def distance(one: Sequence[str], other: Sequence[str]) -> int:
+    """Levenshtein's distance."""
+    row = list(range(len(other) + 1))
+    for number, left in enumerate(one, 1):
+        before, row[0] = row[0], number
+        for place, right in enumerate(other, 1):
+            change = before + (left != right)
+            before, row[place] = row[place], min(change, row[place] + 1, row[place - 1] + 1)
+    return row[-1]

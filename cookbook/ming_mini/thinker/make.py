@@ -1,0 +1,176 @@
+"""Make shards of training or held-out data with all cores.
+
+`python -m cookbook.ming_mini.thinker.make --model DIR --kind text --output DIR --shards 100`
+
+Any number of makers may run beside a training; it takes new shards as they appear.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
+from cookbook.ming_mini.speakers import PRESETS, Speaker, training_speakers
+from cookbook.ming_mini.synthesize import SynthesisError, source
+from cookbook.ming_mini.thinker.dialogs import SYSTEMS, Example, answer_ids, prompt_ids
+from cookbook.ming_mini.thinker.hearing import Speak, at_16khz, mel_of, spell, vary
+from cookbook.ming_mini.thinker.items import Item, Split
+from cookbook.ming_mini.thinker.seeing import mark_tokens
+from cookbook.ming_mini.thinker.shards import Shard, of_examples, shard_path, write_shard
+from cookbook.ming_mini.thinker.tasks import KINDS, Kind, groups
+from sglang_omni.models.ming.media import clip_tokens
+from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+
+GROUPS_A_SHARD: dict[Kind, int] = {"text": 10_000, "picture": 1000, "speech": 200}
+EARLIER_SHARE, SYSTEM_SHARE = 0.2, 0.1
+"""Of the dialogs, with earlier exchanges and with a system message."""
+PRESET_SHARE = 0.4
+"""Of the clips, spoken by the preset voices."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What making needs besides a seed. `earlier` allows longer dialogs; `only` names tasks."""
+
+    tokenizer: ThinkerTokenizer
+    lexicon: Lexicon
+    split: Split
+    speakers: tuple[Speaker, ...] = ()
+    speak: Speak = source
+    earlier: bool = True
+    only: tuple[str, ...] = ()
+
+    def wants(self, item: Item) -> bool:
+        """Whether the item's task is among those asked for; without any, all are."""
+        return not self.only or item.task in self.only
+
+
+def make_shard(shop: Workshop, kind: Kind, seed: str, count: int) -> Shard:
+    """A shard of `count` groups of items; the same for the same seed."""
+    rng = Random(f"shard {kind} {seed}")
+    stream = groups(kind, seed, shop.lexicon, shop.split)
+    examples: list[Example] = []
+    media: list[dict[str, np.ndarray]] = []
+    while len(media) < count:
+        items = [item for item in next(stream) if shop.wants(item)]
+        if not items:
+            continue
+        made, rows = _medium(shop, items[0], rng)
+        if made is None:
+            continue
+        number = len(media) if made else -1
+        examples += [_example(shop, item, rows, number, rng) for item in items]
+        media.append(made)
+    return of_examples(examples, **_joined(media))
+
+
+def _example(shop: Workshop, item: Item, rows: int, number: int, rng: Random) -> Example:
+    earlier: list[Item] = []
+    if shop.earlier and rng.random() < EARLIER_SHARE:
+        source = groups("text", rng.randrange(2**40), shop.lexicon, shop.split)
+        earlier = [next(source)[0] for _ in range(rng.randint(1, 2))]
+    system = rng.choice(SYSTEMS) if shop.earlier and rng.random() < SYSTEM_SHARE else None
+    prompt = prompt_ids(shop.tokenizer, item, rows, earlier, system)
+    return Example(prompt + answer_ids(shop.tokenizer, item), len(prompt), item.task, number)
+
+
+def _medium(shop: Workshop, item: Item, rng: Random) -> tuple[dict[str, np.ndarray] | None, int]:
+    """Arrays of the item's picture or clip and the rows of a clip; None where speech fails."""
+    if item.scene:
+        pixels = item.scene.draw()
+        size = np.array([item.scene.size], np.int16)
+        return {"shapes": size, "pixels": pixels.ravel(), "marks": mark_tokens(item.scene)}, 0
+    if item.speech is None:
+        return {}, 0
+    try:
+        samples = vary(at_16khz(shop.speak(item.speech, _speaker(shop, rng))), rng)
+    except SynthesisError:
+        return None, 0
+    letters, mel = spell(item.speech), mel_of(samples)
+    sizes = {
+        "frames": np.array([len(mel)], np.int32),
+        "spelled": np.array([len(letters)], np.int32),
+    }
+    return {"mel": mel, "letters": letters, **sizes}, clip_tokens(len(samples))
+
+
+def _speaker(shop: Workshop, rng: Random) -> Speaker:
+    presets = [one for one in shop.speakers if one in PRESETS]
+    return rng.choice(presets if presets and rng.random() < PRESET_SHARE else shop.speakers)
+
+
+def _joined(media: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([one[name] for one in media]) for name in media[0]}
+
+
+_SHOP: list[Workshop] = []
+"""Of a maker's process."""
+
+
+def _open(model: Path, lexicon: Path, split: Split, only: tuple[str, ...]) -> None:
+    torch.set_num_threads(1)
+    tokenizer, words = ThinkerTokenizer(model), read_lexicon(lexicon)
+    # A few tasks alone are made to try something out, and so in their plainest form.
+    _SHOP.append(
+        Workshop(tokenizer, words, split, training_speakers(), earlier=not only, only=only)
+    )
+
+
+def _work(job: tuple[Path, Kind, str, int]) -> int:
+    folder, kind, seed, count = job
+    shard = make_shard(_SHOP[0], kind, seed, count)
+    write_shard(folder, kind, seed, shard)
+    return len(shard)
+
+
+def jobs(args: Any, end: float) -> Iterator[tuple[Path, Kind, str, int]]:
+    """Seeds of shards until there are enough or the time is over."""
+    count = args.groups or GROUPS_A_SHARD[args.kind]
+    for number in range(args.shards):
+        if time.monotonic() > end:
+            return
+        name = f"{args.split}-{args.seed}-{number:05d}"
+        # An earlier run may have made it, for the same seed gives the same shard.
+        if not shard_path(args.output, args.kind, name).exists():
+            yield args.output, args.kind, name, count
+
+
+def main() -> None:
+    """Make shards."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, required=True, help="folder of the tokenizer")
+    parser.add_argument("--kind", choices=KINDS, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--split", choices=("train", "held_out"), default="train")
+    parser.add_argument("--shards", type=int, default=10)
+    parser.add_argument("--groups", type=int, help="texts, pictures or clips in a shard")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", nargs="*", default=(), help="tasks to make; all without")
+    parser.add_argument("--lexicon", type=Path, default=WORDNET)
+    args = parser.parse_args()
+    start, made = time.monotonic(), 0
+    opening = (args.model, args.lexicon, args.split, tuple(args.only))
+    with get_context("spawn").Pool(args.processes, _open, opening) as pool:
+        # Handed out one by one, so that the time can end it.
+        pending = []
+        for job in jobs(args, start + args.seconds):
+            pending.append(pool.apply_async(_work, (job,)))
+            while len(pending) >= 2 * args.processes:
+                made += pending.pop(0).get()
+        made += sum(one.get() for one in pending)
+    seconds = time.monotonic() - start
+    print(f"{args.kind}: {made} examples in {seconds:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

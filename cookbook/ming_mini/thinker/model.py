@@ -1,0 +1,125 @@
+"""All that is trained: the product's modules, and two heads that only training has."""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from cookbook.ming_mini.thinker.hearing import LETTERS
+from cookbook.ming_mini.thinker.seeing import HUES, NAMES
+from cookbook.ming_mini.thinker.shards import SLOTS
+from sglang_omni.models.ming.config import read_encoder_config
+from sglang_omni.models.ming.encoders.attention import load_attention
+from sglang_omni.models.ming.encoders.audio import AudioEncoder
+from sglang_omni.models.ming.encoders.vision_reference import VisionReference
+from sglang_omni.models.ming.hf_config import MingConfig
+from sglang_omni.models.ming.thinker.reference import Router, SparseMLP, ThinkerReference
+from sglang_omni.models.ming.thinker.routing import ROUTERS
+from sglang_omni.models.ming.tiny.encoders import sinusoids
+
+HEAD_SCALE = 0.3
+RESIDUAL = ("dense.weight", "down_proj.weight", "attn.proj.weight", "linear_fc2.weight")
+AUDIO_RESIDUAL = ("attn.out.weight", "mlp.2.weight")
+
+
+class Heads(nn.Module):
+    """What pictures and clips must show on their own, so that the encoders learn fast.
+
+    `marks` reads what lies in each token of a picture off its features; `letters` spells a clip
+    off the tower's states.
+    """
+
+    def __init__(self, hidden: int, state: int) -> None:
+        super().__init__()
+        self.scale = math.sqrt(hidden)
+        self.marks = nn.Linear(hidden, SLOTS * len(NAMES) + len(HUES))
+        self.letters = nn.Linear(state, len(LETTERS) + 1)
+
+    def read_marks(self, features: Tensor) -> list[Tensor]:
+        """Logits of features [..., hidden]: one for each slot's name, then the first colour."""
+        sizes = [len(NAMES)] * SLOTS + [len(HUES)]
+        return list(self.marks(features * self.scale).split(sizes, dim=-1))
+
+
+class Thinking(nn.Module):
+    """The thinker, its encoders and the heads of training."""
+
+    def __init__(self, folder: Path) -> None:
+        """Build the modules for the configuration in `folder`, with weights of any value."""
+        super().__init__()
+        config, encoders = MingConfig.from_pretrained(folder), read_encoder_config(folder)
+        self.image_token: int = config.llm_config.image_patch_token
+        self.thinker = ThinkerReference(config.llm_config)
+        self.vision = VisionReference(encoders)
+        self.audio = AudioEncoder(encoders, load_attention("sdpa"))
+        self.heads = Heads(encoders.hidden_size, encoders.audio.n_state)
+
+    def sparse_layers(self) -> list[SparseMLP]:
+        """The layers that have routers."""
+        return [layer.mlp for layer in self.thinker.model.layers if layer.sparse]
+
+
+def new_thinking(folder: Path, seed: int) -> Thinking:
+    """A model with starting weights that follow from `seed`."""
+    torch.manual_seed(seed)
+    model = Thinking(folder)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            _start(name, parameter, _depth(model, name))
+        positions = model.audio.audio.positional_embedding
+        positions.copy_(sinusoids(*positions.shape))
+    for module in model.modules():
+        if isinstance(module, Router):
+            # Chosen by counting, not by a gradient.
+            module.expert_bias.requires_grad_(False)
+    return model
+
+
+def _depth(model: Thinking, name: str) -> int:
+    stacks = {
+        "thinker.": model.thinker.model.layers,
+        "vision.": model.vision.vision.blocks,
+        "audio.": model.audio.audio.blocks,
+    }
+    return next((len(stack) for prefix, stack in stacks.items() if name.startswith(prefix)), 1)
+
+
+def _start(name: str, parameter: nn.Parameter, depth: int) -> None:
+    """Biases zero, norms one, matrices by their inputs; what adds to the stream starts small."""
+    if name.endswith("bias"):
+        parameter.zero_()
+    elif parameter.ndim == 1:
+        parameter.fill_(1.0)
+    else:
+        parameter.normal_(std=_deviation(name, parameter, depth))
+
+
+def _deviation(name: str, parameter: nn.Parameter, depth: int) -> float:
+    plain = math.prod(parameter.shape[1:]) ** -0.5
+    branch = 1 / math.sqrt(2 * depth)
+    if name.startswith("thinker.") and name.endswith(RESIDUAL):
+        # Features have norm 1 by design; embeddings start so too, and branches in proportion.
+        return plain * branch * parameter.shape[0] ** -0.5
+    if name.endswith(RESIDUAL) or (name.startswith("audio.") and name.endswith(AUDIO_RESIDUAL)):
+        return plain * branch
+    return plain * HEAD_SCALE if name.endswith("lm_head.weight") else plain
+
+
+def checkpoint_tensors(model: Thinking) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor of the released layout with its name."""
+    for name, tensor in model.thinker.state_dict().items():
+        yield f"model.{name}", tensor
+    yield from model.vision.state_dict().items()
+    yield from model.audio.state_dict().items()
+
+
+def swap_routers(weights: Mapping[str, Tensor], order: tuple[str, ...]) -> dict[str, Tensor]:
+    """A state with the routers in another order: router i takes over the tensors of `order[i]`."""
+    swapped = dict(weights)
+    for name in weights:
+        for own, other in zip(ROUTERS, order, strict=True):
+            if f".mlp.{own}." in name:
+                swapped[name] = weights[name.replace(f".mlp.{own}.", f".mlp.{other}.")].clone()
+    return swapped

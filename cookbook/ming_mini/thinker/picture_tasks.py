@@ -1,0 +1,257 @@
+"""Questions about drawn scenes: colour, shape, count, place, words, yes or no, and choices."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from cookbook.ming_mini.lexicon import Lexicon
+from cookbook.ming_mini.thinker.choices import article, options
+from cookbook.ming_mini.thinker.items import Check, Item
+from cookbook.ming_mini.thinker.scenes import (
+    BACKGROUNDS,
+    CELLS,
+    FONTS,
+    SHAPES,
+    SIZES,
+    Drawn,
+    Lettering,
+    Scene,
+    font,
+    visible,
+)
+from cookbook.ming_mini.thinker.text_tasks import word
+
+ROWS, COLUMNS = ("top", "middle", "bottom"), ("left", "middle", "right")
+QUESTIONS_A_SCENE = 6
+MOST_SHAPES = 7
+MARGIN = 6
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question about a scene with its right and some wrong answers, without full stops."""
+
+    task: str
+    question: str
+    right: str
+    wrong: tuple[str, ...]
+    check: Check = "exact"
+
+
+def picture_items(rng: Random, lexicon: Lexicon) -> list[Item]:
+    """Different questions about one new scene."""
+    if rng.random() < 0.3:
+        return _reading(rng, lexicon)
+    scene = shape_scene(rng)
+    makers = rng.choices(tuple(ABOUT_SHAPES), tuple(ABOUT_SHAPES.values()), k=QUESTIONS_A_SCENE)
+    asked = [maker(scene, rng) for maker in makers]
+    found = {one.question: one for one in asked if one}
+    return [_item(one, scene, rng) for one in found.values()]
+
+
+def _item(asked: Asked, scene: Scene, rng: Random) -> Item:
+    """As a multiple choice now and then, where there is something wrong to choose."""
+    first = rng.random() < 0.7
+    if len(asked.wrong) > 1 and rng.random() < 0.25:
+        wrong = rng.sample(asked.wrong, min(3, len(asked.wrong)))
+        text, letter = options(asked.question, asked.right, wrong, rng)
+        return Item("picture_choice", text, letter, "letter", scene=scene, media_first=first)
+    answer = f"{asked.right[0].upper()}{asked.right[1:]}."
+    if asked.task == "picture_read":
+        answer = asked.right
+    return Item(asked.task, asked.question, answer, asked.check, scene=scene, media_first=first)
+
+
+def shape_scene(rng: Random) -> Scene:
+    """One to seven shapes in different cells; few kinds, so that there is something to count."""
+    background = rng.choice(tuple(BACKGROUNDS))
+    size = rng.choice(SIZES)
+    kinds = rng.sample(SHAPES, rng.randint(1, 4))
+    colours = rng.sample(visible(background), rng.randint(1, 4))
+    cells = rng.sample(range(CELLS * CELLS), rng.randint(1, MOST_SHAPES))
+    drawn = tuple(_drawn(rng, size, divmod(cell, CELLS), kinds, colours) for cell in cells)
+    return Scene(size, background, drawn, tint=rng.randrange(2**30))
+
+
+def _drawn(
+    rng: Random,
+    size: tuple[int, int],
+    cell: tuple[int, int],
+    kinds: Sequence[str],
+    colours: Sequence[str],
+) -> Drawn:
+    room = min(size) // CELLS
+    pixels = rng.randint(room // 2, room - MARGIN)
+    free = (room - pixels) // 2
+    shift = (rng.randint(-free, free), rng.randint(-free, free))
+    return Drawn(rng.choice(kinds), rng.choice(colours), cell, pixels, shift)
+
+
+def _of(scene: Scene, shape: str | None = None, colour: str | None = None) -> list[Drawn]:
+    return [
+        one for one in scene.shapes if shape in (None, one.shape) and colour in (None, one.colour)
+    ]
+
+
+def _unique(scene: Scene, rng: Random) -> Drawn | None:
+    """A shape that no other has both kind and colour in common with."""
+    alone = [one for one in scene.shapes if len(_of(scene, one.shape, one.colour)) == 1]
+    return rng.choice(alone) if alone else None
+
+
+def _colour(scene: Scene, rng: Random) -> Asked | None:
+    alone = [one for one in scene.shapes if len(_of(scene, one.shape)) == 1]
+    if not alone:
+        return None
+    one = rng.choice(alone)
+    ask = rng.choice((f"What colour is the {one.shape}?", f"Which colour has the {one.shape}?"))
+    wrong = tuple(c for c in visible(scene.background) if c != one.colour)
+    return Asked("picture_colour", ask, one.colour, wrong)
+
+
+def _shape(scene: Scene, rng: Random) -> Asked | None:
+    alone = [one for one in scene.shapes if len(_of(scene, None, one.colour)) == 1]
+    if not alone:
+        return None
+    one = rng.choice(alone)
+    ask = rng.choice((f"Which shape is {one.colour}?", f"What is the {one.colour} shape?"))
+    wrong = tuple(article(shape) for shape in SHAPES if shape != one.shape)
+    return Asked("picture_shape", ask, article(one.shape), wrong)
+
+
+def _count(scene: Scene, rng: Random) -> Asked | None:
+    one = rng.choice(scene.shapes)
+    what, found = rng.choice(
+        (
+            ("shapes", scene.shapes),
+            (plural(one.shape), _of(scene, one.shape)),
+            (f"{one.colour} shapes", _of(scene, None, one.colour)),
+            (f"{one.colour} {plural(one.shape)}", _of(scene, one.shape, one.colour)),
+        )
+    )
+    ask = rng.choice((f"How many {what} are there?", f"How many {what} do you see?"))
+    wrong = tuple(str(n) for n in range(1, MOST_SHAPES + 2) if n != len(found))
+    return Asked("picture_count", ask, str(len(found)), wrong, "number")
+
+
+def plural(shape: str) -> str:
+    """Several of a shape."""
+    return f"{shape}es" if shape == "cross" else f"{shape}s"
+
+
+def place(cell: tuple[int, int]) -> str:
+    """The words for a cell."""
+    row, column = ROWS[cell[0]], COLUMNS[cell[1]]
+    if row == column:
+        return "in the middle"
+    if column == "middle":
+        return f"at the {row}"
+    return f"on the {column}" if row == "middle" else f"at the {row} {column}"
+
+
+def _where(scene: Scene, rng: Random) -> Asked | None:
+    one = _unique(scene, rng)
+    if one is None:
+        return None
+    ask = rng.choice(
+        (
+            f"Where is the {one.colour} {one.shape}?",
+            f"Where do you see the {one.colour} {one.shape}?",
+        )
+    )
+    cells = [(row, column) for row in range(CELLS) for column in range(CELLS)]
+    wrong = tuple(place(cell) for cell in cells if cell != one.cell)
+    return Asked("picture_where", ask, place(one.cell), wrong)
+
+
+def _exists(scene: Scene, rng: Random) -> Asked | None:
+    shape, colour = rng.choice(SHAPES), rng.choice(visible(scene.background))
+    if rng.random() < 0.55:
+        one = rng.choice(scene.shapes)
+        shape, colour = one.shape, one.colour
+    elif rng.random() < 0.7:
+        # Both are there, but perhaps not together.
+        shape, colour = rng.choice(scene.shapes).shape, rng.choice(scene.shapes).colour
+    true = bool(_of(scene, shape, colour))
+    return _yes_no(f"Is there a {colour} {shape}?".replace("a orange", "an orange"), true)
+
+
+def _beside(scene: Scene, rng: Random) -> Asked | None:
+    one, other = _unique(scene, rng), _unique(scene, rng)
+    if one is None or other is None:
+        return None
+    axis = rng.randrange(2)
+    if one.cell[axis] == other.cell[axis]:
+        return None
+    low, high = (("above", "below"), ("left of", "right of"))[axis]
+    asked, before = (low, True) if rng.random() < 0.5 else (high, False)
+    true = (one.cell[axis] < other.cell[axis]) == before
+    ask = f"Is the {one.colour} {one.shape} {asked} the {other.colour} {other.shape}?"
+    return _yes_no(ask, true)
+
+
+def _yes_no(question: str, true: bool) -> Asked:
+    return Asked("picture_yes_no", question, "yes" if true else "no", ())
+
+
+def _describe(scene: Scene, rng: Random) -> Asked | None:
+    if len(scene.shapes) > 3:
+        return None
+    ordered = sorted(scene.shapes, key=lambda one: one.cell)
+    names = [article(f"{one.colour} {one.shape}") for one in ordered]
+    ask = rng.choice(("What is in the picture?", "What do you see?", "Describe the picture."))
+    return Asked("picture_describe", ask, listed(names), ())
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a row: a, b and c."""
+    head = ", ".join(names[:-1])
+    return f"{head} and {names[-1]}" if head else names[-1]
+
+
+ABOUT_SHAPES: dict[Callable[[Scene, Random], Asked | None], float] = {
+    _colour: 2,
+    _shape: 1,
+    _count: 3,
+    _where: 2,
+    _exists: 2,
+    _beside: 1.5,
+    _describe: 1,
+}
+"""Questions and how often they are asked."""
+
+
+def _reading(rng: Random, lexicon: Lexicon) -> list[Item]:
+    """A word or a number to read, and its colour."""
+    number = rng.random() < 0.35
+    text = str(rng.randrange(10 ** rng.randint(1, 5))) if number else word(rng, lexicon)
+    shown = text if number else rng.choice((text, text.upper(), text.capitalize()))
+    scene = lettered_scene(shown, rng)
+    what = "number" if number else "word"
+    asks = (f"What {what} is written here?", f"Read the {what}.", f"Which {what} do you see?")
+    assert scene.lettering
+    colour = scene.lettering.colour
+    wrong = tuple(c for c in visible(scene.background) if c != colour)
+    asked = (
+        Asked("picture_read", rng.choice(asks), text, (), "number" if number else "exact"),
+        Asked("picture_colour", f"What colour is the {what}?", colour, wrong),
+    )
+    return [_item(one, scene, rng) for one in asked]
+
+
+def lettered_scene(text: str, rng: Random) -> Scene:
+    """A text somewhere in the picture, as large as fits or smaller."""
+    size, background = rng.choice(SIZES), rng.choice(tuple(BACKGROUNDS))
+    face = rng.choice(FONTS)
+    pixels = rng.randint(20, 44)
+    while pixels > 14 and font(face, pixels).getlength(text) > size[1] - 2 * MARGIN:
+        pixels -= 2
+    free = (
+        size[0] - round(1.3 * pixels),
+        size[1] - round(font(face, pixels).getlength(text)) - MARGIN,
+    )
+    top_left = (rng.randint(2, max(3, free[0])), rng.randint(3, max(4, free[1])))
+    colour = rng.choice(visible(background))
+    return Scene(
+        size, background, (), Lettering(text, colour, face, pixels, top_left), rng.randrange(2**30)
+    )

@@ -1,0 +1,59 @@
+"""The mixture of tasks: endless items of a split, the same for the same seed."""
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Literal
+
+from cookbook.ming_mini.lexicon import Lexicon
+from cookbook.ming_mini.thinker import arithmetic, chat, choices, text_tasks
+from cookbook.ming_mini.thinker.items import Item, Split
+from cookbook.ming_mini.thinker.picture_tasks import picture_items
+from cookbook.ming_mini.thinker.speech_tasks import speech_items
+
+Kind = Literal["text", "picture", "speech"]
+KINDS: tuple[Kind, ...] = ("text", "picture", "speech")
+Maker = Callable[[Random, Lexicon], Item]
+
+TEXT: dict[Maker, float] = {
+    text_tasks.repeat: 3,
+    text_tasks.rephrase: 1.5,
+    text_tasks.spell: 3,
+    text_tasks.count: 2.5,
+    text_tasks.compare: 2,
+    arithmetic.sums: 5,
+    arithmetic.word_problem: 6,
+    choices.choice: 1.5,
+    choices.yes_no: 1,
+    choices.fact: 0.5,
+    chat.small_talk: 1,
+    chat.decline: 1,
+}
+"""Text tasks and their shares."""
+
+TASKS = (
+    *("repeat", "rephrase", "spell", "count", "compare", "arithmetic"),
+    *("word_problem_1", "word_problem_2", "choice", "yes_no", "fact", "small_talk", "decline"),
+    *("picture_colour", "picture_shape", "picture_count", "picture_where", "picture_yes_no"),
+    *("picture_describe", "picture_read", "picture_choice", "transcribe", "spoken_question"),
+)
+
+
+def text_items(rng: Random, lexicon: Lexicon) -> list[Item]:
+    """One text item of any task."""
+    return [rng.choices(tuple(TEXT), tuple(TEXT.values()))[0](rng, lexicon)]
+
+
+GROUPS: dict[Kind, Callable[[Random, Lexicon], list[Item]]] = {
+    "text": text_items,
+    "picture": picture_items,
+    "speech": speech_items,
+}
+
+
+def groups(kind: Kind, seed: int | str, lexicon: Lexicon, split: Split) -> Iterator[list[Item]]:
+    """Endless groups of items that share their picture or clip, all of one split."""
+    rng = Random(f"{kind} {seed}")
+    while True:
+        kept = [item for item in GROUPS[kind](rng, lexicon) if item.split == split]
+        if kept:
+            yield kept

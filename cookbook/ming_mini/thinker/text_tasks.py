@@ -1,0 +1,206 @@
+"""Text tasks about the text itself: repeat, rephrase, spell, count and compare."""
+
+from random import Random
+
+from cookbook.ming_mini.lexicon import Lexicon
+from cookbook.ming_mini.sentences import FRIENDS, draw
+from cookbook.ming_mini.thinker.items import Item, split_of
+from cookbook.ming_mini.thinker.words import THINGS, VERBS
+
+LONGEST_REPEATED = 16
+ORDINALS = ("first", "second", "third", "fourth")
+
+
+def name(rng: Random) -> str:
+    """A first name."""
+    return rng.choice(FRIENDS).capitalize()
+
+
+def word(rng: Random, lexicon: Lexicon) -> str:
+    """A word of 2 to 9 letters; frequent ones are likelier, and some are letters in a row."""
+    if rng.random() < 0.1:
+        return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(2, 7)))
+    pool = rng.choice((lexicon.nouns, lexicon.nouns[:400], lexicon.verbs, lexicon.adjectives))
+    found = rng.choice(pool)
+    return found if 2 <= len(found) <= 9 else word(rng, lexicon)
+
+
+def repeat(rng: Random, lexicon: Lexicon) -> Item:
+    """Say a sentence, some words or digits again."""
+    text = _to_repeat(rng, lexicon)
+    ask = rng.choice(
+        (
+            f"Repeat: {text}",
+            f"Say this again: {text}",
+            f'Repeat after me: "{text}"',
+            f"Please repeat the following.\n{text}",
+            f"Say: {text}",
+        )
+    )
+    return Item("repeat", ask, text)
+
+
+def _to_repeat(rng: Random, lexicon: Lexicon) -> str:
+    kind = rng.random()
+    if kind < 0.25:
+        return " ".join(word(rng, lexicon) for _ in range(rng.randint(1, 6)))
+    if kind < 0.35:
+        return " ".join(
+            str(rng.randrange(10 ** rng.randint(1, 4))) for _ in range(rng.randint(1, 5))
+        )
+    text = draw(rng, lexicon)
+    return text if len(text.split()) <= LONGEST_REPEATED else _to_repeat(rng, lexicon)
+
+
+def rephrase(rng: Random, lexicon: Lexicon) -> Item:
+    """Put a sentence into another form, by a rule of grammar."""
+    verb, who, thing = rng.choice(VERBS), name(rng), rng.choice(THINGS)
+    adjective = rng.choice(lexicon.adjectives[:200])
+    article = rng.choice(("the", "the", "this"))
+    what = f"{article} {adjective} {thing}" if rng.random() < 0.5 else f"{article} {thing}"
+    plain = f"{who} {verb.third} {what}."
+    forms = (
+        ("Put this into the past", plain, f"{who} {verb.past} {what}."),
+        ("Make this a question", plain, f"Does {who} {verb.base} {what}?"),
+        ("Say the opposite", plain, f"{who} does not {verb.base} {what}."),
+        (
+            "Put this into the passive",
+            f"{who} {verb.past} {what}.",
+            _passive(what, verb.participle, who),
+        ),
+        ("Put this into the future", plain, f"{who} will {verb.base} {what}."),
+    )
+    ask, given, answer = rng.choice(forms)
+    return Item("rephrase", f"{ask}: {given}", answer)
+
+
+def _passive(what: str, participle: str, who: str) -> str:
+    return f"{what.capitalize()} was {participle} by {who}."
+
+
+def spell(rng: Random, lexicon: Lexicon) -> Item:
+    """Spell a word, or say something about its letters."""
+    text = word(rng, lexicon)
+    place = rng.randrange(min(len(text), len(ORDINALS)))
+    shown = _show(text, rng)
+    questions = (
+        (rng.choice((f"Spell {shown}.", f"How do you spell {shown}?")), "-".join(text.upper())),
+        (f"What is the {ORDINALS[place]} letter of {shown}?", text[place].upper()),
+        (f"What is the last letter of {shown}?", text[-1].upper()),
+        (f"Write {shown} backwards.", text[::-1]),
+        (f"Write {shown} in capital letters.", text.upper()),
+    )
+    ask, answer = rng.choices(questions, (4, 1, 1, 1, 1))[0]
+    return Item("spell", ask, answer, about=_letters_of(text))
+
+
+def _letters_of(text: str) -> str:
+    """What a question about the letters of a word is about."""
+    return f"letters of {text}"
+
+
+def _show(text: str, rng: Random) -> str:
+    """The word in a question about its letters.
+
+    Held-out words come in quotes, and so letter by letter: a frequent word is one token when it
+    stands alone, and nobody can spell a token that was never spelled before.
+    """
+    quoted = f'"{text}"'
+    if split_of(_letters_of(text)) == "held_out":
+        return quoted
+    return rng.choice((text, quoted, f"the word {quoted}", f"the word {text}"))
+
+
+def count(rng: Random, lexicon: Lexicon) -> Item:
+    """Count letters, words or numbers."""
+    maker = rng.choice((_count_range, _count_words, _count_letters, _count_same, _count_next))
+    return maker(rng, lexicon)
+
+
+def _count_range(rng: Random, lexicon: Lexicon) -> Item:
+    low, length = rng.randrange(0, 90), rng.randint(3, 9)
+    numbers = [str(number) for number in range(low, low + length)]
+    if rng.random() < 0.4:
+        numbers.reverse()
+    return Item("count", f"Count from {numbers[0]} to {numbers[-1]}.", ", ".join(numbers) + ".")
+
+
+def _count_words(rng: Random, lexicon: Lexicon) -> Item:
+    words = [word(rng, lexicon) for _ in range(rng.randint(1, 7))]
+    return Item("count", f"How many words are here: {' '.join(words)}", f"{len(words)}.", "number")
+
+
+def _count_letters(rng: Random, lexicon: Lexicon) -> Item:
+    text = word(rng, lexicon)
+    # Spelling first makes the count something to read off.
+    answer = f"{'-'.join(text.upper())}: {len(text)}."
+    ask = f"How many letters are in {_show(text, rng)}?"
+    return Item("count", ask, answer, "number", about=_letters_of(text))
+
+
+def _count_same(rng: Random, lexicon: Lexicon) -> Item:
+    chosen = rng.sample(THINGS, 3)
+    row = [rng.choice(chosen) for _ in range(rng.randint(3, 8))]
+    times = row.count(chosen[0])
+    ask = f"How often does {chosen[0]} occur here: {' '.join(row)}"
+    return Item("count", ask, f"{times}.", "number")
+
+
+def _count_next(rng: Random, lexicon: Lexicon) -> Item:
+    number, step = rng.randrange(1, 200), rng.choice((-1, 1))
+    side = "after" if step > 0 else "before"
+    ask = f"What number comes {side} {number}?"
+    return Item("count", ask, f"{number + step}.", "number", about=f"{side} {number}")
+
+
+def compare(rng: Random, lexicon: Lexicon) -> Item:
+    """Which is more, less, or first."""
+    maker = rng.choice((_compare_two, _compare_order, _compare_people, _compare_yes))
+    return maker(rng, lexicon)
+
+
+def two_numbers(rng: Random) -> tuple[int, int]:
+    """Two different numbers, often close to each other."""
+    top = rng.choice((10, 20, 100, 1000))
+    one = rng.randrange(top)
+    other = rng.randrange(top) if rng.random() < 0.6 else one + rng.choice((-10, -1, 1, 2, 9))
+    return (one, other) if one != other and other >= 0 else two_numbers(rng)
+
+
+def pair(one: int, other: int) -> str:
+    """What a comparison of two numbers is about."""
+    return f"compare {min(one, other)} {max(one, other)}"
+
+
+def _compare_two(rng: Random, lexicon: Lexicon) -> Item:
+    one, other = two_numbers(rng)
+    ask, choose = rng.choice((("larger", max), ("smaller", min), ("greater", max), ("less", min)))
+    question = f"Which is {ask}, {one} or {other}?"
+    return Item("compare", question, f"{choose(one, other)}.", "number", about=pair(one, other))
+
+
+def _compare_order(rng: Random, lexicon: Lexicon) -> Item:
+    numbers = rng.sample(range(rng.choice((10, 100))), rng.randint(3, 5))
+    down = rng.random() < 0.3
+    ask = "from large to small" if down else "from small to large"
+    answer = ", ".join(map(str, sorted(numbers, reverse=down))) + "."
+    return Item("compare", f"Order these {ask}: {', '.join(map(str, numbers))}", answer)
+
+
+def _compare_people(rng: Random, lexicon: Lexicon) -> Item:
+    one, other = two_numbers(rng)
+    first, second = rng.sample(FRIENDS, 2)
+    first, second, thing = first.capitalize(), second.capitalize(), rng.choice(THINGS)
+    more = rng.random() < 0.5
+    winner = first if (one > other) == more else second
+    asked = "more" if more else "fewer"
+    ask = f"{first} has {one} {thing}s and {second} has {other}. Who has {asked}?"
+    return Item("compare", ask, f"{winner}.")
+
+
+def _compare_yes(rng: Random, lexicon: Lexicon) -> Item:
+    one, other = two_numbers(rng)
+    more = rng.random() < 0.5
+    ask = f"Is {one} {'more' if more else 'less'} than {other}?"
+    answer = "Yes." if (one > other) == more else "No."
+    return Item("compare", ask, answer, about=pair(one, other))

@@ -1,0 +1,150 @@
+"""Batched training computes what the reference computes, and every router learns."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from cookbook.ming_mini.thinker.balance import rebalance, spread, summed
+from cookbook.ming_mini.thinker.forward import Rows, think
+from cookbook.ming_mini.thinker.homes import home_shares
+from cookbook.ming_mini.thinker.learn import perceive, study
+from cookbook.ming_mini.thinker.library import Batch, Library
+from cookbook.ming_mini.thinker.model import Thinking
+from cookbook.ming_mini.thinker.tasks import KINDS, Kind
+from sglang_omni.models.ming.encoders.grid import grid_of
+from sglang_omni.models.ming.encoders.pixels import patchify
+from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, ROUTERS, TEXT
+from tests.cookbook.thinker.conftest import CPU
+
+TOLERANCE = 2e-5
+
+
+def embedded(model: Thinking, batch: Batch, library: Library) -> Tensor:
+    """Embeddings with features in their places."""
+    x = model.thinker.model.word_embeddings(torch.from_numpy(batch.ids))
+    if batch.kind == "text":
+        return x
+    features, _ = perceive(model, batch, library, None)
+    rows = features.flatten(0, 1)[torch.from_numpy(batch.sources)]
+    return x.flatten(0, 1).index_copy(0, torch.from_numpy(batch.places), rows).view_as(x)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_logits_are_the_references(kind: Kind, thinking: Thinking, library: Library) -> None:
+    batch = library.draw(kind, 900)
+    x = embedded(thinking, batch, library)
+    rows = Rows(*(torch.from_numpy(a) for a in (batch.positions, batch.routes, batch.real)))
+    hidden, _ = think(thinking.thinker, x, rows)
+    ours = thinking.thinker.lm_head(hidden)
+    for row in range(len(batch.ids)):
+        real = int(batch.real[row].sum())
+        routes = rows.routes[row, :real]
+        assert (routes > 0).any() == (kind != "text")
+        theirs = thinking.thinker(x[row, :real], rows.positions[:, row, :real], routes)
+        torch.testing.assert_close(ours[row, :real], theirs, rtol=0, atol=TOLERANCE)
+
+
+@torch.no_grad()
+def test_pictures_are_seen_as_the_reference_sees_them(thinking: Thinking, library: Library) -> None:
+    batch = library.draw("picture", 600)
+    ours, _ = perceive(thinking, batch, library, None)
+    config = thinking.vision.vision.config
+    for number, features in zip(batch.media, ours, strict=True):
+        frames = library.pictures[batch.size].pixels.rows[number][None]
+        theirs = thinking.vision(patchify(frames, config), [grid_of(frames.shape, config)])
+        torch.testing.assert_close(features, theirs, rtol=0, atol=TOLERANCE)
+
+
+@torch.no_grad()
+def test_clips_are_heard_as_the_product_hears_them(thinking: Thinking, library: Library) -> None:
+    numbers = torch.arange(6).numpy()
+    mels, lengths = library.clips.mels(numbers)
+    assert len(set(lengths.tolist())) > 1
+    packed = thinking.audio(
+        [mel[:length].float() for mel, length in zip(mels, lengths, strict=True)]
+    )
+    batch = library.batch("speech", [clip_example(library, number) for number in numbers])
+    ours, _ = perceive(thinking, batch, library, None)
+    for features, theirs in zip(ours, packed, strict=True):
+        torch.testing.assert_close(features[: len(theirs)], theirs, rtol=0, atol=TOLERANCE)
+
+
+def clip_example(library: Library, number: int):
+    pools = library.groups["speech"].values()
+    return next(one for pool in pools for one in pool if one.media == number)
+
+
+@pytest.mark.parametrize(
+    ("kind", "used"), (("text", {TEXT}), ("picture", {TEXT, IMAGE}), ("speech", {TEXT, AUDIO}))
+)
+def test_gradients_reach_the_routers_of_the_modality(
+    kind: Kind, used: set[int], thinking: Thinking, library: Library
+) -> None:
+    """But in the last layer: no text follows from what it makes of a picture or a clip."""
+    study(thinking, library.draw(kind, 600), library).loss.backward()
+    *layers, last = thinking.sparse_layers()
+    assert last.gate.weight.grad.any()
+    for layer in layers:
+        for route, name in enumerate(ROUTERS):
+            gradient = getattr(layer, name).weight.grad.abs().sum()
+            assert (gradient > 0) == (route in used), name
+
+
+def test_every_weight_learns_from_the_three_kinds_together(
+    thinking: Thinking, library: Library
+) -> None:
+    for kind in KINDS:
+        learnt = study(thinking, library.draw(kind, 3000), library)
+        uneven = torch.stack([load.uneven for load in learnt.loads]).sum()
+        (learnt.loss + learnt.sense + uneven).backward()
+    still = [
+        name
+        for name, parameter in thinking.named_parameters()
+        if parameter.requires_grad and (parameter.grad is None or not parameter.grad.any())
+    ]
+    assert not still
+
+
+def test_biases_follow_the_counts_of_their_own_router(thinking: Thinking, library: Library) -> None:
+    layers = thinking.sparse_layers()
+    before = [layer.gate.expert_bias.clone() for layer in layers]
+    unused = [layer.audio_gate.expert_bias.clone() for layer in layers]
+    counts = summed([study(thinking, library.draw("text", 600), library).loads])
+    rebalance(layers, counts, 0.5)
+    for layer, old, idle, count in zip(layers, before, unused, counts, strict=True):
+        moved = layer.gate.expert_bias - old
+        surplus = count[TEXT] / count[TEXT].sum() - home_shares(layer.routing, CPU)[TEXT]
+        busiest, idlest = surplus.argmax(), surplus.argmin()
+        assert moved[busiest] < -0.49 and moved[idlest] > 0.49
+        assert torch.equal(layer.audio_gate.expert_bias, idle)
+    assert spread(counts, layers[0].routing)[TEXT] >= 1
+
+
+def test_homes_differ_and_together_keep_every_expert_busy(thinking: Thinking) -> None:
+    shares = home_shares(thinking.sparse_layers()[0].routing, CPU)
+    torch.testing.assert_close(shares.sum(-1), torch.ones(3))
+    assert len(shares.argmax(-1).unique()) == 3
+    assert shares.max(dim=0).values.unique().numel() <= 2 and (shares > 0).all()
+
+
+@torch.no_grad()
+def test_padding_counts_for_no_router(thinking: Thinking, library: Library) -> None:
+    batch = library.draw("text", 600)
+    (first, *_) = study(thinking, batch, library).loads
+    top_k = thinking.sparse_layers()[0].routing.top_k
+    assert first.counts.sum() == batch.real.sum() * top_k
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bfloat16_changes_little(kind: Kind, thinking: Thinking, library: Library) -> None:
+    """As on a GPU: every product in bfloat16, every weight and gradient in float32."""
+    batch = library.draw(kind, 600)
+    plain = study(thinking, batch, library)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = study(thinking, batch, library)
+    (rounded.loss + rounded.sense).backward()
+    torch.testing.assert_close(rounded.loss, plain.loss, rtol=0.01, atol=0)
+    torch.testing.assert_close(rounded.sense, plain.sense, rtol=0.01, atol=0)
+    gradients = [p.grad for p in thinking.parameters() if p.grad is not None]
+    assert {one.dtype for one in gradients} == {torch.float32}
