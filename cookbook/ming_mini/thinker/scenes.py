@@ -112,7 +112,7 @@ class Scene:
 
 @cache
 def font(name: str, pixels: int) -> ImageFont.FreeTypeFont:
-    """A font of the set; from matplotlib's data, or else from the system's package."""
+    """A font of the set, from Debian's `fonts-dejavu` or else from matplotlib's data."""
     return ImageFont.truetype(str(_font_folder() / name), pixels)
 
 

@@ -1,4 +1,7 @@
-"""A small thinker, a handful of words and a made-up synthesizer; no Debian package is needed."""
+"""A small thinker, a handful of words and a made-up synthesizer.
+
+Only fonts must be there: those of Debian's `fonts-dejavu`, or matplotlib's.
+"""
 
 import hashlib
 from pathlib import Path
@@ -15,6 +18,7 @@ from cookbook.ming_mini.thinker.layout import learn_tokenizer, write_layout
 from cookbook.ming_mini.thinker.library import Library
 from cookbook.ming_mini.thinker.make import Workshop, make_shard
 from cookbook.ming_mini.thinker.model import Thinking, new_thinking
+from cookbook.ming_mini.thinker.scenes import SYSTEM_FONTS
 from cookbook.ming_mini.thinker.tasks import KINDS
 from cookbook.ming_mini.thinker.train import new_library
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
@@ -35,6 +39,12 @@ def hum(text: str, speaker: Speaker) -> np.ndarray:
     pitches = [100 + hashlib.sha256(word.encode()).digest()[0] * 4 for word in text.split()]
     tones = [0.1 * np.sin(2 * np.pi * pitch * time) for pitch in pitches]
     return np.concatenate(tones).astype(np.float32)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fonts() -> None:
+    if not SYSTEM_FONTS.is_dir():
+        pytest.importorskip("matplotlib", reason="no fonts to draw with")
 
 
 @pytest.fixture(scope="session")
