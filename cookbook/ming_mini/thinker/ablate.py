@@ -1,14 +1,16 @@
-"""Does each router do real work? Held-out accuracy with routers in each other's place.
+"""Does each router do real work? Held-out accuracy and loss with routers in each other's place.
 
 `python -m cookbook.ming_mini.thinker.ablate --model DIR --weights DIR --held-out DIR --out FILE`
 """
 
 import argparse
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
+from cookbook.ming_mini.thinker.learn import study
 from cookbook.ming_mini.thinker.library import Library
 from cookbook.ming_mini.thinker.model import Thinking, swap_routers
 from cookbook.ming_mini.thinker.pack import load_thinking
@@ -17,6 +19,7 @@ from cookbook.ming_mini.thinker.tasks import KINDS, Kind
 from cookbook.ming_mini.thinker.train import accuracy, new_library
 from sglang_omni.models.ming.thinker.routing import ROUTERS
 
+TOKENS = 32_768
 TEXT, IMAGE, AUDIO = ROUTERS
 ORDERS: dict[str, tuple[str, ...]] = {
     "own": ROUTERS,
@@ -46,13 +49,35 @@ def by_kind(accuracies: dict[str, float]) -> dict[Kind, float]:
     return found
 
 
-def ablate(model: Thinking, held_out: Library) -> dict[str, dict[Kind, float]]:
-    """Accuracy by kind for every order of the routers; the model is left as it was."""
+@dataclass(frozen=True)
+class Measured:
+    """Over the held-out answers of a kind: mean accuracy of its tasks, and mean loss of a batch."""
+
+    accuracy: float
+    loss: float
+
+
+@torch.no_grad()
+def measure(model: Thinking, held_out: Library) -> dict[Kind, Measured]:
+    """Accuracy and loss of every kind that is there."""
+    right = by_kind(accuracy(model, held_out))
+    losses = {
+        kind: [float(study(model, batch, held_out).loss) for batch in held_out.all(kind, TOKENS)]
+        for kind in right
+    }
+    return {
+        kind: Measured(share, round(sum(losses[kind]) / len(losses[kind]), 4))
+        for kind, share in right.items()
+    }
+
+
+def ablate(model: Thinking, held_out: Library) -> dict[str, dict[Kind, Measured]]:
+    """What every order of the routers measures; the model is left as it was."""
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     results = {}
     for name, order in ORDERS.items():
         model.load_state_dict(swap_routers(own, order))
-        results[name] = by_kind(accuracy(model, held_out))
+        results[name] = measure(model, held_out)
     model.load_state_dict(own)
     return results
 
@@ -71,9 +96,11 @@ def main() -> None:
     held_out = new_library(args.model, model, device, seed=0)
     for kind, shard in ShardFolder(args.held_out).new():
         held_out.add(kind, shard)
-    results = ablate(model, held_out)
+    found = ablate(model, held_out)
+    results = {name: {k: asdict(m) for k, m in kinds.items()} for name, kinds in found.items()}
     args.out.write_text(json.dumps(results, indent=1) + "\n")
-    print(json.dumps(results, indent=1))
+    for name, kinds in results.items():
+        print(name, json.dumps(kinds))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,10 @@ from sglang_omni.models.ming.thinker.routing import ROUTERS
 from sglang_omni.models.ming.tiny.encoders import sinusoids
 
 HEAD_SCALE = 0.3
+ROUTED_SCALE = 0.5
+"""What routed experts add at first is as loud as the stream itself. Were it soft, the rows of
+pictures and clips would pass the sparse layers unchanged, and which router serves them would not
+matter."""
 RESIDUAL = ("dense.weight", "down_proj.weight", "attn.proj.weight", "linear_fc2.weight")
 AUDIO_RESIDUAL = ("attn.out.weight", "mlp.2.weight")
 
@@ -99,6 +103,8 @@ def _start(name: str, parameter: nn.Parameter, depth: int) -> None:
 def _deviation(name: str, parameter: nn.Parameter, depth: int) -> float:
     plain = math.prod(parameter.shape[1:]) ** -0.5
     branch = 1 / math.sqrt(2 * depth)
+    if ".experts." in name and name.endswith(RESIDUAL):
+        return plain * branch * ROUTED_SCALE
     if name.startswith("thinker.") and name.endswith(RESIDUAL):
         # Features have norm 1 by design; embeddings start so too, and branches in proportion.
         return plain * branch * parameter.shape[0] ** -0.5
