@@ -108,10 +108,10 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
             acc = acc * tl.sigmoid(acc) * gated
         if ADD:
             acc += tl.load(out + out_at, mask=inside, other=0.0).to(tl.float32)
-        acc = tl.where(inside, acc, 0.0).to(dtype)
-        tl.store(out + out_at, acc, mask=inside)
+        made = tl.where(inside, acc, 0.0).to(dtype)
+        tl.store(out + out_at, made, mask=inside)
         if CARRY:
-            wide = acc.to(tl.float32)
+            wide = made.to(tl.float32)
             g = tl.load(gain + cols, mask=cols < N, other=0.0).to(tl.float32)[None, :]
             tl.store(scaled + out_at, (wide * g).to(dtype), mask=inside)
             sums = tl.sum(wide * wide, axis=1)
