@@ -58,7 +58,8 @@ def test_config_view_prints_what_a_launch_would_use(capsys, tmp_path):
     file.write_text("port: 9000\nthinker: {tp_size: 4}\n")
     assert main(["config", "view", "--config", str(file), "--thinker.tp_size", "2"]) == 0
     shown = yaml.safe_load(capsys.readouterr().out)
-    assert (shown["port"], shown["thinker"]["tp_size"], shown["talker"]["slots"]) == (9000, 2, 8)
+    assert (shown["port"], shown["thinker"]["tp_size"]) == (9000, 2)
+    assert shown["talker"]["context"] == 2048
 
 
 def test_a_busy_port_is_an_error_and_nothing_starts(nothing_starts, taken_port, capsys):

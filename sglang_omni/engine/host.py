@@ -49,9 +49,18 @@ def main(descriptor: int, parent: int) -> int:
     end = socket.socket(fileno=descriptor)
     uplink = Uplink(end)
     try:
-        return _serve(receive(end), uplink)
-    finally:
-        uplink.close()
+        status = _serve(receive(end), uplink)
+    except Exception:
+        traceback.print_exc()
+        status = 1
+    uplink.close()
+    if status:
+        # A worker that broke may have left children that an orderly exit waits for, seconds long,
+        # while clients wait for this process's end. The guard takes them along.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status
 
 
 def _serve(messages: Iterator[ToEngine], uplink: Uplink) -> int:
