@@ -20,8 +20,9 @@ import torch
 import torch.nn.functional as F
 
 from cookbook.ming_mini import grammar
+from cookbook.ming_mini.edits import distance
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
-from cookbook.ming_mini.recognise import Recogniser, spoken_words, word_errors
+from cookbook.ming_mini.recognise import Recogniser, spoken_words
 from cookbook.ming_mini.sentences import commands, finish, sentences
 from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
 from cookbook.ming_mini.synthesize import RATE, source, synthesize
@@ -119,10 +120,10 @@ def word_error_rates(
         for text in texts:
             steady, said = synthesize(text, speaker), spoken_words(text)
             errors.words += len(said)
-            errors.source += word_errors(said, hear(source(text, speaker)))
-            errors.steady += word_errors(said, hear(steady))
-            errors.copy += word_errors(said, hear(copied(speech.model, steady)))
-            errors.model += word_errors(said, hear(speech.say(text, speaker.name, seed)))
+            errors.source += distance(said, hear(source(text, speaker)))
+            errors.steady += distance(said, hear(steady))
+            errors.copy += distance(said, hear(copied(speech.model, steady)))
+            errors.model += distance(said, hear(speech.say(text, speaker.name, seed)))
         yield speaker.name, errors.rates()
 
 

@@ -7,7 +7,6 @@ short recordings of the source synthesizers and what they say.
 """
 
 import argparse
-import json
 import wave
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +27,7 @@ from sglang_omni.models.ming.config import TalkerConfig
 from sglang_omni.models.ming.dit import ROTARY_THETA
 from sglang_omni.models.ming.qwen2 import inverse_frequencies
 from sglang_omni.models.ming.talker import ROTARY_BUFFERS
+from sglang_omni.models.ming.tiny.write import write_json
 from sglang_omni.models.ming.voices import MANIFEST
 
 PROMPTS = {
@@ -79,7 +79,7 @@ def write_voices(talker: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_wav(path, recording(text, speaker))
         manifest[speaker.name] = {"prompt_text": text, "prompt_wav_path": place}
-    (talker / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    write_json(talker / MANIFEST, manifest)
 
 
 def recording(text: str, speaker: Speaker) -> np.ndarray:

@@ -37,13 +37,3 @@ class Recogniser:
 def spoken_words(text: str) -> list[str]:
     """Words of a text, lower case; hyphens part words, and marks of pronunciations go."""
     return re.findall(r"[a-z']+", re.sub(r"\(\d+\)", "", text.lower()).replace("-", " "))
-
-
-def word_errors(said: list[str], heard: list[str]) -> int:
-    """Fewest insertions, deletions and substitutions between two lists of words."""
-    row = list(range(len(heard) + 1))
-    for i, word in enumerate(said, 1):
-        before, row = row, [i]
-        for j, other in enumerate(heard, 1):
-            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (word != other)))
-    return row[-1]

@@ -53,7 +53,8 @@ def main(descriptor: int, parent: int) -> int:
     except Exception:
         traceback.print_exc()
         status = 1
-    uplink.close()
+    finally:
+        uplink.close()
     if status:
         # A worker that broke may have left children that an orderly exit waits for, seconds long,
         # while clients wait for this process's end. The guard takes them along.

@@ -1,8 +1,7 @@
 """One batched step of the talker: every chosen slot gains one patch.
 
-The slotted form of the loop in `sglang_omni/models/ming/talker.py`. It reads and writes only
-the slots' tensors and never waits for the device, so it can be captured in a CUDA graph for each
-batch size and span.
+The slotted form of the loop in `sglang_omni/models/ming/talker.py`, and the plain form of what
+`sglang_omni/talker/fast/step.py` does on a CUDA device.
 """
 
 from dataclasses import dataclass

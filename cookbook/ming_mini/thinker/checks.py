@@ -1,8 +1,8 @@
 """Is an answer right? One rule for each kind of answer."""
 
 import re
-from collections.abc import Sequence
 
+from cookbook.ming_mini.edits import distance
 from cookbook.ming_mini.numbers import number_words
 from cookbook.ming_mini.thinker.items import Item
 
@@ -56,14 +56,3 @@ def words(text: str) -> list[str]:
 def word_errors(expected: str, said: str) -> int:
     """Words to insert, delete or replace to turn one transcript into the other."""
     return distance(words(expected), words(said))
-
-
-def distance(one: Sequence[str], other: Sequence[str]) -> int:
-    """Levenshtein's distance."""
-    row = list(range(len(other) + 1))
-    for number, left in enumerate(one, 1):
-        before, row[0] = row[0], number
-        for place, right in enumerate(other, 1):
-            change = before + (left != right)
-            before, row[place] = row[place], min(change, row[place] + 1, row[place - 1] + 1)
-    return row[-1]

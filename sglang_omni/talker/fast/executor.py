@@ -9,7 +9,6 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -81,7 +80,7 @@ class GraphExecutor:
 
     def _allocate(self) -> None:
         device, largest = self._device, self._sizes[-1]
-        self._steps, self._decodes = torch.cuda.Stream(device), torch.cuda.Stream(device)
+        self.steps, self._decodes = torch.cuda.Stream(device), torch.cuda.Stream(device)
         self._index = Upload((largest,), device)
         self._unit_rows = Upload((3, largest), device)
         self._tokens = {size: Upload((4, size), device) for size in self._prefill_sizes}
@@ -101,7 +100,7 @@ class GraphExecutor:
         self._prompts.device[1].fill_(self.state.spare)
         torch.cuda.synchronize()
         pool = torch.cuda.graph_pool_handle()
-        with torch.cuda.stream(self._steps):
+        with torch.cuda.stream(self.steps):
             space = Workspace(SCRATCH, self._device)
             self._prefills = {
                 size: Graph(lambda size=size: self._run_prefill(size), pool)  # type: ignore[misc]
@@ -154,7 +153,7 @@ class GraphExecutor:
     def prefill(self, admissions: Sequence[Admission]) -> None:
         for one in admissions:
             self._made[one.slot] = 0
-        with torch.cuda.stream(self._steps):
+        with torch.cuda.stream(self.steps):
             while admissions:
                 count = take(admissions, self._prefill_sizes[-1])
                 self._prefill_some(admissions[:count])
@@ -171,7 +170,7 @@ class GraphExecutor:
     def begin(self, slots: Sequence[int]) -> None:
         self._stepped = list(slots)
         size = bucket_for(len(slots), self._sizes)
-        with torch.cuda.stream(self._steps):
+        with torch.cuda.stream(self.steps):
             self._index.send(self._filled(slots, self._sizes[-1]))
             self._looks[size].replay()
             self._looked.record()
@@ -235,21 +234,6 @@ class GraphExecutor:
             "vocoder": self._vocoders[size].replay,
         }
         return {name: _milliseconds(replay, runs) for name, replay in parts.items()}
-
-    def idle_share(self, slots: Sequence[int], steps: int) -> float:
-        """Share of the time of `steps` steps that the stream of steps spent between graphs."""
-        marks = [tuple(torch.cuda.Event(enable_timing=True) for _ in "ab") for _ in range(steps)]
-        for number, (start, end) in enumerate(marks):
-            start.record(self._steps)
-            self.begin(slots)
-            end.record(self._steps)
-            if number:
-                self.collect()
-            self.stops()
-            self.finish([False] * len(slots))
-        torch.cuda.synchronize()
-        gaps = [end.elapsed_time(start) for (_, end), (start, _) in pairwise(marks)]
-        return sum(gaps) / marks[0][0].elapsed_time(marks[-1][1])
 
     def _filled(self, slots: Sequence[int], size: int) -> np.ndarray:
         """Slot numbers [size], the spare slot after the given ones."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cookbook.ming_mini.thinker.checks import distance, is_right, word_errors
+from cookbook.ming_mini.edits import distance
+from cookbook.ming_mini.thinker.checks import is_right, word_errors
 from cookbook.ming_mini.thinker.items import Check, Item
 
 CASES: tuple[tuple[Check, str, str, bool], ...] = (
