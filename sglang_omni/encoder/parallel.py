@@ -5,7 +5,7 @@ import os
 import torch
 from sglang.srt.distributed import parallel_state
 
-from sglang_omni.encoder.ports import LOOPBACK
+from sglang_omni.engine.ports import LOOPBACK
 
 
 def join_group(rank: int, size: int, port: int, device: torch.device) -> None:

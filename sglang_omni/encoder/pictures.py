@@ -9,8 +9,8 @@ from torch import Tensor
 from sglang_omni.encoder.contract import EncoderSettings
 from sglang_omni.encoder.graphs import BlockGraphs
 from sglang_omni.encoder.lane import Load
-from sglang_omni.encoder.ports import free_port
 from sglang_omni.encoder.ranks import Followers
+from sglang_omni.engine.ports import rendezvous_port
 from sglang_omni.engine.shared import Layout
 from sglang_omni.errors import ConfigError, InvalidRequest
 from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
@@ -69,7 +69,7 @@ class PictureLane:
         """Start the other ranks and load. Raises `CheckpointError` and `ConfigError`."""
         check_split(read_encoder_config(settings.checkpoint).vision, settings.tp_size)
         self.budget = float(settings.max_patches)
-        port = free_port()
+        port = rendezvous_port()
         self._followers = Followers(settings, port)
         self._rank = PictureRank(settings, 0, port)
         ranks = f", {settings.tp_size} ranks" if settings.tp_size > 1 else ""

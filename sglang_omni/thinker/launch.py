@@ -46,8 +46,11 @@ def _cpu_environment(settings: ThinkerSettings, threads: int) -> dict[str, str]:
     return variables
 
 
-def server_arguments(settings: ThinkerSettings) -> dict[str, Any]:
-    """Arguments of `sglang.Engine`. Raises `ConfigError` for a combination it cannot run."""
+def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
+    """Arguments of `sglang.Engine`, whose ranks meet at `port`.
+
+    Raises `ConfigError` for a combination it cannot run.
+    """
     if settings.deterministic and settings.device == "cpu":
         raise ConfigError("deterministic sampling needs a GPU: SGLang refuses it on the CPU")
     arguments: dict[str, Any] = {
@@ -67,6 +70,7 @@ def server_arguments(settings: ThinkerSettings) -> dict[str, Any]:
         "json_model_override_args": json.dumps({"ming_encoders": "external"}),
         # A captured prefill never looks at media, so a picture would get the text router.
         "disable_prefill_cuda_graph": True,
+        "nccl_port": port,
         "log_level": "warning",
     }
     if settings.device == "cpu":

@@ -13,6 +13,7 @@ import torch
 from sglang import Engine
 from sglang.srt.managers.io_struct import GenerateReqInput
 
+from sglang_omni.engine.ports import rendezvous_port
 from sglang_omni.engine.worker import report_progress
 from sglang_omni.errors import EngineFailed, InvalidRequest
 from sglang_omni.thinker.contract import (
@@ -32,7 +33,7 @@ LOOK_S = 0.25
 def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     """Load the thinker and generate once, so that the first request meets a warm engine."""
     report_progress("loading the thinker")
-    engine = Engine(**server_arguments(settings))
+    engine = Engine(**server_arguments(settings, rendezvous_port()))
     report_progress("warming up the thinker")
     engine.generate(input_ids=[0, 1], sampling_params={"temperature": 0, "max_new_tokens": 2})
     return ThinkerWorker(engine, _info(engine), settings.deterministic)

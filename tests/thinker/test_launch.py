@@ -9,29 +9,31 @@ from sglang_omni.thinker.contract import ThinkerSettings
 from sglang_omni.thinker.launch import environment, server_arguments
 
 CPU = ThinkerSettings(Path("model"))
+PORT = 20_000
 CUDA = ThinkerSettings(Path("model"), device="cuda", dtype="bfloat16", gpus=(2, 3), tp_size=2)
 
 
 def test_unset_values_are_left_to_sglang() -> None:
-    assert None not in server_arguments(CUDA).values()
-    assert "mem_fraction_static" not in server_arguments(CUDA)
-    assert server_arguments(CPU)["attention_backend"] == "torch_native"
+    assert None not in server_arguments(CUDA, PORT).values()
+    assert server_arguments(CUDA, PORT)["nccl_port"] == PORT
+    assert "mem_fraction_static" not in server_arguments(CUDA, PORT)
+    assert server_arguments(CPU, PORT)["attention_backend"] == "torch_native"
 
 
 def test_given_server_arguments_win() -> None:
     settings = ThinkerSettings(Path("model"), server_args=(("attention_backend", "triton"),))
-    assert server_arguments(settings)["attention_backend"] == "triton"
+    assert server_arguments(settings, PORT)["attention_backend"] == "triton"
 
 
 def test_deterministic_sampling_without_a_gpu_is_refused() -> None:
     with pytest.raises(ConfigError, match="GPU"):
-        server_arguments(ThinkerSettings(Path("model"), deterministic=True))
+        server_arguments(ThinkerSettings(Path("model"), deterministic=True), PORT)
 
 
 def test_prefill_graphs_are_refused() -> None:
     graphs = (("disable_prefill_cuda_graph", False),)
     with pytest.raises(ConfigError, match="prefill"):
-        server_arguments(ThinkerSettings(Path("model"), device="cuda", server_args=graphs))
+        server_arguments(ThinkerSettings(Path("model"), device="cuda", server_args=graphs), PORT)
 
 
 def test_the_cpu_engine_is_chosen_by_environment() -> None:
