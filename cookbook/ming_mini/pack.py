@@ -8,12 +8,9 @@ short recordings of the source synthesizers and what they say.
 
 import argparse
 import wave
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import torch
-from safetensors.torch import save
 from torch import Tensor
 
 from cookbook.ming_mini.layout import configurations, write_layout
@@ -27,7 +24,7 @@ from sglang_omni.models.ming.config import TalkerConfig
 from sglang_omni.models.ming.dit import ROTARY_THETA
 from sglang_omni.models.ming.qwen2 import inverse_frequencies
 from sglang_omni.models.ming.talker import ROTARY_BUFFERS
-from sglang_omni.models.ming.tiny.write import write_json
+from sglang_omni.models.ming.tiny.write import write_json, write_tensors
 from sglang_omni.models.ming.voices import MANIFEST
 
 PROMPTS = {
@@ -36,8 +33,6 @@ PROMPTS = {
     "awb": "We can meet at the station on Friday.",
     "kal": "There are seven birds in the old tree.",
 }
-WINDOW = "decoder.head.istft.window"
-FLOAT32 = (WINDOW, *ROTARY_BUFFERS)
 
 
 def pack(weights: Path, checkpoint: Path) -> int:
@@ -46,8 +41,8 @@ def pack(weights: Path, checkpoint: Path) -> int:
     write_layout(folder)
     talker_config, _ = configurations()
     talker = load_pieces(weights, TALKER) | rotary_buffers(talker_config)
-    write_weights(folder / SINGLE, talker)
-    write_weights(folder / "vae" / SINGLE, load_pieces(weights, VAE))
+    write_tensors(folder / SINGLE, talker)
+    write_tensors(folder / "vae" / SINGLE, load_pieces(weights, VAE))
     write_voices(folder)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
@@ -59,15 +54,6 @@ def rotary_buffers(config: TalkerConfig) -> dict[str, Tensor]:
         name: inverse_frequencies(part.hidden_size // part.num_heads, ROTARY_THETA)
         for name, part in zip(ROTARY_BUFFERS, parts, strict=True)
     }
-
-
-def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors in bf16, the tables of the released files in float32."""
-    stored = {
-        name: tensor.to(torch.float32 if name in FLOAT32 else torch.bfloat16).contiguous()
-        for name, tensor in tensors.items()
-    }
-    path.write_bytes(save(stored, metadata={"format": "pt"}))
 
 
 def write_voices(talker: Path) -> None:

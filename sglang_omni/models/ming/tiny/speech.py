@@ -49,15 +49,20 @@ FORMANT_WIDTH = 0.35  # of its frequency
 FORMANT_STD, LOUDNESS_STD, DETAIL_STD, PHASE_STD = 0.8, 0.5, 0.05, 0.1
 
 
-def talker_weights(draw: Draw, config: TalkerConfig) -> dict[str, Tensor]:
-    """Every tensor of `talker/model.safetensors`, float32."""
+def talker_weights(
+    draw: Draw, config: TalkerConfig, stop_mean: float = STOP_MEAN
+) -> dict[str, Tensor]:
+    """Every tensor of `talker/model.safetensors`, float32.
+
+    `stop_mean` is the mean logit of "this patch is the last"; its deviation is `STOP_STD`.
+    """
     tensors = _listening_tensors(draw, _shapes(Talker(config)))
     tensors["cfm.model.final_layer.linear.weight"] *= VELOCITY_GAIN
     # The two logits are opposite, so their difference has the wanted mean and deviation.
     direction = draw.normal("stop", (config.llm.hidden_size,), STOP_STD / 2)
     direction /= math.sqrt(config.llm.hidden_size)
     tensors["stop_head.weight"] = torch.stack((-direction, direction))
-    tensors["stop_head.bias"] = torch.tensor([-STOP_MEAN / 2, STOP_MEAN / 2])
+    tensors["stop_head.bias"] = torch.tensor([-stop_mean / 2, stop_mean / 2])
     for name, part in zip(ROTARY_BUFFERS, (config.flow, config.aggregator), strict=True):
         tensors[name] = inverse_frequencies(part.hidden_size // part.num_heads, ROTARY_THETA)
     return tensors

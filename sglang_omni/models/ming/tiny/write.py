@@ -84,8 +84,8 @@ def _write_talker(folder: Path, draw: Draw) -> None:
     write_json(llm / "config.json", configs.talker_llm_config(tokenizer))
     write_json(folder / "config.json", configs.talker_config())
     write_json(vae / "config.json", configs.vae_config())
-    _write_tensors(folder / SINGLE, talker_weights(draw, read_talker_config(folder)))
-    _write_tensors(vae / SINGLE, vae_weights(draw, read_vae_config(vae)))
+    write_tensors(folder / SINGLE, talker_weights(draw, read_talker_config(folder)))
+    write_tensors(vae / SINGLE, vae_weights(draw, read_vae_config(vae)))
     write_voices(folder, draw)
 
 
@@ -95,7 +95,7 @@ def write_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     size = 0
     for number, names in enumerate(_shards(tensors), 1):
         file = f"model-{number:05d}-of-{SHARDS:05d}.safetensors"
-        size += _write_tensors(folder / file, {name: tensors[name] for name in names})
+        size += write_tensors(folder / file, {name: tensors[name] for name in names})
         weight_map |= dict.fromkeys(names, file)
     index = {"metadata": {"total_size": size}, "weight_map": dict(sorted(weight_map.items()))}
     write_json(folder / INDEX, index)
@@ -111,8 +111,8 @@ def _shards(tensors: Mapping[str, Tensor]) -> list[list[str]]:
     return shards
 
 
-def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> int:
-    """Write tensors in the dtypes of the released files; returns their size in bytes."""
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> int:
+    """Write a file of tensors in the dtypes of the released ones; returns their size in bytes."""
     stored = {
         name: tensor.to(torch.float32 if name in FLOAT32 else torch.bfloat16).contiguous()
         for name, tensor in tensors.items()
