@@ -2,6 +2,7 @@
 
     python -m benchmarks.talker --out result.json
     python -m benchmarks.talker --shape deep --batches 1 --out result.json
+    python -m benchmarks.talker --fp8 --batches 32 64 128 --out result.json
 
 A step makes one patch, 320 ms of speech, for every stream: backbone, ten guided flow steps,
 aggregator, stop head and VAE. `step ms` is the time from step to step of the running engine, host
@@ -96,13 +97,14 @@ def main() -> None:
     parser.add_argument("--shape", choices=SHAPES, default="released")
     parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES))
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--fp8", action="store_true", help="the flow model in eight bits")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     device = torch.device("cuda")
     model = random_speech_model(SHAPES[options.shape], device, torch.bfloat16)
     began = time.perf_counter()
     largest = max(options.batches)
-    executor = GraphExecutor(model, largest, 1024, 1024, Sampling())
+    executor = GraphExecutor(model, largest, 1024, 1024, Sampling(), fp8=options.fp8)
     capture = time.perf_counter() - began
     print(f"captured in {capture:.1f} s")
     rows = []

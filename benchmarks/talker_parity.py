@@ -1,11 +1,13 @@
 """Whether a stream depends on who else is in its batch, at the released shapes in bfloat16.
 
     python -m benchmarks.talker_parity --out result.json
+    python -m benchmarks.talker_parity --fp8 --out result.json
 
 Teacher-forced: the same request alone and among 63 others, each patch from the same state; the
 largest relative latent error, and stop decisions that differ although neither is near 0.5. Free
 running: 100 requests alone and in a batch of 64, each ended by its stop head, which is made to fire
-after some tens of patches; how many have equal patch counts.
+after some tens of patches; how many have equal patch counts. With `--fp8` all of that with the flow
+model in eight bits, and besides the error of each patch against bfloat16 from the same state.
 """
 
 import argparse
@@ -39,6 +41,11 @@ def enliven_stop_head(model: SpeechModel) -> None:
     head.bias.copy_(torch.tensor([1.2, -1.2]))
 
 
+def open_executor(model: SpeechModel, *, fp8: bool) -> GraphExecutor:
+    """Slots for a batch and one request alone."""
+    return GraphExecutor(model, BATCH + 1, 512, 256, Sampling(), fp8=fp8)
+
+
 def one_step(executor: GraphExecutor, slots: list[int]) -> list[float]:
     """Step these slots and wait for everything."""
     executor.begin(slots)
@@ -54,6 +61,30 @@ def copy_slot(state: SlotState, source: int, target: int) -> None:
         rows[target] = rows[source]
     for cache in (state.keys, state.values):
         cache[:, target] = cache[:, source]
+
+
+def copy_state(source: SlotState, target: SlotState) -> None:
+    """Make all slots those of another state."""
+    for name in ("ring", "next_embed", "lengths", "patches", "keys", "values"):
+        getattr(target, name).copy_(getattr(source, name))
+
+
+def error_of_fp8(exact: GraphExecutor, eight: GraphExecutor) -> dict[str, Any]:
+    """Patches of a batch in eight bits against those in bfloat16, each from the same state."""
+    slots = list(range(BATCH))
+    for executor in (exact, eight):
+        executor.prefill([admission(slot) for slot in slots])
+    largest, squares, powers = [], 0.0, 0.0
+    for _ in range(FORCED_STEPS):
+        copy_state(exact.state, eight.state)
+        one_step(exact, slots)
+        one_step(eight, slots)
+        entry = exact.state.entry(exact.state.patches[:BATCH] - 1)
+        theirs, ours = (one.state.ring[slots, entry].float() for one in (exact, eight))
+        largest.append(((theirs - ours).abs().max() / theirs.abs().max()).item())
+        squares += (theirs - ours).square().mean().item()
+        powers += theirs.square().mean().item()
+    return {"largest": max(largest), "rms": (squares / powers) ** 0.5, "steps": FORCED_STEPS}
 
 
 def teacher_forced(executor: GraphExecutor) -> dict[str, Any]:
@@ -108,14 +139,18 @@ def main() -> None:
     """Measure, print, write; exit 1 where a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--fp8", action="store_true", help="the flow model in eight bits")
     options = parser.parse_args()
     model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
     enliven_stop_head(model)
-    executor = GraphExecutor(model, BATCH + 1, 512, 256, Sampling())
+    executor = open_executor(model, fp8=options.fp8)
     forced, free = teacher_forced(executor), free_running(executor)
     print(forced)
     print({name: value for name, value in free.items() if name != "counts"})
     result = {"environment": fingerprint(), "teacher_forced": forced, "free_running": free}
+    if options.fp8:
+        result["error_of_fp8"] = error_of_fp8(open_executor(model, fp8=False), executor)
+        print(result["error_of_fp8"])
     options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     fine = forced["largest_error"] <= TOLERANCE and not forced["stop_flips"]
     raise SystemExit(0 if fine and free["equal_counts"] >= EQUAL_COUNTS else 1)

@@ -65,7 +65,8 @@ class TalkerOptions:
     once (unset: 8 on a CPU, 128 on a card); `context` is the KV length of each; `graphs` has the
     steps captured in CUDA graphs. With graphs the step times are known, and under `admission`
     `real_time` a request for which somebody's speech would stall is refused; under `queue` it
-    waits."""
+    waits. `fp8` has the flow model multiply in eight bits where a step has many rows; that needs
+    graphs in bfloat16."""
 
     gpu: Index = 0
     slots: Count | None = None
@@ -73,6 +74,7 @@ class TalkerOptions:
     max_patches: Count = 1000
     context: Count = 2048
     graphs: bool = True
+    fp8: bool = False
     admission: AdmissionPolicy = "real_time"
     start_deadline_s: Seconds = 300.0
 

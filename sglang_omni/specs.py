@@ -67,16 +67,20 @@ def thinker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
 def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
     """The talker engine of a configuration."""
     options, device = config.talker, resolve_device(config.device)
+    dtype = resolve_dtype(config.dtype, device)
+    if options.fp8 and not (device == "cuda" and dtype == "bfloat16" and options.graphs):
+        raise ConfigError("talker.fp8 needs a GPU, bfloat16 and graphs", param="talker.fp8")
     settings = TalkerSettings(
         checkpoint=checkpoint,
         device=device if device == "cpu" else f"cuda:{options.gpu}",
-        dtype=resolve_dtype(config.dtype, device),
+        dtype=dtype,
         slots=options.slots or (CPU_SLOTS if device == "cpu" else CARD_SLOTS),
         min_patches=options.min_patches,
         max_patches=options.max_patches,
         context=options.context,
         threads=_threads() if device == "cpu" else None,
         graphs=options.graphs,
+        fp8=options.fp8,
         admission=options.admission,
     )
     return ProcessSpec(

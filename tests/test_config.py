@@ -75,6 +75,7 @@ VALUES = {
     "talker.max_patches": ("50", 50),
     "talker.context": ("512", 512),
     "talker.graphs": ("false", False),
+    "talker.fp8": ("true", True),
     "talker.admission": ("queue", "queue"),
     "talker.start_deadline_s": ("1.5", 1.5),
     "segment.min_tokens": ("50", 50),

@@ -8,7 +8,13 @@ from sglang_omni.config import Config, load_config
 from sglang_omni.errors import ConfigError, InvalidRequest
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.senses import Senses
-from sglang_omni.specs import encoder_specs, fetch_policy, intake_settings, media_rules
+from sglang_omni.specs import (
+    encoder_specs,
+    fetch_policy,
+    intake_settings,
+    media_rules,
+    talker_spec,
+)
 from tests.golden import TINY
 
 
@@ -32,6 +38,16 @@ def test_pictures_and_clips_have_an_engine_each_on_cards() -> None:
     assert (images.images, images.audio, images.tp_size, images.gpus) == (True, False, 2, (0, 1))
     assert (audio.images, audio.audio, audio.tp_size, audio.gpus) == (False, True, 1, (3,))
     assert images.dtype == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    "other", [{"device": "cpu"}, {"dtype": "float32"}, {"talker__graphs": False}]
+)
+def test_eight_bits_need_graphs_in_bfloat16_on_a_card(other: dict[str, object]) -> None:
+    asked = {"device": "cuda", "talker__fp8": True}
+    assert talker_spec(config(**asked), TINY).settings.fp8
+    with pytest.raises(ConfigError, match=r"talker\.fp8"):
+        talker_spec(config(**asked | other), TINY)
 
 
 @pytest.mark.parametrize("gpus", ["0", "1,1", "0,1,2"])

@@ -17,7 +17,8 @@ class TalkerSettings:
     in a step at once. `min_patches` is the reference's MIN: the stop rule fires only when the
     step index exceeds it. `context` is the backbone's KV length per slot, prompt included.
     `graphs` has the steps of a CUDA device captured; `admission` says whether a request for which
-    somebody's speech would stall is refused or waits.
+    somebody's speech would stall is refused or waits. `fp8` has captured steps multiply in eight
+    bits where they have many rows.
     """
 
     checkpoint: Path
@@ -29,6 +30,7 @@ class TalkerSettings:
     context: int = 2048
     threads: int | None = None
     graphs: bool = True
+    fp8: bool = False
     admission: AdmissionPolicy = "real_time"
 
 

@@ -302,7 +302,9 @@ def open_executor(model: SpeechModel, settings: TalkerSettings) -> Executor:
     # Imported here because Triton is neither needed nor always there without a GPU.
     from sglang_omni.talker.fast.executor import GraphExecutor
 
-    return GraphExecutor(model, settings.slots, settings.context, settings.max_patches, how)
+    return GraphExecutor(
+        model, settings.slots, settings.context, settings.max_patches, how, fp8=settings.fp8
+    )
 
 
 def open_worker(settings: TalkerSettings) -> TalkerWorker:

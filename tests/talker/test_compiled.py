@@ -15,11 +15,27 @@ from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
 from sglang_omni.talker.fast.tiles import tile_for
-from sglang_omni.talker.kernels import attention, decode, flow, linear, noise, rows, vocoder, window
+from sglang_omni.talker.kernels import (
+    attention,
+    decode,
+    flow,
+    fp8,
+    linear,
+    noise,
+    rows,
+    vocoder,
+    window,
+)
 
 HOPPER = GPUTarget("cuda", 90, 32)
 SHARED_BYTES = 227 << 10
-NAMES = {torch.bfloat16: "bf16", torch.float32: "fp32", torch.int64: "i64", torch.int32: "i32"}
+NAMES = {
+    torch.bfloat16: "bf16",
+    torch.float32: "fp32",
+    torch.float8_e4m3fn: "fp8e4nv",
+    torch.int64: "i64",
+    torch.int32: "i32",
+}
 N, SLOTS, CONTEXT = 4, 9, 512
 WIDTH, HIDDEN, WIDE, LATENT = 1024, 896, 4864, 64
 
@@ -66,6 +82,11 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
     "linear, carried, gated": lambda: carried(1, WIDE, HIDDEN, gated=True),
     "carry": lambda: linear.carry(empty(N, WIDTH), empty(WIDTH), 1e-6),
     "rms norm": lambda: rows.rms_norm(empty(N, WIDTH), empty(WIDTH), 1e-6, floats(WIDTH)),
+    "eight bits": lambda: fp8.rows8(empty(N, WIDTH)),
+    "eight bits of gelu": lambda: fp8.gelu_rows8(empty(N, 4 * WIDTH)),
+    "eight bits, added and normalised": lambda: fp8.norm_rows8(
+        empty(N, WIDTH), empty(WIDTH), 1e-6, floats(WIDTH), empty(N, WIDTH)
+    ),
     "silu": lambda: rows.silu_mul(empty(N, 2 * WIDE)),
     "stop head": lambda: rows.stop_probability(empty(N, HIDDEN), empty(2, HIDDEN), empty(2)),
     "attention": lambda: attention.short_attention(

@@ -17,12 +17,13 @@ from torch import Tensor
 from sglang_omni.engine.worker import report_progress
 from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.talker.executor import Admission
+from sglang_omni.talker.fast.fp8 import Fp8Ops
 from sglang_omni.talker.fast.graphs import BATCHES, Graph, Upload, bucket_for, host_buffer
 from sglang_omni.talker.fast.ops import FusedOps, LibraryOps, Ops
 from sglang_omni.talker.fast.prefill import PROMPTS, Prefill, VoiceTable, pack, take
 from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.fast.step import FastStep
-from sglang_omni.talker.fast.tiles import FEW_ROWS
+from sglang_omni.talker.fast.tiles import FEW_ROWS, FP8_ROWS
 from sglang_omni.talker.fast.vocoder import FastVocoder
 from sglang_omni.talker.kernels.linear import Workspace
 from sglang_omni.talker.listeners import Pace
@@ -58,13 +59,16 @@ class GraphExecutor:
         context: int,
         max_patches: int,
         sampling: Sampling,
+        *,
+        fp8: bool = False,
     ) -> None:
+        self._fp8 = fp8
         self._device = model.talker.stop_head.weight.device
         self.width = min(slots, BATCHES[-1])
         largest = bucket_for(self.width, BATCHES)
         self._sizes = tuple(size for size in BATCHES if size <= largest)
         self.state = SlotState(model.talker, slots, context)
-        self._step = FastStep(model.talker, self.state, sampling)
+        self._step = FastStep(model.talker, self.state, sampling, fp8=fp8)
         self._vocoder = FastVocoder(model.vae, self.state, max_patches)
         self._voices = VoiceTable(model.talker, model.voices)
         backbone = self._step.backbone
@@ -135,7 +139,9 @@ class GraphExecutor:
         return Pace(tuple(zip(self._sizes, seconds, strict=True)), prefill, PATCH_SECONDS)
 
     def _ops(self, space: Workspace, rows: int) -> Ops:
-        return FusedOps(space) if rows <= FEW_ROWS else LibraryOps()
+        if rows <= FEW_ROWS:
+            return FusedOps(space)
+        return Fp8Ops() if self._fp8 and rows >= FP8_ROWS else LibraryOps()
 
     def _run_prefill(self, size: int) -> None:
         self._prefill.run(self._tokens[size].device, self._prompts.device, LibraryOps())

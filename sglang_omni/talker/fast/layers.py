@@ -53,8 +53,9 @@ def _close_block(
 ) -> Residual:
     """What follows the attention of a block; `then` is the norm after the block."""
     residual = ops.add_linear(mixed, block.out, block.out_bias, residual, block.norm2)
-    wide = ops.norm_linear(residual, block.norm2, block.up, block.up_bias, gelu=True)
-    return ops.add_linear(wide, block.down, block.down_bias, residual, then)
+    return ops.add_mlp(
+        residual, block.norm2, block.up, block.up_bias, block.down, block.down_bias, then
+    )
 
 
 def run_decoder_layers(
@@ -69,6 +70,5 @@ def run_decoder_layers(
     for number, (layer, then) in enumerate(zip(stack.layers, thens, strict=True)):
         qkv = ops.norm_linear(residual, layer.norm1, layer.qkv, layer.qkv_bias)
         residual = ops.add_linear(attend(number, qkv), layer.out, None, residual, layer.norm2)
-        wide = ops.norm_gated(residual, layer.norm2, layer.gate_up)
-        residual = ops.add_linear(wide, layer.down, None, residual, then)
+        residual = ops.add_gated(residual, layer.norm2, layer.gate_up, layer.down, then)
     return rms_norm(residual.x, stack.norm.gain, stack.norm.eps)

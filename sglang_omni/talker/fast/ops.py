@@ -1,6 +1,6 @@
-"""Linear layers with what surrounds them, in two forms that a batch's row count chooses between.
+"""Linear layers with what surrounds them, in forms that a batch's row count chooses between.
 
-For few rows the products are kernels of ours, for many rows cuBLAS's.
+For few rows the products are kernels of ours, for many rows cuBLAS's; `fp8.py` has a third form.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,22 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sglang_omni.talker.fast.tiles import tile_for
+from sglang_omni.talker.kernels.fp8 import Rows8
 from sglang_omni.talker.kernels.linear import Carried, Workspace, carry, linear
 from sglang_omni.talker.kernels.rows import rms_norm, silu_mul
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The weight of a linear layer, [outputs, inputs]; in eight bits too where that was asked."""
+
+    weight: Tensor
+    fp8: Rows8 | None = None
+
+    @property
+    def outputs(self) -> int:
+        """Width of what the layer makes."""
+        return self.weight.shape[0]
 
 
 @dataclass(frozen=True)
@@ -30,45 +44,58 @@ class Norm:
 
 @dataclass(frozen=True)
 class Residual:
-    """The residual stream x [M, width], and its next normalisation where that is carried."""
+    """The residual stream x [M, width], and its next normalisation where some ops prepared that:
+    `carried` between two products, or `normed`, complete and in eight bits."""
 
     x: Tensor
     carried: Carried | None = None
+    normed: Rows8 | None = None
 
 
 class Ops(Protocol):
-    """What a transformer layer is made of, apart from attention. Rows are contiguous [M, width]."""
+    """What a transformer layer is made of, apart from attention. Rows are contiguous [M, width].
+
+    What is added to the residual stream is added in place, without its bias where these ops defer
+    that; `then` is the norm that follows. The norm given beside a residual is the one that its last
+    addition, or its opening, was told of.
+    """
 
     defers_bias: bool
-    """Whether `add_linear` leaves its bias to the `shift` of the norms after it."""
+    """Whether biases added to the residual stream are left to the `shift` of the norms after."""
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
         """Begin a residual stream, which will be normalised by `norm` first."""
         ...
 
     def norm_linear(
-        self,
-        residual: Residual,
-        norm: Norm,
-        weight: Tensor,
-        bias: Tensor | None,
-        *,
-        gelu: bool = False,
+        self, residual: Residual, norm: Norm, weight: Matrix, bias: Tensor | None
     ) -> Tensor:
-        """act(norm(x) weight^T + bias)."""
-        ...
-
-    def norm_gated(self, residual: Residual, norm: Norm, weight: Tensor) -> Tensor:
-        """silu(gate) * up of norm(x), where weight holds gate rows and then up rows."""
+        """norm(x) weight^T + bias."""
         ...
 
     def add_linear(
-        self, y: Tensor, weight: Tensor, bias: Tensor | None, residual: Residual, then: Norm
+        self, y: Tensor, weight: Matrix, bias: Tensor | None, residual: Residual, then: Norm
     ) -> Residual:
-        """x += y weight^T + bias, in place; without the bias where that is deferred.
+        """x += y weight^T + bias."""
+        ...
 
-        `then` is the norm that follows.
-        """
+    def add_mlp(
+        self,
+        residual: Residual,
+        norm: Norm,
+        up: Matrix,
+        up_bias: Tensor,
+        down: Matrix,
+        down_bias: Tensor,
+        then: Norm,
+    ) -> Residual:
+        """x += gelu(norm(x) up^T + up_bias) down^T + down_bias."""
+        ...
+
+    def add_gated(
+        self, residual: Residual, norm: Norm, gate_up: Matrix, down: Matrix, then: Norm
+    ) -> Residual:
+        """x += (silu(gate) * up) down^T of norm(x), where gate_up holds gate rows, then up rows."""
         ...
 
 
@@ -84,42 +111,17 @@ class FusedOps:
         return Residual(x, carry(x, norm.gain, norm.eps))
 
     def norm_linear(
-        self,
-        residual: Residual,
-        norm: Norm,
-        weight: Tensor,
-        bias: Tensor | None,
-        *,
-        gelu: bool = False,
+        self, residual: Residual, norm: Norm, weight: Matrix, bias: Tensor | None
     ) -> Tensor:
-        assert residual.carried is not None
-        out = residual.x.new_empty(residual.x.shape[0], weight.shape[0])
-        tile = tile_for(out.shape[0], *weight.shape)
-        linear(
-            residual.carried,
-            weight,
-            out,
-            tile,
-            self._space,
-            bias=bias,
-            gelu=gelu,
-        )
-        return out
-
-    def norm_gated(self, residual: Residual, norm: Norm, weight: Tensor) -> Tensor:
-        assert residual.carried is not None
-        out = residual.x.new_empty(residual.x.shape[0], weight.shape[0] // 2)
-        tile = tile_for(out.shape[0], *weight.shape)
-        linear(residual.carried, weight, out, tile, self._space, gated=True)
-        return out
+        return self._product(residual, weight, weight.outputs, bias=bias)
 
     def add_linear(
-        self, y: Tensor, weight: Tensor, bias: Tensor | None, residual: Residual, then: Norm
+        self, y: Tensor, weight: Matrix, bias: Tensor | None, residual: Residual, then: Norm
     ) -> Residual:
-        tile = tile_for(y.shape[0], *weight.shape, split=True)
+        tile = tile_for(y.shape[0], *weight.weight.shape, split=True)
         carried = linear(
             y,
-            weight,
+            weight.weight,
             residual.x,
             tile,
             self._space,
@@ -128,6 +130,51 @@ class FusedOps:
             then=(then.gain, then.eps),
         )
         return Residual(residual.x, carried)
+
+    def add_mlp(
+        self,
+        residual: Residual,
+        norm: Norm,
+        up: Matrix,
+        up_bias: Tensor,
+        down: Matrix,
+        down_bias: Tensor,
+        then: Norm,
+    ) -> Residual:
+        wide = self._product(residual, up, up.outputs, bias=up_bias, gelu=True)
+        return self.add_linear(wide, down, down_bias, residual, then)
+
+    def add_gated(
+        self, residual: Residual, norm: Norm, gate_up: Matrix, down: Matrix, then: Norm
+    ) -> Residual:
+        wide = self._product(residual, gate_up, gate_up.outputs // 2, gated=True)
+        return self.add_linear(wide, down, None, residual, then)
+
+    def _product(
+        self,
+        residual: Residual,
+        weight: Matrix,
+        width: int,
+        *,
+        bias: Tensor | None = None,
+        gelu: bool = False,
+        gated: bool = False,
+    ) -> Tensor:
+        """act(norm(x) weight^T + bias), [M, width]."""
+        assert residual.carried is not None
+        out = residual.x.new_empty(residual.x.shape[0], width)
+        tile = tile_for(out.shape[0], *weight.weight.shape)
+        linear(
+            residual.carried,
+            weight.weight,
+            out,
+            tile,
+            self._space,
+            bias=bias,
+            gelu=gelu,
+            gated=gated,
+        )
+        return out
 
 
 class LibraryOps:
@@ -139,26 +186,36 @@ class LibraryOps:
         return Residual(x)
 
     def norm_linear(
+        self, residual: Residual, norm: Norm, weight: Matrix, bias: Tensor | None
+    ) -> Tensor:
+        return F.linear(_normed(residual, norm), weight.weight, bias)
+
+    def add_linear(
+        self, y: Tensor, weight: Matrix, bias: Tensor | None, residual: Residual, then: Norm
+    ) -> Residual:
+        residual.x.addmm_(y, weight.weight.T)
+        return Residual(residual.x)
+
+    def add_mlp(
         self,
         residual: Residual,
         norm: Norm,
-        weight: Tensor,
-        bias: Tensor | None,
-        *,
-        gelu: bool = False,
-    ) -> Tensor:
-        rows = rms_norm(residual.x, norm.gain, norm.eps, norm.shift)
-        if gelu:
-            assert bias is not None
-            return torch._addmm_activation(bias, rows, weight.T, use_gelu=True)
-        return F.linear(rows, weight, bias)
-
-    def norm_gated(self, residual: Residual, norm: Norm, weight: Tensor) -> Tensor:
-        rows = rms_norm(residual.x, norm.gain, norm.eps, norm.shift)
-        return silu_mul(F.linear(rows, weight))
-
-    def add_linear(
-        self, y: Tensor, weight: Tensor, bias: Tensor | None, residual: Residual, then: Norm
+        up: Matrix,
+        up_bias: Tensor,
+        down: Matrix,
+        down_bias: Tensor,
+        then: Norm,
     ) -> Residual:
-        residual.x.addmm_(y, weight.T)
-        return residual
+        rows = _normed(residual, norm)
+        wide = torch._addmm_activation(up_bias, rows, up.weight.T, use_gelu=True)
+        return self.add_linear(wide, down, down_bias, residual, then)
+
+    def add_gated(
+        self, residual: Residual, norm: Norm, gate_up: Matrix, down: Matrix, then: Norm
+    ) -> Residual:
+        wide = silu_mul(F.linear(_normed(residual, norm), gate_up.weight))
+        return self.add_linear(wide, down, None, residual, then)
+
+
+def _normed(residual: Residual, norm: Norm) -> Tensor:
+    return rms_norm(residual.x, norm.gain, norm.eps, norm.shift)

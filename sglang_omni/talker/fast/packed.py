@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from sglang_omni.models.ming import dit, qwen2
-from sglang_omni.talker.fast.ops import Norm
+from sglang_omni.talker.fast.ops import Matrix, Norm
+from sglang_omni.talker.kernels.fp8 import plain_rows8
 
 
 @dataclass(frozen=True)
@@ -15,14 +16,14 @@ class FlowBlock:
     """One block of the flow model or the aggregator."""
 
     norm1: Norm
-    qkv: Tensor
+    qkv: Matrix
     qkv_bias: Tensor
-    out: Tensor
+    out: Matrix
     out_bias: Tensor
     norm2: Norm
-    up: Tensor
+    up: Matrix
     up_bias: Tensor
-    down: Tensor
+    down: Matrix
     down_bias: Tensor
 
 
@@ -37,18 +38,19 @@ class FlowStack:
     embed: Tensor
     embed_bias: Tensor
     final_norm: Norm
-    final: Tensor
+    final: Matrix
     final_bias: Tensor
 
 
-def pack_flow(stack: dit.BlockStack, length: int) -> FlowStack:
-    """Pack a stack that runs over sequences of `length` tokens."""
+def pack_flow(stack: dit.BlockStack, length: int, *, fp8: bool = False) -> FlowStack:
+    """Pack a stack that runs over sequences of `length` tokens; `fp8` adds weights in eight bits
+    to its blocks."""
     cos, sin = stack.rotary_embed(length)
     shift = torch.zeros_like(stack.final_layer.norm_final.weight, dtype=torch.float32)
     blocks = []
     plain = [cast(dit.Block, block) for block in stack.blocks]
     for block in plain:
-        packed = _flow_block(block, shift)
+        packed = _flow_block(block, shift, fp8)
         blocks.append(packed)
         shift = shift + packed.out_bias.float() + packed.down_bias.float()
     final = stack.final_layer
@@ -61,26 +63,30 @@ def pack_flow(stack: dit.BlockStack, length: int) -> FlowStack:
         embed=stack.x_embedder.weight,
         embed_bias=stack.x_embedder.bias,
         final_norm=Norm(final.norm_final.weight, dit.NORM_EPS, shift),
-        final=final.linear.weight,
+        final=Matrix(final.linear.weight),
         final_bias=final.linear.bias,
     )
 
 
-def _flow_block(block: dit.Block, shift: Tensor) -> FlowBlock:
+def _flow_block(block: dit.Block, shift: Tensor, fp8: bool) -> FlowBlock:
     attn = block.attn
     widen = cast(nn.Linear, cast(nn.Sequential, block.mlp.ff[0])[0])
     narrow, out = cast(nn.Linear, block.mlp.ff[2]), cast(nn.Linear, attn.to_out[0])
+
+    def matrix(weight: Tensor) -> Matrix:
+        return Matrix(weight, plain_rows8(weight) if fp8 else None)
+
     order = _halves(attn.to_q.out_features, attn.heads, attn.to_q.weight.device)
     return FlowBlock(
         norm1=Norm(block.norm1.weight, dit.NORM_EPS, shift),
-        qkv=torch.cat((attn.to_q.weight[order], attn.to_k.weight[order], attn.to_v.weight)),
+        qkv=matrix(torch.cat((attn.to_q.weight[order], attn.to_k.weight[order], attn.to_v.weight))),
         qkv_bias=torch.cat((attn.to_q.bias[order], attn.to_k.bias[order], attn.to_v.bias)),
-        out=out.weight,
+        out=matrix(out.weight),
         out_bias=out.bias,
         norm2=Norm(block.norm2.weight, dit.NORM_EPS, shift + out.bias.float()),
-        up=widen.weight,
+        up=matrix(widen.weight),
         up_bias=widen.bias,
-        down=narrow.weight,
+        down=matrix(narrow.weight),
         down_bias=narrow.bias,
     )
 
@@ -98,12 +104,12 @@ class DecoderLayer:
     """One Qwen2 layer."""
 
     norm1: Norm
-    qkv: Tensor
+    qkv: Matrix
     qkv_bias: Tensor
-    out: Tensor
+    out: Matrix
     norm2: Norm
-    gate_up: Tensor
-    down: Tensor
+    gate_up: Matrix
+    down: Matrix
 
 
 @dataclass(frozen=True)
@@ -136,12 +142,12 @@ def _decoder_layer(layer: qwen2.Layer) -> DecoderLayer:
     projections = (attn.q_proj, attn.k_proj, attn.v_proj)
     return DecoderLayer(
         norm1=_norm(layer.input_layernorm),
-        qkv=_join(projections, "weight"),
+        qkv=Matrix(_join(projections, "weight")),
         qkv_bias=_join(projections, "bias"),
-        out=attn.o_proj.weight,
+        out=Matrix(attn.o_proj.weight),
         norm2=_norm(layer.post_attention_layernorm),
-        gate_up=_join((mlp.gate_proj, mlp.up_proj), "weight"),
-        down=mlp.down_proj.weight,
+        gate_up=Matrix(_join((mlp.gate_proj, mlp.up_proj), "weight")),
+        down=Matrix(mlp.down_proj.weight),
     )
 
 

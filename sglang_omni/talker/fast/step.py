@@ -33,16 +33,22 @@ OpsFor = Callable[[int], Ops]
 
 
 class FastStep:
-    """Packed talker weights, the constants of the sampler, and the slots they advance."""
+    """Packed talker weights, the constants of the sampler, and the slots they advance.
 
-    def __init__(self, talker: Talker, state: SlotState, how: Sampling) -> None:
+    With `fp8` the flow model has weights in eight bits too, for ops that use them.
+    """
+
+    def __init__(
+        self, talker: Talker, state: SlotState, how: Sampling, *, fp8: bool = False
+    ) -> None:
         if how.stochastic:
             raise ConfigError("the talker's CUDA step has no noise between flow steps")
         config, flow = talker.config, talker.cfm.model
         self._talker, self._state, self._cfg = talker, state, how.cfg
         self._patch = (config.patch_size, config.latent_dim)
         self.backbone = pack_decoder(talker.model, state.context)
-        self._flow = pack_flow(flow, 1 + config.history_patch_size + config.patch_size)
+        length = 1 + config.history_patch_size + config.patch_size
+        self._flow = pack_flow(flow, length, fp8=fp8)
         self._aggregator = pack_flow(talker.aggregator, 1 + config.patch_size)
         like = talker.stop_head.weight
         times = sway_schedule(talker.cfm.steps, like.dtype, like.device)

@@ -4,6 +4,8 @@ from sglang_omni.talker.kernels.linear import Tile
 
 # With more rows than this cuBLAS is faster than the fused kernels.
 FEW_ROWS = 16
+# With fewer than this, products in eight bits do not pay for bringing their rows to eight bits.
+FP8_ROWS = 1024
 
 
 def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> Tile:
