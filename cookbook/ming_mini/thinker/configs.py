@@ -27,10 +27,11 @@ MINI = Sizes(
         "hidden_size": 256,
         "num_hidden_layers": 6,
         "intermediate_size": 768,
-        "moe_intermediate_size": 64,
-        "num_experts": 12,
-        "n_group": 4,
-        "topk_group": 2,
+        # SGLang's routing kernels on a GPU want a power of two.
+        "num_experts": 16,
+        "moe_intermediate_size": 48,
+        "n_group": 8,
+        "topk_group": 4,
     },
     # No deepstack: the released model computes those outputs and drops them.
     vision={
