@@ -7,20 +7,33 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Clock:
-    """Wall time of one run of `seconds`."""
+    """Wall time of one run of `seconds`, of which this call takes at most `pause`, and those
+    before it took `before`."""
 
     seconds: float
+    pause: float = math.inf
+    before: float = 0.0
     _start: float = field(default_factory=time.monotonic)
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
+        """Seconds since this call's start."""
         return time.monotonic() - self._start
+
+    @property
+    def spent(self) -> float:
+        """Seconds of the run that are over."""
+        return self.before + self.elapsed
 
     @property
     def progress(self) -> float:
         """Share of the run that is over, 0 to 1 and beyond."""
-        return self.elapsed / self.seconds
+        return self.spent / self.seconds
+
+    @property
+    def running(self) -> bool:
+        """Whether this call goes on."""
+        return self.progress < 1 and self.elapsed < self.pause
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,18 @@
 
 `python -m cookbook.ming_mini.train_talker --corpus DIR --vae DIR --output DIR --seconds 360`
 
-The VAE's weights come from `--vae`. Continues from the weights in `--output` if there are any.
+The VAE's weights come from `--vae`. `--pause` ends a call before the run is over; the next one goes
+on from the state in `--output`.
 """
 
 import argparse
+import math
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,13 +39,13 @@ from cookbook.ming_mini.schedule import Clock, Meter, Rate
 from cookbook.ming_mini.talker_start import new_talker
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library
-from cookbook.ming_mini.weights import Average, has_pieces, load_pieces, save_pieces
+from cookbook.ming_mini.weights import Average, load_pieces, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.talker import Talker
 from sglang_omni.models.ming.talker_prompt import PromptTokenizer
 from sglang_omni.models.ming.vae import AudioVAE
 
-TALKER, SKETCH = "talker", "sketch"
+TALKER = "talker"
 PATCHES_AN_HOUR = 3600 / 0.32 * 2.2
 """Of the store: utterances, the padding of short ones, and their prompts."""
 
@@ -86,18 +89,31 @@ class Trainer:
         )
         self.average = Average(self.talker)
 
-    def resume(self, folder: Path) -> None:
-        """Take over the weights of an earlier run; the optimizer starts anew."""
-        self.talker.load_state_dict(load_pieces(folder, TALKER))
-        if has_pieces(folder, SKETCH):
-            self.sketch.load_state_dict(load_pieces(folder, SKETCH))
-        self.average = Average(self.talker)
+    def resume(self, folder: Path) -> float:
+        """Go on with the run whose state is in `folder`; returns the seconds it took so far."""
+        state = load_state(folder, TALKER, self.device)
+        if state is None:
+            return 0.0
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        self.step = state["step"]
+        self.random.manual_seed(self.settings.seed + self.step)
+        return float(state["spent"])
 
-    def save(self, folder: Path) -> None:
-        """Write the averaged weights."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def save(self, folder: Path, spent: float) -> None:
+        """Write the averaged weights, and the state of a run that took `spent` seconds so far."""
+        parts = {name: part.state_dict() for name, part in self._parts().items()}
+        save_state({**parts, "step": self.step, "spent": spent}, folder, TALKER)
         save_pieces(self.average.tensors, folder, TALKER)
-        save_pieces(self.sketch.state_dict(), folder, SKETCH)
+
+    def _parts(self) -> dict[str, Any]:
+        """All that has a state."""
+        return {
+            "talker": self.talker,
+            "sketch": self.sketch,
+            "average": self.average,
+            "optimizer": self._optimizer,
+        }
 
     def train(self, library: Library, batch: Batch, progress: float) -> Losses:
         """One step; returns its losses."""
@@ -197,7 +213,7 @@ def run(
         Batcher(library.tables, prompt_frame(tokenizer), settings.patches, settings.seed)
     )
     meter, printed, saved = Meter(), clock.elapsed, clock.elapsed
-    while clock.progress < 1:
+    while clock.running:
         losses = trainer.train(library, batches.draw(), clock.progress)
         if trainer.step % 10 == 0:
             meter.add({name: value.item() for name, value in vars(losses).items()})
@@ -209,8 +225,8 @@ def run(
             add(library, tokenizer, corpus.new_chunks())
         if clock.elapsed - saved > 60:
             saved = clock.elapsed
-            trainer.save(output)
-    trainer.save(output)
+            trainer.save(output, clock.spent)
+    trainer.save(output, clock.spent)
 
 
 def parse() -> tuple[argparse.Namespace, Settings]:
@@ -220,6 +236,7 @@ def parse() -> tuple[argparse.Namespace, Settings]:
     parser.add_argument("--vae", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=360)
+    parser.add_argument("--pause", type=float, default=math.inf, help="seconds of this call")
     parser.add_argument("--peak", type=float, default=Settings().rate.peak)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     numbers = {k: v for k, v in asdict(Settings()).items() if isinstance(v, int | float)}
@@ -236,13 +253,12 @@ def main() -> None:
     """Train, or train on."""
     args, settings = parse()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    clock, device = Clock(args.seconds), torch.device(args.device)
+    device = torch.device(args.device)
     config, vae_config = configurations()
     vae = trained_vae(vae_config, args.vae, device)
     library = Library(vae, int(settings.hours * PATCHES_AN_HOUR), device)
     trainer = Trainer(config, settings, device)
-    if has_pieces(args.output, TALKER):
-        trainer.resume(args.output)
+    clock = Clock(args.seconds, args.pause, trainer.resume(args.output))
     run(trainer, library, CorpusFolder(args.corpus), args.output, clock)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
 

@@ -2,15 +2,18 @@
 
 `python -m cookbook.ming_mini.train_vae --corpus DIR --output DIR --seconds 360`
 
-Continues from the weights in `--output` if there are any. The encoder's posterior has a fixed
+`--pause` ends a call before the run is over; the next one goes on from the state in `--output`. The
+encoder's posterior has a fixed
 budget in nats per latent: below it information is free, above it every nat costs. Such a
 posterior has unit variance in all, which is what the talker's flow starts from.
 """
 
 import argparse
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,11 +33,11 @@ from cookbook.ming_mini.schedule import Clock, Meter, Rate
 from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.vae_start import new_vae
 from cookbook.ming_mini.vocode import HOP
-from cookbook.ming_mini.weights import Average, has_pieces, load_pieces, save_pieces
+from cookbook.ming_mini.weights import Average, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.vae import MAX_MAGNITUDE, Posterior
 
-VAE, DISCRIMINATORS = "vae", "discriminators"
+VAE = "vae"
 VAE_RATE, JUDGE_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)
 
 
@@ -118,18 +121,33 @@ class Trainer:
         )
         self.average = Average(self.vae)
 
-    def resume(self, folder: Path) -> None:
-        """Take over the weights of an earlier run; the optimizers start anew."""
-        self.vae.load_state_dict(load_pieces(folder, VAE))
-        if has_pieces(folder, DISCRIMINATORS):
-            self.judges.load_state_dict(load_pieces(folder, DISCRIMINATORS))
-        self.average = Average(self.vae)
+    def resume(self, folder: Path) -> float:
+        """Go on with the run whose state is in `folder`; returns the seconds it took so far."""
+        state = load_state(folder, VAE, self.device)
+        if state is None:
+            return 0.0
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        self.step = state["step"]
+        for drawn in (self.noise, self.places):
+            drawn.manual_seed(self.settings.seed + self.step)
+        return float(state["spent"])
 
-    def save(self, folder: Path) -> None:
-        """Write the averaged VAE and the discriminators."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def save(self, folder: Path, spent: float) -> None:
+        """Write the averaged VAE, and the state of a run that took `spent` seconds so far."""
+        parts = {name: part.state_dict() for name, part in self._parts().items()}
+        save_state({**parts, "step": self.step, "spent": spent}, folder, VAE)
         save_pieces(self.average.tensors, folder, VAE)
-        save_pieces(self.judges.state_dict(), folder, DISCRIMINATORS)
+
+    def _parts(self) -> dict[str, Any]:
+        """All that has a state."""
+        return {
+            "vae": self.vae,
+            "judges": self.judges,
+            "average": self.average,
+            "optimizer": self._optimizer,
+            "judge_optimizer": self._judge_optimizer,
+        }
 
     def train(self, tape: Tape, progress: float) -> dict[str, Tensor]:
         """One step; returns its losses."""
@@ -218,7 +236,7 @@ def run(trainer: Trainer, corpus: CorpusFolder, output: Path, clock: Clock) -> N
     tape = Tape(trainer.settings.hours, trainer.device)
     tape.add(corpus.wait(120))
     meter, printed, saved = Meter(), clock.elapsed, clock.elapsed
-    while clock.progress < 1:
+    while clock.running:
         report = trainer.train(tape, clock.progress)
         if trainer.step % 10 == 0:
             meter.add({name: value.item() for name, value in report.items()})
@@ -229,8 +247,8 @@ def run(trainer: Trainer, corpus: CorpusFolder, output: Path, clock: Clock) -> N
             tape.add(corpus.new_chunks())
         if clock.elapsed - saved > 60:
             saved = clock.elapsed
-            trainer.save(output)
-    trainer.save(output)
+            trainer.save(output, clock.spent)
+    trainer.save(output, clock.spent)
 
 
 def parse(settings: type[Settings] = Settings) -> tuple[argparse.Namespace, Settings]:
@@ -239,6 +257,7 @@ def parse(settings: type[Settings] = Settings) -> tuple[argparse.Namespace, Sett
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=360)
+    parser.add_argument("--pause", type=float, default=math.inf, help="seconds of this call")
     parser.add_argument("--peak", type=float, default=settings().rate.peak)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     numbers = {key: value for key, value in asdict(settings()).items() if np.isscalar(value)}
@@ -253,11 +272,9 @@ def main() -> None:
     """Train, or train on."""
     args, settings = parse()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    clock = Clock(args.seconds)
     _, config = configurations()
     trainer = Trainer(config, settings, torch.device(args.device))
-    if has_pieces(args.output, VAE):
-        trainer.resume(args.output)
+    clock = Clock(args.seconds, args.pause, trainer.resume(args.output))
     run(trainer, CorpusFolder(args.corpus), args.output, clock)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -30,11 +31,6 @@ def load_pieces(folder: Path, name: str) -> dict[str, Tensor]:
     return {key: tensor for path in paths for key, tensor in load_file(path).items()}
 
 
-def has_pieces(folder: Path, name: str) -> bool:
-    """Whether any piece of that name is there."""
-    return next(folder.glob(f"{name}-*.safetensors"), None) is not None
-
-
 def _pieces(tensors: Mapping[str, Tensor]) -> list[list[str]]:
     pieces: list[list[str]] = [[]]
     size = 0
@@ -45,6 +41,23 @@ def _pieces(tensors: Mapping[str, Tensor]) -> list[list[str]]:
         pieces[-1].append(name)
         size += tensor.nbytes
     return pieces
+
+
+def save_state(state: Mapping[str, Any], folder: Path, name: str) -> None:
+    """Write all that a run needs to go on as `folder/name.pt`, complete once it is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"{name}.partial"
+    torch.save(dict(state), partial)
+    partial.rename(folder / f"{name}.pt")
+
+
+def load_state(folder: Path, name: str, device: torch.device) -> dict[str, Any] | None:
+    """What `save_state` wrote, None where there is nothing."""
+    path = folder / f"{name}.pt"
+    if not path.exists():
+        return None
+    state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+    return state
 
 
 class Average:
@@ -61,6 +74,16 @@ class Average:
         decay = min(self._decay, self._steps / (self._steps + 10))
         values = list(self._source().values())
         torch._foreach_lerp_(list(self.tensors.values()), values, 1 - decay)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` takes."""
+        return {"tensors": self.tensors, "steps": self._steps}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from another's state."""
+        self._steps = state["steps"]
+        for name, tensor in self.tensors.items():
+            tensor.copy_(state["tensors"][name])
 
     def _source(self) -> dict[str, Tensor]:
         return {key: value.detach() for key, value in self._module.state_dict().items()}

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from cookbook.ming_mini import train_talker, train_vae
 from cookbook.ming_mini.batches import Batcher, prompt_frame
 from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.losses import FrameLoss
-from cookbook.ming_mini.schedule import Rate
+from cookbook.ming_mini.schedule import Clock, Rate
 from cookbook.ming_mini.utterances import Library
 from cookbook.ming_mini.weights import load_pieces, save_pieces
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
@@ -34,13 +35,43 @@ def test_the_vae_learns(small_configs: Configs, chunk: Chunk) -> None:
     assert {"judged", "fooled"} <= trainer.train(tape, progress=1).keys()
 
 
-def test_the_vae_resumes(small_configs: Configs, tmp_path: Path) -> None:
-    settings = train_vae.Settings(channels=4)
+def test_the_vae_goes_on_where_it_paused(
+    small_configs: Configs, chunk: Chunk, tmp_path: Path
+) -> None:
+    settings = train_vae.Settings(batch=2, crop=6, channels=4, adversarial_from=0.0)
     first = train_vae.Trainer(small_configs[1], settings, CPU)
-    first.save(tmp_path)
+    tape = train_vae.Tape(0.01, CPU)
+    tape.add([chunk])
+    first.train(tape, progress=0.5)
+    first.save(tmp_path, spent=7.0)
     second = train_vae.Trainer(small_configs[1], replace(settings, seed=1), CPU)
-    second.resume(tmp_path)
-    assert torch.equal(first.vae.encoder.fc1.weight, second.vae.encoder.fc1.weight)
+    assert second.resume(tmp_path) == 7.0
+    assert second.step == 1
+    assert_equal_states(first._parts(), second._parts())
+    found = load_pieces(tmp_path, train_vae.VAE)
+    assert_equal(found, first.average.tensors)
+
+
+def assert_equal_states(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    for name, part in ours.items():
+        assert_equal(part.state_dict(), theirs[name].state_dict())
+
+
+def assert_equal(ours: Any, theirs: Any) -> None:
+    """Nested states with the same tensors."""
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+
+
+def test_a_run_that_was_never_begun_begins(small_configs: Configs, tmp_path: Path) -> None:
+    trainer = train_vae.Trainer(small_configs[1], train_vae.Settings(channels=4), CPU)
+    assert trainer.resume(tmp_path) == 0.0
+
+
+def test_a_clock_counts_what_earlier_calls_took() -> None:
+    clock = Clock(seconds=100, pause=50, before=99.0)
+    assert clock.running and 0.99 <= clock.progress < 1
+    assert not Clock(seconds=100, before=100.0).running
+    assert not Clock(seconds=100, pause=0).running
 
 
 def test_frames_of_the_signal_itself_are_without_loss(generator: torch.Generator) -> None:
@@ -93,6 +124,21 @@ def test_the_talker_learns(
     batcher = Batcher(library.tables, prompt_frame(tokenizer), settings.patches, seed=0)
     flows = [trainer.train(library, batcher.draw(), 0).flow.item() for _ in range(40)]
     assert np.mean(flows[-5:]) < 0.8 * np.mean(flows[:5])
+
+
+def test_the_talker_goes_on_where_it_paused(
+    small_configs: Configs, library: Library, tokenizer: PromptTokenizer, tmp_path: Path
+) -> None:
+    settings = train_talker.Settings(patches=24, compile=False)
+    first = train_talker.Trainer(small_configs[0], settings, CPU)
+    batcher = Batcher(library.tables, prompt_frame(tokenizer), settings.patches, seed=0)
+    first.train(library, batcher.draw(), 0)
+    first.save(tmp_path, spent=7.0)
+    second = train_talker.Trainer(small_configs[0], replace(settings, seed=1), CPU)
+    assert second.resume(tmp_path) == 7.0
+    assert second.step == 1
+    assert_equal_states(first._parts(), second._parts())
+    assert_equal(load_pieces(tmp_path, train_talker.TALKER), first.average.tensors)
 
 
 def test_large_weights_travel_in_pieces(tmp_path: Path) -> None:

@@ -23,11 +23,10 @@ from cookbook.ming_mini.thinker.library import Library, Placeholders
 from cookbook.ming_mini.thinker.model import Thinking, new_thinking
 from cookbook.ming_mini.thinker.shards import ShardFolder, ShardReader
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
-from cookbook.ming_mini.weights import save_pieces
+from cookbook.ming_mini.weights import load_state, save_pieces, save_state
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 
 PIECES = "thinking"
-STATE = "state.pt"
 WAIT_SECONDS = 600.0
 PEAK_RATE, WARM_UP = 2e-3, 300
 Report = dict[str, torch.Tensor]
@@ -110,24 +109,22 @@ class Trainer:
 
     def save(self, folder: Path) -> None:
         """Write the state to go on from, and the weights in pieces."""
-        folder.mkdir(parents=True, exist_ok=True)
         state = {
             "model": self.model.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "step": self.step,
             "spent": self.spent,
         }
-        partial = folder / f"{STATE}.partial"
-        torch.save(state, partial)
-        partial.rename(folder / STATE)
+        save_state(state, folder, PIECES)
         save_pieces(self.model.state_dict(), folder, PIECES)
 
     def resume(self, folder: Path) -> None:
-        """Go on from a state that `save` wrote."""
-        state = torch.load(folder / STATE, map_location=self.device, weights_only=True)
-        self.model.load_state_dict(state["model"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self.step, self.spent = state["step"], state["spent"]
+        """Go on from a state that `save` wrote, if there is one."""
+        state = load_state(folder, PIECES, self.device)
+        if state is not None:
+            self.model.load_state_dict(state["model"])
+            self._optimizer.load_state_dict(state["optimizer"])
+            self.step, self.spent = state["step"], state["spent"]
 
 
 def new_library(folder: Path, model: Thinking, device: torch.device, seed: int) -> Library:
@@ -244,8 +241,7 @@ def main() -> None:
     torch.set_float32_matmul_precision("high")
     device = torch.device(args.device)
     trainer = Trainer(args.model, settings_of(args), device)
-    if (args.output / STATE).exists():
-        trainer.resume(args.output)
+    trainer.resume(args.output)
     held_out = new_library(args.model, trainer.model, device, args.seed)
     for kind, shard in ShardFolder(args.held_out).new():
         held_out.add(kind, shard)
