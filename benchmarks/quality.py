@@ -1,4 +1,4 @@
-"""Does the running model answer rightly? Fresh items of a seed, asked through the OpenAI API.
+"""Does the running model answer and speak well? Fresh items of a seed, over the OpenAI API.
 
 `python -m benchmarks.quality --suite mini --url http://127.0.0.1:8000 --seed 7 --out FILE`
 
@@ -12,7 +12,6 @@ import asyncio
 import base64
 import io
 import json
-import math
 import time
 import wave
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,9 @@ import httpx
 import numpy as np
 from PIL import Image
 
+from benchmarks import quality_speech
 from benchmarks.environment import fingerprint
+from benchmarks.intervals import bootstrap, wilson
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
 from cookbook.ming_mini.synthesize import SynthesisError, source
@@ -38,8 +39,6 @@ from sglang_omni.models.ming.media import SAMPLE_RATE
 NEVER_HELD_OUT = ("fact",)
 VOICES = {"seen voice": PRESETS, "unseen voice": held_out_speakers()}
 MOST_TOKENS = 160
-Z = 1.96
-DRAWS = 1000
 SHOWN = 120
 """Characters of a wrong answer that are printed."""
 
@@ -181,16 +180,6 @@ async def _ask(client: httpx.AsyncClient, model: str, question: Question) -> Ans
     return Answered(question, said, time.monotonic() - start)
 
 
-def wilson(right: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share, by Wilson's score."""
-    if count == 0:
-        return 0.0, 1.0
-    share, weight = right / count, Z * Z / count
-    middle = (share + weight / 2) / (1 + weight)
-    half = Z * math.sqrt(share * (1 - share) / count + weight / (4 * count)) / (1 + weight)
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def report(answers: Sequence[Answered]) -> dict[str, dict[str, Any]]:
     """For each row the accuracy, and for transcripts the word error."""
     rows: dict[str, list[Answered]] = {}
@@ -208,23 +197,15 @@ def _row(answers: Sequence[Answered]) -> dict[str, Any]:
         "median_seconds": float(np.median([one.seconds for one in answers])),
     }
     if answers[0].question.item.check == "words":
-        pairs = np.array([_errors(one) for one in answers])
-        result["word_error"] = float(pairs[:, 0].sum() / pairs[:, 1].sum())
-        result["word_error_interval"] = _bootstrap(pairs)
+        pairs = [_errors(one) for one in answers]
+        result["word_error"] = sum(wrong for wrong, _ in pairs) / sum(count for _, count in pairs)
+        result["word_error_interval"] = bootstrap(pairs)
     return result
 
 
 def _errors(one: Answered) -> tuple[int, int]:
     expected = one.question.item.answer
     return word_errors(expected, one.said), len(words(expected))
-
-
-def _bootstrap(pairs: np.ndarray) -> tuple[float, float]:
-    """The 95 % interval of the word error of (errors, words) [n, 2]."""
-    rng = np.random.default_rng(0)
-    sums = pairs[rng.integers(len(pairs), size=(DRAWS, len(pairs)))].sum(axis=1)
-    low, high = np.quantile(sums[:, 0] / sums[:, 1], (0.025, 0.975))
-    return float(low), float(high)
 
 
 def main() -> None:
@@ -240,11 +221,15 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=2, help="wrong answers to show for each row")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    asked = list(questions(args.seed, args.count, read_lexicon(args.lexicon), args.rows))
-    answers = asyncio.run(ask_all(args.url, asked, args.at_once))
+    lexicon = read_lexicon(args.lexicon)
+    asked = list(questions(args.seed, args.count, lexicon, args.rows))
+    answers = asyncio.run(ask_all(args.url, asked, args.at_once)) if asked else []
     rows = report(answers)
     for row, result in rows.items():
         _show(row, result, [one for one in answers if one.question.row == row], args.show)
+    for row, result in quality_speech.measure(args.url, args.seed, args.count, lexicon, args.rows):
+        print(f"{row}: {json.dumps(result)}", flush=True)
+        rows[row] = result
     if args.out:
         about = {"suite": args.suite, "seed": args.seed, "environment": fingerprint()}
         args.out.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")

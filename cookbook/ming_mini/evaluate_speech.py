@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +20,9 @@ import torch.nn.functional as F
 
 from cookbook.ming_mini import grammar
 from cookbook.ming_mini.edits import distance
-from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
+from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
 from cookbook.ming_mini.recognise import Recogniser, spoken_words
-from cookbook.ming_mini.sentences import commands, finish, sentences
+from cookbook.ming_mini.sentences import commands, finish, held_out
 from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
 from cookbook.ming_mini.synthesize import RATE, source, synthesize
 from sglang_omni.engine.worker import StepInput
@@ -102,12 +101,6 @@ class Errors:
             name: round(getattr(self, name) / self.words, 4)
             for name in ("source", "steady", "copy", "model")
         }
-
-
-def held_out(count: int, seed: int, lexicon: Lexicon) -> list[str]:
-    """Held-out sentences of 4 to 12 words."""
-    texts = sentences(seed, lexicon, "held_out")
-    return list(islice((text for text in texts if 4 <= len(text.split()) <= 12), count))
 
 
 def word_error_rates(

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import soxr
-from pocketsphinx import Decoder
 
 from cookbook.ming_mini.synthesize import RATE
 
@@ -16,6 +15,9 @@ class Recogniser:
     """Words of speech; any English, or only what a JSGF grammar allows."""
 
     def __init__(self, grammar: str | None = None) -> None:
+        # Here, for `spoken_words` needs no recogniser.
+        from pocketsphinx import Decoder
+
         # Normalised by each utterance alone, or an answer would depend on those before it.
         self._decoder = Decoder(samprate=RECOGNISER_RATE, loglevel="FATAL", cmn="batch")
         if grammar is not None:

@@ -100,6 +100,12 @@ def take(count: int, seed: int, lexicon: Lexicon, split: Split = "train") -> lis
     return list(islice(sentences(seed, lexicon, split), count))
 
 
+def held_out(count: int, seed: int, lexicon: Lexicon) -> list[str]:
+    """`count` held-out sentences of 4 to 12 words."""
+    texts = sentences(seed, lexicon, "held_out")
+    return list(islice((text for text in texts if 4 <= len(text.split()) <= 12), count))
+
+
 def commands(count: int, seed: int, split: Split) -> list[str]:
     """`count` different commands of the grammar, lower case, from one split."""
     rng, found = Random(seed), dict[str, None]()

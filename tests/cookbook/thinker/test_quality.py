@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from benchmarks.intervals import wilson
 from benchmarks.quality import (
     Answered,
     Question,
@@ -15,7 +16,6 @@ from benchmarks.quality import (
     message,
     questions,
     report,
-    wilson,
 )
 from cookbook.ming_mini.thinker.items import Item
 from tests.cookbook.thinker.conftest import LEXICON, hum
