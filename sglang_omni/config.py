@@ -36,6 +36,7 @@ Count = Annotated[int, Range(1)]
 Index = Annotated[int, Range(0)]
 Port = Annotated[int, Range(0, 65535)]
 Seconds = Annotated[float, Range(0)]
+StepSeconds = Annotated[float, Range(1)]
 Fraction = Annotated[float, Range(0, 1)]
 Bytes = Annotated[int, Range(0)]
 
@@ -44,7 +45,10 @@ Bytes = Annotated[int, Range(0)]
 class ThinkerOptions:
     """The SGLang engine. An unset value is left to SGLang.
 
-    `server_args` passes further SGLang server arguments through, by name.
+    `server_args` passes further SGLang server arguments through, by name. A start takes up to
+    `start_deadline_s`, any one phase of it up to `phase_deadline_s`. An engine whose step takes
+    longer than `step_deadline_s` has hung and is restarted; these three are the same for every
+    engine.
     """
 
     tp_size: Count = 1
@@ -56,6 +60,8 @@ class ThinkerOptions:
     radix_cache: bool = True
     deterministic: bool = False
     start_deadline_s: Seconds = 900.0
+    phase_deadline_s: Seconds = 600.0
+    step_deadline_s: StepSeconds = 12.0
     server_args: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -75,6 +81,8 @@ class TalkerOptions:
     graphs: bool = True
     admission: AdmissionPolicy = "real_time"
     start_deadline_s: Seconds = 300.0
+    phase_deadline_s: Seconds = 200.0
+    step_deadline_s: StepSeconds = 12.0
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,8 @@ class ImageEncoderOptions:
     graphs: bool = True
     cache_bytes: Bytes = 1 << 30
     start_deadline_s: Seconds = 300.0
+    phase_deadline_s: Seconds = 200.0
+    step_deadline_s: StepSeconds = 12.0
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,8 @@ class AudioEncoderOptions:
     max_seconds: Annotated[float, Range(1)] = 600.0
     cache_bytes: Bytes = 256 << 20
     start_deadline_s: Seconds = 300.0
+    phase_deadline_s: Seconds = 200.0
+    step_deadline_s: StepSeconds = 12.0
 
 
 @dataclass(frozen=True)

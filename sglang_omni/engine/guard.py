@@ -2,15 +2,20 @@
 
 Two mechanisms of the Linux kernel, one for each generation. The engine process asks to be killed
 when its parent dies. That gives it no chance to take its own children along (SGLang's schedulers,
-for one), so before anything else it forks a guard that does nothing but wait for the engine's own
-death and then kills the process group.
+for one), so before anything else it forks a guard that waits for the engine's own death, kills the
+process group and removes the names of its shared memory.
 """
 
 import ctypes
 import os
 import signal
+from contextlib import suppress
+
+from sglang_omni.engine.leftovers import mapped_by, unlink
 
 _PR_SET_PDEATHSIG = 1
+# How often the guard looks what shared memory there is; once the engine is dead it is too late.
+_LOOK_S = 3.0
 
 
 def die_with_parent(parent: int) -> None:
@@ -21,7 +26,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def leave_guard(inherited: int) -> None:
-    """Fork a guard that kills this process group once this process is gone.
+    """Fork a guard that kills this process's group once this process, its leader, is gone.
 
     Call it first of all: a fork is safe only before there are threads. `inherited` is the engine's
     socket, which the guard closes lest it keep the connection alive.
@@ -36,17 +41,23 @@ def leave_guard(inherited: int) -> None:
 
 
 def kill_group() -> None:
-    """Kill this process, its guard and everything it started."""
+    """Kill this process and everything it started; its guard cleans up and ends."""
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def _guard(engine: int) -> None:
+    # Out of the group, since whoever kills the group must not stop the cleaning up.
+    os.setpgid(0, 0)
     # The signal stays blocked, so it cannot come between the request for it and the wait.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     _on_parent_death(signal.SIGTERM)
-    if os.getppid() == engine:
-        signal.sigwait({signal.SIGTERM})
-    kill_group()
+    shared: set[int] = set()
+    while os.getppid() == engine and not signal.sigtimedwait({signal.SIGTERM}, _LOOK_S):
+        shared |= mapped_by(engine)
+    with suppress(ProcessLookupError):  # It had nobody, or they went with it.
+        os.killpg(engine, signal.SIGKILL)
+    unlink(shared)
+    os._exit(0)
 
 
 def _on_parent_death(number: signal.Signals) -> None:

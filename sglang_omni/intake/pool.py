@@ -46,6 +46,9 @@ def decoder_spec(name: str, settings: IntakeSettings) -> ProcessSpec:
         ENVIRONMENT,
         start_deadline_s=60.0,
         step_deadline_s=settings.limits.decode_seconds,
+        silence_deadline_s=min(ProcessSpec.silence_deadline_s, settings.limits.decode_seconds),
+        # A file may take that long: a decoder at work is not unwell.
+        unready_after_s=settings.limits.decode_seconds,
         max_in_flight=1,
         longest_delay_s=LONGEST_RESTART_DELAY_S,
     )

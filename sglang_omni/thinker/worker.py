@@ -5,6 +5,7 @@ This module imports sglang, so only the thinker's own process may import it.
 
 import asyncio
 import multiprocessing
+import signal
 from collections.abc import AsyncGenerator
 from http import HTTPStatus
 from typing import Any
@@ -35,7 +36,15 @@ def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     engine = Engine(**server_arguments(settings))
     report_progress("warming up the thinker")
     engine.generate(input_ids=[0, 1], sampling_params={"temperature": 0, "max_new_tokens": 2})
+    _die_of_sigterm()
     return ThinkerWorker(engine, _info(engine), settings.deterministic)
+
+
+def _die_of_sigterm() -> None:
+    """Undo SGLang's own way to drain: told to end, it would take requests for seconds more that it
+    then fails, while the server takes it for healthy. Draining is the server's business."""
+    asyncio.get_event_loop().remove_signal_handler(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _info(engine: Engine) -> ThinkerInfo:
