@@ -37,6 +37,7 @@ class SyntheticBackend:
     max_body_bytes = 1 << 20
 
     def __init__(self, settings: SyntheticSettings, max_in_flight: int = 4096) -> None:
+        self.draining = asyncio.Event()
         factory = "benchmarks.synthetic_talker:open_worker"
         paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         spec = ProcessSpec("talker", factory, settings, paths, max_in_flight=max_in_flight)

@@ -149,7 +149,8 @@ class Config:
     answer. `voice` is the preset used when a request names none; unset, the checkpoint's first.
     `text_only` starts no encoders and refuses media. `allowed_media_domain` restricts downloads
     to these hosts (unset: any public host); without `allowed_local_media_path` no file of this
-    machine is read. `max_body_bytes` bounds a request before it is parsed.
+    machine is read. `max_body_bytes` bounds a request before it is parsed. Told to end, the server
+    begins nothing new and lets what it has begun go on for `drain_timeout` seconds.
     """
 
     model_path: Path | None = None
@@ -161,6 +162,7 @@ class Config:
     voice: str | None = None
     max_tokens: Count = 2048
     max_body_bytes: Count = 96 << 20
+    drain_timeout: Seconds = 30.0
     text_only: bool = False
     allowed_media_domain: tuple[str, ...] = ()
     allowed_local_media_path: Path | None = None

@@ -61,6 +61,30 @@ class Overloaded(OmniError):
         self.retry_after_s = retry_after_s
 
 
+class Unauthorized(InvalidRequest):
+    """The request has no key, or none that this server knows."""
+
+    status = 401
+    type = "authentication_error"
+    code = "invalid_api_key"
+
+
+class Forbidden(InvalidRequest):
+    """Whoever asks may not ask for this."""
+
+    status = 403
+    type = "permission_error"
+    code = "forbidden"
+
+
+class Draining(OmniError):
+    """The server is shutting down and begins nothing new; another may be up already."""
+
+    status = 503
+    code = "draining"
+    retry_after_s = 1.0
+
+
 class EngineUnavailable(OmniError):
     """An engine is starting, restarting or stopped."""
 

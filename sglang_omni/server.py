@@ -30,6 +30,8 @@ class Server:
         specs = (thinker_spec(config, checkpoint), talker_spec(config, checkpoint))
         self._engines = {spec.name: EngineProcess(spec) for spec in specs}
         self.processes = {**self._engines, **self._senses.processes}
+        # Set by whoever ends the server; see `Backend.draining`.
+        self.draining = asyncio.Event()
 
     async def start(self) -> None:
         """Start every engine. Raises `StartupError` of the first that fails; stops the others."""
@@ -47,10 +49,13 @@ class Server:
             await self.stop()
             raise
 
-    async def stop(self) -> None:
-        """Stop every engine; nothing of them is left when this returns."""
-        stops = (engine.stop() for engine in self._engines.values())
-        await asyncio.gather(self._senses.stop(), *stops)
+    async def stop(self, deadline_s: float = 10.0) -> None:
+        """Stop every engine; what is left after `deadline_s` is killed.
+
+        Requests in flight fail at once, with an error that their clients see.
+        """
+        stops = (engine.stop(deadline_s) for engine in self._engines.values())
+        await asyncio.gather(self._senses.stop(deadline_s), *stops)
 
     @property
     def model(self) -> str:
@@ -89,8 +94,10 @@ class Server:
 
     @property
     def ready(self) -> bool:
-        """Whether every engine is loaded and has done its warm-up."""
-        return all(process.health.state == "ready" for process in self.processes.values())
+        """Whether every engine is loaded and has done its warm-up, and the server is to stay."""
+        return not self.draining.is_set() and all(
+            process.health.state == "ready" for process in self.processes.values()
+        )
 
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, and of the cache in front of each encoder."""

@@ -29,6 +29,7 @@ VALUES = {
     "voice": ("DB30", "DB30"),
     "max_tokens": ("100", 100),
     "max_body_bytes": ("1000", 1000),
+    "drain_timeout": ("5", 5.0),
     "text_only": ("true", True),
     "allowed_media_domain": ("example.com,.example.org", ("example.com", ".example.org")),
     "allowed_local_media_path": ("/media", Path("/media")),

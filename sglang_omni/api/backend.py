@@ -1,5 +1,6 @@
 """What the API needs from the server behind it."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
@@ -41,6 +42,11 @@ class Backend(Protocol):
     @property
     def max_body_bytes(self) -> int:
         """The largest body of a request."""
+
+    @property
+    def draining(self) -> asyncio.Event:
+        """Set once the server begins nothing new: what has no natural end, such as a realtime
+        session, should come to one."""
 
     @property
     def ready(self) -> bool:

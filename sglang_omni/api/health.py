@@ -51,9 +51,12 @@ def health_routes(backend: Backend) -> APIRouter:
 
     @router.get("/ready", responses={503: {"description": "An engine is not ready"}})
     async def ready() -> JSONResponse:
-        """200 once every engine is loaded and warm, 503 before and whenever one is down."""
-        is_ready = backend.ready
-        body = {"status": "ready" if is_ready else "not_ready", "engines": backend.engines()}
-        return JSONResponse(body, status_code=200 if is_ready else 503)
+        """200 once every engine is loaded and warm, 503 before, whenever one is down, and once the
+        server drains."""
+        status = "ready" if backend.ready else "not_ready"
+        if backend.draining.is_set():
+            status = "draining"
+        body = {"status": status, "engines": backend.engines()}
+        return JSONResponse(body, status_code=200 if status == "ready" else 503)
 
     return router

@@ -6,19 +6,23 @@ import logging
 import socket
 
 from sglang_omni.api.app import create_app
+from sglang_omni.api.drain import InFlight
 from sglang_omni.api.web import run, settle, web_server
 from sglang_omni.commands.checkpoint import find_checkpoint
+from sglang_omni.commands.farewell import Farewell
 from sglang_omni.commands.progress import progress
 from sglang_omni.config import Config, as_yaml
 from sglang_omni.errors import StartupError
 from sglang_omni.server import Server
 
-# How long streams in flight may go on after Ctrl-C.
+LOGGER = logging.getLogger(__name__)
+
+# How long the errors of cut streams may take to leave.
 GRACE_S = 2
 
 
 def serve(config: Config) -> int:
-    """Serve until Ctrl-C or SIGTERM; returns the exit status. Raises `StartupError`."""
+    """Serve until Ctrl-C or SIGTERM, then drain; returns the exit status. Raises `StartupError`."""
     logging.basicConfig(
         level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -49,20 +53,38 @@ def bind(host: str, port: int) -> socket.socket:
 
 async def _run(server: Server, listener: socket.socket) -> None:
     """Answer /health at once, everything else as soon as its engine is ready."""
-    web = web_server(create_app(server), server.config.log_level, GRACE_S)
+    in_flight = InFlight()
+    app = create_app(server, in_flight)
+    web = web_server(app, server.config.log_level, GRACE_S, signals=False)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
-    try:
-        await asyncio.wait({serving, starting}, return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            # Raises what kept the engines from starting.
-            starting.result()
-        await serving
-    finally:
-        web.should_exit = True
-        starting.cancel()
-        await asyncio.gather(starting, serving, return_exceptions=True)
-        await server.stop()
+    with Farewell() as farewell:
+        asked = asyncio.create_task(farewell.asked.wait())
+        try:
+            await asyncio.wait({serving, starting, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                # Raises what kept the engines from starting.
+                starting.result()
+                await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
+                await _drain(server, in_flight, farewell)
+        finally:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            # The engines go first: what is still in flight fails in a way that its client sees.
+            if not await farewell.until_insisted(server.stop()):
+                await server.stop(deadline_s=0.0)
+            web.should_exit = True
+            asked.cancel()
+            await asyncio.gather(serving, asked, return_exceptions=True)
+
+
+async def _drain(server: Server, in_flight: InFlight, farewell: Farewell) -> None:
+    """Begin nothing new, and wait for what has begun, for as long as it may take."""
+    server.draining.set()
+    if in_flight.count:
+        seconds = server.config.drain_timeout
+        LOGGER.warning("draining %d requests, for %g s at most", in_flight.count, seconds)
+        await farewell.until_insisted(in_flight.wait_idle(), seconds)
 
 
 async def _start(server: Server, listener: socket.socket) -> None:

@@ -95,10 +95,12 @@ class FakeBackend:
     max_body_bytes = 1 << 20
 
     def __init__(self) -> None:
+        self.draining = asyncio.Event()
         self.reset()
 
     def reset(self) -> None:
         """Forget everything that a test did."""
+        self.draining.clear()
         self.script: Script = echo
         self.requests: list[Any] = []
         self.running = 0
