@@ -3,6 +3,7 @@ time and visibly, what was asked of others does not, and the engine comes back."
 
 import base64
 import itertools
+import os
 import signal
 import threading
 import time
@@ -22,7 +23,9 @@ from tests.server.running import Call, RunningServer, call, wait_until
 
 pytestmark = pytest.mark.faults
 
-DEAD_S, HUNG_S, UNREADY_S, RECOVERY_S = 5.0, 15.0, 5.0, 60.0
+DEAD_S, HUNG_S, UNREADY_S = 5.0, 15.0, 5.0
+# More on a machine that others keep busy; what is claimed is 60 s on two idle cores.
+RECOVERY_S = 60.0 * float(os.environ.get("SGLANG_OMNI_PATIENCE", "1"))
 SIGNALS = [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP]
 LINE = "The mill stands by the river, and the river runs past the mill."
 NUMBERS = itertools.count()

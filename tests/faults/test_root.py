@@ -5,12 +5,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import psutil
 import pytest
 
-from sglang_omni.engine import guard
 from sglang_omni.engine.leftovers import FOLDER, mapped_by
 from tests.faults.conftest import COMMAND
 from tests.server.running import HTTP, answers, call, free_port, wait_until
@@ -41,8 +39,6 @@ def test_nothing_is_left_of_a_server_that_ends(number: signal.Signals, loaded: b
             for made, _ in work:
                 wait_until(lambda made=made: made.started, 30, "the stream has begun")
             engines = HTTP.get(f"{url}/health").json()["engines"].values()
-            # The guards look at the engines' shared memory every few seconds.
-            time.sleep(guard._LOOK_S + 1)
             shared = {inode for engine in engines for inode in mapped_by(engine["pid"])}
             family = psutil.Process(root.pid).children(recursive=True)
             assert shared and len(family) > 8
