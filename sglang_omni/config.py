@@ -151,6 +151,11 @@ class Config:
     to these hosts (unset: any public host); without `allowed_local_media_path` no file of this
     machine is read. `max_body_bytes` bounds a request before it is parsed. Told to end, the server
     begins nothing new and lets what it has begun go on for `drain_timeout` seconds.
+
+    `api_key` and `admin_api_key` name where keys are: `file:PATH` or `env:NAME`. Without the first
+    everybody may ask, without the second nobody may do what an administrator does. Pages of
+    `cors_origin` may use the server. With `tls_certificate` and `tls_key` it speaks TLS; with
+    `tls_client_ca` only to clients that have a certificate of that authority.
     """
 
     model_path: Path | None = None
@@ -163,6 +168,12 @@ class Config:
     max_tokens: Count = 2048
     max_body_bytes: Count = 96 << 20
     drain_timeout: Seconds = 30.0
+    api_key: tuple[str, ...] = ()
+    admin_api_key: tuple[str, ...] = ()
+    cors_origin: tuple[str, ...] = ()
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
     text_only: bool = False
     allowed_media_domain: tuple[str, ...] = ()
     allowed_local_media_path: Path | None = None

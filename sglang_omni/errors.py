@@ -1,5 +1,16 @@
 """The one error vocabulary. The API maps it to HTTP once, in `api/errors.py`."""
 
+import traceback
+
+
+def whence(error: BaseException) -> str:
+    """The kind of an error and where it came from, for a log: not its message, nor that of what
+    caused it, since these may quote what a user sent."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    cause = error.__cause__ or error.__context__
+    because = f"because of {whence(cause)}" if cause is not None else ""
+    return f"{type(error).__name__}\n{frames}{because}"
+
 
 class OmniError(Exception):
     """An error with a place in the OpenAI envelope.

@@ -1,19 +1,24 @@
 """The web application: routes over a backend."""
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from sglang_omni.api import chat, errors, health, speech
+from sglang_omni.api.access import Access, AccessLayer
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.body import BodyLimit
 from sglang_omni.api.drain import DrainLayer, InFlight
 from sglang_omni.api.gate import Gate
 
 
-def create_app(backend: Backend, in_flight: InFlight | None = None) -> FastAPI:
+def create_app(
+    backend: Backend, access: Access | None = None, in_flight: InFlight | None = None
+) -> FastAPI:
     """The OpenAI-compatible HTTP interface of `backend`. Starting and stopping it is not ours.
 
-    `in_flight` counts what is being served.
+    `access` says who may ask (unset: anybody); `in_flight` counts what is being served.
     """
+    access = access or Access()
     app = FastAPI(
         title="sglang-omni",
         description="Ming-flash-omni-2.0: chat with pictures, sound and video, and streaming "
@@ -24,8 +29,21 @@ def create_app(backend: Backend, in_flight: InFlight | None = None) -> FastAPI:
     app.include_router(speech.routes(backend))
     app.include_router(health.model_routes(backend))
     app.include_router(health.health_routes(backend))
-    # The last one added is the outermost.
-    app.add_middleware(BodyLimit, max_body_bytes=backend.max_body_bytes)
-    app.add_middleware(DrainLayer, draining=backend.draining, in_flight=in_flight or InFlight())
-    app.add_middleware(Gate)
+    _add_layers(app, backend, access, in_flight or InFlight())
     return app
+
+
+def _add_layers(app: FastAPI, backend: Backend, access: Access, in_flight: InFlight) -> None:
+    """What a request passes before it is parsed; the last one added is the outermost."""
+    app.add_middleware(BodyLimit, max_body_bytes=backend.max_body_bytes)
+    app.add_middleware(DrainLayer, draining=backend.draining, in_flight=in_flight)
+    app.add_middleware(AccessLayer, access=access)
+    if access.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=access.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+            expose_headers=["X-Request-Id", "X-Sample-Rate", "X-Channels", "Retry-After"],
+        )
+    app.add_middleware(Gate)

@@ -87,7 +87,10 @@ def to_request(
 
 
 def tenant_of(request: Request) -> str | None:
-    """Who asks, by the credentials: a digest of them, None without any."""
+    """Who asks: the owner of the key, or where no keys are asked for, a digest of what credentials
+    there are, None without any."""
+    if request.state.tenant is not None:
+        return str(request.state.tenant)
     credentials = request.headers.get("authorization")
     if not credentials:
         return None

@@ -97,7 +97,7 @@ class StreamedReply(Response):
             if not started:
                 raise
             # Without a last piece the server drops the connection: the client sees the cut.
-            logger.error("a response broke off: %s", public_error(error).message)
+            logger.error("a response broke off: %s", public_error(error).code)
             return
         if not started:
             await self._start(send)

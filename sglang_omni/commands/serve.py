@@ -4,10 +4,13 @@ import asyncio
 import errno
 import logging
 import socket
+from typing import Any
 
+from sglang_omni.api.access import Access
 from sglang_omni.api.app import create_app
 from sglang_omni.api.drain import InFlight
 from sglang_omni.api.web import run, settle, web_server
+from sglang_omni.commands.access import read_access, tls_options
 from sglang_omni.commands.checkpoint import find_checkpoint
 from sglang_omni.commands.farewell import Farewell
 from sglang_omni.commands.progress import progress
@@ -26,10 +29,13 @@ def serve(config: Config) -> int:
     logging.basicConfig(
         level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    # It logs the address of every download, which is the user's.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     with bind(config.host, config.port) as listener:
+        access, tls = read_access(config), tls_options(config)
         checkpoint = find_checkpoint(config.model_path)
         print(f"checkpoint: {checkpoint}\n{as_yaml(config)}", flush=True)
-        run(_run(Server(config, checkpoint), listener))
+        run(_run(Server(config, checkpoint), listener, access, tls))
     return 0
 
 
@@ -51,11 +57,13 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def _run(server: Server, listener: socket.socket) -> None:
+async def _run(
+    server: Server, listener: socket.socket, access: Access, tls: dict[str, Any]
+) -> None:
     """Answer /health at once, everything else as soon as its engine is ready."""
     in_flight = InFlight()
-    app = create_app(server, in_flight)
-    web = web_server(app, server.config.log_level, GRACE_S, signals=False)
+    app = create_app(server, access, in_flight)
+    web = web_server(app, server.config.log_level, GRACE_S, signals=False, **tls)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
     with Farewell() as farewell:
@@ -97,10 +105,12 @@ async def _start(server: Server, listener: socket.socket) -> None:
 def _invitation(server: Server, listener: socket.socket) -> str:
     """What to paste to hear something."""
     host, port = listener.getsockname()[:2]
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    scheme = "https" if server.config.tls_certificate else "http"
+    address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    key = "-H 'Authorization: Bearer KEY' " if server.config.api_key else ""
     body = f'{{"model": "{server.model}", "input": "Hello from Ming.", "response_format": "wav"}}'
     return (
         f"\nready on {address}  (docs: {address}/docs). Hear it:\n\n"
-        f"curl -s {address}/v1/audio/speech -H 'Content-Type: application/json' "
+        f"curl -s {key}{address}/v1/audio/speech -H 'Content-Type: application/json' "
         f"-d '{body}' -o hello.wav\n"
     )

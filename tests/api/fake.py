@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import uvicorn
 
+from sglang_omni.api.access import Access
 from sglang_omni.api.app import create_app
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -142,12 +143,12 @@ class Served:
 
 
 @contextmanager
-def serving() -> Iterator[Served]:
+def serving(access: Access | None = None) -> Iterator[Served]:
     """uvicorn on a free loopback port, in a thread."""
     backend = FakeBackend()
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(backend), log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(create_app(backend, access), log_level="critical"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from sglang_omni.api.access import Access
 from sglang_omni.api.web import run
 from sglang_omni.commands.serve import _run, bind
 from sglang_omni.config import load_config
@@ -45,4 +46,5 @@ class SlowServer(FakeBackend):
 
 if __name__ == "__main__":
     with bind("127.0.0.1", int(sys.argv[1])) as listener:
-        run(_run(SlowServer(*sys.argv[1:]), listener))  # type: ignore[arg-type]
+        server: Any = SlowServer(*sys.argv[1:])
+        run(_run(server, listener, Access(), {}))

@@ -1,0 +1,64 @@
+"""What users send, and their keys, are in no log."""
+
+import logging
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx
+import pytest
+
+from sglang_omni.engine.failure import as_omni_error
+from sglang_omni.errors import EngineFailed, whence
+from sglang_omni.pipeline.request import Event, TextDelta
+from tests.api.fake import FakeBackend, words
+
+SECRET = "heron-of-the-river"
+CHAT = {"model": "org/ming", "messages": [{"role": "user", "content": SECRET}]}
+
+
+async def quote(request: Any) -> AsyncGenerator[Event, None]:
+    """Fails with an error that quotes the user, and another behind it."""
+    try:
+        raise LookupError(words(request))
+    except LookupError as error:
+        raise KeyError(words(request)) from error
+    yield  # Makes it a generator.
+
+
+async def break_off(request: Any) -> AsyncGenerator[Event, None]:
+    yield TextDelta("a")
+    raise EngineFailed(f"cannot say {words(request)}")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("script", [quote, break_off])
+def test_no_log_quotes_a_user_or_shows_a_key(
+    http: httpx.Client,
+    backend: FakeBackend,
+    caplog: pytest.LogCaptureFixture,
+    script: Any,
+    stream: bool,
+) -> None:
+    backend.script = script
+    with caplog.at_level(logging.INFO):
+        key = {"Authorization": f"Bearer {SECRET}"}
+        http.post("/v1/chat/completions", json={**CHAT, "stream": stream}, headers=key)
+        http.post("/v1/chat/completions", json={**CHAT, SECRET: SECRET}, headers=key)
+        http.post("/v1/chat/completions", content=SECRET, headers=key)
+    ours = [record for record in caplog.records if record.name.startswith("sglang_omni")]
+    assert ours or script is break_off
+    assert not any(SECRET in record.getMessage() for record in ours)
+    assert not any(record.exc_info for record in ours)
+
+
+def test_an_error_is_told_by_its_kind_and_its_place() -> None:
+    try:
+        raise ValueError(SECRET)
+    except ValueError as error:
+        told = whence(error)
+    assert told.startswith("ValueError\n") and "test_logs.py" in told and SECRET not in told
+
+
+def test_an_engine_logs_no_message_either(caplog: pytest.LogCaptureFixture) -> None:
+    as_omni_error(KeyError(SECRET))
+    assert "KeyError" in caplog.text and SECRET not in caplog.text
