@@ -116,6 +116,15 @@ class AudioEncoderOptions:
 
 
 @dataclass(frozen=True)
+class AdmissionOptions:
+    """What happens to requests for which the thinker or the talker has no room: at most
+    `queue_length` wait for each, none longer than `queue_seconds`; the others are refused."""
+
+    queue_length: Index = 64
+    queue_seconds: Seconds = 30.0
+
+
+@dataclass(frozen=True)
 class MediaOptions:
     """What is taken in, and how. Each of `processes` decodes one file at a time.
 
@@ -150,7 +159,8 @@ class Config:
     `text_only` starts no encoders and refuses media. `allowed_media_domain` restricts downloads
     to these hosts (unset: any public host); without `allowed_local_media_path` no file of this
     machine is read. `max_body_bytes` bounds a request before it is parsed. Told to end, the server
-    begins nothing new and lets what it has begun go on for `drain_timeout` seconds.
+    begins nothing new and lets what it has begun go on for `drain_timeout` seconds. No request may
+    take longer than `request_timeout` seconds, however long it asks for.
 
     `api_key` and `admin_api_key` name where keys are: `file:PATH` or `env:NAME`. Without the first
     everybody may ask, without the second nobody may do what an administrator does. Pages of
@@ -168,6 +178,7 @@ class Config:
     max_tokens: Count = 2048
     max_body_bytes: Count = 96 << 20
     drain_timeout: Seconds = 30.0
+    request_timeout: Annotated[float, Range(1)] = 600.0
     api_key: tuple[str, ...] = ()
     admin_api_key: tuple[str, ...] = ()
     cors_origin: tuple[str, ...] = ()
@@ -178,6 +189,7 @@ class Config:
     allowed_media_domain: tuple[str, ...] = ()
     allowed_local_media_path: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     media: MediaOptions = field(default_factory=MediaOptions)
     image_encoder: ImageEncoderOptions = field(default_factory=ImageEncoderOptions)
     audio_encoder: AudioEncoderOptions = field(default_factory=AudioEncoderOptions)

@@ -103,6 +103,14 @@ class EngineUnavailable(OmniError):
     code = "engine_unavailable"
 
 
+class DeadlineExceeded(OmniError):
+    """The request was not done within the time it was given."""
+
+    status = 504
+    type = "timeout_error"
+    code = "deadline_exceeded"
+
+
 class EngineFailed(OmniError):
     """An engine died, or reported an error, while it worked on the request."""
 

@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from sglang_omni.admission.door import Door
+from sglang_omni.admission.turnstile import QueueRules
 from sglang_omni.config import Config
 from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import ConfigError, EngineUnavailable
@@ -30,6 +32,8 @@ class Server:
         specs = (thinker_spec(config, checkpoint), talker_spec(config, checkpoint))
         self._engines = {spec.name: EngineProcess(spec) for spec in specs}
         self.processes = {**self._engines, **self._senses.processes}
+        rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
+        self._door = Door(self.processes, rules, config.request_timeout)
         # Set by whoever ends the server; see `Backend.draining`.
         self.draining = asyncio.Event()
 
@@ -100,19 +104,22 @@ class Server:
         )
 
     def engines(self) -> dict[str, dict[str, Any]]:
-        """State and counters of each engine, and of the cache in front of each encoder."""
+        """State and counters of each engine, and of what is in front of it: the queue of the
+        thinker and the talker, the cache of each encoder."""
         states = {name: asdict(process.health) for name, process in self.processes.items()}
-        for name, counters in self._senses.counters().items():
+        for name, counters in {**self._senses.counters(), **self._door.counters()}.items():
             states[name]["counters"] = {**states[name]["counters"], **counters}
         return states
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
-        """Answer a chat."""
-        return self._pipeline().respond(request)
+        """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
+        pipeline = self._pipeline()
+        return self._door.serve(request, lambda: pipeline.respond(request))
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
-        """Read a text aloud."""
-        return self._pipeline().speak(request)
+        """Read a text aloud, once there is room. Raises `Overloaded` where there is none."""
+        pipeline = self._pipeline()
+        return self._door.serve(request, lambda: pipeline.speak(request))
 
     def _pipeline(self) -> Pipeline:
         thinker: ThinkerInfo | None = self.processes["thinker"].health.info
