@@ -35,6 +35,7 @@ class SyntheticBackend:
     deterministic_text = False
     max_tokens = 1
     max_body_bytes = 1 << 20
+    registries = ()
 
     def __init__(self, settings: SyntheticSettings, max_in_flight: int = 4096) -> None:
         self.draining = asyncio.Event()

@@ -165,7 +165,8 @@ class Config:
     `api_key` and `admin_api_key` name where keys are: `file:PATH` or `env:NAME`. Without the first
     everybody may ask, without the second nobody may do what an administrator does. Pages of
     `cors_origin` may use the server. With `tls_certificate` and `tls_key` it speaks TLS; with
-    `tls_client_ca` only to clients that have a certificate of that authority.
+    `tls_client_ca` only to clients that have a certificate of that authority. Traces go to
+    `otlp_endpoint` (OTLP over HTTP), if given.
     """
 
     model_path: Path | None = None
@@ -189,6 +190,8 @@ class Config:
     allowed_media_domain: tuple[str, ...] = ()
     allowed_local_media_path: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+    otlp_endpoint: str | None = None
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     media: MediaOptions = field(default_factory=MediaOptions)
     image_encoder: ImageEncoderOptions = field(default_factory=ImageEncoderOptions)

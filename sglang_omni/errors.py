@@ -51,6 +51,13 @@ class ModelNotFound(InvalidRequest):
     code = "model_not_found"
 
 
+class RequestNotFound(InvalidRequest):
+    """The server does not know, or no longer knows, the request that is asked about."""
+
+    status = 404
+    code = "request_not_found"
+
+
 class RequestTooLarge(InvalidRequest):
     """The body of a request is larger than the server reads."""
 

@@ -50,6 +50,11 @@ def read_keys(sources: Sequence[str], option: str) -> Keys:
     return Keys(tuple(_digest(key) for key in keys))
 
 
+def first_key(source: str, option: str) -> str:
+    """A key to present to a server, from such a source. Raises `ConfigError`."""
+    return _read(source, option)[0]
+
+
 def _read(source: str, option: str) -> list[str]:
     kind, _, name = source.partition(":")
     if kind == "env" and name:

@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from sglang_omni.admission.door import Door
 from sglang_omni.admission.turnstile import QueueRules
 from sglang_omni.config import Config
@@ -13,6 +15,7 @@ from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import ConfigError, EngineUnavailable
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.observe.sglang import SGLangMetrics
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.senses import Senses
@@ -29,7 +32,9 @@ class Server:
         self.config = config
         self._tokenizer = ThinkerTokenizer(checkpoint)
         self._senses = Senses(config, checkpoint)
-        specs = (thinker_spec(config, checkpoint), talker_spec(config, checkpoint))
+        self._sglang = SGLangMetrics()
+        thinker = thinker_spec(config, checkpoint, self._sglang.environment)
+        specs = (thinker, talker_spec(config, checkpoint))
         self._engines = {spec.name: EngineProcess(spec) for spec in specs}
         self.processes = {**self._engines, **self._senses.processes}
         rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
@@ -60,6 +65,7 @@ class Server:
         """
         stops = (engine.stop(deadline_s) for engine in self._engines.values())
         await asyncio.gather(self._senses.stop(deadline_s), *stops)
+        self._sglang.close()
 
     @property
     def model(self) -> str:
@@ -102,6 +108,11 @@ class Server:
         return not self.draining.is_set() and all(
             process.health.state == "ready" for process in self.processes.values()
         )
+
+    @property
+    def registries(self) -> tuple[CollectorRegistry, ...]:
+        """SGLang's own metrics of the thinker."""
+        return (self._sglang.registry,)
 
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, and of what is in front of it: the queue of the

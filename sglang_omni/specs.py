@@ -2,6 +2,7 @@
 
 import glob
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
@@ -56,8 +57,10 @@ def resolve_dtype(dtype: str, device: str) -> str:
     return "bfloat16" if device == "cuda" else "float32"
 
 
-def thinker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
-    """The thinker engine of a configuration."""
+def thinker_spec(
+    config: Config, checkpoint: Path, env: Mapping[str, str] | None = None
+) -> ProcessSpec:
+    """The thinker engine of a configuration; `env` is added to its environment."""
     options, device = config.thinker, resolve_device(config.device)
     settings = ThinkerSettings(
         checkpoint=checkpoint,
@@ -77,7 +80,7 @@ def thinker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         "thinker",
         "sglang_omni.thinker.worker:open_worker",
         settings,
-        thinker_environment(settings, threads=_threads()),
+        {**thinker_environment(settings, threads=_threads()), **(env or {})},
         **_deadlines(options),
     )
 

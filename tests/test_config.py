@@ -41,6 +41,8 @@ VALUES = {
     "allowed_media_domain": ("example.com,.example.org", ("example.com", ".example.org")),
     "allowed_local_media_path": ("/media", Path("/media")),
     "log_level": ("debug", "debug"),
+    "log_format": ("json", "json"),
+    "otlp_endpoint": ("http://127.0.0.1:4318", "http://127.0.0.1:4318"),
     "admission.queue_length": ("0", 0),
     "admission.queue_seconds": ("2", 2.0),
     "media.processes": ("3", 3),

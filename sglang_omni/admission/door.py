@@ -7,6 +7,7 @@ from sglang_omni.admission.deadline import within
 from sglang_omni.admission.policy import Budget
 from sglang_omni.admission.turnstile import QueueRules, Turnstile
 from sglang_omni.engine.process import EngineProcess
+from sglang_omni.observe.trace import stage
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest, TextPart
 from sglang_omni.talker.contract import TalkerInfo
 from sglang_omni.thinker.contract import ThinkerInfo
@@ -72,10 +73,9 @@ class Door:
     async def _enter(
         self, stack: AsyncExitStack, engine: str, request: Request, kv_tokens: int = 0
     ) -> None:
-        turnstile = self._turnstiles[engine]
-        await stack.enter_async_context(
-            turnstile.admit(request.tenant, request.priority, kv_tokens)
-        )
+        admitted = self._turnstiles[engine].admit(request.tenant, request.priority, kv_tokens)
+        with stage(f"{engine}_queue"):
+            await stack.enter_async_context(admitted)
 
 
 def thinker_budget(thinker: EngineProcess) -> Budget | None:

@@ -10,6 +10,7 @@ from sglang_omni.api.paths import is_admin, is_open
 from sglang_omni.api.refuse import refuse
 from sglang_omni.errors import Forbidden, OmniError, Unauthorized
 from sglang_omni.keys import Keys
+from sglang_omni.observe.trace import current_trace
 
 # How a browser, which cannot set headers for a WebSocket, presents a key.
 SUBPROTOCOL = "openai-insecure-api-key."
@@ -30,8 +31,8 @@ class Access:
 class AccessLayer:
     """ASGI layer that admits whoever `access` lets in.
 
-    In `scope["state"]`, `tenant` names the owner of the key, and `trusted` says whether the caller
-    may see what goes on inside.
+    In `scope["state"]`, `tenant` names the owner of the key, `admin` says whether it is an
+    administrator's, and `trusted` whether the caller may see what goes on inside.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -58,6 +59,9 @@ class AccessLayer:
         admin = access.admin_keys.match(key) if key else None
         tenant = access.keys.match(key) if key else None
         state["tenant"] = tenant or admin
+        if trace := current_trace():
+            trace.tenant = state["tenant"]
+        state["admin"] = admin is not None
         state["trusted"] = not access.keys or state["tenant"] is not None
         if is_open(scope["path"]):
             return

@@ -1,8 +1,10 @@
 """What the API needs from the server behind it."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Protocol
+
+from prometheus_client import CollectorRegistry
 
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 
@@ -51,6 +53,10 @@ class Backend(Protocol):
     @property
     def ready(self) -> bool:
         """Whether every engine is loaded and warm."""
+
+    @property
+    def registries(self) -> Sequence[CollectorRegistry]:
+        """Metrics besides ours and the engines' counters: SGLang's own."""
 
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, by name."""

@@ -1,20 +1,26 @@
-"""The outermost layer: a request id, and an envelope for the unforeseen."""
+"""The outermost layer: a request id, a trace, and an envelope for the unforeseen."""
 
 import uuid
+from typing import Any
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sglang_omni.api.body import ClientGone
 from sglang_omni.api.errors import error_response, public_error
+from sglang_omni.api.paths import is_watched
+from sglang_omni.observe.observer import Observer
+from sglang_omni.observe.trace import Trace, tracing
+
+UNMATCHED = "unmatched"
 
 
 class Gate:
     """ASGI layer around everything. Every response leaves with an `X-Request-Id`; a WebSocket has
-    its id in `scope["state"]`, too."""
+    its id in `scope["state"]`, too. Each is traced, from here to its last byte."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, observer: Observer) -> None:
+        self._app, self._observer = app, observer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection; the lifespan of the application passes straight through."""
@@ -23,7 +29,14 @@ class Gate:
             return
         request_id = uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        sender = _Sender(send, request_id)
+        trace = self._observer.begin(request_id)
+        try:
+            with tracing(trace):
+                await self._serve(scope, receive, _Sender(send, trace))
+        finally:
+            self._observer.end(trace, _route(scope), quiet=is_watched(scope["path"]))
+
+    async def _serve(self, scope: Scope, receive: Receive, sender: "_Sender") -> None:
         try:
             await self._app(scope, receive, sender)
         except ClientGone:
@@ -37,16 +50,24 @@ class Gate:
 class _Sender:
     """Adds the request id, and knows whether the response has begun."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, trace: Trace) -> None:
         self._send = send
-        self._request_id = request_id
+        self._trace = trace
         self.started = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] in _STARTS:
             self.started = True
-            MutableHeaders(scope=message)["X-Request-Id"] = self._request_id
+            self._trace.status = message.get("status", 101)
+            MutableHeaders(scope=message)["X-Request-Id"] = self._trace.id
         await self._send(message)
 
 
 _STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+
+
+def _route(scope: Scope) -> str:
+    """The route as it was declared: what was asked for may be anything."""
+    route: Any = scope.get("route")
+    path = getattr(route, "path", UNMATCHED)
+    return f"{scope.get('method', 'WS')} {path}"

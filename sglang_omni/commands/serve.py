@@ -16,6 +16,7 @@ from sglang_omni.commands.farewell import Farewell
 from sglang_omni.commands.progress import progress
 from sglang_omni.config import Config, as_yaml
 from sglang_omni.errors import StartupError
+from sglang_omni.observe.logs import set_up
 from sglang_omni.server import Server
 
 LOGGER = logging.getLogger(__name__)
@@ -26,11 +27,7 @@ GRACE_S = 2
 
 def serve(config: Config) -> int:
     """Serve until Ctrl-C or SIGTERM, then drain; returns the exit status. Raises `StartupError`."""
-    logging.basicConfig(
-        level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    # It logs the address of every download, which is the user's.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    set_up(config.log_level, config.log_format)
     with bind(config.host, config.port) as listener:
         access, tls = read_access(config), tls_options(config)
         checkpoint = find_checkpoint(config.model_path)
@@ -63,7 +60,9 @@ async def _run(
     """Answer /health at once, everything else as soon as its engine is ready."""
     in_flight = InFlight()
     app = create_app(server, access, in_flight)
-    web = web_server(app, server.config.log_level, GRACE_S, signals=False, **tls)
+    # Requests leave a line of ours, with their id; uvicorn's other lines go where ours go.
+    quiet = {"access_log": False, "log_config": None}
+    web = web_server(app, server.config.log_level, GRACE_S, signals=False, **quiet, **tls)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
     with Farewell() as farewell:

@@ -1,6 +1,7 @@
 """One operating-system process: spawned, heard, killed with everything it started, and reaped."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -14,6 +15,9 @@ from contextlib import suppress
 from typing import IO
 
 from sglang_omni.engine.leftovers import group_members
+
+# What the processes print, for whoever wants it in another form than theirs.
+OUTPUT = logging.getLogger("sglang_omni.engine.output")
 
 _TAIL_LINES = 40
 _LINE_BYTES = 64 << 10
@@ -100,7 +104,13 @@ class Child:
                 self._tail.append(line)
                 # The pipe must be emptied whatever becomes of our stderr, or the child blocks.
                 with suppress(OSError, ValueError):
-                    sys.stderr.write(f"[{self._name}] {line}\n")
+                    self._pass_on(line)
+
+    def _pass_on(self, line: str) -> None:
+        if OUTPUT.handlers:
+            OUTPUT.info("%s", line, extra={"engine": self._name})
+        else:
+            sys.stderr.write(f"[{self._name}] {line}\n")
 
 
 def _spawn(descriptor: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -1,6 +1,7 @@
 """Runs a `StepWorker`: collects what arrived between steps, steps, hands out what came of it."""
 
 import threading
+import time
 from typing import Any
 
 from sglang_omni.engine.failure import as_omni_error, describe
@@ -115,13 +116,16 @@ def run_steps(worker: StepWorker, inbox: Inbox, uplink: Uplink) -> None:
     half-way through a step has no state to go on from.
     """
     uplink.report(worker.counters())
+    seconds = 0.0
     try:
         while (work := inbox.take(worker.busy)) is not None:
+            began = time.monotonic()
             uplink.begin_work()
             results = worker.step(work)
             uplink.end_work()
+            seconds += time.monotonic() - began
             # Counters go first, so that they never lag behind the outputs they count.
-            uplink.report(worker.counters())
+            uplink.report({**worker.counters(), "step_seconds": seconds})
             _hand_out(results, inbox, uplink)
     except Exception as error:
         for request_id in inbox.live():

@@ -68,6 +68,7 @@ def server_arguments(settings: ThinkerSettings) -> dict[str, Any]:
         # A captured prefill never looks at media, so a picture would get the text router.
         "disable_prefill_cuda_graph": True,
         "log_level": "warning",
+        "enable_metrics": True,
     }
     if settings.device == "cpu":
         arguments |= _cpu_defaults(settings)

@@ -94,6 +94,7 @@ class FakeBackend:
     default_voice = "prompt"
     max_tokens = 4096
     max_body_bytes = 1 << 20
+    registries = ()
 
     def __init__(self) -> None:
         self.draining = asyncio.Event()
