@@ -160,7 +160,9 @@ class Config:
     to these hosts (unset: any public host); without `allowed_local_media_path` no file of this
     machine is read. `max_body_bytes` bounds a request before it is parsed. Told to end, the server
     begins nothing new and lets what it has begun go on for `drain_timeout` seconds. No request may
-    take longer than `request_timeout` seconds, however long it asks for.
+    take longer than `request_timeout` seconds, however long it asks for. Up to `unread_bytes` of an
+    answer wait for a client who reads slowly; one who reads nothing for `unread_timeout` seconds is
+    cut off.
 
     `api_key` and `admin_api_key` name where keys are: `file:PATH` or `env:NAME`. Without the first
     everybody may ask, without the second nobody may do what an administrator does. Pages of
@@ -180,6 +182,8 @@ class Config:
     max_body_bytes: Count = 96 << 20
     drain_timeout: Seconds = 30.0
     request_timeout: Annotated[float, Range(1)] = 600.0
+    unread_bytes: Annotated[int, Range(65_536)] = 2 << 20
+    unread_timeout: Annotated[float, Range(1)] = 30.0
     api_key: tuple[str, ...] = ()
     admin_api_key: tuple[str, ...] = ()
     cors_origin: tuple[str, ...] = ()

@@ -31,6 +31,8 @@ VALUES = {
     "max_body_bytes": ("1000", 1000),
     "drain_timeout": ("5", 5.0),
     "request_timeout": ("60", 60.0),
+    "unread_bytes": ("100000", 100_000),
+    "unread_timeout": ("5", 5.0),
     "api_key": ("file:keys,env:KEYS", ("file:keys", "env:KEYS")),
     "admin_api_key": ("env:ADMIN", ("env:ADMIN",)),
     "cors_origin": ("https://example.com", ("https://example.com",)),

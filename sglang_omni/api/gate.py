@@ -30,11 +30,11 @@ class Gate:
         request_id = uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         trace = self._observer.begin(request_id)
-        try:
-            with tracing(trace):
+        with tracing(trace):
+            try:
                 await self._serve(scope, receive, _Sender(send, trace))
-        finally:
-            self._observer.end(trace, _route(scope), quiet=is_watched(scope["path"]))
+            finally:
+                self._observer.end(trace, _route(scope), quiet=is_watched(scope["path"]))
 
     async def _serve(self, scope: Scope, receive: Receive, sender: "_Sender") -> None:
         try:

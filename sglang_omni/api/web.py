@@ -13,6 +13,8 @@ import uvicorn
 import uvloop
 from starlette.types import ASGIApp
 
+from sglang_omni.api.connection import UnreadRules, bounded
+
 T = TypeVar("T")
 
 # Longer than clients keep theirs: a request must not meet a connection that is being closed.
@@ -43,18 +45,22 @@ class QuietServer(uvicorn.Server):
 
 
 def web_server(
-    app: ASGIApp, log_level: str, grace_s: int, signals: bool = True, **options: Any
+    app: ASGIApp,
+    log_level: str,
+    grace_s: int,
+    signals: bool = True,
+    unread: UnreadRules | None = None,
+    **options: Any,
 ) -> uvicorn.Server:
     """A server for `app`, to be run on the running loop.
 
     With `signals` it ends at Ctrl-C or SIGTERM by itself. Told to end, it lets streams in flight
-    go on for `grace_s` seconds. `options` are uvicorn's.
+    go on for `grace_s` seconds. `unread` bounds what clients leave unread. `options` are uvicorn's.
     """
-    # Named, since uvicorn would quietly do with a slower parser if this one were missing.
     return (uvicorn.Server if signals else QuietServer)(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=bounded(unread or UnreadRules()),
             ws="none",
             log_level=log_level,
             timeout_keep_alive=KEEP_ALIVE_S,

@@ -8,6 +8,7 @@ from typing import Any
 
 from sglang_omni.api.access import Access
 from sglang_omni.api.app import create_app
+from sglang_omni.api.connection import UnreadRules
 from sglang_omni.api.drain import InFlight
 from sglang_omni.api.web import run, settle, web_server
 from sglang_omni.commands.access import read_access, tls_options
@@ -61,8 +62,9 @@ async def _run(
     in_flight = InFlight()
     app = create_app(server, access, in_flight)
     # Requests leave a line of ours, with their id; uvicorn's other lines go where ours go.
-    quiet = {"access_log": False, "log_config": None}
-    web = web_server(app, server.config.log_level, GRACE_S, signals=False, **quiet, **tls)
+    options = {**tls, "access_log": False, "log_config": None}
+    unread = UnreadRules(server.config.unread_bytes, server.config.unread_timeout)
+    web = web_server(app, server.config.log_level, GRACE_S, False, unread, **options)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
     with Farewell() as farewell:

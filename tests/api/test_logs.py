@@ -1,6 +1,7 @@
 """What users send, and their keys, are in no log."""
 
 import logging
+import time
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from sglang_omni.engine.failure import as_omni_error
 from sglang_omni.errors import EngineFailed, whence
+from sglang_omni.observe.logs import RequestId
 from sglang_omni.pipeline.request import Event, TextDelta
 from tests.api.fake import FakeBackend, words
 
@@ -46,7 +48,7 @@ def test_no_log_quotes_a_user_or_shows_a_key(
         http.post("/v1/chat/completions", json={**CHAT, SECRET: SECRET}, headers=key)
         http.post("/v1/chat/completions", content=SECRET, headers=key)
     ours = [record for record in caplog.records if record.name.startswith("sglang_omni")]
-    assert ours or script is break_off
+    assert ours
     assert not any(SECRET in record.getMessage() for record in ours)
     assert not any(record.exc_info for record in ours)
 
@@ -62,3 +64,18 @@ def test_an_error_is_told_by_its_kind_and_its_place() -> None:
 def test_an_engine_logs_no_message_either(caplog: pytest.LogCaptureFixture) -> None:
     as_omni_error(KeyError(SECRET))
     assert "KeyError" in caplog.text and SECRET not in caplog.text
+
+
+def test_every_request_leaves_a_line_with_its_id_and_nothing_of_its_content(
+    http: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.handler.addFilter(RequestId())
+    with caplog.at_level(logging.INFO, "sglang_omni.access"):
+        reply = http.post("/v1/chat/completions", json=CHAT)
+        http.get(f"/v1/nowhere/{SECRET}?{SECRET}")
+        while len(caplog.records) < 2:
+            time.sleep(0.01)
+    first, second = caplog.records[:2]
+    assert first.__dict__["request_id"] == reply.headers["x-request-id"]
+    assert first.getMessage().startswith("POST /v1/chat/completions 200 in 0.")
+    assert second.getMessage().startswith("GET unmatched 404")
