@@ -53,6 +53,11 @@ class SyntheticBackend:
         """State and counters of the one engine."""
         return {"talker": asdict(self.talker.health)}
 
+    def profile(self, engine: str, name: str | None) -> str:
+        """Have the engine profiled into a folder of that name; None ends it."""
+        self.talker.profile(name)
+        return name or ""
+
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """There is no thinker."""
         raise NotImplementedError("the synthetic server only speaks")

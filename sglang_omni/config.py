@@ -168,7 +168,7 @@ class Config:
     everybody may ask, without the second nobody may do what an administrator does. Pages of
     `cors_origin` may use the server. With `tls_certificate` and `tls_key` it speaks TLS; with
     `tls_client_ca` only to clients that have a certificate of that authority. Traces go to
-    `otlp_endpoint` (OTLP over HTTP), if given.
+    `otlp_endpoint` (OTLP over HTTP), profiles of engines to `profile_folder`, if given.
     """
 
     model_path: Path | None = None
@@ -196,6 +196,7 @@ class Config:
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     otlp_endpoint: str | None = None
+    profile_folder: Path | None = None
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     media: MediaOptions = field(default_factory=MediaOptions)
     image_encoder: ImageEncoderOptions = field(default_factory=ImageEncoderOptions)

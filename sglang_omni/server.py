@@ -12,7 +12,7 @@ from sglang_omni.admission.door import Door
 from sglang_omni.admission.turnstile import QueueRules
 from sglang_omni.config import Config
 from sglang_omni.engine.process import EngineProcess
-from sglang_omni.errors import ConfigError, EngineUnavailable
+from sglang_omni.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.observe.sglang import SGLangMetrics
@@ -121,6 +121,21 @@ class Server:
         for name, counters in {**self._senses.counters(), **self._door.counters()}.items():
             states[name]["counters"] = {**states[name]["counters"], **counters}
         return states
+
+    def profile(self, engine: str, name: str | None) -> str:
+        """Have an engine profiled into a folder of that name, whose path is returned; None ends it.
+
+        Raises `RequestNotFound` for an unknown engine, `Forbidden` without a folder for profiles.
+        """
+        folder = self.config.profile_folder
+        if folder is None:
+            raise Forbidden("this server was started without --profile-folder")
+        if engine not in self.processes:
+            known = ", ".join(self.processes)
+            raise RequestNotFound(f"no engine {engine[:64]!r}; there are: {known}", param="engine")
+        path = None if name is None else str(folder.resolve() / name)
+        self.processes[engine].profile(path)
+        return path or ""
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""

@@ -45,6 +45,7 @@ VALUES = {
     "log_level": ("debug", "debug"),
     "log_format": ("json", "json"),
     "otlp_endpoint": ("http://127.0.0.1:4318", "http://127.0.0.1:4318"),
+    "profile_folder": ("profiles", Path("profiles")),
     "admission.queue_length": ("0", 0),
     "admission.queue_seconds": ("2", 2.0),
     "media.processes": ("3", 3),

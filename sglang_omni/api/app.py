@@ -3,7 +3,7 @@
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
-from sglang_omni.api import chat, errors, health, speech, watch
+from sglang_omni.api import admin, chat, errors, health, speech, watch
 from sglang_omni.api.access import Access, AccessLayer
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.body import BodyLimit
@@ -35,6 +35,7 @@ def create_app(
     app.include_router(health.model_routes(backend))
     app.include_router(health.health_routes(backend))
     app.include_router(watch.routes(backend, observer))
+    app.include_router(admin.routes(backend))
     _add_layers(app, backend, access or Access(), in_flight or InFlight(), observer)
     return app
 

@@ -61,6 +61,11 @@ class Backend(Protocol):
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, by name."""
 
+    def profile(self, engine: str, name: str | None) -> str:
+        """Have an engine profiled into a folder of that name, whose path is returned; None ends it.
+
+        Raises `RequestNotFound` for an unknown engine, `Forbidden` where no profiles are taken."""
+
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat."""
 

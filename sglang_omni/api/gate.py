@@ -3,7 +3,7 @@
 import uuid
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sglang_omni.api.body import ClientGone
@@ -30,6 +30,7 @@ class Gate:
         request_id = uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         trace = self._observer.begin(request_id)
+        trace.parent = Headers(scope=scope).get("traceparent")
         with tracing(trace):
             try:
                 await self._serve(scope, receive, _Sender(send, trace))

@@ -18,6 +18,8 @@ from sglang_omni.commands.progress import progress
 from sglang_omni.config import Config, as_yaml
 from sglang_omni.errors import StartupError
 from sglang_omni.observe.logs import set_up
+from sglang_omni.observe.observer import Observer
+from sglang_omni.observe.otel import open_exporter
 from sglang_omni.server import Server
 
 LOGGER = logging.getLogger(__name__)
@@ -60,7 +62,9 @@ async def _run(
 ) -> None:
     """Answer /health at once, everything else as soon as its engine is ready."""
     in_flight = InFlight()
-    app = create_app(server, access, in_flight)
+    exporter = open_exporter(server.config.otlp_endpoint) if server.config.otlp_endpoint else None
+    observer = Observer(lambda: server.sample_rate, [exporter] if exporter else [])
+    app = create_app(server, access, in_flight, observer)
     # Requests leave a line of ours, with their id; uvicorn's other lines go where ours go.
     options = {**tls, "access_log": False, "log_config": None}
     unread = UnreadRules(server.config.unread_bytes, server.config.unread_timeout)
@@ -85,6 +89,8 @@ async def _run(
             web.should_exit = True
             asked.cancel()
             await asyncio.gather(serving, asked, return_exceptions=True)
+            if exporter:
+                await asyncio.to_thread(exporter.close)
 
 
 async def _drain(server: Server, in_flight: InFlight, farewell: Farewell) -> None:

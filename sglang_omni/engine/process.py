@@ -134,6 +134,15 @@ class EngineProcess:
             raise EngineUnavailable(f"{self.spec.name} is {self._state}")
         return self._session.run(f"{self.spec.name}-{next(self._ids)}", request)
 
+    def profile(self, folder: str | None) -> None:
+        """Have the engine profiled, or with None stop that and write what was seen to the folder.
+
+        Raises `EngineUnavailable` if it is not ready.
+        """
+        if self._session is None or self._state != "ready":
+            raise EngineUnavailable(f"{self.spec.name} is {self._state}")
+        self._session.profile(folder)
+
     async def stop(self, deadline_s: float = 10.0) -> None:
         """Stop the engine; whatever is left of it after `deadline_s` is killed."""
         self._enter("stopped")

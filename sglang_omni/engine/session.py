@@ -19,6 +19,7 @@ from sglang_omni.engine.transport import (
     Failed,
     FromEngine,
     Outputs,
+    Profile,
     Progress,
     Ready,
     Start,
@@ -148,6 +149,10 @@ class Session:
         finally:
             if self._requests.pop(request_id, None) is not None:
                 self._channel.send(Cancel(request_id))
+
+    def profile(self, folder: str | None) -> None:
+        """Begin to profile, or end it; what goes wrong is in the engine's output."""
+        self._channel.send(Profile(folder))
 
     async def stop(self, deadline_s: float) -> None:
         """End the process: ask, wait up to `deadline_s`, kill. Nothing of it is left on return."""

@@ -5,11 +5,13 @@ import time
 from typing import Any
 
 from sglang_omni.engine.failure import as_omni_error, describe
+from sglang_omni.engine.profile import TorchProfiler
 from sglang_omni.engine.transport import (
     Cancel,
     Consumed,
     Failed,
     Outputs,
+    Profile,
     Stop,
     Submit,
     ToEngine,
@@ -17,6 +19,9 @@ from sglang_omni.engine.transport import (
 from sglang_omni.engine.uplink import Uplink
 from sglang_omni.engine.worker import StepInput, StepResults, StepWorker
 from sglang_omni.errors import EngineFailed
+
+# Stands for "no step now, the profiler first".
+_PROFILE = StepInput(arrivals=(("profile", None),))
 
 
 class Inbox:
@@ -34,6 +39,8 @@ class Inbox:
         self._unconsumed: dict[str, int] = {}
         self._stalled: set[str] = set()
         self._told_stalled: frozenset[str] = frozenset()
+        self._profiling: list[str | None] = []
+        self._profiler = TorchProfiler()
         self._stopping = False
 
     def deliver(self, message: ToEngine) -> None:
@@ -47,14 +54,31 @@ class Inbox:
                     self._cancel(request_id)
                 case Consumed(request_id, count) if request_id in self._unconsumed:
                     self._count(request_id, -count)
+                case Profile(folder):
+                    self._profiling.append(folder)
                 case Stop():
                     self._stopping = True
             self._changed.notify()
 
     def take(self, busy: bool) -> StepInput | None:
-        """Wait until a step is worth taking and return its input, or None to stop."""
+        """Wait until a step is worth taking and return its input, or None to stop.
+
+        Between steps, and on the thread that takes them, the profiler begins and ends.
+        """
+        while (work := self._take(busy)) is _PROFILE:
+            with self._changed:
+                orders, self._profiling = self._profiling, []
+            for folder in orders:
+                self._profiler.switch(folder)
+        return work
+
+    def _take(self, busy: bool) -> StepInput | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping or self._step_due(busy))
+            self._changed.wait_for(
+                lambda: self._stopping or self._profiling or self._step_due(busy)
+            )
+            if self._profiling and not self._stopping:
+                return _PROFILE
             if self._stopping:
                 return None
             arrivals, self._arrivals = self._arrivals, {}

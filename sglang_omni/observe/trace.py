@@ -38,7 +38,8 @@ class Trace:
 
     `began_at` is in seconds since the epoch, `began` and all other times on the monotonic clock.
     `audio` has the time and the number of samples of each piece of speech until the request has
-    ended, `sound` what came of them then. Written by the request's own tasks only.
+    ended, `sound` what came of them then. `parent` is the caller's W3C `traceparent`. Written by
+    the request's own tasks only.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Trace:
     began: float = field(default_factory=time.monotonic)
     route: str = ""
     tenant: str | None = None
+    parent: str | None = None
     status: int | None = None
     ended: float | None = None
     first_text: float | None = None

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from sglang import Engine
-from sglang.srt.managers.io_struct import GenerateReqInput
+from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 
 from sglang_omni.engine.worker import report_progress
 from sglang_omni.errors import EngineFailed, InvalidRequest
@@ -126,6 +126,14 @@ class ThinkerWorker:
         lost = [process.name for process in self._processes if not process.is_alive()]
         if lost:
             raise EngineFailed(f"SGLang lost its process {lost[0]}")
+
+    async def profile(self, folder: str | None) -> None:
+        """SGLang's own profiler, in every scheduler."""
+        manager = self._engine.tokenizer_manager
+        if folder is None:
+            await manager.stop_profile()
+        else:
+            await manager.start_profile(ProfileReq(output_dir=folder, activities=["CPU", "GPU"]))
 
     async def close(self) -> None:
         """Stop SGLang's processes."""

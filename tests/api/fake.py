@@ -15,6 +15,7 @@ import uvicorn
 
 from sglang_omni.api.access import Access
 from sglang_omni.api.app import create_app
+from sglang_omni.errors import RequestNotFound
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -105,12 +106,19 @@ class FakeBackend:
         self.draining.clear()
         self.script: Script = echo
         self.requests: list[Any] = []
+        self.profiles: list[str | None] = []
         self.running = 0
         self.deterministic_text = False
         self.ready = True
 
     def engines(self) -> dict[str, dict[str, Any]]:
         return {"talker": {"state": "ready" if self.ready else "starting", "steps": 3}}
+
+    def profile(self, engine: str, name: str | None) -> str:
+        if engine != "talker":
+            raise RequestNotFound(f"no engine {engine!r}", param="engine")
+        self.profiles.append(name)
+        return f"/profiles/{name}" if name else ""
 
     async def _play(self, request: Request) -> AsyncGenerator[Event, None]:
         self.requests.append(request)

@@ -180,3 +180,14 @@ async def serve(access: Access, scope: dict[str, Any]) -> list[dict[str, Any]]:
     receive: Any = None
     await AccessLayer(app, access)(scope, receive, send)
     return sent
+
+
+def test_an_administrator_has_an_engine_profiled(asked: httpx.Client, locked: Served) -> None:
+    begun = asked.post("/admin/profile/talker/start", headers=bearer(ADMIN))
+    assert begun.status_code == 202
+    assert begun.json()["folder"].startswith("/profiles/talker-")
+    assert asked.post("/admin/profile/talker/stop", headers=bearer(ADMIN)).status_code == 202
+    assert asked.post("/admin/profile/nothing/stop", headers=bearer(ADMIN)).status_code == 404
+    assert asked.post("/admin/profile/talker/start", headers=bearer(KEY)).status_code == 401
+    first, second = locked.backend.profiles
+    assert first is not None and second is None

@@ -155,6 +155,9 @@ class StreamToy:
             raise RuntimeError("the toy broke")
         return dict(self._counted)
 
+    async def profile(self, folder: str | None) -> None:
+        print(f"profiling to {folder}")
+
     async def close(self) -> None:
         print("closed")
 
