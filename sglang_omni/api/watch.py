@@ -1,5 +1,6 @@
 """For those who run the server: metrics, and what happened to a request."""
 
+import asyncio
 import time
 from typing import Any
 
@@ -24,6 +25,7 @@ def routes(backend: Backend, observer: Observer) -> APIRouter:
     @router.get("/metrics")
     async def metrics() -> Response:
         """Everything that is counted, in Prometheus' text format."""
+        observer.metrics.tasks.set(len(asyncio.all_tasks()))
         ours = exposition(observer.metrics.registry, engines)
         # SGLang's numbers are in files.
         theirs = await run_in_threadpool(exposition, *backend.registries)

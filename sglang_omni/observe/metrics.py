@@ -39,6 +39,7 @@ class RequestMetrics:
         self.registry = CollectorRegistry()
         self._requests = self._make(Counter, "requests", "Requests ended", ["route", "status"])
         self.in_flight = self._make(Gauge, "requests_in_flight", "Requests being served", [])
+        self.tasks = self._make(Gauge, "tasks", "Tasks of the event loop", [])
         self._seconds = self._times("request_seconds", "Arrival to last byte", ["route"])
         self._stages = self._times("stage_seconds", "Begin to end of a stage", ["stage"])
         self._firsts = self._times(
