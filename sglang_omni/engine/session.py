@@ -267,15 +267,18 @@ class Session:
     async def _watch(self) -> str:
         """Return once the engine has hung, saying how.
 
-        Silence is counted in turns of this loop, not read from a clock: if the API process itself
-        was held up, the beats it has not read yet must not count as missing.
+        Silence is counted in turns of this loop, each for as long as it took but little more than
+        it should have: if the API process itself was held up, the beats it has not read yet must
+        not count as missing.
         """
-        spec = self._spec
+        spec, looked_at = self._spec, time.monotonic()
         while self._busy_s <= spec.step_deadline_s:
             if self._silent_s > spec.silence_deadline_s:
-                return f"gave no sign of life for {self._silent_s:g} s"
+                return f"gave no sign of life for {self._silent_s:.1f} s"
             await asyncio.sleep(BEAT_INTERVAL_S)
-            self._silent_s += BEAT_INTERVAL_S
+            now = time.monotonic()
+            self._silent_s += min(now - looked_at, 2 * BEAT_INTERVAL_S)
+            looked_at = now
         return f"hung in a step for {self._busy_s:.1f} s"
 
     def _lose(self, error: type[OmniError], what: str) -> None:
