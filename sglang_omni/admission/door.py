@@ -18,6 +18,8 @@ BYTES_PER_TOKEN = 3
 MEDIUM_TOKENS = {"image": 1024, "video": 4096, "audio": 512}
 # Most answers end long before they may.
 LIKELY_TOKENS = 512
+# One that has been silent for a moment may be heard again: the door stays as narrow.
+UP = ("ready", "unresponsive")
 
 Request = ChatRequest | SpeechRequest
 
@@ -82,7 +84,7 @@ def thinker_budget(thinker: EngineProcess) -> Budget | None:
     """The thinker's slots and cache; None while it is not up."""
     health = thinker.health
     info: ThinkerInfo | None = health.info
-    if info is None or health.state != "ready":
+    if info is None or health.state not in UP:
         return None
     used = int(health.counters.get("kv_tokens_used", 0))
     return Budget(info.max_running_requests, info.max_total_tokens, used)
@@ -92,4 +94,4 @@ def talker_budget(talker: EngineProcess) -> Budget | None:
     """The talker's slots, each with a cache of its own; None while it is not up."""
     health = talker.health
     info: TalkerInfo | None = health.info
-    return Budget(info.slots) if info is not None and health.state == "ready" else None
+    return Budget(info.slots) if info is not None and health.state in UP else None

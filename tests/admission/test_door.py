@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.admission.door import Door, likely_kv_tokens
+from sglang_omni.admission.door import Door, likely_kv_tokens, talker_budget
+from sglang_omni.admission.policy import Budget
 from sglang_omni.admission.turnstile import QueueRules
 from sglang_omni.errors import DeadlineExceeded, Overloaded
 from sglang_omni.pipeline.request import (
@@ -104,6 +105,17 @@ async def test_no_request_takes_longer_than_it_asked_for_or_may(
         async for _ in one.serve(chat(timeout_s=asked), endless):
             pass
     assert held(one) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "known"), [("ready", True), ("unresponsive", True), ("restarting", False)]
+)
+def test_only_an_engine_that_is_down_lets_everybody_through_to_its_error(
+    state: str, known: bool
+) -> None:
+    talker = engine(TalkerInfo(44_100, ("river",), slots=3))
+    talker.health.state = state
+    assert talker_budget(talker) == (Budget(3) if known else None)
 
 
 def test_prompts_media_and_answers_count() -> None:
