@@ -3,6 +3,7 @@
 import ipaddress
 import logging
 import ssl
+from pathlib import Path
 from typing import Any
 
 from sglang_omni.api.access import Access
@@ -37,13 +38,21 @@ def tls_options(config: Config) -> dict[str, Any]:
         if client_ca is not None:
             raise ConfigError("tls_client_ca needs tls_certificate", param="tls_client_ca")
         return {}
-    for name, file in (("tls_certificate", certificate), ("tls_key", key)):
-        if file is None or not file.is_file():
-            raise ConfigError(f"{name}: there is no file {file}", param=name)
+    _require_pair(certificate, key)
     options: dict[str, Any] = {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
     if client_ca is not None:
         options |= {"ssl_ca_certs": str(client_ca), "ssl_cert_reqs": ssl.CERT_REQUIRED}
     return options
+
+
+def _require_pair(certificate: Path, key: Path | None) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:
+        raise ConfigError(
+            f"tls_certificate and tls_key cannot be used: {type(error).__name__}",
+            param="tls_certificate",
+        ) from None
 
 
 def _is_loopback(host: str) -> bool:

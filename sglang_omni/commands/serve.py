@@ -91,6 +91,8 @@ async def _run(
             await asyncio.gather(serving, asked, return_exceptions=True)
             if exporter:
                 await asyncio.to_thread(exporter.close)
+    # Raises what kept the web server from serving.
+    serving.result()
 
 
 async def _drain(server: Server, in_flight: InFlight, farewell: Farewell) -> None:

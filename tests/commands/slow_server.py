@@ -1,5 +1,6 @@
-"""`sgl-omni serve` without engines, for the tests of its end: `python -m` it with a port and a
-drain time-out. Every answer takes WORDS * PAUSE_S seconds."""
+"""`sgl-omni serve` without engines, for the tests of its end: `python -m` it with a port, a drain
+time-out and, for a web server that cannot serve, "broken". Every answer takes WORDS * PAUSE_S
+seconds."""
 
 import asyncio
 import sys
@@ -46,5 +47,6 @@ class SlowServer(FakeBackend):
 
 if __name__ == "__main__":
     with bind("127.0.0.1", int(sys.argv[1])) as listener:
-        server: Any = SlowServer(*sys.argv[1:])
-        run(_run(server, listener, Access(), {}))
+        server: Any = SlowServer(*sys.argv[1:3])
+        options = {"ssl_certfile": __file__} if sys.argv[3:] == ["broken"] else {}
+        run(_run(server, listener, Access(), options))

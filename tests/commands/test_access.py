@@ -46,6 +46,7 @@ def test_an_open_server_that_others_reach_is_said_to_be_so(
         ({"tls_key": str(KEY)}, "tls_certificate"),
         ({"tls_client_ca": str(CERTIFICATE)}, "tls_client_ca"),
         ({"tls_certificate": "/nowhere.crt", "tls_key": str(KEY)}, "tls_certificate"),
+        ({"tls_certificate": str(CERTIFICATE), "tls_key": __file__}, "tls_certificate"),
     ],
 )
 def test_half_of_a_certificate_is_refused(values: dict[str, str], param: str) -> None:

@@ -84,3 +84,11 @@ def test_a_second_signal_exits_now() -> None:
         assert process.wait(3) == 0
         assert time.monotonic() - insisted_at < ANSWER_S
         assert "[DONE]" not in stream.text
+
+
+def test_a_web_server_that_cannot_serve_is_no_success() -> None:
+    command = [sys.executable, "-m", "tests.commands.slow_server", str(free_port()), "1", "broken"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, timeout=20)
+    assert done.returncode != 0
+    assert b"SSL" in done.stderr
