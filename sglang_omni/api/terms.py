@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 
 from fastapi import Request
+from starlette.requests import HTTPConnection
 
 from sglang_omni.api.schema import MAX_TIMEOUT_S, ChatBody, SpeechBody
 from sglang_omni.errors import InvalidRequest
@@ -51,12 +52,12 @@ def timeout_of(header: str | None) -> float | None:
     return seconds
 
 
-def tenant_of(request: Request) -> str | None:
-    """Who asks: the owner of the key, or where no keys are asked for, a digest of what credentials
-    there are, None without any."""
-    if request.state.tenant is not None:
-        return str(request.state.tenant)
-    credentials = request.headers.get("authorization")
+def tenant_of(asking: HTTPConnection) -> str | None:
+    """Who asks, by a request or a WebSocket: the owner of the key, or where no keys are asked for,
+    a digest of what credentials there are, None without any."""
+    if asking.state.tenant is not None:
+        return str(asking.state.tenant)
+    credentials = asking.headers.get("authorization")
     if not credentials:
         return None
     return hashlib.blake2b(credentials.encode(), digest_size=16).hexdigest()
