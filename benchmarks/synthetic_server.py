@@ -15,13 +15,17 @@ from typing import Any
 import uvicorn
 
 from benchmarks.synthetic_talker import SAMPLE_RATE, VOICE, SyntheticSettings
+from sglang_omni.admission.door import Door
+from sglang_omni.admission.turnstile import QueueRules
 from sglang_omni.api.app import create_app
 from sglang_omni.api.web import run, settle, web_server
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
+from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.speech import speak
 
+TIMEOUT_S = 600.0
 ROOT = Path(__file__).parents[1]
 
 
@@ -35,12 +39,21 @@ class SyntheticBackend:
     deterministic_text = False
     max_tokens = 1
     max_body_bytes = 1 << 20
+    registries = ()
 
-    def __init__(self, settings: SyntheticSettings, max_in_flight: int = 4096) -> None:
+    def __init__(
+        self,
+        settings: SyntheticSettings,
+        max_in_flight: int = 4096,
+        queue: QueueRules | None = None,
+    ) -> None:
+        """Without a `queue` every request goes straight to the engine."""
+        self.draining = asyncio.Event()
         factory = "benchmarks.synthetic_talker:open_worker"
         paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         spec = ProcessSpec("talker", factory, settings, paths, max_in_flight=max_in_flight)
         self.talker = EngineProcess(spec)
+        self._door = Door({"talker": self.talker}, queue, TIMEOUT_S) if queue else None
 
     @property
     def ready(self) -> bool:
@@ -48,16 +61,26 @@ class SyntheticBackend:
         return self.talker.health.state == "ready"
 
     def engines(self) -> dict[str, dict[str, Any]]:
-        """State and counters of the one engine."""
-        return {"talker": asdict(self.talker.health)}
+        """State and counters of the one engine, and of the queue in front of it."""
+        state = asdict(self.talker.health)
+        if self._door is not None:
+            state["counters"] = {**state["counters"], **self._door.counters()["talker"]}
+        return {"talker": state}
+
+    def profile(self, engine: str, name: str | None) -> str:
+        """Have the engine profiled into a folder of that name; None ends it."""
+        self.talker.profile(name)
+        return name or ""
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
-        """There is no thinker."""
-        raise NotImplementedError("the synthetic server only speaks")
+        """There is no thinker. Raises `InvalidRequest`."""
+        raise InvalidRequest("the synthetic server only speaks", param="messages")
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""
-        return speak(self.talker, request)
+        if self._door is None:
+            return speak(self.talker, request)
+        return self._door.serve(request, lambda: speak(self.talker, request))
 
 
 def server_of(backend: SyntheticBackend, port: int) -> uvicorn.Server:
@@ -65,9 +88,10 @@ def server_of(backend: SyntheticBackend, port: int) -> uvicorn.Server:
     return web_server(create_app(backend), "warning", grace_s=0, port=port)
 
 
-async def serve(settings: SyntheticSettings, port: int) -> None:
+async def serve(settings: SyntheticSettings, port: int, queue_length: int | None) -> None:
     """Serve on loopback until interrupted."""
-    backend = SyntheticBackend(settings)
+    queue = None if queue_length is None else QueueRules(queue_length)
+    backend = SyntheticBackend(settings, queue=queue)
     await asyncio.gather(backend.talker.start(), asyncio.to_thread(warm_up))
     settle()
     try:
@@ -80,12 +104,13 @@ def main() -> None:
     """Parse the command line and serve."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8001)
+    parser.add_argument("--queue-length", type=int, help="admit by slots; this many may wait")
     for entry in fields(SyntheticSettings):
         name = "--" + entry.name.replace("_", "-")
         parser.add_argument(name, type=type(entry.default), default=entry.default)
     arguments = vars(parser.parse_args())
-    port = arguments.pop("port")
-    run(serve(SyntheticSettings(**arguments), port))
+    port, queue_length = arguments.pop("port"), arguments.pop("queue_length")
+    run(serve(SyntheticSettings(**arguments), port, queue_length))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command line: `sgl-omni serve | say | chat | make-tiny | config view`."""
+"""The command line: `sgl-omni serve | say | chat | timeline | make-tiny | config view`."""
 
 import argparse
 import sys
@@ -39,6 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_say(commands)
     _add_chat(commands)
+    _add_timeline(commands)
     _add_make_tiny(commands)
     _add_config(commands)
     return parser
@@ -70,6 +71,14 @@ def _add_chat(commands: Any) -> None:
     chat.add_argument("--temperature", type=float, help="0 is greedy")
     chat.add_argument("--max-tokens", type=int, help="longest answer, in tokens")
     chat.set_defaults(run=_chat)
+
+
+def _add_timeline(commands: Any) -> None:
+    timeline = commands.add_parser("timeline", help="print what happened to a request")
+    timeline.add_argument("request_id", metavar="REQUEST_ID", help="its X-Request-Id")
+    timeline.add_argument("--base-url", default="http://127.0.0.1:8000", help="the server")
+    timeline.add_argument("--api-key", metavar="SOURCE", help="file:PATH or env:NAME")
+    timeline.set_defaults(run=_timeline)
 
 
 def _add_make_tiny(commands: Any) -> None:
@@ -140,6 +149,14 @@ def _chat(parsed: argparse.Namespace) -> int:
     from sglang_omni.commands.chat import Chat
 
     return Chat(parsed).run()
+
+
+def _timeline(parsed: argparse.Namespace) -> int:
+    from sglang_omni.commands.timeline import timeline
+    from sglang_omni.keys import first_key
+
+    key = first_key(parsed.api_key, "--api-key") if parsed.api_key else None
+    return timeline(parsed.base_url, parsed.request_id, key)
 
 
 def _make_tiny(parsed: argparse.Namespace) -> int:

@@ -36,6 +36,7 @@ Count = Annotated[int, Range(1)]
 Index = Annotated[int, Range(0)]
 Port = Annotated[int, Range(0, 65535)]
 Seconds = Annotated[float, Range(0)]
+StepSeconds = Annotated[float, Range(1)]
 Fraction = Annotated[float, Range(0, 1)]
 Bytes = Annotated[int, Range(0)]
 
@@ -44,7 +45,10 @@ Bytes = Annotated[int, Range(0)]
 class ThinkerOptions:
     """The SGLang engine. An unset value is left to SGLang.
 
-    `server_args` passes further SGLang server arguments through, by name.
+    `server_args` passes further SGLang server arguments through, by name. A start takes up to
+    `start_deadline_s`, any one phase of it up to `phase_deadline_s`. An engine whose step takes
+    longer than `step_deadline_s` has hung and is restarted; these three are the same for every
+    engine.
     """
 
     tp_size: Count = 1
@@ -56,6 +60,8 @@ class ThinkerOptions:
     radix_cache: bool = True
     deterministic: bool = False
     start_deadline_s: Seconds = 900.0
+    phase_deadline_s: Seconds = 600.0
+    step_deadline_s: StepSeconds = 12.0
     server_args: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -77,6 +83,8 @@ class TalkerOptions:
     fp8: bool = False
     admission: AdmissionPolicy = "real_time"
     start_deadline_s: Seconds = 300.0
+    phase_deadline_s: Seconds = 200.0
+    step_deadline_s: StepSeconds = 12.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ class ImageEncoderOptions:
     graphs: bool = True
     cache_bytes: Bytes = 1 << 30
     start_deadline_s: Seconds = 300.0
+    phase_deadline_s: Seconds = 200.0
+    step_deadline_s: StepSeconds = 12.0
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,17 @@ class AudioEncoderOptions:
     max_seconds: Annotated[float, Range(1)] = 600.0
     cache_bytes: Bytes = 256 << 20
     start_deadline_s: Seconds = 300.0
+    phase_deadline_s: Seconds = 200.0
+    step_deadline_s: StepSeconds = 12.0
+
+
+@dataclass(frozen=True)
+class AdmissionOptions:
+    """What happens to requests for which the thinker or the talker has no room: at most
+    `queue_length` wait for each, none longer than `queue_seconds`; the others are refused."""
+
+    queue_length: Index = 64
+    queue_seconds: Seconds = 30.0
 
 
 @dataclass(frozen=True)
@@ -139,7 +160,17 @@ class Config:
     answer. `voice` is the preset used when a request names none; unset, the checkpoint's first.
     `text_only` starts no encoders and refuses media. `allowed_media_domain` restricts downloads
     to these hosts (unset: any public host); without `allowed_local_media_path` no file of this
-    machine is read. `max_body_bytes` bounds a request before it is parsed.
+    machine is read. `max_body_bytes` bounds a request before it is parsed. Told to end, the server
+    begins nothing new and lets what it has begun go on for `drain_timeout` seconds. No request may
+    take longer than `request_timeout` seconds, however long it asks for. Up to `unread_bytes` of an
+    answer wait for a client who reads slowly; one who reads nothing for `unread_timeout` seconds is
+    cut off.
+
+    `api_key` and `admin_api_key` name where keys are: `file:PATH` or `env:NAME`. Without the first
+    everybody may ask, without the second nobody may do what an administrator does. Pages of
+    `cors_origin` may use the server. With `tls_certificate` and `tls_key` it speaks TLS; with
+    `tls_client_ca` only to clients that have a certificate of that authority. Traces go to
+    `otlp_endpoint` (OTLP over HTTP), profiles of engines to `profile_folder`, if given.
     """
 
     model_path: Path | None = None
@@ -151,10 +182,24 @@ class Config:
     voice: str | None = None
     max_tokens: Count = 2048
     max_body_bytes: Count = 96 << 20
+    drain_timeout: Seconds = 30.0
+    request_timeout: Annotated[float, Range(1)] = 600.0
+    unread_bytes: Annotated[int, Range(65_536)] = 2 << 20
+    unread_timeout: Annotated[float, Range(1)] = 30.0
+    api_key: tuple[str, ...] = ()
+    admin_api_key: tuple[str, ...] = ()
+    cors_origin: tuple[str, ...] = ()
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
     text_only: bool = False
     allowed_media_domain: tuple[str, ...] = ()
     allowed_local_media_path: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+    otlp_endpoint: str | None = None
+    profile_folder: Path | None = None
+    admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     media: MediaOptions = field(default_factory=MediaOptions)
     image_encoder: ImageEncoderOptions = field(default_factory=ImageEncoderOptions)
     audio_encoder: AudioEncoderOptions = field(default_factory=AudioEncoderOptions)

@@ -1,5 +1,16 @@
 """The one error vocabulary. The API maps it to HTTP once, in `api/errors.py`."""
 
+import traceback
+
+
+def whence(error: BaseException) -> str:
+    """The kind of an error and where it came from, for a log: not its message, nor that of what
+    caused it, since these may quote what a user sent."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    cause = error.__cause__ or error.__context__
+    because = f"because of {whence(cause)}" if cause is not None else ""
+    return f"{type(error).__name__}\n{frames}{because}"
+
 
 class OmniError(Exception):
     """An error with a place in the OpenAI envelope.
@@ -40,6 +51,13 @@ class ModelNotFound(InvalidRequest):
     code = "model_not_found"
 
 
+class RequestNotFound(InvalidRequest):
+    """The server does not know, or no longer knows, the request that is asked about."""
+
+    status = 404
+    code = "request_not_found"
+
+
 class RequestTooLarge(InvalidRequest):
     """The body of a request is larger than the server reads."""
 
@@ -61,11 +79,43 @@ class Overloaded(OmniError):
         self.retry_after_s = retry_after_s
 
 
+class Unauthorized(InvalidRequest):
+    """The request has no key, or none that this server knows."""
+
+    status = 401
+    type = "authentication_error"
+    code = "invalid_api_key"
+
+
+class Forbidden(InvalidRequest):
+    """Whoever asks may not ask for this."""
+
+    status = 403
+    type = "permission_error"
+    code = "forbidden"
+
+
+class Draining(OmniError):
+    """The server is shutting down and begins nothing new; another may be up already."""
+
+    status = 503
+    code = "draining"
+    retry_after_s = 1.0
+
+
 class EngineUnavailable(OmniError):
     """An engine is starting, restarting or stopped."""
 
     status = 503
     code = "engine_unavailable"
+
+
+class DeadlineExceeded(OmniError):
+    """The request was not done within the time it was given."""
+
+    status = 504
+    type = "timeout_error"
+    code = "deadline_exceeded"
 
 
 class EngineFailed(OmniError):

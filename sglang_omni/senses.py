@@ -13,6 +13,9 @@ from sglang_omni.pipeline.flow import together
 from sglang_omni.pipeline.perceive import Perception
 from sglang_omni.specs import encoder_specs, fetch_policy, intake_settings, media_rules
 
+# A decoder has nothing to put away.
+INTAKE_STOP_S = 2.0
+
 
 class Senses:
     """Decoding processes, encoder engines and the cache in front of each. A text-only server has
@@ -51,10 +54,10 @@ class Senses:
             starts = (engine.start() for engine in self._engines.values())
             await together([self._intake.start(), *starts])
 
-    async def stop(self) -> None:
-        """Stop every process."""
-        stops = (engine.stop() for engine in self._engines.values())
-        await asyncio.gather(self._intake.stop(), *stops)
+    async def stop(self, deadline_s: float = 10.0) -> None:
+        """Stop every process; what is left of an encoder after `deadline_s` is killed."""
+        stops = (engine.stop(deadline_s) for engine in self._engines.values())
+        await asyncio.gather(self._intake.stop(min(deadline_s, INTAKE_STOP_S)), *stops)
 
     def counters(self) -> dict[str, dict[str, float]]:
         """What each cache has done, by the name of the engine behind it."""

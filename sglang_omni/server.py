@@ -6,11 +6,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
+from sglang_omni.admission.door import Door
+from sglang_omni.admission.turnstile import QueueRules
 from sglang_omni.config import Config
 from sglang_omni.engine.process import EngineProcess
-from sglang_omni.errors import ConfigError, EngineUnavailable
+from sglang_omni.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.observe.sglang import SGLangMetrics
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.senses import Senses
@@ -27,9 +32,15 @@ class Server:
         self.config = config
         self._tokenizer = ThinkerTokenizer(checkpoint)
         self._senses = Senses(config, checkpoint)
-        specs = (thinker_spec(config, checkpoint), talker_spec(config, checkpoint))
+        self._sglang = SGLangMetrics()
+        thinker = thinker_spec(config, checkpoint, self._sglang.environment)
+        specs = (thinker, talker_spec(config, checkpoint))
         self._engines = {spec.name: EngineProcess(spec) for spec in specs}
         self.processes = {**self._engines, **self._senses.processes}
+        rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
+        self._door = Door(self.processes, rules, config.request_timeout)
+        # Set by whoever ends the server; see `Backend.draining`.
+        self.draining = asyncio.Event()
 
     async def start(self) -> None:
         """Start every engine. Raises `StartupError` of the first that fails; stops the others."""
@@ -47,10 +58,14 @@ class Server:
             await self.stop()
             raise
 
-    async def stop(self) -> None:
-        """Stop every engine; nothing of them is left when this returns."""
-        stops = (engine.stop() for engine in self._engines.values())
-        await asyncio.gather(self._senses.stop(), *stops)
+    async def stop(self, deadline_s: float = 10.0) -> None:
+        """Stop every engine; what is left after `deadline_s` is killed.
+
+        Requests in flight fail at once, with an error that their clients see.
+        """
+        stops = (engine.stop(deadline_s) for engine in self._engines.values())
+        await asyncio.gather(self._senses.stop(deadline_s), *stops)
+        self._sglang.close()
 
     @property
     def model(self) -> str:
@@ -89,23 +104,48 @@ class Server:
 
     @property
     def ready(self) -> bool:
-        """Whether every engine is loaded and has done its warm-up."""
-        return all(process.health.state == "ready" for process in self.processes.values())
+        """Whether every engine is loaded and has done its warm-up, and the server is to stay."""
+        return not self.draining.is_set() and all(
+            process.health.state == "ready" for process in self.processes.values()
+        )
+
+    @property
+    def registries(self) -> tuple[CollectorRegistry, ...]:
+        """SGLang's own metrics of the thinker."""
+        return (self._sglang.registry,)
 
     def engines(self) -> dict[str, dict[str, Any]]:
-        """State and counters of each engine, and of the cache in front of each encoder."""
+        """State and counters of each engine, and of what is in front of it: the queue of the
+        thinker and the talker, the cache of each encoder."""
         states = {name: asdict(process.health) for name, process in self.processes.items()}
-        for name, counters in self._senses.counters().items():
+        for name, counters in {**self._senses.counters(), **self._door.counters()}.items():
             states[name]["counters"] = {**states[name]["counters"], **counters}
         return states
 
+    def profile(self, engine: str, name: str | None) -> str:
+        """Have an engine profiled into a folder of that name, whose path is returned; None ends it.
+
+        Raises `RequestNotFound` for an unknown engine, `Forbidden` without a folder for profiles.
+        """
+        folder = self.config.profile_folder
+        if folder is None:
+            raise Forbidden("this server was started without --profile-folder")
+        if engine not in self.processes:
+            known = ", ".join(self.processes)
+            raise RequestNotFound(f"no engine {engine[:64]!r}; there are: {known}", param="engine")
+        path = None if name is None else str(folder.resolve() / name)
+        self.processes[engine].profile(path)
+        return path or ""
+
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
-        """Answer a chat."""
-        return self._pipeline().respond(request)
+        """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
+        pipeline = self._pipeline()
+        return self._door.serve(request, lambda: pipeline.respond(request))
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
-        """Read a text aloud."""
-        return self._pipeline().speak(request)
+        """Read a text aloud, once there is room. Raises `Overloaded` where there is none."""
+        pipeline = self._pipeline()
+        return self._door.serve(request, lambda: pipeline.speak(request))
 
     def _pipeline(self) -> Pipeline:
         thinker: ThinkerInfo | None = self.processes["thinker"].health.info

@@ -2,10 +2,18 @@
 
 import glob
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
-from sglang_omni.config import Config
+from sglang_omni.config import (
+    AudioEncoderOptions,
+    Config,
+    ImageEncoderOptions,
+    TalkerOptions,
+    ThinkerOptions,
+)
 from sglang_omni.encoder.contract import EncoderSettings
 from sglang_omni.encoder.launch import environment as encoder_environment
 from sglang_omni.engine.process import ProcessSpec
@@ -17,6 +25,17 @@ from sglang_omni.models.ming.media import RULES
 from sglang_omni.talker.contract import TalkerSettings
 from sglang_omni.thinker.contract import ThinkerSettings
 from sglang_omni.thinker.launch import environment as thinker_environment
+
+EngineOptions = ThinkerOptions | TalkerOptions | ImageEncoderOptions | AudioEncoderOptions
+
+
+class Deadlines(TypedDict):
+    """Fields of `ProcessSpec` that every engine's options name alike."""
+
+    start_deadline_s: float
+    phase_deadline_s: float
+    step_deadline_s: float
+
 
 CPU_SLOTS, CARD_SLOTS = 8, 128
 """Slots of a talker that is not told how many; as many as its largest graph on a card."""
@@ -38,8 +57,10 @@ def resolve_dtype(dtype: str, device: str) -> str:
     return "bfloat16" if device == "cuda" else "float32"
 
 
-def thinker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
-    """The thinker engine of a configuration."""
+def thinker_spec(
+    config: Config, checkpoint: Path, env: Mapping[str, str] | None = None
+) -> ProcessSpec:
+    """The thinker engine of a configuration; `env` is added to its environment."""
     options, device = config.thinker, resolve_device(config.device)
     settings = ThinkerSettings(
         checkpoint=checkpoint,
@@ -59,8 +80,8 @@ def thinker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         "thinker",
         "sglang_omni.thinker.worker:open_worker",
         settings,
-        thinker_environment(settings, threads=_threads()),
-        start_deadline_s=options.start_deadline_s,
+        {**thinker_environment(settings, threads=_threads()), **(env or {})},
+        **_deadlines(options),
     )
 
 
@@ -88,9 +109,17 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         "sglang_omni.talker.worker:open_worker",
         settings,
         {"OMP_NUM_THREADS": str(_threads())} if device == "cpu" else {},
-        start_deadline_s=options.start_deadline_s,
+        **_deadlines(options),
         max_in_flight=TALKER_REQUESTS,
     )
+
+
+def _deadlines(options: EngineOptions) -> Deadlines:
+    return {
+        "start_deadline_s": options.start_deadline_s,
+        "phase_deadline_s": options.phase_deadline_s,
+        "step_deadline_s": options.step_deadline_s,
+    }
 
 
 def encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, ProcessSpec]:
@@ -141,7 +170,7 @@ def _encoder_spec(name: str, settings: EncoderSettings, config: Config) -> Proce
         "sglang_omni.encoder.worker:open_worker",
         settings,
         encoder_environment(settings, threads=_threads()),
-        start_deadline_s=options.start_deadline_s,
+        **_deadlines(options),
     )
 
 

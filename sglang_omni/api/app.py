@@ -1,14 +1,29 @@
 """The web application: routes over a backend."""
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
-from sglang_omni.api import chat, errors, health, speech
+from sglang_omni.api import admin, chat, errors, health, speech, watch
+from sglang_omni.api.access import Access, AccessLayer
 from sglang_omni.api.backend import Backend
+from sglang_omni.api.body import BodyLimit
+from sglang_omni.api.drain import DrainLayer, InFlight
 from sglang_omni.api.gate import Gate
+from sglang_omni.observe.observer import Observer
 
 
-def create_app(backend: Backend) -> FastAPI:
-    """The OpenAI-compatible HTTP interface of `backend`. Starting and stopping it is not ours."""
+def create_app(
+    backend: Backend,
+    access: Access | None = None,
+    in_flight: InFlight | None = None,
+    observer: Observer | None = None,
+) -> FastAPI:
+    """The OpenAI-compatible HTTP interface of `backend`. Starting and stopping it is not ours.
+
+    `access` says who may ask (unset: anybody); `in_flight` counts what is being served, `observer`
+    sees how.
+    """
+    observer = observer or Observer(lambda: backend.sample_rate)
     app = FastAPI(
         title="sglang-omni",
         description="Ming-flash-omni-2.0: chat with pictures, sound and video, and streaming "
@@ -19,5 +34,25 @@ def create_app(backend: Backend) -> FastAPI:
     app.include_router(speech.routes(backend))
     app.include_router(health.model_routes(backend))
     app.include_router(health.health_routes(backend))
-    app.add_middleware(Gate, max_body_bytes=backend.max_body_bytes)
+    app.include_router(watch.routes(backend, observer))
+    app.include_router(admin.routes(backend))
+    _add_layers(app, backend, access or Access(), in_flight or InFlight(), observer)
     return app
+
+
+def _add_layers(
+    app: FastAPI, backend: Backend, access: Access, in_flight: InFlight, observer: Observer
+) -> None:
+    """What a request passes before it is parsed; the last one added is the outermost."""
+    app.add_middleware(BodyLimit, max_body_bytes=backend.max_body_bytes)
+    app.add_middleware(DrainLayer, draining=backend.draining, in_flight=in_flight)
+    app.add_middleware(AccessLayer, access=access)
+    if access.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=access.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+            expose_headers=["X-Request-Id", "X-Sample-Rate", "X-Channels", "Retry-After"],
+        )
+    app.add_middleware(Gate, observer=observer)

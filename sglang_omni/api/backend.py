@@ -1,7 +1,10 @@
 """What the API needs from the server behind it."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Protocol
+
+from prometheus_client import CollectorRegistry
 
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 
@@ -43,11 +46,25 @@ class Backend(Protocol):
         """The largest body of a request."""
 
     @property
+    def draining(self) -> asyncio.Event:
+        """Set once the server begins nothing new: what has no natural end, such as a realtime
+        session, should come to one."""
+
+    @property
     def ready(self) -> bool:
         """Whether every engine is loaded and warm."""
 
+    @property
+    def registries(self) -> Sequence[CollectorRegistry]:
+        """Metrics besides ours and the engines' counters: SGLang's own."""
+
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, by name."""
+
+    def profile(self, engine: str, name: str | None) -> str:
+        """Have an engine profiled into a folder of that name, whose path is returned; None ends it.
+
+        Raises `RequestNotFound` for an unknown engine, `Forbidden` where no profiles are taken."""
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat."""

@@ -1,7 +1,5 @@
 """`POST /v1/chat/completions`."""
 
-import hashlib
-
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
@@ -13,6 +11,7 @@ from sglang_omni.api.content import to_messages
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
 from sglang_omni.api.schema import ChatAudio, ChatBody
+from sglang_omni.api.terms import Terms, terms_of
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.pipeline.request import ChatRequest, SamplingParams, Voice
 
@@ -71,27 +70,16 @@ def to_voice(body: ChatBody, backend: Backend) -> Voice | None:
     return choose_voice(name, body.seed, backend, "audio.voice")
 
 
-def to_request(
-    body: ChatBody, backend: Backend, request_id: str, tenant: str | None = None
-) -> ChatRequest:
+def to_request(body: ChatBody, backend: Backend, terms: Terms) -> ChatRequest:
     """Translate a body. Raises `InvalidRequest`, naming the field."""
     check(body, backend)
     return ChatRequest(
-        id=request_id,
+        **vars(terms),
         messages=to_messages(body),
         sampling=to_sampling(body, backend),
         voice=to_voice(body, backend),
         thinking=body.chat_template_kwargs.enable_thinking,
-        tenant=tenant,
     )
-
-
-def tenant_of(request: Request) -> str | None:
-    """Who asks, by the credentials: a digest of them, None without any."""
-    credentials = request.headers.get("authorization")
-    if not credentials:
-        return None
-    return hashlib.blake2b(credentials.encode(), digest_size=16).hexdigest()
 
 
 def to_output(body: ChatBody, backend: Backend) -> AudioOutput | None:
@@ -137,7 +125,7 @@ def routes(backend: Backend) -> APIRouter:
         Streamed answers are server-sent events. `seed_applies_to` in the answer says what a
         given `seed` fixes.
         """
-        chat = to_request(body, backend, request.state.request_id, tenant_of(request))
+        chat = to_request(body, backend, terms_of(request, body))
         answer = to_answer(body, backend, chat.id)
         events = until_finished(backend.respond(chat))
         headers = answer.audio.headers if answer.audio else {}

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from sglang_omni.errors import InvalidRequest, OmniError
+from sglang_omni.errors import InvalidRequest, OmniError, whence
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,8 @@ def public_error(error: Exception) -> OmniError:
     """What the caller may know of an error. An unforeseen one is logged, not shown."""
     if isinstance(error, OmniError):
         return error
-    logger.error("unforeseen error in a request", exc_info=error)
+    logger.error("unforeseen error in a request: %s", whence(error))
+    logger.debug("its message", exc_info=error)
     return OmniError("internal error; the server's log has the details")
 
 

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from sglang_omni.api.audio import require_model
@@ -44,16 +44,24 @@ def health_routes(backend: Backend) -> APIRouter:
     """`/health` and `/ready`."""
     router = APIRouter(tags=["health"])
 
+    def seen_by(request: Request) -> dict[str, Any]:
+        """The engines, for whoever may know of them."""
+        return {"engines": backend.engines()} if request.state.trusted else {}
+
     @router.get("/health")
-    async def health() -> dict[str, Any]:
-        """The API process is alive, whatever the engines do."""
-        return {"status": "alive", "engines": backend.engines()}
+    async def health(request: Request) -> dict[str, Any]:
+        """The API process is alive, whatever the engines do. Where keys are asked for, only their
+        owners see the engines."""
+        return {"status": "alive", **seen_by(request)}
 
     @router.get("/ready", responses={503: {"description": "An engine is not ready"}})
-    async def ready() -> JSONResponse:
-        """200 once every engine is loaded and warm, 503 before and whenever one is down."""
-        is_ready = backend.ready
-        body = {"status": "ready" if is_ready else "not_ready", "engines": backend.engines()}
-        return JSONResponse(body, status_code=200 if is_ready else 503)
+    async def ready(request: Request) -> JSONResponse:
+        """200 once every engine is loaded and warm, 503 before, whenever one is down, and once the
+        server drains."""
+        status = "ready" if backend.ready else "not_ready"
+        if backend.draining.is_set():
+            status = "draining"
+        body = {"status": status, **seen_by(request)}
+        return JSONResponse(body, status_code=200 if status == "ready" else 503)
 
     return router

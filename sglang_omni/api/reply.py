@@ -11,7 +11,8 @@ from starlette.types import Receive, Scope, Send
 
 from sglang_omni.api.errors import public_error
 from sglang_omni.errors import EngineFailed
-from sglang_omni.pipeline.request import Event, Finished
+from sglang_omni.observe.trace import Trace, current_trace
+from sglang_omni.pipeline.request import AudioDelta, Event, Finished, TextDelta
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +23,11 @@ async def until_finished(events: AsyncGenerator[Event, None]) -> AsyncGenerator[
     Raises `EngineFailed` where the answer was cut short: aborted by the server, or without its
     `Finished`. A client must not take such an answer for a whole one.
     """
+    trace = current_trace()
     async with aclosing(events):
         async for event in events:
+            if trace is not None:
+                _note(trace, event)
             if isinstance(event, Finished):
                 if event.reason == "abort":
                     raise EngineFailed("the server aborted the answer")
@@ -31,6 +35,13 @@ async def until_finished(events: AsyncGenerator[Event, None]) -> AsyncGenerator[
                 return
             yield event
     raise EngineFailed("the answer ended too early")
+
+
+def _note(trace: Trace, event: Event) -> None:
+    if isinstance(event, AudioDelta):
+        trace.spoke(event.pcm.size)
+    elif isinstance(event, TextDelta):
+        trace.wrote()
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
@@ -97,7 +108,7 @@ class StreamedReply(Response):
             if not started:
                 raise
             # Without a last piece the server drops the connection: the client sees the cut.
-            logger.error("a response broke off: %s", public_error(error).message)
+            logger.error("a response broke off: %s", public_error(error).code)
             return
         if not started:
             await self._start(send)

@@ -18,6 +18,7 @@ from sglang_omni.pipeline.request import SamplingParams
 
 MAX_SPEECH_CHARACTERS = 4096
 MAX_SEED = 2**63 - 1
+MAX_TIMEOUT_S = 86_400
 
 
 class Body(BaseModel):
@@ -173,6 +174,14 @@ Stop = Annotated[
 ]
 SampleRate = Annotated[int, Field(ge=8000, le=48_000, description="Hz; an extension")]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+AskedPriority = Annotated[
+    Literal["high", "normal", "low"],
+    Field(description="Whose turn comes first where requests wait; an extension"),
+]
+Timeout = Annotated[
+    float,
+    Field(gt=0, le=MAX_TIMEOUT_S, description="Seconds the whole answer may take; an extension"),
+]
 
 
 class PastAudio(Body):
@@ -267,6 +276,8 @@ class ChatBody(Body):
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
     stop: Stop = []
     seed: Seed | None = None
+    priority: AskedPriority = "normal"
+    timeout: Timeout | None = None
     n: Annotated[int, Field(ge=1, le=1)] = 1
     user: Annotated[str, Field(description="Accepted, not used")] = ""
     images: Annotated[list[AnImage], _LAST_MESSAGE] = []
@@ -300,6 +311,8 @@ class SpeechBody(Body):
     stream_format: Literal["audio", "sse"] | None = None
     speed: Annotated[float, AfterValidator(_only_normal_speed)] = 1.0
     seed: Seed | None = None
+    priority: AskedPriority = "normal"
+    timeout: Timeout | None = None
     sample_rate: SampleRate | None = None
 
     @property

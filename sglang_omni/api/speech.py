@@ -13,15 +13,16 @@ from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
 from sglang_omni.api.schema import SpeechBody
+from sglang_omni.api.terms import Terms, terms_of
 from sglang_omni.media.encode import AudioEncoder
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
 
 
-def to_request(body: SpeechBody, backend: Backend, request_id: str) -> SpeechRequest:
+def to_request(body: SpeechBody, backend: Backend, terms: Terms) -> SpeechRequest:
     """Translate a body. Raises `InvalidRequest`, naming the field."""
     require_model(body.model, backend)
     return SpeechRequest(
-        id=request_id,
+        **vars(terms),
         text=body.input,
         voice=choose_voice(body.voice, body.seed, backend, "voice"),
     )
@@ -99,6 +100,6 @@ def routes(backend: Backend) -> APIRouter:
         `wav` is one complete file; with `stream_format` "audio" it is streamed too, and its
         header leaves the length open. `stream_format` "sse" sends server-sent events.
         """
-        return reply(body, backend, to_request(body, backend, request.state.request_id))
+        return reply(body, backend, to_request(body, backend, terms_of(request, body)))
 
     return router

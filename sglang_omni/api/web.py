@@ -5,12 +5,15 @@ Between them they halve what a chunk of speech costs on its way from the pipelin
 
 import gc
 import resource
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import uvicorn
 import uvloop
 from starlette.types import ASGIApp
+
+from sglang_omni.api.connection import UnreadRules, bounded
 
 T = TypeVar("T")
 
@@ -32,16 +35,32 @@ def settle() -> None:
     gc.freeze()
 
 
-def web_server(app: ASGIApp, log_level: str, grace_s: int, **options: Any) -> uvicorn.Server:
+class QuietServer(uvicorn.Server):
+    """uvicorn without its handlers of signals: what to do at Ctrl-C is decided elsewhere."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals as they are."""
+        yield
+
+
+def web_server(
+    app: ASGIApp,
+    log_level: str,
+    grace_s: int,
+    signals: bool = True,
+    unread: UnreadRules | None = None,
+    **options: Any,
+) -> uvicorn.Server:
     """A server for `app`, to be run on the running loop.
 
-    After Ctrl-C, streams in flight may go on for `grace_s` seconds. `options` are uvicorn's.
+    With `signals` it ends at Ctrl-C or SIGTERM by itself. Told to end, it lets streams in flight
+    go on for `grace_s` seconds. `unread` bounds what clients leave unread. `options` are uvicorn's.
     """
-    # Named, since uvicorn would quietly do with a slower parser if this one were missing.
-    return uvicorn.Server(
+    return (uvicorn.Server if signals else QuietServer)(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=bounded(unread or UnreadRules()),
             ws="none",
             log_level=log_level,
             timeout_keep_alive=KEEP_ALIVE_S,

@@ -4,28 +4,38 @@ import asyncio
 import errno
 import logging
 import socket
+from typing import Any
 
+from sglang_omni.api.access import Access
 from sglang_omni.api.app import create_app
+from sglang_omni.api.connection import UnreadRules
+from sglang_omni.api.drain import InFlight
 from sglang_omni.api.web import run, settle, web_server
+from sglang_omni.commands.access import read_access, tls_options
 from sglang_omni.commands.checkpoint import find_checkpoint
+from sglang_omni.commands.farewell import Farewell
 from sglang_omni.commands.progress import progress
 from sglang_omni.config import Config, as_yaml
 from sglang_omni.errors import StartupError
+from sglang_omni.observe.logs import set_up
+from sglang_omni.observe.observer import Observer
+from sglang_omni.observe.otel import open_exporter
 from sglang_omni.server import Server
 
-# How long streams in flight may go on after Ctrl-C.
+LOGGER = logging.getLogger(__name__)
+
+# How long the errors of cut streams may take to leave.
 GRACE_S = 2
 
 
 def serve(config: Config) -> int:
-    """Serve until Ctrl-C or SIGTERM; returns the exit status. Raises `StartupError`."""
-    logging.basicConfig(
-        level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    """Serve until Ctrl-C or SIGTERM, then drain; returns the exit status. Raises `StartupError`."""
+    set_up(config.log_level, config.log_format)
     with bind(config.host, config.port) as listener:
+        access, tls = read_access(config), tls_options(config)
         checkpoint = find_checkpoint(config.model_path)
         print(f"checkpoint: {checkpoint}\n{as_yaml(config)}", flush=True)
-        run(_run(Server(config, checkpoint), listener))
+        run(_run(Server(config, checkpoint), listener, access, tls))
     return 0
 
 
@@ -47,22 +57,51 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def _run(server: Server, listener: socket.socket) -> None:
+async def _run(
+    server: Server, listener: socket.socket, access: Access, tls: dict[str, Any]
+) -> None:
     """Answer /health at once, everything else as soon as its engine is ready."""
-    web = web_server(create_app(server), server.config.log_level, GRACE_S)
+    in_flight = InFlight()
+    exporter = open_exporter(server.config.otlp_endpoint) if server.config.otlp_endpoint else None
+    observer = Observer(lambda: server.sample_rate, [exporter] if exporter else [])
+    app = create_app(server, access, in_flight, observer)
+    # Requests leave a line of ours, with their id; uvicorn's other lines go where ours go.
+    options = {**tls, "access_log": False, "log_config": None}
+    unread = UnreadRules(server.config.unread_bytes, server.config.unread_timeout)
+    web = web_server(app, server.config.log_level, GRACE_S, False, unread, **options)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
-    try:
-        await asyncio.wait({serving, starting}, return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            # Raises what kept the engines from starting.
-            starting.result()
-        await serving
-    finally:
-        web.should_exit = True
-        starting.cancel()
-        await asyncio.gather(starting, serving, return_exceptions=True)
-        await server.stop()
+    with Farewell() as farewell:
+        asked = asyncio.create_task(farewell.asked.wait())
+        try:
+            await asyncio.wait({serving, starting, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                # Raises what kept the engines from starting.
+                starting.result()
+                await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
+                await _drain(server, in_flight, farewell)
+        finally:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            # The engines go first: what is still in flight fails in a way that its client sees.
+            if not await farewell.until_insisted(server.stop()):
+                await server.stop(deadline_s=0.0)
+            web.should_exit = True
+            asked.cancel()
+            await asyncio.gather(serving, asked, return_exceptions=True)
+            if exporter:
+                await asyncio.to_thread(exporter.close)
+    # Raises what kept the web server from serving.
+    serving.result()
+
+
+async def _drain(server: Server, in_flight: InFlight, farewell: Farewell) -> None:
+    """Begin nothing new, and wait for what has begun, for as long as it may take."""
+    server.draining.set()
+    if in_flight.count:
+        seconds = server.config.drain_timeout
+        LOGGER.warning("draining %d requests, for %g s at most", in_flight.count, seconds)
+        await farewell.until_insisted(in_flight.wait_idle(), seconds)
 
 
 async def _start(server: Server, listener: socket.socket) -> None:
@@ -75,10 +114,12 @@ async def _start(server: Server, listener: socket.socket) -> None:
 def _invitation(server: Server, listener: socket.socket) -> str:
     """What to paste to hear something."""
     host, port = listener.getsockname()[:2]
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    scheme = "https" if server.config.tls_certificate else "http"
+    address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    key = "-H 'Authorization: Bearer KEY' " if server.config.api_key else ""
     body = f'{{"model": "{server.model}", "input": "Hello from Ming.", "response_format": "wav"}}'
     return (
         f"\nready on {address}  (docs: {address}/docs). Hear it:\n\n"
-        f"curl -s {address}/v1/audio/speech -H 'Content-Type: application/json' "
+        f"curl -s {key}{address}/v1/audio/speech -H 'Content-Type: application/json' "
         f"-d '{body}' -o hello.wav\n"
     )

@@ -1,6 +1,7 @@
 """One operating-system process: spawned, heard, killed with everything it started, and reaped."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -11,8 +12,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import IO
+
+from sglang_omni.engine.leftovers import group_members
+
+# What the processes print, for whoever wants it in another form than theirs.
+OUTPUT = logging.getLogger("sglang_omni.engine.output")
 
 _TAIL_LINES = 40
 _LINE_BYTES = 64 << 10
@@ -99,7 +104,13 @@ class Child:
                 self._tail.append(line)
                 # The pipe must be emptied whatever becomes of our stderr, or the child blocks.
                 with suppress(OSError, ValueError):
-                    sys.stderr.write(f"[{self._name}] {line}\n")
+                    self._pass_on(line)
+
+    def _pass_on(self, line: str) -> None:
+        if OUTPUT.handlers:
+            OUTPUT.info("%s", line, extra={"engine": self._name})
+        else:
+            sys.stderr.write(f"[{self._name}] {line}\n")
 
 
 def _spawn(descriptor: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -119,22 +130,8 @@ def _spawn(descriptor: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
 def _wait_for_group(pgid: int) -> None:
     """Return once every process of a killed group is gone, and with it its device memory."""
     deadline = time.monotonic() + _GROUP_DEATH_S
-    while _group_lives(pgid) and time.monotonic() < deadline:
+    while any(group_members(pgid)) and time.monotonic() < deadline:
         time.sleep(_POLL_S)
-
-
-def _group_lives(pgid: int) -> bool:
-    """Whether a group has a process that is not a zombie.
-
-    Signal 0 to the group would not tell: its orphans stay zombies until process 1 reaps them, and
-    in a container process 1 may never do so.
-    """
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            state, _, group, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
-            if int(group) == pgid and state != "Z":
-                return True
-    return False
 
 
 def _read_line(stream: IO[bytes]) -> str | None:

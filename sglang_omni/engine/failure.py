@@ -2,7 +2,7 @@
 
 import logging
 
-from sglang_omni.errors import EngineFailed, OmniError
+from sglang_omni.errors import EngineFailed, OmniError, whence
 
 LOGGER = logging.getLogger(__name__)
 
@@ -19,5 +19,5 @@ def as_omni_error(error: Exception) -> OmniError:
     """
     if isinstance(error, OmniError):
         return error
-    LOGGER.error("a request failed", exc_info=error)
+    LOGGER.error("a request failed: %s", whence(error))
     return EngineFailed(describe(error))

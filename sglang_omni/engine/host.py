@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 
 from sglang_omni.engine.failure import describe
-from sglang_omni.engine.guard import die_with_parent, kill_group, leave_guard
+from sglang_omni.engine.guard import die_with_parent, kill_group, leave_guard, tell
 from sglang_omni.engine.step_loop import Inbox, run_steps
 from sglang_omni.engine.stream_loop import StreamLoop
 from sglang_omni.engine.transport import (
@@ -43,13 +43,13 @@ def main(descriptor: int, parent: int) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     die_with_parent(parent)
-    leave_guard(descriptor)
+    guard = leave_guard(descriptor)
     # Grandchildren must not inherit the socket: its end-of-file tells the API of this one's death.
     os.set_inheritable(descriptor, False)
     end = socket.socket(fileno=descriptor)
     uplink = Uplink(end)
     try:
-        status = _serve(receive(end), uplink)
+        status = _serve(receive(end), uplink, guard)
     except Exception:
         traceback.print_exc()
         status = 1
@@ -64,7 +64,7 @@ def main(descriptor: int, parent: int) -> int:
     return status
 
 
-def _serve(messages: Iterator[ToEngine], uplink: Uplink) -> int:
+def _serve(messages: Iterator[ToEngine], uplink: Uplink, guard: int) -> int:
     start = next(messages)
     assert isinstance(start, Start)
     set_progress_reporter(lambda text: uplink.send(Progress(text)))
@@ -76,6 +76,8 @@ def _serve(messages: Iterator[ToEngine], uplink: Uplink) -> int:
             traceback.print_exc()
             uplink.send(StartFailed(describe(error)))
             return 1
+        finally:
+            tell(guard)
         uplink.send(Ready(worker.info))
         if isinstance(worker, StepWorker):
             _serve_steps(worker, messages, uplink, start.window)

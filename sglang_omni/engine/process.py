@@ -15,7 +15,7 @@ __all__ = ["Engine", "EngineHealth", "EngineProcess", "EngineState", "ProcessSpe
 
 LOGGER = logging.getLogger(__name__)
 
-EngineState = Literal["starting", "ready", "restarting", "failed", "stopped"]
+EngineState = Literal["starting", "ready", "unresponsive", "restarting", "failed", "stopped"]
 
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
@@ -34,11 +34,12 @@ class EngineHealth:
     """A snapshot of an engine.
 
     `failed` means that the first start failed: nothing is tried any more. After a first success an
-    engine is `restarting` for as long as it takes. `since` is when the state began, seconds since
-    the epoch. `counters` are at most half a second old. `info` is what the engine said when it was
-    last ready, None before. `progress` is what its factory last said it was doing. `error` is why
-    the engine last died or did not start, None if it never did. `pid` is None while there is no
-    process.
+    engine is `restarting` for as long as it takes. One that has been silent for seconds is
+    `unresponsive` until it is heard again, or taken for dead. `since` is when the state began,
+    seconds since the epoch; a silence leaves it alone. `counters` are at most half a second old.
+    `info` is what the engine said when it was last ready, None before. `progress` is what its
+    factory last said it was doing. `error` is why the engine last died or did not start, None if
+    it never did. `pid` is None while there is no process.
     """
 
     state: EngineState
@@ -80,8 +81,9 @@ class EngineProcess:
     def health(self) -> EngineHealth:
         """How the engine is now."""
         session = self._session
+        silent = self._state == "ready" and session is not None and session.unresponsive
         return EngineHealth(
-            state=self._state,
+            state="unresponsive" if silent else self._state,
             pid=self.pid,
             since=self._since,
             restarts=self._restarts,
@@ -131,6 +133,15 @@ class EngineProcess:
         if self._session is None or self._state != "ready":
             raise EngineUnavailable(f"{self.spec.name} is {self._state}")
         return self._session.run(f"{self.spec.name}-{next(self._ids)}", request)
+
+    def profile(self, folder: str | None) -> None:
+        """Have the engine profiled, or with None stop that and write what was seen to the folder.
+
+        Raises `EngineUnavailable` if it is not ready.
+        """
+        if self._session is None or self._state != "ready":
+            raise EngineUnavailable(f"{self.spec.name} is {self._state}")
+        self._session.profile(folder)
 
     async def stop(self, deadline_s: float = 10.0) -> None:
         """Stop the engine; whatever is left of it after `deadline_s` is killed."""

@@ -1,6 +1,7 @@
 """One life of an engine: its process, its socket and the requests it works on."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from sglang_omni.engine.child import Child
 from sglang_omni.engine.failure import describe
 from sglang_omni.engine.mailbox import Mailbox
+from sglang_omni.engine.start import StartWatch
 from sglang_omni.engine.transport import (
     BEAT_INTERVAL_S,
     AsyncChannel,
@@ -17,6 +19,7 @@ from sglang_omni.engine.transport import (
     Failed,
     FromEngine,
     Outputs,
+    Profile,
     Progress,
     Ready,
     Start,
@@ -32,8 +35,6 @@ from sglang_omni.errors import (
     StartupError,
 )
 
-# Beats may be late on a loaded machine; a step deadline shorter than this says nothing about them.
-_MIN_SILENCE_S = 5.0
 _LAST_WORDS_S = 1.0
 
 
@@ -43,8 +44,12 @@ class ProcessSpec:
 
     `factory` is the dotted path `"package.module:function"` of the worker's factory and `settings`
     its one argument, frozen and picklable. `env` is added to the server's environment.
-    `start_deadline_s` bounds spawn to ready; a step that takes longer than `step_deadline_s` has
-    hung. `window` outputs of a request may wait for their client before the request is stalled.
+    `start_deadline_s` bounds spawn to ready, and `phase_deadline_s` any one phase of it, from one
+    word of progress to the next. An engine has hung when a step takes longer than
+    `step_deadline_s`, or when nothing is heard of it for `silence_deadline_s` (for
+    `start_silence_s` while it starts, when libraries may hold the interpreter for long); beats may
+    be late on a loaded machine. It is unready, but left alone, from `unready_after_s` on.
+    `window` outputs of a request may wait for their client before the request is stalled.
     `max_in_flight` requests are accepted at once. `longest_delay_s` is the longest pause before a
     restart, however often the process dies.
     """
@@ -54,10 +59,18 @@ class ProcessSpec:
     settings: Any
     env: Mapping[str, str] = field(default_factory=dict)
     start_deadline_s: float = 300.0
-    step_deadline_s: float = 60.0
+    phase_deadline_s: float = 300.0
+    start_silence_s: float = 60.0
+    step_deadline_s: float = 12.0
+    silence_deadline_s: float = 8.0
+    unready_after_s: float = 3.0
     window: int = 32
     max_in_flight: int = 256
     longest_delay_s: float = 30.0
+
+
+class _StartTimeout(Exception):
+    """A deadline of the start ran out; the message ends a sentence that begins with the name."""
 
 
 class Session:
@@ -94,6 +107,11 @@ class Session:
         """The number of requests the engine works on."""
         return len(self._requests)
 
+    @property
+    def unresponsive(self) -> bool:
+        """Whether it has been silent, or in one step, for longer than a ready engine is."""
+        return max(self._silent_s, self._busy_s) > self._spec.unready_after_s
+
     async def open(self) -> None:
         """Wait until the engine is ready.
 
@@ -101,8 +119,7 @@ class Session:
         is raised, the process is gone by then.
         """
         try:
-            async with asyncio.timeout(self._spec.start_deadline_s):
-                await self._shake_hands()
+            await self._shake_hands()
         except BaseException as error:
             self._child.kill()
             await asyncio.shield(self._child.exited)
@@ -133,6 +150,10 @@ class Session:
             if self._requests.pop(request_id, None) is not None:
                 self._channel.send(Cancel(request_id))
 
+    def profile(self, folder: str | None) -> None:
+        """Begin to profile, or end it; what goes wrong is in the engine's output."""
+        self._channel.send(Profile(folder))
+
     async def stop(self, deadline_s: float) -> None:
         """End the process: ask, wait up to `deadline_s`, kill. Nothing of it is left on return."""
         self._lose(EngineUnavailable, "is stopping")
@@ -153,8 +174,10 @@ class Session:
         spec = self._spec
         self._channel = await AsyncChannel.over(self._child.end)
         self._channel.send(Start(spec.factory, spec.settings, spec.window))
+        times = (spec.start_deadline_s, spec.phase_deadline_s, spec.start_silence_s)
+        watch = StartWatch.at(time.monotonic(), *times)
         while True:
-            match await self._channel.receive():
+            match await self._receive_before(watch):
                 case Ready(info):
                     self.info = info
                     return
@@ -162,13 +185,21 @@ class Session:
                     raise StartupError(reason)
                 case Progress(text):
                     self.progress = text
+                    watch = watch.entered(text, time.monotonic())
+                case _:
+                    watch = watch.heard(time.monotonic())
+
+    async def _receive_before(self, watch: StartWatch) -> FromEngine:
+        try:
+            async with asyncio.timeout(max(0.0, watch.ends() - time.monotonic())):
+                return await self._channel.receive()
+        except TimeoutError:
+            raise _StartTimeout(watch.reason()) from None
 
     def _startup_error(self, error: Exception) -> StartupError:
         name, tail = self._spec.name, f"\n{self._child.tail}".rstrip()
-        if isinstance(error, TimeoutError):
-            doing = f" (last seen: {self.progress})" if self.progress else ""
-            limit = self._spec.start_deadline_s
-            return StartupError(f"{name} was not ready within {limit:g} s{doing}{tail}")
+        if isinstance(error, _StartTimeout):
+            return StartupError(f"{name} {error}{tail}")
         if isinstance(error, EOFError):
             return StartupError(f"{name} {self._child.obituary} while starting{tail}")
         return StartupError(f"{name} could not start: {describe(error)}")
@@ -236,15 +267,18 @@ class Session:
     async def _watch(self) -> str:
         """Return once the engine has hung, saying how.
 
-        Silence is counted in turns of this loop, not read from a clock: if the API process itself
-        was held up, the beats it has not read yet must not count as missing.
+        Silence is counted in turns of this loop, each for as long as it took but little more than
+        it should have: if the API process itself was held up, the beats it has not read yet must
+        not count as missing.
         """
-        limit = self._spec.step_deadline_s
-        while self._busy_s <= limit:
-            if self._silent_s > max(limit, _MIN_SILENCE_S):
-                return f"gave no sign of life for {self._silent_s:g} s"
+        spec, looked_at = self._spec, time.monotonic()
+        while self._busy_s <= spec.step_deadline_s:
+            if self._silent_s > spec.silence_deadline_s:
+                return f"gave no sign of life for {self._silent_s:.1f} s"
             await asyncio.sleep(BEAT_INTERVAL_S)
-            self._silent_s += BEAT_INTERVAL_S
+            now = time.monotonic()
+            self._silent_s += min(now - looked_at, 2 * BEAT_INTERVAL_S)
+            looked_at = now
         return f"hung in a step for {self._busy_s:.1f} s"
 
     def _lose(self, error: type[OmniError], what: str) -> None:

@@ -1,14 +1,17 @@
 """Runs a `StepWorker`: collects what arrived between steps, steps, hands out what came of it."""
 
 import threading
+import time
 from typing import Any
 
 from sglang_omni.engine.failure import as_omni_error, describe
+from sglang_omni.engine.profile import TorchProfiler
 from sglang_omni.engine.transport import (
     Cancel,
     Consumed,
     Failed,
     Outputs,
+    Profile,
     Stop,
     Submit,
     ToEngine,
@@ -16,6 +19,9 @@ from sglang_omni.engine.transport import (
 from sglang_omni.engine.uplink import Uplink
 from sglang_omni.engine.worker import StepInput, StepResults, StepWorker
 from sglang_omni.errors import EngineFailed
+
+# Stands for "no step now, the profiler first".
+_PROFILE = StepInput(arrivals=(("profile", None),))
 
 
 class Inbox:
@@ -33,6 +39,8 @@ class Inbox:
         self._unconsumed: dict[str, int] = {}
         self._stalled: set[str] = set()
         self._told_stalled: frozenset[str] = frozenset()
+        self._profiling: list[str | None] = []
+        self._profiler = TorchProfiler()
         self._stopping = False
 
     def deliver(self, message: ToEngine) -> None:
@@ -46,14 +54,31 @@ class Inbox:
                     self._cancel(request_id)
                 case Consumed(request_id, count) if request_id in self._unconsumed:
                     self._count(request_id, -count)
+                case Profile(folder):
+                    self._profiling.append(folder)
                 case Stop():
                     self._stopping = True
             self._changed.notify()
 
     def take(self, busy: bool) -> StepInput | None:
-        """Wait until a step is worth taking and return its input, or None to stop."""
+        """Wait until a step is worth taking and return its input, or None to stop.
+
+        Between steps, and on the thread that takes them, the profiler begins and ends.
+        """
+        while (work := self._take(busy)) is _PROFILE:
+            with self._changed:
+                orders, self._profiling = self._profiling, []
+            for folder in orders:
+                self._profiler.switch(folder)
+        return work
+
+    def _take(self, busy: bool) -> StepInput | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping or self._step_due(busy))
+            self._changed.wait_for(
+                lambda: self._stopping or self._profiling or self._step_due(busy)
+            )
+            if self._profiling and not self._stopping:
+                return _PROFILE
             if self._stopping:
                 return None
             arrivals, self._arrivals = self._arrivals, {}
@@ -115,13 +140,16 @@ def run_steps(worker: StepWorker, inbox: Inbox, uplink: Uplink) -> None:
     half-way through a step has no state to go on from.
     """
     uplink.report(worker.counters())
+    seconds = 0.0
     try:
         while (work := inbox.take(worker.busy)) is not None:
+            began = time.monotonic()
             uplink.begin_work()
             results = worker.step(work)
             uplink.end_work()
+            seconds += time.monotonic() - began
             # Counters go first, so that they never lag behind the outputs they count.
-            uplink.report(worker.counters())
+            uplink.report({**worker.counters(), "step_seconds": seconds})
             _hand_out(results, inbox, uplink)
     except Exception as error:
         for request_id in inbox.live():

@@ -1,16 +1,18 @@
 """Runs a `StreamWorker`: one task per request, on the loop the worker lives on."""
 
 import asyncio
+import logging
 from contextlib import aclosing, suppress
 from typing import Any
 
-from sglang_omni.engine.failure import as_omni_error
+from sglang_omni.engine.failure import as_omni_error, describe
 from sglang_omni.engine.transport import (
     BEAT_INTERVAL_S,
     Cancel,
     Consumed,
     Failed,
     Outputs,
+    Profile,
     Stop,
     Submit,
     ToEngine,
@@ -18,6 +20,8 @@ from sglang_omni.engine.transport import (
 from sglang_omni.engine.uplink import Uplink
 from sglang_omni.engine.worker import StreamWorker
 from sglang_omni.errors import EngineFailed
+
+LOGGER = logging.getLogger(__name__)
 
 
 class _Window:
@@ -49,6 +53,7 @@ class StreamLoop:
         self._uplink = uplink
         self._window = window
         self._requests: dict[str, tuple[asyncio.Task[None], _Window]] = {}
+        self._profiling: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
 
     def deliver(self, message: ToEngine) -> None:
@@ -60,6 +65,10 @@ class StreamLoop:
                 self._requests[request_id][0].cancel()
             case Consumed(request_id, count) if request_id in self._requests:
                 self._requests[request_id][1].refill(count)
+            case Profile(folder):
+                task = asyncio.create_task(self._profile(folder))
+                self._profiling.add(task)
+                task.add_done_callback(self._profiling.discard)
             case Stop():
                 self._stopping.set()
 
@@ -83,6 +92,13 @@ class StreamLoop:
         self._requests[request_id] = (task, window)
         # Not in a `finally` of the task: one cancelled before its first turn runs none.
         task.add_done_callback(lambda _: self._requests.pop(request_id))
+
+    async def _profile(self, folder: str | None) -> None:
+        """Pass the order on; a profile that fails costs no request."""
+        try:
+            await self._worker.profile(folder)
+        except Exception as error:
+            LOGGER.error("cannot profile: %s", describe(error))
 
     async def _serve(self, request_id: str, request: Any, window: _Window) -> None:
         try:

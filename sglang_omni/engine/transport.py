@@ -67,6 +67,13 @@ class Consumed:
 
 
 @dataclass(frozen=True)
+class Profile:
+    """Begin to profile; or with `folder` None, end it and write what was seen to the folder."""
+
+    folder: str | None
+
+
+@dataclass(frozen=True)
 class Stop:
     """Close the worker and exit."""
 
@@ -120,7 +127,7 @@ class Beat:
     busy_s: float
 
 
-ToEngine = Start | Submit | Cancel | Consumed | Stop
+ToEngine = Start | Submit | Cancel | Consumed | Profile | Stop
 FromEngine = Ready | StartFailed | Progress | Outputs | Failed | Beat
 
 Frame = list[bytes | memoryview]

@@ -94,6 +94,9 @@ class StreamWorker(Protocol):
         hung, raising counts as a crash.
         """
 
+    async def profile(self, folder: str | None) -> None:
+        """Begin to profile; or with None, end it and write what was seen to the folder."""
+
     async def close(self) -> None:
         """Give up what the worker holds. Nothing is called after it."""
 

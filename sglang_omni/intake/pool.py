@@ -28,6 +28,7 @@ ENVIRONMENT = {
 }
 # A decoder starts in a second. A longer pause would let a few bad files shut the intake.
 LONGEST_RESTART_DELAY_S = 2.0
+SILENCE_MARGIN_S = 1.0
 # Decoders that one file may cost.
 MOST_DEATHS = 2
 _LOOK_S = 0.05
@@ -46,6 +47,12 @@ def decoder_spec(name: str, settings: IntakeSettings) -> ProcessSpec:
         ENVIRONMENT,
         start_deadline_s=60.0,
         step_deadline_s=settings.limits.decode_seconds,
+        # Later than its deadline: silence may have begun before the file.
+        silence_deadline_s=min(
+            ProcessSpec.silence_deadline_s, settings.limits.decode_seconds + SILENCE_MARGIN_S
+        ),
+        # A file may take that long: a decoder at work is not unwell.
+        unready_after_s=settings.limits.decode_seconds,
         max_in_flight=1,
         longest_delay_s=LONGEST_RESTART_DELAY_S,
     )

@@ -17,6 +17,7 @@ from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
 from sglang_omni.models.ming.media import Grid, clip_tokens, patch_grid, picture_tokens
 from sglang_omni.models.ming.prompt import Film, Picture, Sound
+from sglang_omni.observe.trace import stage
 from sglang_omni.pipeline.request import MediaPart
 
 KEY_BYTES = 16
@@ -107,7 +108,8 @@ class Perception:
         else:
             request = PictureRequest(array, decoded.layout, rows)
         encoder = self._encoders[medium.part.kind]
-        with _blaming(medium.part):
+        name = "audio_encoder" if medium.grid is None else "image_encoder"
+        with _blaming(medium.part), stage(name):
             return await encoder.encode(medium.key, request, medium.grid, medium.seconds)
 
 

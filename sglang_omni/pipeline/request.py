@@ -9,6 +9,7 @@ from sglang_omni.media.limits import Kind, PixelBudget
 from sglang_omni.thinker.contract import FinishReason, SamplingParams
 
 Role = Literal["system", "user", "assistant"]
+Priority = Literal["realtime", "high", "normal", "low"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ class Voice:
 class ChatRequest:
     """A validated chat request. `voice` is None for a text-only answer.
 
-    Requests of different `tenant` share no KV; None is a tenant, too.
+    Requests of different `tenant` share no KV; None is a tenant, too. `priority` counts while
+    others wait as well. A request that takes longer than `timeout_s` (unset: as long as the server
+    allows) fails.
     """
 
     id: str
@@ -62,6 +65,8 @@ class ChatRequest:
     voice: Voice | None = None
     thinking: bool = False
     tenant: str | None = None
+    priority: Priority = "normal"
+    timeout_s: float | None = None
 
     @property
     def media(self) -> tuple[MediaPart, ...]:
@@ -72,11 +77,14 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class SpeechRequest:
-    """A validated request to read `text` aloud."""
+    """A validated request to read `text` aloud. The other fields are those of a chat."""
 
     id: str
     text: str
     voice: Voice
+    tenant: str | None = None
+    priority: Priority = "normal"
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from contextlib import aclosing
 
 from sglang_omni.engine.process import Engine
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.observe.trace import stage
 from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.flow import Tee, merge, together
 from sglang_omni.pipeline.perceive import Perception
@@ -44,11 +45,13 @@ class Pipeline:
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat with text and, if a voice is given, speech."""
         tally = Tally()
-        media = await together(map(self._perception.open, request.media))
-        prompt = preprocess(request, media, self._tokenizer, self._context_length)
+        with stage("preprocess"):
+            media = await together(map(self._perception.open, request.media))
+            prompt = preprocess(request, media, self._tokenizer, self._context_length)
         # Each goes to the encoder of its kind; all are under way at once.
         embeddings = await together(map(self._perception.encode, media))
-        asked = aggregate(request, prompt, media, embeddings, self._context_length)
+        with stage("aggregate"):
+            asked = aggregate(request, prompt, media, embeddings, self._context_length)
         del media, embeddings  # Pixels need not stay in memory until the last token.
         text = Tee(self._decode(self._think(asked, tally), request.sampling.stop, tally))
         answer = _shown(text.first())
@@ -69,25 +72,29 @@ class Pipeline:
     async def _think(
         self, request: ThinkerRequest, tally: Tally
     ) -> AsyncGenerator[ThinkerOutput, None]:
-        async with aclosing(self._thinker.submit(request)) as outputs:
-            async for output in outputs:
-                tally.count_tokens(output)
-                yield output
+        with stage("thinker") as span:
+            async with aclosing(self._thinker.submit(request)) as outputs:
+                async for output in outputs:
+                    span.output()
+                    tally.count_tokens(output)
+                    yield output
 
     async def _decode(
         self, outputs: AsyncGenerator[ThinkerOutput, None], stop: Sequence[str], tally: Tally
     ) -> AsyncGenerator[str, None]:
         decoder = TextDecoder(self._tokenizer, stop)
-        async with aclosing(outputs):
-            async for output in outputs:
-                if text := decoder.push(output.token_ids):
-                    yield text
-                if decoder.stopped:
-                    # Nothing more can come; the thinker is not kept at work for it.
-                    tally.reason = "stop"
-                    return
-        if rest := decoder.finish():
-            yield rest
+        with stage("decode") as span:
+            async with aclosing(outputs):
+                async for output in outputs:
+                    if text := decoder.push(output.token_ids):
+                        span.output()
+                        yield text
+                    if decoder.stopped:
+                        # Nothing more can come; the thinker is not kept at work for it.
+                        tally.reason = "stop"
+                        return
+            if rest := decoder.finish():
+                yield rest
 
 
 async def _shown(text: AsyncGenerator[str, None]) -> AsyncGenerator[Event, None]:

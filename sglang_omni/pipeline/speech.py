@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from sglang_omni.engine.process import Engine
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.observe.trace import stage
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
@@ -68,13 +69,15 @@ async def say(
     tally: Tally,
 ) -> AsyncGenerator[Event, None]:
     """Speak a text while it is written, segment by segment, in order. Closes `text`."""
-    async with aclosing(text), aclosing(segments(text, settings, clock)) as pieces:
-        async for segment in pieces:
-            yield TranscriptDelta(segment.source)
-            spoken = await _fragments(segment.text)
-            async with aclosing(_synthesise(talker, spoken, voice, tally)) as events:
-                async for event in events:
-                    yield event
+    with stage("segment") as span:
+        async with aclosing(text), aclosing(segments(text, settings, clock)) as pieces:
+            async for segment in pieces:
+                span.output()
+                yield TranscriptDelta(segment.source)
+                spoken = await _fragments(segment.text)
+                async with aclosing(_synthesise(talker, spoken, voice, tally)) as events:
+                    async for event in events:
+                        yield event
 
 
 async def _synthesise(
@@ -84,11 +87,13 @@ async def _synthesise(
         # The fragment's number keys its noise, so equal lists of fragments sound equal.
         request = TalkerRequest(text, voice.name, voice.seed, segment=tally.fragments)
         tally.fragments += 1
-        async with aclosing(talker.submit(request)) as chunks:
-            async for chunk in chunks:
-                tally.patches += chunk.patches
-                if chunk.pcm.size:
-                    yield AudioDelta(chunk.pcm)
+        with stage("talker") as span:
+            async with aclosing(talker.submit(request)) as chunks:
+                async for chunk in chunks:
+                    tally.patches += chunk.patches
+                    if chunk.pcm.size:
+                        span.output()
+                        yield AudioDelta(chunk.pcm)
 
 
 async def _fragments(text: str) -> list[str]:

@@ -72,6 +72,7 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
         "disable_prefill_cuda_graph": True,
         "nccl_port": port,
         "log_level": "warning",
+        "enable_metrics": True,
     }
     if settings.device == "cpu":
         arguments |= _cpu_defaults(settings)

@@ -5,13 +5,14 @@ This module imports sglang, so only the thinker's own process may import it.
 
 import asyncio
 import multiprocessing
+import signal
 from collections.abc import AsyncGenerator
 from http import HTTPStatus
 from typing import Any
 
 import torch
 from sglang import Engine
-from sglang.srt.managers.io_struct import GenerateReqInput
+from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 
 from sglang_omni.engine.ports import rendezvous_port
 from sglang_omni.engine.worker import report_progress
@@ -36,7 +37,15 @@ def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     engine = Engine(**server_arguments(settings, rendezvous_port()))
     report_progress("warming up the thinker")
     engine.generate(input_ids=[0, 1], sampling_params={"temperature": 0, "max_new_tokens": 2})
+    _die_of_sigterm()
     return ThinkerWorker(engine, _info(engine), settings.deterministic)
+
+
+def _die_of_sigterm() -> None:
+    """Undo SGLang's own way to drain: told to end, it would take requests for seconds more that it
+    then fails, while the server takes it for healthy. Draining is the server's business."""
+    asyncio.get_event_loop().remove_signal_handler(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _info(engine: Engine) -> ThinkerInfo:
@@ -118,6 +127,14 @@ class ThinkerWorker:
         lost = [process.name for process in self._processes if not process.is_alive()]
         if lost:
             raise EngineFailed(f"SGLang lost its process {lost[0]}")
+
+    async def profile(self, folder: str | None) -> None:
+        """SGLang's own profiler, in every scheduler."""
+        manager = self._engine.tokenizer_manager
+        if folder is None:
+            await manager.stop_profile()
+        else:
+            await manager.start_profile(ProfileReq(output_dir=folder, activities=["CPU", "GPU"]))
 
     async def close(self) -> None:
         """Stop SGLang's processes."""

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import uvicorn
 
+from sglang_omni.api.access import Access
 from sglang_omni.api.app import create_app
+from sglang_omni.errors import RequestNotFound
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -93,20 +95,30 @@ class FakeBackend:
     default_voice = "prompt"
     max_tokens = 4096
     max_body_bytes = 1 << 20
+    registries = ()
 
     def __init__(self) -> None:
+        self.draining = asyncio.Event()
         self.reset()
 
     def reset(self) -> None:
         """Forget everything that a test did."""
+        self.draining.clear()
         self.script: Script = echo
         self.requests: list[Any] = []
+        self.profiles: list[str | None] = []
         self.running = 0
         self.deterministic_text = False
         self.ready = True
 
     def engines(self) -> dict[str, dict[str, Any]]:
         return {"talker": {"state": "ready" if self.ready else "starting", "steps": 3}}
+
+    def profile(self, engine: str, name: str | None) -> str:
+        if engine != "talker":
+            raise RequestNotFound(f"no engine {engine!r}", param="engine")
+        self.profiles.append(name)
+        return f"/profiles/{name}" if name else ""
 
     async def _play(self, request: Request) -> AsyncGenerator[Event, None]:
         self.requests.append(request)
@@ -140,12 +152,12 @@ class Served:
 
 
 @contextmanager
-def serving() -> Iterator[Served]:
+def serving(access: Access | None = None) -> Iterator[Served]:
     """uvicorn on a free loopback port, in a thread."""
     backend = FakeBackend()
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(backend), log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(create_app(backend, access), log_level="critical"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.engine import session
 from sglang_omni.engine.process import EngineProcess, next_delay
 from sglang_omni.errors import (
     EngineFailed,
@@ -228,6 +227,15 @@ async def test_a_worker_that_breaks_fails_every_request_and_is_restarted(kind: s
         assert await collect(engine, Count(1)) == [0]
 
 
+async def test_an_engine_out_of_memory_fails_its_requests_with_a_500_and_comes_back() -> None:
+    async with running("step") as engine:
+        with pytest.raises(EngineFailed, match="MemoryError: no room for a toy") as failed:
+            await collect(engine, Count(1, fault="memory"))
+        assert failed.value.status == 500
+        await eventually(lambda: engine.health.restarts == 1, within_s=5)
+        await eventually(lambda: engine.health.state == "ready", within_s=10)
+
+
 async def test_outputs_that_cannot_be_sent_end_the_engine_and_fail_its_requests() -> None:
     async with running("step") as engine, aclosing(engine.submit(Count(ENDLESS))) as other:
         await take(other, 1)
@@ -259,20 +267,27 @@ async def test_a_hung_step_is_killed_and_the_engine_comes_back(kind: str) -> Non
         assert await collect(engine, Count(1)) == [0]
 
 
-async def test_an_engine_that_falls_silent_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_MIN_SILENCE_S", 1.5)
-    async with running("step", step_deadline_s=1.0) as engine:
+async def test_an_engine_that_falls_silent_is_unready_first_and_then_killed() -> None:
+    times = {"step_deadline_s": 60.0, "silence_deadline_s": 2.0, "unready_after_s": 0.8}
+    async with running("step", **times) as engine:
         os.kill(engine.health.info.pid, signal.SIGSTOP)
+        await eventually(lambda: engine.health.state == "unresponsive", within_s=2)
         await eventually(lambda: engine.health.state == "restarting", within_s=4)
         await eventually(lambda: engine.health.state == "ready", within_s=10)
         assert "no sign of life" in (engine.health.error or "")
 
 
-async def test_a_server_that_was_held_up_does_not_take_its_engine_for_dead(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(session, "_MIN_SILENCE_S", 1.0)
-    async with running("step", step_deadline_s=1.0) as engine:
+async def test_an_engine_that_is_heard_again_is_ready_again() -> None:
+    async with running("stream", unready_after_s=0.6) as engine:
+        os.kill(engine.health.info.pid, signal.SIGSTOP)
+        await eventually(lambda: engine.health.state == "unresponsive", within_s=2)
+        os.kill(engine.health.info.pid, signal.SIGCONT)
+        await eventually(lambda: engine.health.state == "ready", within_s=2)
+        assert engine.health.restarts == 0
+
+
+async def test_a_server_that_was_held_up_does_not_take_its_engine_for_dead() -> None:
+    async with running("step", silence_deadline_s=1.0) as engine:
         time.sleep(1.6)
         await asyncio.sleep(0.6)
         assert (engine.health.state, engine.health.restarts) == ("ready", 0)
@@ -300,6 +315,24 @@ async def test_the_start_has_a_deadline_and_leaves_no_process() -> None:
     assert message.startswith("toy was not ready within 1.5 s (last seen: loading toys)")
     [pid] = re.findall(r"pid=(\d+)", message)
     assert group(int(pid)) == []
+
+
+async def test_no_phase_of_the_start_takes_longer_than_a_phase_may() -> None:
+    message = await failing("step", "sleep", phase_deadline_s=1.5)
+    assert message.startswith("toy spent more than 1.5 s on 'loading toys'")
+
+
+async def test_an_engine_that_is_stopped_at_its_start_ends_the_start() -> None:
+    message = await failing("step", "stop", start_silence_s=1.5)
+    assert message.startswith("toy gave no sign of life for 1.5 s (last seen: loading toys)")
+
+
+async def test_shared_memory_of_a_killed_engine_is_given_back() -> None:
+    async with running("step", ToySettings(shared=True)) as engine:
+        name = Path("/dev/shm") / engine.health.info.shared
+        assert name.exists()
+        os.kill(engine.health.info.pid, signal.SIGKILL)
+        await eventually(lambda: not name.exists(), within_s=3)
 
 
 async def test_an_unknown_factory_is_reported() -> None:

@@ -1,7 +1,9 @@
 """Workers that count, and misbehave when asked to, for the tests of the engine processes."""
 
 import asyncio
+import mmap
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,15 +14,18 @@ from pathlib import Path
 from sglang_omni.engine.worker import StepInput, StepResults, report_progress
 from sglang_omni.errors import CheckpointError, InvalidRequest
 
+_KEPT: list[mmap.mmap] = []
+
 
 @dataclass(frozen=True)
 class ToySettings:
     """`fault` is what goes wrong at the start, if `only_if` is None or exists. `slots` is how many
-    requests the toy that steps advances at once."""
+    requests the toy that steps advances at once. `shared` maps named shared memory."""
 
     fault: str = ""
     only_if: Path | None = None
     grandchild: bool = False
+    shared: bool = False
     slots: int = 10**9
 
 
@@ -50,6 +55,7 @@ class ToyInfo:
 
     pid: int
     grandchild: int | None
+    shared: str = ""
 
 
 def make_step(settings: ToySettings) -> "StepToy":
@@ -149,6 +155,9 @@ class StreamToy:
             raise RuntimeError("the toy broke")
         return dict(self._counted)
 
+    async def profile(self, folder: str | None) -> None:
+        print(f"profiling to {folder}")
+
     async def close(self) -> None:
         print("closed")
 
@@ -159,7 +168,16 @@ def _start(settings: ToySettings) -> ToyInfo:
         _fail_to_start(settings.fault)
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     grandchild = subprocess.Popen(sleeper).pid if settings.grandchild else None
-    return ToyInfo(os.getpid(), grandchild)
+    return ToyInfo(os.getpid(), grandchild, _share() if settings.shared else "")
+
+
+def _share() -> str:
+    """Map memory with a name of its own, as libraries do, and never unlink it."""
+    name = f"toy-{os.getpid()}"
+    with open(f"/dev/shm/{name}", "w+b") as file:
+        file.truncate(4096)
+        _KEPT.append(mmap.mmap(file.fileno(), 4096))
+    return name
 
 
 def _fail_to_start(fault: str) -> None:
@@ -171,6 +189,9 @@ def _fail_to_start(fault: str) -> None:
         case "exit":
             print("the last words of the toy", file=sys.stderr)
             os._exit(3)
+        case "stop":
+            time.sleep(0.3)  # What was said last is to leave first.
+            os.kill(os.getpid(), signal.SIGSTOP)
         case "sleep":
             print(f"pid={os.getpid()}")
             time.sleep(600)
@@ -189,6 +210,8 @@ def _misbehave(fault: str) -> None:
             raise KeyError("a foreign error")
         case "crash":
             raise RuntimeError("the toy broke")
+        case "memory":
+            raise MemoryError("no room for a toy")
         case "hang":
             time.sleep(600)
         case "exit":

@@ -1,6 +1,7 @@
 """A real server in a process of its own, and what its engines say about themselves."""
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -121,6 +123,45 @@ def answers(process: subprocess.Popen[bytes], log: IO[str], url: str) -> bool:
         return HTTP.get(url).status_code == 200
     except httpx.HTTPError:
         return False
+
+
+@dataclass
+class Call:
+    """A request in a thread of its own: what came back, and when it ended."""
+
+    status: int = 0
+    text: str = ""
+    started: bool = False
+    ended_at: float = 0.0
+
+    def run(self, url: str, body: dict[str, Any]) -> None:
+        """Make the request and read its answer to the end, or to the cut."""
+        try:
+            with httpx.stream("POST", url, json=body, timeout=120) as response:
+                self.status = response.status_code
+                for piece in response.iter_text():
+                    self.text += piece
+                    self.started = True
+        except httpx.HTTPError as error:
+            self.text += f"{type(error).__name__}: {error}"
+        finally:
+            self.ended_at = time.monotonic()
+
+    @property
+    def failed_visibly(self) -> bool:
+        """Whether it ended in an envelope with a status from 500 on, or in an error event."""
+        if self.status == 200:
+            last = self.text.strip().splitlines()[-1].removeprefix("data: ")
+            return last.startswith("{") and "error" in json.loads(last)
+        return self.status >= 500 and json.loads(self.text)["error"]["type"] == "server_error"
+
+
+def call(url: str, body: dict[str, Any]) -> tuple[Call, threading.Thread]:
+    """Begin a request; the thread ends with it."""
+    made = Call()
+    thread = threading.Thread(target=made.run, args=(url, body))
+    thread.start()
+    return made, thread
 
 
 def free_port() -> int:

@@ -1,0 +1,97 @@
+"""The door of the server: what each kind of request needs of which engine."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing
+
+from sglang_omni.admission.deadline import within
+from sglang_omni.admission.policy import Budget
+from sglang_omni.admission.turnstile import QueueRules, Turnstile
+from sglang_omni.engine.process import EngineProcess
+from sglang_omni.observe.trace import stage
+from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest, TextPart
+from sglang_omni.talker.contract import TalkerInfo
+from sglang_omni.thinker.contract import ThinkerInfo
+
+# A guess is enough: the engine counts. Text has at most one token for three bytes or so; the
+# tokens of a medium are bounded by how it is sampled.
+BYTES_PER_TOKEN = 3
+MEDIUM_TOKENS = {"image": 1024, "video": 4096, "audio": 512}
+# Most answers end long before they may.
+LIKELY_TOKENS = 512
+# One that has been silent for a moment may be heard again: the door stays as narrow.
+UP = ("ready", "unresponsive")
+
+Request = ChatRequest | SpeechRequest
+
+
+def likely_kv_tokens(request: ChatRequest) -> int:
+    """Tokens of KV cache that a chat will likely take: its prompt and a usual answer."""
+    parts = [part for message in request.messages for part in message.content]
+    text = sum(len(part.text.encode()) for part in parts if isinstance(part, TextPart))
+    media = sum(MEDIUM_TOKENS[part.kind] for part in parts if isinstance(part, MediaPart))
+    return text // BYTES_PER_TOKEN + media + min(request.sampling.max_tokens, LIKELY_TOKENS)
+
+
+class Door:
+    """Admits requests to the thinker and the talker, by these engines' own budgets."""
+
+    def __init__(
+        self, processes: Mapping[str, EngineProcess], rules: QueueRules, timeout_s: float
+    ) -> None:
+        """`timeout_s` is the longest that any request may take."""
+        self._timeout_s = timeout_s
+        self._turnstiles = {
+            "talker": Turnstile("talker", lambda: talker_budget(processes["talker"]), rules),
+            "thinker": Turnstile("thinker", lambda: thinker_budget(processes["thinker"]), rules),
+        }
+
+    def counters(self) -> dict[str, dict[str, float]]:
+        """Who is admitted, who waits and who was refused, by engine."""
+        return {name: one.counters() for name, one in self._turnstiles.items()}
+
+    def serve(
+        self, request: Request, events: Callable[[], AsyncGenerator[Event, None]]
+    ) -> AsyncGenerator[Event, None]:
+        """The events of a request once it is admitted, for as long as it may take.
+
+        Raises `Overloaded` before the first event, `DeadlineExceeded` when its time is up.
+        """
+        seconds = min(request.timeout_s or self._timeout_s, self._timeout_s)
+        return within(self._admitted(request, events), seconds)
+
+    async def _admitted(
+        self, request: Request, events: Callable[[], AsyncGenerator[Event, None]]
+    ) -> AsyncGenerator[Event, None]:
+        async with AsyncExitStack() as stack:
+            # Always in this order, so that no two requests wait for each other.
+            if request.voice is not None:
+                await self._enter(stack, "talker", request)
+            if isinstance(request, ChatRequest):
+                await self._enter(stack, "thinker", request, likely_kv_tokens(request))
+            async with aclosing(events()) as admitted:
+                async for event in admitted:
+                    yield event
+
+    async def _enter(
+        self, stack: AsyncExitStack, engine: str, request: Request, kv_tokens: int = 0
+    ) -> None:
+        admitted = self._turnstiles[engine].admit(request.tenant, request.priority, kv_tokens)
+        with stage(f"{engine}_queue"):
+            await stack.enter_async_context(admitted)
+
+
+def thinker_budget(thinker: EngineProcess) -> Budget | None:
+    """The thinker's slots and cache; None while it is not up."""
+    health = thinker.health
+    info: ThinkerInfo | None = health.info
+    if info is None or health.state not in UP:
+        return None
+    used = int(health.counters.get("kv_tokens_used", 0))
+    return Budget(info.max_running_requests, info.max_total_tokens, used)
+
+
+def talker_budget(talker: EngineProcess) -> Budget | None:
+    """The talker's slots, each with a cache of its own; None while it is not up."""
+    health = talker.health
+    info: TalkerInfo | None = health.info
+    return Budget(info.slots) if info is not None and health.state in UP else None

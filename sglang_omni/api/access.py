@@ -1,0 +1,106 @@
+"""Who may ask: API keys over HTTP and WebSockets, and which pages may open a WebSocket."""
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sglang_omni.api.paths import is_admin, is_open
+from sglang_omni.api.refuse import refuse
+from sglang_omni.errors import Forbidden, OmniError, Unauthorized
+from sglang_omni.keys import Keys
+from sglang_omni.observe.trace import current_trace
+
+# How a browser, which cannot set headers for a WebSocket, presents a key.
+SUBPROTOCOL = "openai-insecure-api-key."
+CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may do what. Without `keys` anybody may ask for inference; without `admin_keys` nobody
+    may do what an administrator does. Pages of `origins` may read answers and open WebSockets, as
+    may pages of this server itself; "*" is all of them."""
+
+    keys: Keys = field(default_factory=Keys)
+    admin_keys: Keys = field(default_factory=Keys)
+    origins: tuple[str, ...] = ()
+
+
+class AccessLayer:
+    """ASGI layer that admits whoever `access` lets in.
+
+    In `scope["state"]`, `tenant` names the owner of the key, `admin` says whether it is an
+    administrator's, and `trusted` whether the caller may see what goes on inside.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection, or refuse it with 401 or 403."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._admit(scope)
+        except OmniError as error:
+            headers = CHALLENGE if error.status == Unauthorized.status else {}
+            await refuse(error, scope, receive, send, headers)
+        else:
+            await self._app(scope, receive, send)
+
+    def _admit(self, scope: Scope) -> None:
+        state, access = scope.setdefault("state", {}), self._access
+        if scope["type"] == "websocket":
+            require_origin(Headers(scope=scope), access.origins)
+        key = take_key(scope)
+        admin = access.admin_keys.match(key) if key else None
+        tenant = access.keys.match(key) if key else None
+        state["tenant"] = tenant or admin
+        if trace := current_trace():
+            trace.tenant = state["tenant"]
+        state["admin"] = admin is not None
+        state["trusted"] = not access.keys or state["tenant"] is not None
+        if is_open(scope["path"]):
+            return
+        if is_admin(scope["path"]):
+            _require_admin(admin, access)
+        elif not state["trusted"]:
+            raise Unauthorized("a key is needed: 'Authorization: Bearer KEY'")
+
+
+def _require_admin(admin: str | None, access: Access) -> None:
+    if not access.admin_keys:
+        raise Forbidden("this server was started without --admin-api-key")
+    if admin is None:
+        raise Unauthorized("the key of an administrator is needed")
+
+
+def take_key(scope: Scope) -> str | None:
+    """The key that a connection presents, or None.
+
+    One among a WebSocket's subprotocols is taken out of them: it must not be chosen, and sent back.
+    """
+    scheme, _, key = Headers(scope=scope).get("authorization", "").partition(" ")
+    found = key.strip() if scheme.lower() == "bearer" and key.strip() else None
+    offered = scope.get("subprotocols", [])
+    for name in offered:
+        if name.startswith(SUBPROTOCOL):
+            found = found or name.removeprefix(SUBPROTOCOL)
+    if offered:
+        scope["subprotocols"] = [name for name in offered if not name.startswith(SUBPROTOCOL)]
+    return found
+
+
+def require_origin(headers: Headers, origins: tuple[str, ...]) -> None:
+    """Refuse a WebSocket that a foreign page opens: browsers apply no CORS to these.
+
+    Raises `Forbidden`. Programs send no origin and are let through.
+    """
+    origin = headers.get("origin")
+    if origin is None or "*" in origins or origin in origins:
+        return
+    if urlsplit(origin).netloc != headers.get("host"):
+        raise Forbidden(f"pages of {origin[:100]} may not connect; see --cors-origin")

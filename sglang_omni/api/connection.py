@@ -1,0 +1,78 @@
+"""One connection: what its client leaves unread is bounded, in bytes and in time.
+
+Up to a budget of bytes waits in the connection, so that an answer that is made faster than it is
+read leaves its slot early. Beyond it the request waits for its client, and only this one: its slot
+in the engine is passed over. A client who takes nothing at all is cut off in the end, and its work
+with it.
+"""
+
+import asyncio
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+# Where the kernel tells how many bytes the other side has acknowledged (`struct tcp_info`).
+_ACKED = struct.Struct("Q")
+_ACKED_OFFSET = 120
+_INFO_BYTES = 256
+# Once stopped, writing goes on after this much has been read: often enough for slow readers.
+_STEP_BYTES = 32 << 10
+
+
+@dataclass(frozen=True)
+class UnreadRules:
+    """`most_bytes` wait for a client at once; one that takes none of what waits for `patience_s`
+    seconds is gone."""
+
+    most_bytes: int = 2 << 20
+    patience_s: float = 30.0
+
+
+class UnreadWatch:
+    """Looks after the unread bytes of one connection, until it is closed."""
+
+    def __init__(self, transport: asyncio.Transport, rules: UnreadRules) -> None:
+        self._transport, self._rules = transport, rules
+        self._acked: int | None = None
+        low = max(0, rules.most_bytes - _STEP_BYTES)
+        transport.set_write_buffer_limits(high=rules.most_bytes, low=low)
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(rules.patience_s, self._look)
+
+    def stop(self) -> None:
+        """The connection is gone."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        acked = self._acknowledged() if self._transport.get_write_buffer_size() else None
+        if acked is not None and acked == self._acked:
+            # Not closed: that would wait for the reader.
+            self._transport.abort()
+            return
+        self._acked = acked
+        self._timer = self._loop.call_later(self._rules.patience_s, self._look)
+
+    def _acknowledged(self) -> int:
+        """Bytes that the client's system has taken since the connection began."""
+        end: socket.socket = self._transport.get_extra_info("socket")
+        info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+        return int(_ACKED.unpack_from(info, _ACKED_OFFSET)[0])
+
+
+def bounded(rules: UnreadRules) -> type[HttpToolsProtocol]:
+    """uvicorn's protocol, with a watch over what is left unread."""
+
+    # Named, since uvicorn would quietly do with a slower parser if this one were missing.
+    class BoundedProtocol(HttpToolsProtocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.unread = UnreadWatch(transport, rules)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.unread.stop()
+            super().connection_lost(exc)
+
+    return BoundedProtocol

@@ -1,0 +1,63 @@
+"""On what terms a request is served: for whom, how soon, for how long. The same on every route."""
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+from fastapi import Request
+from starlette.requests import HTTPConnection
+
+from sglang_omni.api.schema import MAX_TIMEOUT_S, ChatBody, SpeechBody
+from sglang_omni.errors import InvalidRequest
+from sglang_omni.pipeline.request import Priority
+
+TIMEOUT_HEADER = "X-Request-Timeout"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The id of a request, and the fields that `ChatRequest` and `SpeechRequest` share."""
+
+    id: str
+    tenant: str | None = None
+    priority: Priority = "normal"
+    timeout_s: float | None = None
+
+
+def terms_of(request: Request, body: ChatBody | SpeechBody) -> Terms:
+    """What a request and its body say. Raises `InvalidRequest` for an unusable header."""
+    asked = (body.timeout, timeout_of(request.headers.get(TIMEOUT_HEADER)))
+    limits = [seconds for seconds in asked if seconds is not None]
+    return Terms(
+        id=request.state.request_id,
+        tenant=tenant_of(request),
+        priority=body.priority,
+        timeout_s=min(limits, default=None),
+    )
+
+
+def timeout_of(header: str | None) -> float | None:
+    """Seconds, from the header that proxies set. Raises `InvalidRequest`, naming it."""
+    if header is None:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= MAX_TIMEOUT_S:
+        raise InvalidRequest(
+            f"{TIMEOUT_HEADER}: must be seconds, more than 0 and at most {MAX_TIMEOUT_S}",
+            param=TIMEOUT_HEADER,
+        )
+    return seconds
+
+
+def tenant_of(asking: HTTPConnection) -> str | None:
+    """Who asks, by a request or a WebSocket: the owner of the key, or where no keys are asked for,
+    a digest of what credentials there are, None without any."""
+    if asking.state.tenant is not None:
+        return str(asking.state.tenant)
+    credentials = asking.headers.get("authorization")
+    if not credentials:
+        return None
+    return hashlib.blake2b(credentials.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,62 @@
+"""From a configuration to who may ask, and over what kind of connection."""
+
+import ipaddress
+import logging
+import ssl
+from pathlib import Path
+from typing import Any
+
+from sglang_omni.api.access import Access
+from sglang_omni.config import Config
+from sglang_omni.errors import ConfigError
+from sglang_omni.keys import read_keys
+
+LOGGER = logging.getLogger(__name__)
+
+
+def read_access(config: Config) -> Access:
+    """Read the keys. An open server that others can reach is said to be so.
+
+    Raises `ConfigError`.
+    """
+    access = Access(
+        keys=read_keys(config.api_key, "api_key"),
+        admin_keys=read_keys(config.admin_api_key, "admin_api_key"),
+        origins=config.cors_origin,
+    )
+    if not access.keys and not _is_loopback(config.host):
+        LOGGER.warning("anybody who reaches %s may use this server: no --api-key", config.host)
+    return access
+
+
+def tls_options(config: Config) -> dict[str, Any]:
+    """uvicorn's options for TLS, none without a certificate. Raises `ConfigError`."""
+    certificate, key, client_ca = config.tls_certificate, config.tls_key, config.tls_client_ca
+    if (certificate is None) != (key is None):
+        raise ConfigError("tls_certificate and tls_key go together", param="tls_certificate")
+    if certificate is None:
+        if client_ca is not None:
+            raise ConfigError("tls_client_ca needs tls_certificate", param="tls_client_ca")
+        return {}
+    _require_pair(certificate, key)
+    options: dict[str, Any] = {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
+    if client_ca is not None:
+        options |= {"ssl_ca_certs": str(client_ca), "ssl_cert_reqs": ssl.CERT_REQUIRED}
+    return options
+
+
+def _require_pair(certificate: Path, key: Path | None) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:
+        raise ConfigError(
+            f"tls_certificate and tls_key cannot be used: {type(error).__name__}",
+            param="tls_certificate",
+        ) from None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

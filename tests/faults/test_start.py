@@ -1,0 +1,63 @@
+"""A rank that dies while its engine starts ends the start, with a reason, and leaves nothing."""
+
+import asyncio
+import os
+import signal
+import time
+from typing import Any
+
+import psutil
+import pytest
+
+from sglang_omni.config import load_config
+from sglang_omni.engine.leftovers import group_members
+from sglang_omni.engine.process import EngineProcess, ProcessSpec
+from sglang_omni.errors import StartupError
+from sglang_omni.specs import encoder_specs, thinker_spec
+from tests.golden import TINY
+
+pytestmark = pytest.mark.faults
+
+ENDS_WITHIN_S = 30.0
+SPAWNED_WITHIN_S = 120.0
+
+
+def thinker(ranks: int) -> ProcessSpec:
+    return thinker_spec(load_config(None, {"device": "cpu", "thinker.tp_size": ranks}), TINY)
+
+
+def encoders(ranks: int) -> ProcessSpec:
+    config = load_config(None, {"device": "cpu", "image_encoder.tp_size": ranks})
+    return encoder_specs(config, TINY)["image"]
+
+
+def ranks_of(engine: EngineProcess, mark: str) -> list[psutil.Process]:
+    family = psutil.Process(engine.pid).children(recursive=True)
+    return [one for one in family if mark in " ".join(one.cmdline())]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    ("make", "ranks", "mark"),
+    [(thinker, 1, "scheduler"), (thinker, 2, "scheduler"), (encoders, 2, "encoder.ranks")],
+    ids=["thinker", "thinker-tp2", "encoders-tp2"],
+)
+async def test_a_rank_that_dies_at_the_start_ends_it(
+    make: Any, ranks: int, mark: str, number: signal.Signals
+) -> None:
+    engine = EngineProcess(make(ranks))
+    starting = asyncio.create_task(engine.start())
+    deadline = time.monotonic() + SPAWNED_WITHIN_S
+    expected = ranks if make is thinker else ranks - 1
+    while engine.pid is None or len(ranks_of(engine, mark)) < expected:
+        assert time.monotonic() < deadline and not starting.done()
+        await asyncio.sleep(0.1)
+    pid = engine.pid
+    died_at = time.monotonic()
+    os.kill(ranks_of(engine, mark)[-1].pid, number)
+    with pytest.raises(StartupError) as told:
+        await starting
+    print(f"{time.monotonic() - died_at:.1f} s: {told.value.message[:200]}")
+    assert time.monotonic() - died_at < ENDS_WITHIN_S
+    assert engine.health.state == "failed"
+    assert not list(group_members(pid))
