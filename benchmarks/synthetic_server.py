@@ -17,6 +17,7 @@ import uvicorn
 from benchmarks.synthetic_talker import SAMPLE_RATE, VOICE, SyntheticSettings
 from sglang_omni.api.app import create_app
 from sglang_omni.api.web import run, settle, web_server
+from sglang_omni.config import RealtimeOptions
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
@@ -35,6 +36,7 @@ class SyntheticBackend:
     deterministic_text = False
     max_tokens = 1
     max_body_bytes = 1 << 20
+    realtime = RealtimeOptions()
 
     def __init__(self, settings: SyntheticSettings, max_in_flight: int = 4096) -> None:
         factory = "benchmarks.synthetic_talker:open_worker"

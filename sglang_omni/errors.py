@@ -40,6 +40,12 @@ class ModelNotFound(InvalidRequest):
     code = "model_not_found"
 
 
+class ContextExceeded(InvalidRequest):
+    """The prompt leaves no room for an answer in the model's context."""
+
+    code = "context_length_exceeded"
+
+
 class RequestTooLarge(InvalidRequest):
     """The body of a request is larger than the server reads."""
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.config import Config
+from sglang_omni.config import Config, RealtimeOptions
 from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import ConfigError, EngineUnavailable
 from sglang_omni.models.ming.text.front import warm_up
@@ -86,6 +86,11 @@ class Server:
     def max_body_bytes(self) -> int:
         """The largest body of a request."""
         return self.config.max_body_bytes
+
+    @property
+    def realtime(self) -> RealtimeOptions:
+        """Bounds of realtime sessions."""
+        return self.config.realtime
 
     @property
     def ready(self) -> bool:

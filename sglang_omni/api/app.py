@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 
-from sglang_omni.api import chat, errors, health, speech
+from sglang_omni.api import chat, errors, health, realtime, speech
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.gate import Gate
 
@@ -17,6 +17,7 @@ def create_app(backend: Backend) -> FastAPI:
     errors.install(app)
     app.include_router(chat.routes(backend))
     app.include_router(speech.routes(backend))
+    app.include_router(realtime.routes(backend))
     app.include_router(health.model_routes(backend))
     app.include_router(health.health_routes(backend))
     app.add_middleware(Gate, max_body_bytes=backend.max_body_bytes)

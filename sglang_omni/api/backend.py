@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
+from sglang_omni.config import RealtimeOptions
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 
 
@@ -41,6 +42,10 @@ class Backend(Protocol):
     @property
     def max_body_bytes(self) -> int:
         """The largest body of a request."""
+
+    @property
+    def realtime(self) -> RealtimeOptions:
+        """Bounds of realtime sessions."""
 
     @property
     def ready(self) -> bool:

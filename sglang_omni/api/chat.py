@@ -4,6 +4,7 @@ import hashlib
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.requests import HTTPConnection
 
 from sglang_omni.api import sse
 from sglang_omni.api.audio import AudioOutput, choose_output, choose_voice, require_model
@@ -86,7 +87,7 @@ def to_request(
     )
 
 
-def tenant_of(request: Request) -> str | None:
+def tenant_of(request: HTTPConnection) -> str | None:
     """Who asks, by the credentials: a digest of them, None without any."""
     credentials = request.headers.get("authorization")
     if not credentials:

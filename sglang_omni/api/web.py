@@ -12,6 +12,8 @@ import uvicorn
 import uvloop
 from starlette.types import ASGIApp
 
+from sglang_omni.config import RealtimeOptions
+
 T = TypeVar("T")
 
 # Longer than clients keep theirs: a request must not meet a connection that is being closed.
@@ -32,17 +34,27 @@ def settle() -> None:
     gc.freeze()
 
 
-def web_server(app: ASGIApp, log_level: str, grace_s: int, **options: Any) -> uvicorn.Server:
+def web_server(
+    app: ASGIApp,
+    log_level: str,
+    grace_s: int,
+    frame_bytes: int = RealtimeOptions.frame_bytes,
+    **options: Any,
+) -> uvicorn.Server:
     """A server for `app`, to be run on the running loop.
 
-    After Ctrl-C, streams in flight may go on for `grace_s` seconds. `options` are uvicorn's.
+    After Ctrl-C, streams in flight may go on for `grace_s` seconds. A WebSocket frame of more
+    than `frame_bytes` closes its connection. `options` are uvicorn's.
     """
-    # Named, since uvicorn would quietly do with a slower parser if this one were missing.
+    # Named, since uvicorn would quietly do with a slower parser if this one were missing. Sound in
+    # base64 is not worth the time that its compression takes.
     return uvicorn.Server(
         uvicorn.Config(
             app,
             http="httptools",
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=frame_bytes,
+            ws_per_message_deflate=False,
             log_level=log_level,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=grace_s,

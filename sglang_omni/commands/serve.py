@@ -49,7 +49,9 @@ def bind(host: str, port: int) -> socket.socket:
 
 async def _run(server: Server, listener: socket.socket) -> None:
     """Answer /health at once, everything else as soon as its engine is ready."""
-    web = web_server(create_app(server), server.config.log_level, GRACE_S)
+    config = server.config
+    frame_bytes = config.realtime.frame_bytes
+    web = web_server(create_app(server), config.log_level, GRACE_S, frame_bytes)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
     try:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import uvicorn
 
 from sglang_omni.api.app import create_app
+from sglang_omni.api.web import web_server
+from sglang_omni.config import RealtimeOptions
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -93,6 +94,7 @@ class FakeBackend:
     default_voice = "prompt"
     max_tokens = 4096
     max_body_bytes = 1 << 20
+    realtime = RealtimeOptions()
 
     def __init__(self) -> None:
         self.reset()
@@ -145,7 +147,7 @@ def serving() -> Iterator[Served]:
     backend = FakeBackend()
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(backend), log_level="critical"))
+    server = web_server(create_app(backend), "critical", grace_s=1)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
