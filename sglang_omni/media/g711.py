@@ -7,7 +7,7 @@ import numpy as np
 
 RATE = 8000
 _ULAW_BIAS = 132
-_ULAW_MOST = 32_635
+_ULAW_MOST = 32_632
 # Every second bit of an A-law byte is turned over, so that silence is not a run of zeros.
 _ALAW_TURNED = 0x55
 
@@ -24,7 +24,8 @@ def alaw_to_linear(data: bytes) -> np.ndarray:
 
 def linear_to_ulaw(samples: np.ndarray) -> bytes:
     """Encode int16 [samples] in mu-law, one byte each."""
-    value = samples.astype(np.int32)
+    # The law is defined on 14 bits; here they stay where they are among the 16.
+    value = samples.astype(np.int32) & ~0x03
     size = np.minimum(np.abs(value), _ULAW_MOST) + _ULAW_BIAS
     exponent = _exponent(size)
     code = (exponent << 4) | ((size >> (exponent + 3)) & 0x0F)

@@ -79,7 +79,7 @@ PCM = WireFormat()
 
 def from_base64(text: str, param: str = "audio") -> bytes:
     """The bytes of an event's audio. Raises `InvalidRequest`, naming the field `param`."""
-    if len(text) > MOST_APPENDED // 3 * 4 + 4:
+    if len(text) > MOST_APPENDED // 3 * 4:
         raise InvalidRequest(f"{param}: an event may hold {MOST_APPENDED >> 20} MiB", param=param)
     try:
         return base64.b64decode(text, validate=True)

@@ -115,9 +115,11 @@ def heard_words(segments: Sequence[Segment], duration_ms: float, heard_ms: float
     ends = [segment.start_ms for segment in segments[1:]] + [duration_ms]
     heard = ""
     for segment, end in zip(segments, ends, strict=False):
+        if segment.start_ms >= heard_ms:
+            break
         if end <= heard_ms:
             heard += segment.text
-        elif segment.start_ms < heard_ms:
+        else:
             share = (heard_ms - segment.start_ms) / (end - segment.start_ms)
             return heard + _whole_words(segment.text, share)
     return heard

@@ -31,6 +31,8 @@ def read_object(frame: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise _coded("invalid_json", f"the event is not valid JSON: {reason}", None) from None
+    if "\\u" in frame and not _is_unicode(value):
+        raise _coded("invalid_json", "the event has half of a surrogate pair", None)
     if not isinstance(value, dict):
         raise _coded("invalid_json", "an event is a JSON object", None)
     return value
@@ -86,6 +88,15 @@ def _coded(code: str, message: str, param: str | None) -> InvalidRequest:
     error = InvalidRequest(message, param=param)
     error.code = code
     return error
+
+
+def _is_unicode(value: Any) -> bool:
+    """Whether every text in it can be encoded: JSON can spell halves of a character."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _no_constant(name: str) -> Any:

@@ -147,7 +147,7 @@ def serving() -> Iterator[Served]:
     backend = FakeBackend()
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = web_server(create_app(backend), "critical", grace_s=1)
+    server = web_server(create_app(backend), "critical", 1, backend.realtime.frame_bytes)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
