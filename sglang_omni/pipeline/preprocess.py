@@ -43,7 +43,7 @@ def preprocess(
         )
         for message in request.messages
     ]
-    prompt = tokenizer.encode(render_chat(turns, request.thinking))
+    prompt = tokenizer.encode(render_chat(turns, request.thinking, request.tools))
     if len(prompt.ids) >= context_length:
         raise ContextExceeded(
             f"the prompt has {len(prompt.ids)} tokens, the context {context_length}",

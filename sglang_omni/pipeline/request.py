@@ -6,9 +6,10 @@ from typing import Literal
 import numpy as np
 
 from sglang_omni.media.limits import Kind, PixelBudget
+from sglang_omni.models.ming.tools import Tool, ToolCall, ToolResult
 from sglang_omni.thinker.contract import FinishReason, SamplingParams
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,13 @@ class MediaPart:
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a conversation; parts are rendered in order."""
+    """One turn of a conversation; parts are rendered in order.
+
+    Only an assistant's turn has calls, and only a tool's turn results.
+    """
 
     role: Role
-    content: tuple[TextPart | MediaPart, ...]
+    content: tuple[TextPart | MediaPart | ToolCall | ToolResult, ...]
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A validated chat request. `voice` is None for a text-only answer.
+    """A validated chat request. `voice` is None for a text-only answer; `tools` may be called.
 
     Requests of different `tenant` share no KV; None is a tenant, too.
     """
@@ -61,6 +65,7 @@ class ChatRequest:
     sampling: SamplingParams
     voice: Voice | None = None
     thinking: bool = False
+    tools: tuple[Tool, ...] = ()
     tenant: str | None = None
 
     @property
@@ -97,6 +102,13 @@ class TextDelta:
 
 
 @dataclass(frozen=True)
+class ToolCalled:
+    """The model calls a function. Comes only where the request has tools."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True)
 class TranscriptDelta:
     """Text that the audio after this event speaks."""
 
@@ -118,4 +130,4 @@ class Finished:
     usage: Usage
 
 
-Event = TextDelta | TranscriptDelta | AudioDelta | Finished
+Event = TextDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from sglang_omni.api.content import LOW_DETAIL
+from sglang_omni.models.ming.tools import ToolCall, ToolResult
 from sglang_omni.pipeline.request import MediaPart, Message, TextPart
 from sglang_omni.realtime.items import (
     CallItem,
@@ -30,7 +31,7 @@ def to_messages(instructions: str, items: Iterable[Item]) -> tuple[Message, ...]
     system = [instructions, *_system_texts(known)]
     messages = [_system("\n\n".join(filter(None, system)))] if any(system) else []
     messages += [message for item in known if (message := _message(item)) is not None]
-    if not messages or messages[-1].role != "user":
+    if not messages or messages[-1].role not in ("user", "tool"):
         messages.append(Message("user", (TextPart(""),)))
     return tuple(messages)
 
@@ -58,7 +59,11 @@ def _message(item: Item) -> Message | None:
         case MessageItem(role="user" | "assistant" as role):
             parts = tuple(_parts(item.id, item.content))
             return Message(role, parts) if parts else None
-        case CallItem() | CallOutputItem() | MessageItem():
+        case CallItem():
+            return Message("assistant", (ToolCall(item.name, item.arguments),))
+        case CallOutputItem():
+            return Message("tool", (ToolResult(item.output),))
+        case _:
             return None
 
 

@@ -1,13 +1,16 @@
-"""The message of one response while it is made: its events in the order that clients rely on."""
+"""The items of one response while they are made: their events in the order that clients rely on."""
 
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
+from sglang_omni.models.ming.tools import ToolCall
 from sglang_omni.realtime.audio import Mouth, to_base64
 from sglang_omni.realtime.conversation import Conversation
 from sglang_omni.realtime.items import (
     JSON,
+    CallItem,
     Content,
     MessageItem,
     Segment,
@@ -19,45 +22,92 @@ from sglang_omni.realtime.items import (
 )
 from sglang_omni.realtime.outbox import Outbox
 
+Kind = TypeVar("Kind", CallItem, MessageItem)
 
-class OutputItem:
-    """Announces an item and its only part, and keeps the conversation's copy of it current.
+
+class OutputItem(Generic[Kind]):
+    """Announces an item, and keeps the conversation's copy of it current.
 
     Without a `conversation` the item belongs to none, and its events there are left out.
     """
 
     def __init__(
-        self, outbox: Outbox, conversation: Conversation | None, response_id: str, index: int
+        self,
+        outbox: Outbox,
+        conversation: Conversation | None,
+        response_id: str,
+        index: int,
+        item: Kind,
     ) -> None:
         """`index` is the item's place in the response."""
         self._outbox, self._conversation = outbox, conversation
-        self.item = MessageItem(new_id("item"), "assistant", (), "in_progress")
-        self._in_response = {"response_id": response_id, "output_index": index}
-        self._place = {**self._in_response, "item_id": self.item.id, "content_index": 0}
+        self.item: Kind = item
+        self._in_response: JSON = {"response_id": response_id, "output_index": index}
 
-    def _open(self, part: JSON) -> None:
+    def _announce(self) -> None:
         item = item_json(self.item)
         self._outbox.put("response.output_item.added", **self._in_response, item=item)
         if self._conversation is not None:
             before = self._conversation.add(self.item)
             self._outbox.put("conversation.item.added", previous_item_id=before, item=item)
+
+    def _complete(self) -> None:
+        item = item_json(self.item)
+        self._outbox.put("response.output_item.done", **self._in_response, item=item)
+        if self._conversation is not None:
+            self._conversation.replace(self.item)
+            before = self._conversation.before(self.item.id)
+            self._outbox.put("conversation.item.done", previous_item_id=before, item=item)
+
+
+class CalledItem(OutputItem[CallItem]):
+    """A call of a function, which is complete when it is known."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        conversation: Conversation | None,
+        response_id: str,
+        index: int,
+        call: ToolCall,
+    ) -> None:
+        item = CallItem(new_id("item"), new_id("call"), call.name, "", "in_progress")
+        super().__init__(outbox, conversation, response_id, index, item)
+        self._arguments = call.arguments
+
+    def send(self) -> None:
+        """Every event of it."""
+        place = {**self._in_response, "item_id": self.item.id, "call_id": self.item.call_id}
+        self._announce()
+        kind = "response.function_call_arguments"
+        self._outbox.put(f"{kind}.delta", **place, delta=self._arguments)
+        done = {"name": self.item.name, "arguments": self._arguments}
+        self._outbox.put(f"{kind}.done", **place, **done)
+        self.item = replace(self.item, arguments=self._arguments, status="completed")
+        self._complete()
+
+
+class OutputMessage(OutputItem[MessageItem]):
+    """A message with one part."""
+
+    def __init__(
+        self, outbox: Outbox, conversation: Conversation | None, response_id: str, index: int
+    ) -> None:
+        item = MessageItem(new_id("item"), "assistant", (), "in_progress")
+        super().__init__(outbox, conversation, response_id, index, item)
+        self._place: JSON = {**self._in_response, "item_id": item.id, "content_index": 0}
+
+    def _open(self, part: JSON) -> None:
+        self._announce()
         self._outbox.put("response.content_part.added", **self._place, part=part)
 
     def _close(self, content: Content, part: JSON, status: Status) -> None:
         self.item = replace(self.item, content=(content,), status=status)
-        item = item_json(self.item)
         self._outbox.put("response.content_part.done", **self._place, part=part)
-        self._outbox.put("response.output_item.done", **self._in_response, item=item)
-        if self._conversation is not None:
-            self._conversation.replace(self.item)
-            self._outbox.put("conversation.item.done", previous_item_id=self._previous(), item=item)
-
-    def _previous(self) -> str | None:
-        assert self._conversation is not None
-        return self._conversation.before(self.item.id)
+        self._complete()
 
 
-class WrittenItem(OutputItem):
+class WrittenItem(OutputMessage):
     """An answer in text."""
 
     _text = ""
@@ -77,7 +127,7 @@ class WrittenItem(OutputItem):
         self._close(Text(self._text), {"type": "text", "text": self._text}, status)
 
 
-class SpokenItem(OutputItem):
+class SpokenItem(OutputMessage):
     """An answer in speech, with the words in step with their sound."""
 
     def __init__(

@@ -116,5 +116,6 @@ class Responder:
             messages=to_messages(answers.instructions, items),
             sampling=SamplingParams(max_tokens=min(answers.max_tokens or most, most)),
             voice=choose_voice(answers.voice, None, self._backend, "voice") if spoken else None,
+            tools=answers.callable_tools,
             tenant=self._tenant,
         )

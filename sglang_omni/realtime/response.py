@@ -9,19 +9,21 @@ from typing import Any, Literal
 from sglang_omni.api.errors import public_error
 from sglang_omni.api.reply import until_finished
 from sglang_omni.errors import OmniError
+from sglang_omni.models.ming.tools import ToolCall
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
     Finished,
     TextDelta,
+    ToolCalled,
     TranscriptDelta,
     Usage,
 )
 from sglang_omni.realtime.audio import Mouth
 from sglang_omni.realtime.conversation import Conversation
-from sglang_omni.realtime.items import JSON, Item, Status, item_json, new_id
+from sglang_omni.realtime.items import JSON, Status, item_json, new_id
 from sglang_omni.realtime.outbox import Outbox
-from sglang_omni.realtime.output_item import SpokenItem, WrittenItem
+from sglang_omni.realtime.output_item import CalledItem, SpokenItem, WrittenItem
 from sglang_omni.realtime.session_config import AnswerConfig
 
 CancelReason = Literal["turn_detected", "client_cancelled"]
@@ -73,15 +75,12 @@ class Response:
         self.plan = plan
         self._outbox = outbox
         self._source_rate = source_rate
-        self._item: SpokenItem | WrittenItem | None = None
+        self._message: SpokenItem | WrittenItem | None = None
+        self._output: list[SpokenItem | WrittenItem | CalledItem] = []
         self._usage: Usage | None = None
         self._cancelled: CancelReason | None = None
+        self._is_over = False
         self._task: asyncio.Task[None] | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its last event was queued."""
-        return self._task is not None and self._task.done()
 
     def start(self, events: AsyncGenerator[Event, None]) -> "asyncio.Task[None]":
         """Begin to answer with what `events` gives; closes it."""
@@ -91,7 +90,7 @@ class Response:
 
     async def cancel(self, reason: CancelReason) -> None:
         """Stop the backend's work; returns when it has stopped and `response.done` is queued."""
-        if self._task is None or self._task.done():
+        if self._task is None or self._is_over:
             return
         self._cancelled = reason
         self._outbox.discard_sound()
@@ -111,7 +110,7 @@ class Response:
                     await self._outbox.room()
                     self._take(event)
         except asyncio.CancelledError:
-            if self._cancelled is None:
+            if self._cancelled is None or self._is_over:
                 raise
             self._end(Outcome("cancelled", self._cancelled))
         except Exception as error:
@@ -126,6 +125,8 @@ class Response:
                 self._spoken().say(words)
             case AudioDelta(pcm) if spoken:
                 self._spoken().sound(pcm)
+            case ToolCalled(call):
+                self._call(call)
             case Finished(reason, usage):
                 self._usage = usage
                 cut = reason == "length"
@@ -134,20 +135,34 @@ class Response:
                 )
 
     def _written(self) -> WrittenItem:
-        if not isinstance(self._item, WrittenItem):
-            self._item = WrittenItem(self._outbox, self.plan.conversation, self.plan.id, 0)
-            self._item.open()
-        return self._item
+        if not isinstance(self._message, WrittenItem):
+            self._message = WrittenItem(*self._next())
+            self._begin(self._message)
+        return self._message
 
     def _spoken(self) -> SpokenItem:
-        if not isinstance(self._item, SpokenItem):
+        if not isinstance(self._message, SpokenItem):
             mouth = Mouth(self._source_rate, self.plan.answers.format)
-            self._item = SpokenItem(self._outbox, self.plan.conversation, self.plan.id, 0, mouth)
-            self._item.open()
-        return self._item
+            self._message = SpokenItem(*self._next(), mouth)
+            self._begin(self._message)
+        return self._message
+
+    def _call(self, call: ToolCall) -> None:
+        called = CalledItem(*self._next(), call)
+        self._output.append(called)
+        called.send()
+
+    def _next(self) -> tuple[Outbox, Conversation | None, str, int]:
+        """What the next item of this response belongs to."""
+        return self._outbox, self.plan.conversation, self.plan.id, len(self._output)
+
+    def _begin(self, message: SpokenItem | WrittenItem) -> None:
+        self._output.append(message)
+        message.open()
 
     def _end(self, outcome: Outcome) -> None:
-        match self._item:
+        self._is_over = True
+        match self._message:
             case SpokenItem() as spoken:
                 is_cut, heard_ms = outcome.status == "cancelled", self._heard_ms(spoken.item.id)
                 spoken.close(outcome.item_status, is_cut, heard_ms)
@@ -165,14 +180,13 @@ class Response:
 
     def _json(self, status: str, outcome: Outcome | None) -> JSON:
         answers = self.plan.answers
-        items: list[Item] = [self._item.item] if self._item else []
         in_conversation = self.plan.conversation is not None
         return {
             "id": self.plan.id,
             "object": "realtime.response",
             "status": status,
             "status_details": outcome.json() if outcome else None,
-            "output": [item_json(item) for item in items],
+            "output": [item_json(output.item) for output in self._output],
             "conversation_id": self.plan.conversation_id if in_conversation else None,
             "output_modalities": [answers.modality],
             "max_output_tokens": answers.max_tokens or "inf",

@@ -7,6 +7,7 @@ from sglang_omni.api.audio import require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.errors import InvalidRequest, UnknownVoice
 from sglang_omni.models.ming.prompt import DEFAULT_SYSTEM
+from sglang_omni.models.ming.tools import Tool
 from sglang_omni.realtime.audio import PCM, WireFormat
 from sglang_omni.realtime.client_events import (
     Answering,
@@ -17,7 +18,6 @@ from sglang_omni.realtime.client_events import (
     ServerVad,
     SessionBody,
     ToolChoice,
-    ToolChoiceFunction,
     Transcription,
     TurnDetection,
 )
@@ -40,17 +40,21 @@ class AnswerConfig:
     tools: tuple[FunctionTool, ...] = ()
     tool_choice: ToolChoice = "auto"
 
+    @property
+    def callable_tools(self) -> tuple[Tool, ...]:
+        """The functions that the model is told of."""
+        if self.tool_choice == "none":
+            return ()
+        return tuple(Tool(tool.name, tool.description, tool.parameters) for tool in self.tools)
+
     def json(self) -> JSON:
         """The fields that a session and a response share."""
-        chosen = self.tool_choice
         return {
             "output_modalities": [self.modality],
             "instructions": self.instructions,
             "max_output_tokens": self.max_tokens or "inf",
             "tools": [tool.model_dump(exclude_none=True) for tool in self.tools],
-            "tool_choice": chosen.model_dump()
-            if isinstance(chosen, ToolChoiceFunction)
-            else chosen,
+            "tool_choice": self.tool_choice,
         }
 
 
@@ -154,6 +158,8 @@ def answering(
     if body.tools is not None:
         changes["tools"] = tuple(body.tools)
     if body.tool_choice is not None:
+        if body.tool_choice not in ("auto", "none"):
+            raise _unsupported(f"{prefix}.tool_choice", "this server knows 'auto' and 'none'")
         changes["tool_choice"] = body.tool_choice
     if output is not None:
         changes |= _speaking(output, backend, f"{prefix}.audio.output")

@@ -49,7 +49,11 @@ def test_a_speech_that_nobody_spoke_over_was_heard_whole() -> None:
 
 
 def test_the_wire_form_names_parts_by_who_made_them() -> None:
-    for role, kind in (("user", "input_text"), ("system", "input_text"), ("assistant", "output_text")):
+    for role, kind in (
+        ("user", "input_text"),
+        ("system", "input_text"),
+        ("assistant", "output_text"),
+    ):
         item = MessageItem("a", role, (Text("hi"),))
         assert item_json(item)["content"] == [{"type": kind, "text": "hi"}]
     spoken = MessageItem("a", "assistant", (Speech(SEGMENTS, 2000),), "incomplete")

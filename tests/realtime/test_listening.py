@@ -3,7 +3,7 @@ import pytest
 
 from sglang_omni.realtime.audio import PCM, WireFormat
 from sglang_omni.realtime.listening import BufferEmpty, BufferFull, InputBuffer, Listener
-from sglang_omni.realtime.turns import SpeechStarted, SpeechStopped, Turn, TurnRules
+from sglang_omni.realtime.turns import SpeechStopped, Turn, TurnRules
 from tests.realtime.harness import LoudnessDetector, loud
 from tests.realtime.sounds import pcm16, silence
 

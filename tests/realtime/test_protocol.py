@@ -156,7 +156,11 @@ MALFORMED = [
     ('{"type": "input_audio_buffer.append", "audio": "AA=="}', "invalid_value", "audio"),
     ('{"type": "response.cancel", "x": 1}', "unknown_parameter", "x"),
     ('{"type": "session.update", "session": []}', None, "session"),
-    ('{"type": "session.update", "session": {"tools": [{"type": "mcp"}]}}', None, "session.tools.0.type"),
+    (
+        '{"type": "session.update", "session": {"tools": [{"type": "mcp"}]}}',
+        None,
+        "session.tools.0.type",
+    ),
     ('{"type": "session.update", "session": {"instructions": "\\ud800"}}', "invalid_json", None),
     (
         '{"type": "conversation.item.create", "item": {"type": "message", "role": "user", '
@@ -176,7 +180,8 @@ MALFORMED = [
         "item.type",
     ),
     (
-        '{"type": "response.create", "response": {"input": [{"type": "item_reference", "id": "z"}]}}',
+        '{"type": "response.create", '
+        '"response": {"input": [{"type": "item_reference", "id": "z"}]}}',
         "item_reference_invalid_item_id",
         "item_id",
     ),

@@ -67,9 +67,7 @@ async def test_a_spoken_question_is_answered_in_speech_and_written_down(
         assert response.usage.output_token_details.audio_tokens > 0
         # The question was heard: its prompt has a token for every 40 ms of it.
         assert response.usage.input_tokens > 40
-        written = await until(
-            connection, "conversation.item.input_audio_transcription.completed"
-        )
+        written = await until(connection, "conversation.item.input_audio_transcription.completed")
         assert written[-1].transcript
         # The second turn knows the first, whose prompt is cached.
         await say(connection, SPEECH, PAUSE)
