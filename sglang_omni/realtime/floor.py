@@ -73,10 +73,9 @@ class Floor:
 
     def configure(self, config: SessionConfig) -> None:
         """Go on under other settings. Raises `VoiceFrozen`."""
-        changes_voice = config.answers.voice != self.config.answers.voice
-        if changes_voice and self._outbox.last_sound_at is not None:
-            place = "session.audio.output.voice"
-            raise VoiceFrozen(f"{place}: the session has spoken already", param=place)
+        self._check_voice(config.answers.voice, "session.audio.output.voice")
+        if config.turns != self.config.turns:
+            self._stop_idling()
         rules = turn_rules(config.turns, self._most_ms) if config.turns else None
         self._listener.configure(config.input_format, rules)
         self.config = config
@@ -111,7 +110,8 @@ class Floor:
         self.conversation.replace(replace(item, content=(replace(speech, heard_ms=heard_ms),)))
 
     def ask(self, plan: Plan, items: Sequence[Item]) -> None:
-        """Have the model answer. Raises `ResponseActive`."""
+        """Have the model answer. Raises `ResponseActive`, `VoiceFrozen`."""
+        self._check_voice(plan.answers.voice, "response.audio.output.voice")
         self._responder.start(Question(plan, items, self.config.drops_oldest))
         self._stop_idling()
         self._answer_due = False
@@ -119,6 +119,10 @@ class Floor:
     async def cancel(self, response_id: str | None) -> None:
         """The client stops the answer. Raises `NoResponse`."""
         await self._responder.cancel("client_cancelled", response_id)
+
+    def _check_voice(self, voice: str, place: str) -> None:
+        if voice != self.config.answers.voice and self._outbox.last_sound_at is not None:
+            raise VoiceFrozen(f"{place}: the session has spoken already", param=place)
 
     async def _turn(self, turn: Turn) -> None:
         turns, named = self.config.turns, {"item_id": self._turn_item}

@@ -1,13 +1,13 @@
 """Items as clients write them, to items as the conversation keeps them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 
 import numpy as np
 
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.realtime.audio import SAMPLES_PER_MS, Ear, WireFormat, clip_uri, from_base64
-from sglang_omni.realtime.client_events import (
+from sglang_omni.realtime.item_schema import (
     CallBody,
     CallOutputBody,
     InputAudio,
@@ -32,6 +32,13 @@ from sglang_omni.realtime.items import (
     Text,
     new_id,
 )
+
+
+class BadResponse(InvalidRequest):
+    """A response cannot be made as it was asked for."""
+
+    code = "bad_response_create"
+
 
 PARTS_OF = {
     "system": (InputText,),
@@ -61,14 +68,14 @@ def to_item(body: MessageBody | CallBody | CallOutputBody, wire: WireFormat, pat
 def to_items(
     bodies: list[MessageBody | CallBody | CallOutputBody | ItemReference],
     wire: WireFormat,
-    find: Callable[[str], Item],
+    known: Mapping[str, Item],
 ) -> list[Item]:
-    """The `input` of a response; `find` gives the items it refers to.
+    """The `input` of a response, which may refer to `known` items.
 
     Raises `InvalidRequest`, naming the field.
     """
     return [
-        find(body.id)
+        _referred(body.id, known, f"response.input.{index}.id")
         if isinstance(body, ItemReference)
         else to_item(body, wire, f"response.input.{index}")
         for index, body in enumerate(bodies)
@@ -79,6 +86,12 @@ def to_clip(samples: np.ndarray) -> Clip:
     """int16 [samples] at 16 kHz that the user said; without samples a clip of nothing."""
     ms = len(samples) // SAMPLES_PER_MS
     return Clip(clip_uri(samples) if len(samples) else None, ms)
+
+
+def _referred(item_id: str, known: Mapping[str, Item], path: str) -> Item:
+    if item_id not in known:
+        raise BadResponse(f"{path}: no item {item_id!r} in the conversation", param=path)
+    return known[item_id]
 
 
 def _part(part: PartBody, role: str, wire: WireFormat, path: str) -> Content:

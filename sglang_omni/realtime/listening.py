@@ -1,6 +1,7 @@
 """What the user says: the input buffer, and the turns that are found in it."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from sglang_omni.realtime.vad import FRAME_MS, Detector
 PIECE_MS = 1000
 # OpenAI's least length of a turn.
 LEAST_COMMITTED_MS = 100
+_NOTHING = np.zeros(0, np.int16)
 
 
 class BufferEmpty(InvalidRequest):
@@ -30,11 +32,15 @@ class BufferFull(InvalidRequest):
 
 
 class InputBuffer:
-    """int16 samples at 16 kHz, addressed by their time since the session's audio began."""
+    """int16 samples at 16 kHz, addressed by their time since the session's audio began.
+
+    Kept in the pieces they came in: a long turn is not copied again with each of them.
+    """
 
     def __init__(self) -> None:
-        self._samples = np.zeros(0, np.int16)
+        self._pieces: deque[np.ndarray] = deque()
         self._start = 0
+        self._end = 0
 
     @property
     def start_ms(self) -> int:
@@ -44,22 +50,27 @@ class InputBuffer:
     @property
     def end_ms(self) -> int:
         """When the newest sample was heard."""
-        return (self._start + len(self._samples)) // SAMPLES_PER_MS
+        return self._end // SAMPLES_PER_MS
 
     def append(self, samples: np.ndarray) -> None:
         """Add to the end."""
-        self._samples = np.concatenate((self._samples, samples))
+        self._pieces.append(samples)
+        self._end += len(samples)
 
     def read(self, start_ms: int, end_ms: int) -> np.ndarray:
         """A copy of the samples between two times, as far as they are held."""
         first, last = (max(ms * SAMPLES_PER_MS - self._start, 0) for ms in (start_ms, end_ms))
-        return self._samples[first:last].copy()
+        return np.concatenate((_NOTHING, *self._pieces))[first:last].copy()
 
     def forget(self, before_ms: int) -> None:
         """Let go of what is older."""
-        count = min(max(before_ms * SAMPLES_PER_MS - self._start, 0), len(self._samples))
-        self._samples = self._samples[count:].copy()
+        count = min(max(before_ms * SAMPLES_PER_MS - self._start, 0), self._end - self._start)
         self._start += count
+        while count:
+            piece = self._pieces.popleft()
+            if len(piece) > count:
+                self._pieces.appendleft(piece[count:].copy())
+            count -= min(len(piece), count)
 
 
 class Listener:

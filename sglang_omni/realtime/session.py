@@ -4,6 +4,8 @@
 of `idle_timeout_ms`) runs beside it on the same event loop.
 """
 
+import asyncio
+
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import public_error
 from sglang_omni.config import RealtimeOptions
@@ -25,6 +27,7 @@ from sglang_omni.realtime.session_config import (
     for_response,
     updated,
 )
+from sglang_omni.realtime.session_schema import ResponseBody
 from sglang_omni.realtime.vad import Detector
 
 
@@ -80,11 +83,11 @@ class Session:
                 floor.configure(updated(floor.config, body, self._backend))
                 self._outbox.put("session.updated", session=self._json())
             case client.ResponseCreate(response=body):
-                self._respond(body)
+                await self._respond(body)
             case client.ResponseCancel(response_id=response_id):
                 await floor.cancel(response_id)
             case client.ItemCreate():
-                self._create(event)
+                await self._create(event)
             case client.ItemDelete(item_id=item_id):
                 conversation.delete(item_id)
                 self._outbox.put("conversation.item.deleted", item_id=item_id)
@@ -103,8 +106,10 @@ class Session:
     def _json(self) -> JSON:
         return {"id": self.id, **self._floor.config.json()}
 
-    def _create(self, event: client.ItemCreate) -> None:
-        item = to_item(event.item, self._floor.config.input_format, "item")
+    async def _create(self, event: client.ItemCreate) -> None:
+        # A recording of minutes takes a while to decode.
+        wire = self._floor.config.input_format
+        item = await asyncio.to_thread(to_item, event.item, wire, "item")
         if not self._floor.conversation.has_room(item):
             full = "item: the conversation is full; delete items, or begin a new session"
             raise ItemError(full, "conversation_full", "item")
@@ -124,17 +129,18 @@ class Session:
         fields = event.model_dump(include={"item_id", "content_index", "audio_end_ms"})
         self._outbox.put("conversation.item.truncated", **fields)
 
-    def _respond(self, body: client.ResponseBody) -> None:
+    async def _respond(self, body: ResponseBody) -> None:
         floor = self._floor
         answers = for_response(floor.config, body, self._backend)
         conversation = floor.conversation if body.conversation == "auto" else None
         plan = Plan(answers, conversation, floor.conversation_id, body.metadata)
-        floor.ask(plan, self._context(body))
+        floor.ask(plan, await self._context(body))
 
-    def _context(self, body: client.ResponseBody) -> list[Item]:
+    async def _context(self, body: ResponseBody) -> list[Item]:
         """What a response is to be given to: the conversation, or what the client names."""
         conversation = self._floor.conversation
         if body.input is None:
             return list(conversation)
         wire = self._floor.config.input_format
-        return to_items(body.input, wire, lambda name: conversation.find(name, "reference"))
+        known = {item.id: item for item in conversation}
+        return await asyncio.to_thread(to_items, body.input, wire, known)

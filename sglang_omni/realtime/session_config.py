@@ -9,7 +9,7 @@ from sglang_omni.errors import InvalidRequest, UnknownVoice
 from sglang_omni.models.ming.prompt import DEFAULT_SYSTEM
 from sglang_omni.models.ming.tools import Tool
 from sglang_omni.realtime.audio import PCM, WireFormat
-from sglang_omni.realtime.client_events import (
+from sglang_omni.realtime.session_schema import (
     Answering,
     AudioInput,
     AudioOutput,

@@ -20,11 +20,11 @@ from sglang_omni.pipeline.request import (
     TextPart,
     Usage,
 )
-from sglang_omni.realtime.client_events import Transcription
 from sglang_omni.realtime.conversation import Conversation
 from sglang_omni.realtime.error_event import error_json
 from sglang_omni.realtime.items import Clip, Item, MessageItem, new_id
 from sglang_omni.realtime.outbox import Outbox
+from sglang_omni.realtime.session_schema import Transcription
 
 # How the released model is asked to transcribe.
 INSTRUCTION = "Please recognize the language of this speech and transcribe it. Format: oral."

@@ -182,8 +182,8 @@ MALFORMED = [
     (
         '{"type": "response.create", '
         '"response": {"input": [{"type": "item_reference", "id": "z"}]}}',
-        "item_reference_invalid_item_id",
-        "item_id",
+        "bad_response_create",
+        "response.input.0.id",
     ),
     ('{"type": "output_audio_buffer.clear"}', "invalid_value", "type"),
 ]

@@ -499,6 +499,8 @@ async def test_a_voice_that_was_heard_cannot_change() -> None:
         assert talk.backend.requests[0].voice.name == "river"
         await talk.update(audio={"output": {"voice": "prompt"}})
         assert talk.error["code"] == "cannot_update_voice"
+        await talk.send("response.create", response={"audio": {"output": {"voice": "prompt"}}})
+        assert talk.error["param"] == "response.audio.output.voice"
         await talk.update(instructions="Whisper.", audio={"output": {"voice": "river"}})
         assert talk.of("session.updated")[-1]["session"]["instructions"] == "Whisper."
 
@@ -559,3 +561,57 @@ async def test_settings_that_are_not_named_stay() -> None:
         assert session["instructions"] == "Be brief."
         assert session["audio"]["input"]["turn_detection"]["eagerness"] == "high"
         assert session["tracing"] is None
+
+
+async def test_an_idle_client_is_left_alone_once_it_says_so() -> None:
+    async with talking() as talk:
+        vad = {"type": "server_vad", "idle_timeout_ms": 5000}
+        await talk.update(audio={"input": {"turn_detection": vad}})
+        talk.backend.script = playing(Finished("stop", Usage()))
+        await talk.send("response.create")
+        await talk.update(audio={"input": {"turn_detection": None}})
+        await talk.clock.advance(60)
+        assert talk.of("input_audio_buffer.timeout_triggered") == []
+        assert len(talk.backend.requests) == 1
+
+
+async def test_a_conversation_that_is_full_says_so() -> None:
+    async with talking(conversation_bytes=100) as talk:
+        await talk.write("x" * 90)
+        await talk.write("x" * 20)
+        assert talk.error["code"] == "conversation_full"
+        await talk.write("x" * 10)
+        assert len(talk.of("conversation.item.done")) == 2
+
+
+async def test_speech_right_after_a_turn_takes_its_answer_back() -> None:
+    async with talking() as talk:
+        talk.backend.script = hanging()
+        await talk.turn()
+        assert talk.backend.running == 1
+        events = await talk.say(loud(0.2))
+        assert kinds(events) == [
+            "input_audio_buffer.speech_started",
+            "response.done",
+            "rate_limits.updated",
+        ]
+        assert talk.of("response.done")[0]["response"]["output"] == []
+        talk.backend.script = playing(Finished("stop", Usage()))
+        await talk.say(silence(0.6))
+        # Both halves of what was said are the question now.
+        roles = [message.role for message in talk.backend.requests[-1].messages]
+        assert roles == ["system", "user", "user"]
+
+
+async def test_closing_in_the_middle_of_everything_leaves_no_task() -> None:
+    async with talking() as talk:
+        vad = {"type": "server_vad", "idle_timeout_ms": 5000}
+        await talk.update(audio={"input": {"turn_detection": vad, "transcription": {}}})
+        talk.backend.script = playing(Finished("stop", Usage()))
+        await talk.turn()
+        talk.backend.script = hanging(*SPEAKING)
+        await talk.send("response.create")
+        await talk.session.close()
+        assert talk.backend.running == 0
+        # The writer of this test's own, and the test.
+        assert len(asyncio.all_tasks()) == 2
