@@ -18,6 +18,7 @@ def create_app(backend: Backend) -> FastAPI:
     app.include_router(chat.routes(backend))
     app.include_router(speech.routes(backend))
     app.include_router(realtime.routes(backend))
+    app.webhooks.include_router(realtime.documentation())
     app.include_router(health.model_routes(backend))
     app.include_router(health.health_routes(backend))
     app.add_middleware(Gate, max_body_bytes=backend.max_body_bytes)

@@ -1,16 +1,19 @@
 """`/v1/realtime`: OpenAI's Realtime protocol over a WebSocket."""
 
 import logging
+from typing import Annotated
 
 from fastapi import APIRouter, WebSocket
+from pydantic import Field
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from sglang_omni.api.audio import require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.chat import tenant_of
-from sglang_omni.api.errors import error_response, public_error
+from sglang_omni.api.errors import RESPONSES, error_response, public_error
 from sglang_omni.errors import InvalidRequest, OmniError, Overloaded
 from sglang_omni.realtime.beta import SUBPROTOCOL, asks_for_beta
+from sglang_omni.realtime.client_events import Event
 from sglang_omni.realtime.connection import ClientLeft, Connection, Seats, SystemClock
 from sglang_omni.realtime.dialect import BETA, GA, Dialect
 from sglang_omni.realtime.outbox import Outbox
@@ -20,6 +23,13 @@ from sglang_omni.realtime.vad import SileroDetector
 logger = logging.getLogger(__name__)
 
 SUBPROTOCOLS = ("realtime", SUBPROTOCOL)
+
+
+class UpgradeRequired(InvalidRequest):
+    """The route was asked for without the handshake of a WebSocket."""
+
+    status = 426
+    code = "upgrade_required"
 
 
 class TextSocket:
@@ -67,6 +77,23 @@ def routes(backend: Backend) -> APIRouter:
             await _serve(websocket, model, backend)
         finally:
             leave()
+
+    @router.get("/v1/realtime", responses=RESPONSES)
+    async def without_handshake() -> None:
+        """Begins a WebSocket; without its handshake an error. The events that a client may send
+        are documented as a webhook, below."""
+        raise UpgradeRequired("this route is a WebSocket")
+
+    return router
+
+
+def documentation() -> APIRouter:
+    """The events of clients for the generated documentation, which knows no WebSockets."""
+    router = APIRouter(tags=["realtime"])
+
+    @router.post("/v1/realtime: an event of the client")
+    async def client_event(event: Annotated[Event, Field(discriminator="type")]) -> None:
+        """A text frame of `WS /v1/realtime` holds one of these objects."""
 
     return router
 

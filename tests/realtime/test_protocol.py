@@ -100,6 +100,15 @@ async def test_a_model_that_is_not_served_is_a_404_of_the_handshake(server: Serv
     assert json.loads(response.body)["error"]["code"] == "model_not_found"
 
 
+async def test_without_a_handshake_the_route_says_what_it_is(server: Served) -> None:
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        refused = await http.get("/v1/realtime")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (426, "upgrade_required")
+        (event,) = (await http.get("/openapi.json")).json()["webhooks"].values()
+    schema = event["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert set(schema["discriminator"]["mapping"]) == EVENT_TYPES
+
+
 async def test_more_sessions_than_allowed_are_refused_until_one_leaves(server: Served) -> None:
     held = [await dial(server) for _ in range(20)]
     with pytest.raises(InvalidStatus) as refused:
