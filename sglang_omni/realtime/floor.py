@@ -169,18 +169,20 @@ class Floor:
 
     async def _interrupt(self) -> None:
         """The user speaks: stop the answer, and keep of it what was heard."""
-        self._outbox.silence()
+        unheard = self._outbox.silence()
         with suppress(NoResponse):
             await self._responder.cancel("turn_detected")
-        playback = self._outbox.playback
-        if playback is None or not self.conversation.has(playback.item_id):
+        for item_id in unheard:
+            self._keep_heard(item_id)
+
+    def _keep_heard(self, item_id: str) -> None:
+        """Cut an answer that was complete, while its listener was in the middle of it."""
+        speech = self.conversation.speech_of(item_id)
+        heard_ms = self._outbox.heard_ms(item_id)
+        if speech is None or speech.heard_ms is not None or heard_ms >= speech.duration_ms:
             return
-        speech = self.conversation.speech_of(playback.item_id)
-        heard_ms = self._outbox.heard_ms(playback.item_id)
-        if speech is not None and speech.heard_ms is None and heard_ms < speech.duration_ms:
-            # The answer was complete, and its listener in the middle of it.
-            speech = replace(speech, duration_ms=min(speech.duration_ms, playback.sent_ms))
-            self.cut(playback.item_id, speech, heard_ms)
+        sent_ms = min(speech.duration_ms, self._outbox.sent_ms(item_id))
+        self.cut(item_id, replace(speech, duration_ms=sent_ms), heard_ms)
 
     async def _wait_idle(self, timeout_s: float) -> None:
         """Nobody speaks: after a while the model does."""

@@ -10,6 +10,8 @@ from sglang_omni.realtime.audio import clip_samples, to_base64
 Status = Literal["in_progress", "completed", "incomplete"]
 ItemRole = Literal["system", "user", "assistant"]
 JSON = dict[str, Any]
+# From here on come the radicals, kana and ideographs.
+_FIRST_IDEOGRAPH = "\u2e80"
 
 
 def new_id(kind: str) -> str:
@@ -126,12 +128,16 @@ def heard_words(segments: Sequence[Segment], duration_ms: float, heard_ms: float
 
 
 def _whole_words(text: str, share: float) -> str:
-    """The first `share` of a text, cut back to the end of a word where the text has spaces."""
+    """The first `share` of a text, cut back to the end of a word; Chinese is cut anywhere."""
     cut = int(len(text) * share)
-    if cut >= len(text) or text[cut : cut + 1].isspace():
-        return text[:cut]
-    head = text[:cut].rpartition(" ")[0]
-    return head if " " in text.strip() else text[:cut]
+    while 0 < cut < len(text) and _in_word(text[cut - 1]) and _in_word(text[cut]):
+        cut -= 1
+    return text[:cut].rstrip()
+
+
+def _in_word(char: str) -> bool:
+    """Whether a character is a letter of a script that separates its words."""
+    return char.isalnum() and char < _FIRST_IDEOGRAPH
 
 
 def weight(item: Item) -> int:

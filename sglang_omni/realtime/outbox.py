@@ -81,18 +81,25 @@ class Outbox:
         """Wait until less than the budget waits."""
         await self._room.wait()
 
-    def discard_sound(self) -> None:
-        """Take back all sound that has not left."""
+    def discard_sound(self) -> set[str]:
+        """Take back all sound that has not left; returns the items that it was of."""
+        discarded = {entry.item_id for entry in self._waiting if entry.item_id is not None}
         kept = [entry for entry in self._waiting if entry.item_id is None]
         self._waiting = deque(kept)
         self._bytes = sum(len(entry.frame) for entry in kept)
         self._mark_room()
+        return discarded
 
-    def silence(self) -> None:
-        """Take back all sound that has not left, and count the listener as silent from now."""
-        self.discard_sound()
+    def silence(self) -> set[str]:
+        """Take back all sound that has not left, and count the listener as silent from now.
+
+        Returns the items of which something may not have been heard.
+        """
+        unheard = self.discard_sound()
         if self.playback is not None:
             self.playback = silenced(self.playback, self._now_ms())
+            unheard.add(self.playback.item_id)
+        return unheard
 
     def heard_ms(self, item_id: str) -> float:
         """The most of an item's sound that can have been heard by now."""

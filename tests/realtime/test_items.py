@@ -28,6 +28,7 @@ SEGMENTS = (Segment("One two three. ", 0.0), Segment("Four five.", 1000.0))
         (0, ""),
         (300, "One"),
         (600, "One two"),
+        (550, "One two"),
         (999, "One two three."),
         (1000, "One two three. "),
         (1450, "One two three. Four"),
@@ -39,8 +40,10 @@ def test_words_are_heard_at_an_even_pace_inside_a_segment(heard_ms: float, words
     assert heard_words(SEGMENTS, 2000, heard_ms) == words
 
 
-def test_text_without_spaces_is_cut_between_characters() -> None:
+def test_chinese_is_cut_between_characters_and_a_single_word_is_not_cut() -> None:
     assert heard_words((Segment("你好世界", 0.0),), 400, 210) == "你好"
+    assert heard_words((Segment("你好 world", 0.0),), 800, 500) == "你好"
+    assert heard_words((Segment("Wonderful", 0.0),), 900, 500) == ""
 
 
 def test_a_speech_that_nobody_spoke_over_was_heard_whole() -> None:

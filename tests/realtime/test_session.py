@@ -615,3 +615,37 @@ async def test_closing_in_the_middle_of_everything_leaves_no_task() -> None:
         assert talk.backend.running == 0
         # The writer of this test's own, and the test.
         assert len(asyncio.all_tasks()) == 2
+
+
+async def test_sound_of_a_complete_answer_is_taken_back_too() -> None:
+    async with talking() as talk:
+        talk.backend.script = playing(*SPEAKING, Finished("stop", Usage()))
+        await talk.write("go on")
+        talk.reading.clear()
+        await talk.send("response.create")
+        assert talk.backend.running == 0
+        await talk.say(loud(0.1))
+        talk.reading.set()
+        await talk.until(lambda: bool(talk.of("input_audio_buffer.speech_started")))
+        assert talk.of("response.output_audio.delta") == []
+        name = talk.of("response.done")[0]["response"]["output"][0]["id"]
+        (got,) = await talk.send("conversation.item.retrieve", item_id=name)
+        assert got["item"]["content"][0]["transcript"] == ""
+        cut = {"item_id": name, "content_index": 0, "audio_end_ms": 1}
+        await talk.send("conversation.item.truncate", **cut)
+        assert talk.error["param"] == "audio_end_ms"
+
+
+async def test_an_answer_after_an_interruption_is_heard_at_once() -> None:
+    async with talking() as talk:
+        talk.backend.script = hanging(*SPEAKING * 9)
+        await talk.write("go on")
+        await talk.send("response.create")
+        await talk.clock.advance(0.1)
+        await talk.say(loud(0.5), silence(0.6))
+        # Nine patches were sent, and one was heard in part; the second answer does not wait.
+        await talk.clock.advance(0.33)
+        await talk.say(loud(0.5))
+        first, second = (e["response"]["output"][0] for e in talk.of("response.done"))
+        assert first["content"][0]["transcript"] == ""
+        assert second["content"][0]["transcript"] == "One. "
