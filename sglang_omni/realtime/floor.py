@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -82,8 +82,9 @@ class Floor:
 
     async def hear(self, data: bytes) -> None:
         """Take audio of the user's. Raises `InvalidRequest`."""
-        async for turn in self._listener.hear(data):
-            await self._turn(turn)
+        async with aclosing(self._listener.hear(data)) as turns:
+            async for turn in turns:
+                await self._turn(turn)
 
     def commit(self) -> None:
         """What is in the buffer is a turn. Raises `BufferEmpty`."""

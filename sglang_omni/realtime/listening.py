@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 import numpy as np
@@ -102,7 +102,7 @@ class Listener:
             self._state = abandon(self._state)
         self._rules = rules
 
-    async def hear(self, data: bytes) -> AsyncIterator[Turn]:
+    async def hear(self, data: bytes) -> AsyncGenerator[Turn, None]:
         """Take audio in the session's format; gives the turns that begin and end in it, each
         as soon as it is found. Raises `InvalidRequest` for half a sample, `BufferFull`."""
         wire = self._ear.wire

@@ -96,6 +96,9 @@ class Response:
         self._outbox.discard_sound()
         self._task.cancel()
         await asyncio.wait((self._task,))
+        if not self._is_over:
+            # It was cancelled before its first step, and never ran.
+            self._end(Outcome("cancelled", reason))
 
     async def abandon(self) -> None:
         """Stop without another event: nobody is there to read it."""

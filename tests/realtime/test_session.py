@@ -649,3 +649,26 @@ async def test_an_answer_after_an_interruption_is_heard_at_once() -> None:
         first, second = (e["response"]["output"][0] for e in talk.of("response.done"))
         assert first["content"][0]["transcript"] == ""
         assert second["content"][0]["transcript"] == "One. "
+
+
+async def test_an_answer_that_is_cancelled_before_it_began_is_over_as_well() -> None:
+    async with talking() as talk:
+        await talk.session.handle('{"type": "response.create"}')
+        await talk.session.handle('{"type": "response.cancel"}')
+        await talk.until(lambda: bool(talk.of("rate_limits.updated")))
+        done = talk.of("response.done")[0]["response"]
+        assert (done["status"], done["output"]) == ("cancelled", [])
+        await talk.send("response.create")
+        assert talk.of("response.done")[1]["response"]["status"] == "completed"
+
+
+async def test_two_turns_in_one_event_are_two_turns() -> None:
+    async with talking() as talk:
+        events = await talk.say(loud(0.5), silence(0.6), loud(0.5), silence(0.6))
+        await talk.until(lambda: len(talk.of("response.done")) == 2)
+        assert [kind for kind in kinds(events) if kind.startswith("input")] == [*HEARD[:3]] * 2
+        first, second = (e["response"] for e in talk.of("response.done"))
+        assert first["status_details"]["reason"] == "turn_detected"
+        assert second["status"] == "completed"
+        roles = [message.role for message in talk.backend.requests[-1].messages]
+        assert roles == ["system", "user", "user"]
