@@ -7,7 +7,8 @@ Each round has the model speak, and speaks over it at the pace of speech. Times 
 events arrive, in milliseconds: `last_sound_ms` from `speech_started` to the last sound that came
 after it (0: none came), `stopped_ms` from `speech_started` to `response.done`, which is sent when
 thinker and talker have let go of the answer, `heard_ms` from the chunk in which speech began to
-`speech_started`, and `engines_idle_ms` from `speech_started` until no engine counts the request.
+`speech_started`, and `engines_idle_ms` from `speech_started` until `/health` counts no request in an
+engine, whose heartbeats bring the counts.
 """
 
 import argparse
