@@ -6,9 +6,9 @@
 Each round has the model speak, and speaks over it at the pace of speech. Times are taken where
 events arrive, in milliseconds: `last_sound_ms` from `speech_started` to the last sound that came
 after it (0: none came), `stopped_ms` from `speech_started` to `response.done`, which is sent when
-thinker and talker have let go of the answer, `heard_ms` from the chunk in which speech began to
-`speech_started`, and `engines_idle_ms` from `speech_started` until `/health` counts no request in an
-engine, whose heartbeats bring the counts.
+the answer's streams in thinker and talker are closed, `heard_ms` from the chunk in which speech
+began to `speech_started`, and `engines_idle_ms` from `speech_started` until `/health` counts no
+request in an engine, whose heartbeats bring the counts.
 """
 
 import argparse
@@ -41,14 +41,21 @@ async def send(connection: ClientConnection, kind: str, **fields: Any) -> None:
     await connection.send(json.dumps({"type": kind, **fields}))
 
 
+async def receive(connection: ClientConnection) -> dict[str, Any]:
+    """The next event. Raises `RuntimeError` for an error, and for an answer that was not cut."""
+    event: dict[str, Any] = json.loads(await connection.recv())
+    if event["type"] == "error":
+        raise RuntimeError(event["error"]["message"])
+    if event["type"] == "response.done" and event["response"]["status"] != "cancelled":
+        raise RuntimeError("the answer ended by itself; ask for a longer one")
+    return event
+
+
 async def until(connection: ClientConnection, kind: str) -> dict[str, Any]:
-    """The next event of a type. Raises `RuntimeError` for an error event."""
-    while True:
-        event: dict[str, Any] = json.loads(await connection.recv())
-        if event["type"] == "error":
-            raise RuntimeError(event["error"]["message"])
-        if event["type"] == kind:
-            return event
+    """The next event of a type. Raises as `receive` does."""
+    while (event := await receive(connection))["type"] != kind:
+        pass
+    return event
 
 
 async def speak(connection: ClientConnection, sound: bytes) -> float:
@@ -78,15 +85,10 @@ async def measure_round(connection: ClientConnection, http: httpx.AsyncClient) -
     await until(connection, "input_audio_buffer.speech_started")
     started = last_sound = time.monotonic()
     idle = asyncio.create_task(engines_idle(http))
-    while True:
-        event = json.loads(await connection.recv())
+    while (event := await receive(connection))["type"] != "response.done":
         if event["type"] == "response.output_audio.delta":
             last_sound = time.monotonic()
-        if event["type"] == "response.done":
-            break
     stopped = time.monotonic()
-    if event["response"]["status"] != "cancelled":
-        raise RuntimeError("the answer ended by itself; ask for a longer one")
     return {
         "last_sound_ms": 1000 * (last_sound - started),
         "stopped_ms": 1000 * (stopped - started),

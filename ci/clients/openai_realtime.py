@@ -97,7 +97,7 @@ async def interruption(talk: Conversation) -> None:
     await talk.connection.session.update(session={"type": "realtime", "max_output_tokens": 400})
     await talk.until("session.updated")
     await talk.connection.response.create()
-    await talk.until("response.content_part.added")
+    await talk.until("response.output_audio.delta")
     speaking = asyncio.create_task(talk.say(1.0))
     await talk.until("input_audio_buffer.speech_started")
     done = await talk.until("response.done")
