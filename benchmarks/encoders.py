@@ -248,8 +248,9 @@ def measure(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Ro
     if arguments.tp > 1:
         yield asyncio.run(compare_ranks(config, arguments))
         return
-    from sglang_omni.encoder.parallel import join_group
     from sglang_omni.encoder.ports import free_port
+
+    from sglang_omni.encoder.parallel import join_group
 
     join_group(0, 1, free_port(), torch.device(arguments.device))
     if arguments.profile:

@@ -19,6 +19,7 @@ from sglang_omni.admission.door import Door
 from sglang_omni.admission.turnstile import QueueRules
 from sglang_omni.api.app import create_app
 from sglang_omni.api.web import run, settle, web_server
+from sglang_omni.config import RealtimeOptions
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.text.front import warm_up
@@ -40,6 +41,7 @@ class SyntheticBackend:
     max_tokens = 1
     max_body_bytes = 1 << 20
     registries = ()
+    realtime = RealtimeOptions()
 
     def __init__(
         self,

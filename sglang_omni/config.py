@@ -153,6 +153,27 @@ class MediaOptions:
 
 
 @dataclass(frozen=True)
+class RealtimeOptions:
+    """Sessions of `/v1/realtime`, of which there are at most `max_sessions`.
+
+    One is closed after `max_seconds`, or after `idle_seconds` without an event of its client. A
+    frame of more than `frame_bytes` closes it (15 MiB of audio are 20 MiB of base64). Beyond
+    `conversation_bytes` the oldest sound and pictures are let go; a turn may have `turn_seconds`.
+    While `send_bytes` wait for a slow reader its answer pauses; one that takes nothing for
+    `stall_seconds` is closed.
+    """
+
+    max_sessions: Count = 64
+    max_seconds: Seconds = 3600.0
+    idle_seconds: Seconds = 600.0
+    frame_bytes: Count = 24 << 20
+    conversation_bytes: Count = 64 << 20
+    turn_seconds: Annotated[float, Range(1)] = 300.0
+    send_bytes: Count = 1 << 20
+    stall_seconds: Annotated[float, Range(0.1)] = 20.0
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything `sgl-omni serve` can be told.
 
@@ -205,6 +226,7 @@ class Config:
     audio_encoder: AudioEncoderOptions = field(default_factory=AudioEncoderOptions)
     thinker: ThinkerOptions = field(default_factory=ThinkerOptions)
     talker: TalkerOptions = field(default_factory=TalkerOptions)
+    realtime: RealtimeOptions = field(default_factory=RealtimeOptions)
     segment: SegmentSettings = field(default_factory=SegmentSettings)
 
 

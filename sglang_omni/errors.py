@@ -51,6 +51,12 @@ class ModelNotFound(InvalidRequest):
     code = "model_not_found"
 
 
+class ContextExceeded(InvalidRequest):
+    """The prompt leaves no room for an answer in the model's context."""
+
+    code = "context_length_exceeded"
+
+
 class RequestNotFound(InvalidRequest):
     """The server does not know, or no longer knows, the request that is asked about."""
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from sglang_omni.admission.door import Door
 from sglang_omni.admission.turnstile import QueueRules
-from sglang_omni.config import Config
+from sglang_omni.config import Config, RealtimeOptions
 from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.models.ming.text.front import warm_up
@@ -101,6 +101,11 @@ class Server:
     def max_body_bytes(self) -> int:
         """The largest body of a request."""
         return self.config.max_body_bytes
+
+    @property
+    def realtime(self) -> RealtimeOptions:
+        """Bounds of realtime sessions."""
+        return self.config.realtime
 
     @property
     def ready(self) -> bool:

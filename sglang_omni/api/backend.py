@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
+from sglang_omni.config import RealtimeOptions
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 
 
@@ -49,6 +50,10 @@ class Backend(Protocol):
     def draining(self) -> asyncio.Event:
         """Set once the server begins nothing new: what has no natural end, such as a realtime
         session, should come to one."""
+
+    @property
+    def realtime(self) -> RealtimeOptions:
+        """Bounds of realtime sessions."""
 
     @property
     def ready(self) -> bool:

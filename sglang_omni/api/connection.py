@@ -43,7 +43,7 @@ class UnreadWatch:
         self._timer = self._loop.call_later(rules.patience_s, self._look)
 
     def stop(self) -> None:
-        """The connection is gone."""
+        """The connection is gone, or somebody else's."""
         self._timer.cancel()
 
     def _look(self) -> None:
@@ -70,6 +70,12 @@ def bounded(rules: UnreadRules) -> type[HttpToolsProtocol]:
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self.unread = UnreadWatch(transport, rules)
+
+        def handle_websocket_upgrade(self) -> None:
+            # A session bounds by itself what its client leaves unread.
+            self.unread.stop()
+            self.transport.set_write_buffer_limits()
+            super().handle_websocket_upgrade()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self.unread.stop()

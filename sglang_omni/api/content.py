@@ -96,5 +96,5 @@ def _video(video: VideoUrl, field: str) -> MediaPart:
     return MediaPart("video", sources, field)
 
 
-def _says_something(part: Content) -> bool:
-    return isinstance(part, MediaPart) or bool(part.text.strip())
+def _says_something(part: object) -> bool:
+    return not isinstance(part, pipeline.TextPart) or bool(part.text.strip())

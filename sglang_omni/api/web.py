@@ -14,6 +14,7 @@ import uvloop
 from starlette.types import ASGIApp
 
 from sglang_omni.api.connection import UnreadRules, bounded
+from sglang_omni.config import RealtimeOptions
 
 T = TypeVar("T")
 
@@ -50,18 +51,23 @@ def web_server(
     grace_s: int,
     signals: bool = True,
     unread: UnreadRules | None = None,
+    frame_bytes: int = RealtimeOptions.frame_bytes,
     **options: Any,
 ) -> uvicorn.Server:
     """A server for `app`, to be run on the running loop.
 
     With `signals` it ends at Ctrl-C or SIGTERM by itself. Told to end, it lets streams in flight
-    go on for `grace_s` seconds. `unread` bounds what clients leave unread. `options` are uvicorn's.
+    go on for `grace_s` seconds. `unread` bounds what clients leave unread. A WebSocket frame of
+    more than `frame_bytes` closes its connection. `options` are uvicorn's.
     """
     return (uvicorn.Server if signals else QuietServer)(
         uvicorn.Config(
             app,
             http=bounded(unread or UnreadRules()),
-            ws="none",
+            # Sound in base64 is not worth the time that its compression takes.
+            ws="websockets-sansio",
+            ws_max_size=frame_bytes,
+            ws_per_message_deflate=False,
             log_level=log_level,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=grace_s,

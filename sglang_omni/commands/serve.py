@@ -61,14 +61,15 @@ async def _run(
     server: Server, listener: socket.socket, access: Access, tls: dict[str, Any]
 ) -> None:
     """Answer /health at once, everything else as soon as its engine is ready."""
-    in_flight = InFlight()
-    exporter = open_exporter(server.config.otlp_endpoint) if server.config.otlp_endpoint else None
+    config, in_flight = server.config, InFlight()
+    exporter = open_exporter(config.otlp_endpoint) if config.otlp_endpoint else None
     observer = Observer(lambda: server.sample_rate, [exporter] if exporter else [])
     app = create_app(server, access, in_flight, observer)
     # Requests leave a line of ours, with their id; uvicorn's other lines go where ours go.
     options = {**tls, "access_log": False, "log_config": None}
-    unread = UnreadRules(server.config.unread_bytes, server.config.unread_timeout)
-    web = web_server(app, server.config.log_level, GRACE_S, False, unread, **options)
+    options["unread"] = UnreadRules(config.unread_bytes, config.unread_timeout)
+    options["frame_bytes"] = config.realtime.frame_bytes
+    web = web_server(app, config.log_level, GRACE_S, signals=False, **options)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
     with Farewell() as farewell:

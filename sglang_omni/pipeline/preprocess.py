@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from sglang_omni.encoder.cache import Embedding
-from sglang_omni.errors import InvalidRequest, OmniError
+from sglang_omni.errors import ContextExceeded, OmniError
 from sglang_omni.models.ming.prompt import Item, render_chat
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer, TokenizedPrompt
 from sglang_omni.pipeline.perceive import Medium
@@ -29,8 +29,8 @@ def preprocess(
 ) -> TokenizedPrompt:
     """The rendered chat in tokens; `media` are those of `request.media`, in order.
 
-    Raises `InvalidRequest` naming the message at fault, or when the prompt leaves no room for an
-    answer in `context_length` tokens.
+    Raises `InvalidRequest` naming the message at fault, `ContextExceeded` when the prompt leaves no
+    room for an answer in `context_length` tokens.
     """
     opened = iter(media)
     turns = [
@@ -43,9 +43,9 @@ def preprocess(
         )
         for message in request.messages
     ]
-    prompt = tokenizer.encode(render_chat(turns, request.thinking))
+    prompt = tokenizer.encode(render_chat(turns, request.thinking, request.tools))
     if len(prompt.ids) >= context_length:
-        raise InvalidRequest(
+        raise ContextExceeded(
             f"the prompt has {len(prompt.ids)} tokens, the context {context_length}",
             param="messages",
         )

@@ -6,9 +6,10 @@ from typing import Literal
 import numpy as np
 
 from sglang_omni.media.limits import Kind, PixelBudget
+from sglang_omni.models.ming.tools import Tool, ToolCall, ToolResult
 from sglang_omni.thinker.contract import FinishReason, SamplingParams
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 Priority = Literal["realtime", "high", "normal", "low"]
 
 
@@ -36,10 +37,13 @@ class MediaPart:
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a conversation; parts are rendered in order."""
+    """One turn of a conversation; parts are rendered in order.
+
+    Only an assistant's turn has calls, and only a tool's turn results.
+    """
 
     role: Role
-    content: tuple[TextPart | MediaPart, ...]
+    content: tuple[TextPart | MediaPart | ToolCall | ToolResult, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A validated chat request. `voice` is None for a text-only answer.
+    """A validated chat request. `voice` is None for a text-only answer; `tools` may be called.
 
     Requests of different `tenant` share no KV; None is a tenant, too. `priority` counts while
     others wait as well. A request that takes longer than `timeout_s` (unset: as long as the server
@@ -64,6 +68,7 @@ class ChatRequest:
     sampling: SamplingParams
     voice: Voice | None = None
     thinking: bool = False
+    tools: tuple[Tool, ...] = ()
     tenant: str | None = None
     priority: Priority = "normal"
     timeout_s: float | None = None
@@ -105,6 +110,13 @@ class TextDelta:
 
 
 @dataclass(frozen=True)
+class ToolCalled:
+    """The model calls a function. Comes only where the request has tools."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True)
 class TranscriptDelta:
     """Text that the audio after this event speaks."""
 
@@ -126,4 +138,4 @@ class Finished:
     usage: Usage
 
 
-Event = TextDelta | TranscriptDelta | AudioDelta | Finished
+Event = TextDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished

@@ -8,17 +8,19 @@ closing a generator here closes the engine streams below it, and so aborts the w
 engines.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from sglang_omni.engine.process import Engine
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.tools import SpelledMarks, ToolCall
 from sglang_omni.observe.trace import stage
+from sglang_omni.pipeline.calls import only_text, with_calls
 from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.flow import Tee, merge, together
 from sglang_omni.pipeline.perceive import Perception
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
-from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest, TextDelta
+from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest, TextDelta, ToolCalled
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import Tally, say, speak
 from sglang_omni.pipeline.thoughts import without_thoughts
@@ -53,11 +55,13 @@ class Pipeline:
         with stage("aggregate"):
             asked = aggregate(request, prompt, media, embeddings, self._context_length)
         del media, embeddings  # Pixels need not stay in memory until the last token.
-        text = Tee(self._decode(self._think(asked, tally), request.sampling.stop, tally))
+        written = self._decode(self._think(asked, tally), request, tally)
+        text = Tee(with_calls(written) if request.tools else written)
         answer = _shown(text.first())
         if request.voice is not None:
             # Text never waits for speech: the spoken copy is not bounded, the answer is.
-            words = without_thoughts(text.second()) if request.thinking else text.second()
+            words = only_text(text.second())
+            words = without_thoughts(words) if request.thinking else words
             spoken = say(self._talker, words, request.voice, self._segmenting, self._clock, tally)
             answer = merge(answer, spoken)
         async with aclosing(answer) as events:
@@ -80,9 +84,10 @@ class Pipeline:
                     yield output
 
     async def _decode(
-        self, outputs: AsyncGenerator[ThinkerOutput, None], stop: Sequence[str], tally: Tally
+        self, outputs: AsyncGenerator[ThinkerOutput, None], request: ChatRequest, tally: Tally
     ) -> AsyncGenerator[str, None]:
-        decoder = TextDecoder(self._tokenizer, stop)
+        tokenizer = SpelledMarks(self._tokenizer) if request.tools else self._tokenizer
+        decoder = TextDecoder(tokenizer, request.sampling.stop)
         with stage("decode") as span:
             async with aclosing(outputs):
                 async for output in outputs:
@@ -97,7 +102,7 @@ class Pipeline:
                 yield rest
 
 
-async def _shown(text: AsyncGenerator[str, None]) -> AsyncGenerator[Event, None]:
-    async with aclosing(text):
-        async for delta in text:
-            yield TextDelta(delta)
+async def _shown(answer: AsyncGenerator[str | ToolCall, None]) -> AsyncGenerator[Event, None]:
+    async with aclosing(answer):
+        async for part in answer:
+            yield TextDelta(part) if isinstance(part, str) else ToolCalled(part)

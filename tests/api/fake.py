@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import uvicorn
 
 from sglang_omni.api.access import Access
 from sglang_omni.api.app import create_app
+from sglang_omni.api.web import web_server
+from sglang_omni.config import RealtimeOptions
 from sglang_omni.errors import RequestNotFound
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -96,6 +97,7 @@ class FakeBackend:
     max_tokens = 4096
     max_body_bytes = 1 << 20
     registries = ()
+    realtime = RealtimeOptions()
 
     def __init__(self) -> None:
         self.draining = asyncio.Event()
@@ -157,7 +159,8 @@ def serving(access: Access | None = None) -> Iterator[Served]:
     backend = FakeBackend()
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(backend, access), log_level="critical"))
+    app = create_app(backend, access)
+    server = web_server(app, "critical", 1, frame_bytes=backend.realtime.frame_bytes)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

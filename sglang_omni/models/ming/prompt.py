@@ -21,27 +21,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.models.ming.pieces import Control, Piece, Run
+from sglang_omni.models.ming.tools import (
+    Tool,
+    ToolCall,
+    ToolResult,
+    call_pieces,
+    result_pieces,
+    tools_pieces,
+)
 
 DEFAULT_SYSTEM = "你是一个友好的AI助手。"
-SPEAKERS = {"user": "HUMAN", "assistant": "ASSISTANT"}
+SPEAKERS = {"user": "HUMAN", "assistant": "ASSISTANT", "tool": "OBSERVATION"}
 
-
-@dataclass(frozen=True)
-class Control:
-    """A special token of the template, by its string."""
-
-    token: str
-
-
-@dataclass(frozen=True)
-class Run:
-    """`count` placeholder tokens in a row, in whose place feature rows go."""
-
-    token: str
-    count: int
-
-
-Piece = Control | Run | str
 
 ROLE = Control("<role>")
 ROLE_CLOSE = Control("</role>")
@@ -97,11 +89,11 @@ class TextItem(Protocol):
         """The text as written."""
 
 
-Item = TextItem | Picture | Film | Sound
+Item = TextItem | Picture | Film | Sound | ToolCall | ToolResult
 
 
 class Turn(Protocol):
-    """One message: a role (system, user or assistant) and what it holds, rendered in order."""
+    """One message: its role (system, user, assistant, tool) and what it holds, in order."""
 
     @property
     def role(self) -> str:
@@ -112,13 +104,15 @@ class Turn(Protocol):
         """What is said and shown."""
 
 
-def render_chat(messages: Sequence[Turn], thinking: bool = False) -> Prompt:
+def render_chat(
+    messages: Sequence[Turn], thinking: bool = False, tools: Sequence[Tool] = ()
+) -> Prompt:
     """Render a chat up to the point where the assistant speaks.
 
-    A leading system message replaces the default sentence only; the line that switches
-    `thinking` always follows. Raises `InvalidRequest` naming the message at fault when the
-    roles do not make a chat: nothing to answer, a system message that is not the first, or a
-    last message that is not the user's.
+    A leading system message replaces the default sentence only; the list of `tools`, if there are
+    any, and the line that switches `thinking` follow. Raises `InvalidRequest` naming the message
+    at fault when the roles do not make a chat: nothing to answer, a system message that is not
+    the first, or a last message that is neither the user's nor a tool's.
     """
     system: Sequence[Piece] = (DEFAULT_SYSTEM,)
     turns = list(messages)
@@ -126,7 +120,9 @@ def render_chat(messages: Sequence[Turn], thinking: bool = False) -> Prompt:
         system, turns = _content(turns[0]), turns[1:]
     _check_roles(turns, first=len(messages) - len(turns))
     switch = "on" if thinking else "off"
-    pieces = [*_turn("SYSTEM", [*system, f"\n\ndetailed thinking {switch}"])]
+    listed = list(tools_pieces(tools))
+    line = f"\ndetailed thinking {switch}" if listed else f"\n\ndetailed thinking {switch}"
+    pieces = [*_turn("SYSTEM", [*system, *listed, line])]
     for turn in turns:
         pieces += _turn(SPEAKERS[turn.role], _content(turn))
     return Prompt((*_joined(pieces), ROLE, SPEAKERS["assistant"], ROLE_CLOSE))
@@ -152,6 +148,10 @@ def _item(item: Item) -> Iterator[Piece]:
             yield VIDEO_CLOSE
         case Sound(tokens):
             yield from (AUDIO, Run(AUDIO_PATCH, tokens), AUDIO_CLOSE)
+        case ToolCall():
+            yield from call_pieces(item)
+        case ToolResult():
+            yield from result_pieces(item)
         case _:
             yield item.text
 
@@ -197,12 +197,12 @@ def _check_roles(turns: Sequence[Turn], first: int) -> None:
             )
         if turn.role not in SPEAKERS:
             raise InvalidRequest(
-                f"role {turn.role!r} is not one of system, user, assistant",
+                f"role {turn.role!r} is not one of system, user, assistant, tool",
                 param=f"messages[{index}].role",
             )
     if not turns:
         raise InvalidRequest("there is no user message to answer", param="messages")
-    if turns[-1].role != "user":
+    if turns[-1].role not in ("user", "tool"):
         raise InvalidRequest(
             "the last message must be the user's", param=f"messages[{first + len(turns) - 1}].role"
         )

@@ -123,7 +123,7 @@ def test_only_the_template_makes_control_pieces():
         (["system"], "messages"),
         (["user", "assistant"], "messages[1].role"),
         (["system", "user", "system", "user"], "messages[2].role"),
-        (["user", "tool"], "messages[1].role"),
+        (["user", "robot"], "messages[1].role"),
     ],
 )
 def test_roles_that_make_no_chat_name_the_message(roles, param):

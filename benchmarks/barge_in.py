@@ -1,0 +1,144 @@
+"""How fast a realtime session falls silent when its user speaks over an answer.
+
+    sgl-omni serve --version v1 --port 8000 &
+    python -m benchmarks.barge_in --url ws://127.0.0.1:8000 --out result.json
+
+Each round has the model speak, and speaks over it at the pace of speech. Times are taken where
+events arrive, in milliseconds: `last_sound_ms` from `speech_started` to the last sound that came
+after it (0: none came), `stopped_ms` from `speech_started` to `response.done`, which is sent when
+the answer's streams in thinker and talker are closed, `heard_ms` from the chunk in which speech
+began to `speech_started`, and `engines_idle_ms` from `speech_started` until `/health` counts no
+request in an engine, whose heartbeats bring the counts.
+"""
+
+import argparse
+import asyncio
+import base64
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+from websockets.asyncio.client import ClientConnection, connect
+
+from benchmarks.environment import fingerprint
+from tests.realtime.sounds import RATE, pcm16, silence, voice
+
+CHUNK_MS = 20
+CHUNK_BYTES = RATE * CHUNK_MS // 1000 * 2
+POLL_S = 0.005
+# What the engines count while they work on an answer.
+AT_WORK = (("thinker", "running"), ("thinker", "waiting"), ("talker", "active_slots"))
+
+Row = dict[str, float]
+
+
+async def send(connection: ClientConnection, kind: str, **fields: Any) -> None:
+    """Send one event."""
+    await connection.send(json.dumps({"type": kind, **fields}))
+
+
+async def receive(connection: ClientConnection) -> dict[str, Any]:
+    """The next event. Raises `RuntimeError` for an error, and for an answer that was not cut."""
+    event: dict[str, Any] = json.loads(await connection.recv())
+    if event["type"] == "error":
+        raise RuntimeError(event["error"]["message"])
+    if event["type"] == "response.done" and event["response"]["status"] != "cancelled":
+        raise RuntimeError("the answer ended by itself; ask for a longer one")
+    return event
+
+
+async def until(connection: ClientConnection, kind: str) -> dict[str, Any]:
+    """The next event of a type. Raises as `receive` does."""
+    while (event := await receive(connection))["type"] != kind:
+        pass
+    return event
+
+
+async def speak(connection: ClientConnection, sound: bytes) -> float:
+    """Send sound at the pace of speech; returns when its first chunk left."""
+    began = time.monotonic()
+    for index, begin in enumerate(range(0, len(sound), CHUNK_BYTES)):
+        await asyncio.sleep(began + index * CHUNK_MS / 1000 - time.monotonic())
+        audio = base64.b64encode(sound[begin : begin + CHUNK_BYTES]).decode()
+        await send(connection, "input_audio_buffer.append", audio=audio)
+    return began
+
+
+async def engines_idle(http: httpx.AsyncClient) -> float:
+    """The moment at which the engines count no request."""
+    while True:
+        engines = (await http.get("/health")).json()["engines"]
+        if not any(engines[name]["counters"].get(counter) for name, counter in AT_WORK):
+            return time.monotonic()
+        await asyncio.sleep(POLL_S)
+
+
+async def measure_round(connection: ClientConnection, http: httpx.AsyncClient) -> Row:
+    """Have the model speak, speak over it, and take the times."""
+    await send(connection, "response.create")
+    await until(connection, "response.output_audio.delta")
+    speaking = asyncio.create_task(speak(connection, pcm16(voice(0.6))))
+    await until(connection, "input_audio_buffer.speech_started")
+    started = last_sound = time.monotonic()
+    idle = asyncio.create_task(engines_idle(http))
+    while (event := await receive(connection))["type"] != "response.done":
+        if event["type"] == "response.output_audio.delta":
+            last_sound = time.monotonic()
+    stopped = time.monotonic()
+    return {
+        "last_sound_ms": 1000 * (last_sound - started),
+        "stopped_ms": 1000 * (stopped - started),
+        "heard_ms": 1000 * (started - await speaking),
+        "engines_idle_ms": 1000 * (await idle - started),
+    }
+
+
+async def measure(arguments: argparse.Namespace) -> list[Row]:
+    """Every round in a session of its own, so that none has a longer prompt than another."""
+    rows = []
+    vad = {"type": "server_vad", "create_response": False}
+    session = {"type": "realtime", "audio": {"input": {"turn_detection": vad}}}
+    address = f"{arguments.url}/v1/realtime"
+    async with httpx.AsyncClient(base_url=arguments.url.replace("ws", "http", 1)) as http:
+        for _ in range(arguments.rounds):
+            async with connect(address, max_size=None, proxy=None) as connection:
+                await send(connection, "session.update", session=session)
+                await speak(connection, pcm16(silence(0.2)))
+                rows.append(await measure_round(connection, http))
+                print(json.dumps({name: round(ms, 1) for name, ms in rows[-1].items()}))
+    return rows
+
+
+def summary(rows: Sequence[Row]) -> dict[str, Row]:
+    """Median and worst of each time."""
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return {
+        name: {"median": round(statistics.median(times), 2), "worst": round(max(times), 2)}
+        for name, times in columns.items()
+    }
+
+
+def parse(command: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--url", default="ws://127.0.0.1:8000", help="of a running server")
+    parser.add_argument("--out", type=Path, required=True, help="where to write the JSON")
+    parser.add_argument("--rounds", type=int, default=20)
+    return parser.parse_args(command)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    arguments = parse()
+    rows = asyncio.run(measure(arguments))
+    result = {"environment": fingerprint(), "summary": summary(rows), "rows": rows}
+    arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(result["summary"], indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Functions that the model may call, in the format of the checkpoint's chat template.
+
+The system turn lists them, a call is JSON between two control tokens, and what a function returned
+is a turn of the role OBSERVATION, again between two:
+
+    # Tools ... <tools>\\n{signature}\\n...</tools> ...
+    <tool_call>\\n{"name": "look", "arguments": {"at": "mill"}}\\n</tool_call>
+    <role>OBSERVATION</role>\\n<tool_response>\\n...\\n</tool_response><|role_end|>
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sglang_omni.models.ming.pieces import Control, Piece
+
+CALL, CALL_CLOSE = "<tool_call>", "</tool_call>"
+RESPONSE, RESPONSE_CLOSE = Control("<tool_response>"), Control("</tool_response>")
+MARKS = (CALL, CALL_CLOSE)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function: its name, what it does, and a JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """The model calls a function; `arguments` is a JSON object in text."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a function returned."""
+
+    text: str
+
+
+class TokenBytes(Protocol):
+    """A tokenizer that decodes."""
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """UTF-8 bytes of one token, empty for a special token."""
+
+    def token_id(self, token: str) -> int:
+        """Id of an added token by its string."""
+
+
+class SpelledMarks:
+    """A tokenizer under which the marks of a call, which are special tokens, read as text."""
+
+    def __init__(self, tokenizer: TokenBytes) -> None:
+        """Raises `CheckpointError` when the tokenizer has no such tokens."""
+        self._tokenizer = tokenizer
+        self._marks = {tokenizer.token_id(mark): mark.encode() for mark in MARKS}
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """UTF-8 bytes of one token, empty for any other special token."""
+        return self._marks.get(token_id) or self._tokenizer.token_bytes(token_id)
+
+
+def tools_pieces(tools: Sequence[Tool]) -> Iterator[Piece]:
+    """What the system turn says of the functions, in front of the switch for thinking."""
+    if not tools:
+        return
+    signatures = "".join(f"\n{_signature(tool)}" for tool in tools)
+    yield (
+        "\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        f"You are provided with function signatures within <tools></tools> XML tags:\n<tools>"
+        f"{signatures}\n</tools>\n\nFor each function call, return a json object with function "
+        "name and arguments within "
+    )
+    yield Control(CALL)
+    yield Control(CALL_CLOSE)
+    yield " XML tags:\n"
+    yield from _marked('{"name": <function-name>, "arguments": <args-json-object>}')
+
+
+def call_pieces(call: ToolCall) -> Iterator[Piece]:
+    """A call that the model made earlier."""
+    name = json.dumps(call.name, ensure_ascii=False)
+    yield from _marked(f'{{"name": {name}, "arguments": {call.arguments}}}')
+
+
+def result_pieces(result: ToolResult) -> Iterator[Piece]:
+    """What came of it."""
+    yield from ("\n", RESPONSE, f"\n{result.text}\n", RESPONSE_CLOSE)
+
+
+def _marked(call: str) -> Iterator[Piece]:
+    yield from (Control(CALL), f"\n{call}\n", Control(CALL_CLOSE))
+
+
+def _signature(tool: Tool) -> str:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return json.dumps({"type": "function", "function": function}, ensure_ascii=False)
+
+
+def parse_call(text: str) -> ToolCall | None:
+    """What stands between the marks of a call; None if it is not one."""
+    try:
+        call = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        return None
+    arguments = call.get("arguments", {})
+    if not isinstance(arguments, dict):
+        return None
+    return ToolCall(call["name"], json.dumps(arguments, ensure_ascii=False))
+
+
+class CallReader:
+    """Separates the calls in one answer from its text, while it is written.
+
+    What stands between the marks and is not a call stays text, marks included, and so does a call
+    that never ends. How the answer is cut into deltas makes no difference, but for text that may
+    begin a mark, which is held back.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._after_call = False
+
+    def push(self, delta: str) -> list[str | ToolCall]:
+        """Take more of the answer; returns what is certain by now, in order."""
+        self._held += delta
+        read: list[str | ToolCall] = []
+        while CALL in self._held:
+            before, _, rest = self._held.partition(CALL)
+            inside, closed, after = rest.partition(CALL_CLOSE)
+            if not closed:
+                said = before.rstrip()
+                self._held = self._held[len(said) :]
+                return read + self._said(said)
+            call = parse_call(inside)
+            if call is None:
+                read += self._said(before + CALL + inside + CALL_CLOSE)
+            else:
+                read += [*self._said(before.rstrip()), call]
+                self._after_call = True
+            self._held = after
+        keep = _begun(self._held)
+        said, self._held = (
+            self._held[: len(self._held) - keep],
+            self._held[len(self._held) - keep :],
+        )
+        return read + self._said(said)
+
+    def finish(self) -> list[str | ToolCall]:
+        """What was held back for a call that did not come."""
+        held, self._held = self._held, ""
+        return self._said(held)
+
+    def _said(self, text: str) -> list[str | ToolCall]:
+        """Text that is not empty; blanks between calls are none."""
+        if self._after_call:
+            text = text.lstrip()
+        if not text:
+            return []
+        self._after_call = False
+        return [text]
+
+
+def _begun(text: str) -> int:
+    """Length of the end of `text` that may begin a call: blanks, then a part of the mark."""
+    for size in range(min(len(text), len(CALL) - 1), 0, -1):
+        if CALL.startswith(text[-size:]):
+            return len(text) - len(text[:-size].rstrip())
+    return len(text) - len(text.rstrip())

@@ -1,0 +1,176 @@
+"""The second pass: what the user said, in writing. It runs only while no answer is made."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sglang_omni.api.errors import public_error
+from sglang_omni.api.reply import until_finished
+from sglang_omni.pipeline.request import (
+    ChatRequest,
+    Event,
+    Finished,
+    MediaPart,
+    Message,
+    SamplingParams,
+    TextDelta,
+    TextPart,
+    Usage,
+)
+from sglang_omni.realtime.conversation import Conversation
+from sglang_omni.realtime.error_event import error_json
+from sglang_omni.realtime.items import Clip, Item, MessageItem, new_id
+from sglang_omni.realtime.outbox import Outbox
+from sglang_omni.realtime.session_schema import Transcription
+
+# How the released model is asked to transcribe.
+INSTRUCTION = "Please recognize the language of this speech and transcribe it. Format: oral."
+TOKENS_PER_SECOND = 12
+LEAST_TOKENS = 32
+
+Respond = Callable[[ChatRequest], AsyncGenerator[Event, None]]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A clip to write down: its place, and how."""
+
+    item_id: str
+    content_index: int
+    wanted: Transcription
+
+
+class Transcriber:
+    """Writes down one clip after the other, whenever no answer is under way.
+
+    A pass that an answer finds at work is stopped and begun again after the answer, so that no
+    answer ever waits for it. A transcript is sent as one delta, when it is complete.
+    """
+
+    def __init__(
+        self, respond: Respond, conversation: Conversation, outbox: Outbox, tenant: str | None
+    ) -> None:
+        self._respond, self._conversation, self._outbox = respond, conversation, outbox
+        self._tenant = tenant
+        self._tasks: deque[_Task] = deque()
+        self._work = asyncio.Event()
+        self._free = asyncio.Event()
+        self._free.set()
+        self._passing: asyncio.Task[None] | None = None
+
+    def add(self, item: MessageItem, wanted: Transcription) -> None:
+        """Write down the clips of an item that have no transcript."""
+        for index, part in enumerate(item.content):
+            if isinstance(part, Clip) and part.uri and part.transcript is None:
+                self._tasks.append(_Task(item.id, index, wanted))
+        if self._tasks:
+            self._work.set()
+
+    def hold(self) -> None:
+        """An answer begins."""
+        self._free.clear()
+        if self._passing is not None:
+            self._passing.cancel()
+
+    def go(self) -> None:
+        """No answer is under way."""
+        self._free.set()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            await self._work.wait()
+            await self._free.wait()
+            # The queue may have been emptied, and an answer begun, between the two.
+            if self._tasks and self._free.is_set():
+                await self._pass(self._tasks[0])
+            if not self._tasks:
+                self._work.clear()
+
+    async def _pass(self, task: _Task) -> None:
+        self._passing = asyncio.create_task(self._transcribe(task))
+        try:
+            await asyncio.wait((self._passing,))
+        finally:
+            self._passing.cancel()
+            await asyncio.wait((self._passing,))
+        if not self._passing.cancelled():
+            self._tasks.popleft()
+
+    async def _transcribe(self, task: _Task) -> None:
+        place = {"item_id": task.item_id, "content_index": task.content_index}
+        clip = self._clip(task)
+        if clip is None:
+            return
+        try:
+            text, usage = await self._listen(clip, task.wanted)
+        except Exception as error:
+            self._put("failed", **place, error=error_json(public_error(error)))
+            return
+        self._keep(task, text)
+        self._put("delta", **place, delta=text)
+        self._put("completed", **place, transcript=text, usage=_usage_json(usage))
+
+    async def _listen(self, clip: Clip, wanted: Transcription) -> tuple[str, Usage]:
+        text = ""
+        request = transcription_request(clip, wanted, self._tenant)
+        async with aclosing(until_finished(self._respond(request))) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    text += event.text
+                elif isinstance(event, Finished):
+                    return text.strip(), event.usage
+        raise AssertionError("until_finished ends with Finished")
+
+    def _put(self, kind: str, **fields: Any) -> None:
+        self._outbox.put(f"conversation.item.input_audio_transcription.{kind}", **fields)
+
+    def _clip(self, task: _Task) -> Clip | None:
+        """The clip as it is now: its item may have been deleted, its sound let go."""
+        item = self._item(task)
+        part = item.content[task.content_index] if item else None
+        return part if isinstance(part, Clip) and part.uri else None
+
+    def _item(self, task: _Task) -> MessageItem | None:
+        found: list[Item] = [item for item in self._conversation if item.id == task.item_id]
+        return found[0] if found and isinstance(found[0], MessageItem) else None
+
+    def _keep(self, task: _Task, text: str) -> None:
+        item = self._item(task)
+        if item is None:
+            return
+        parts = list(item.content)
+        part = parts[task.content_index]
+        assert isinstance(part, Clip)
+        parts[task.content_index] = replace(part, transcript=text)
+        self._conversation.replace(replace(item, content=tuple(parts)))
+
+
+def transcription_request(clip: Clip, wanted: Transcription, tenant: str | None) -> ChatRequest:
+    """What the thinker is asked: the instruction, then the clip, as it was trained."""
+    hints = [f"The language is {wanted.language}."] if wanted.language else []
+    hints += [wanted.prompt] if wanted.prompt else []
+    asked = TextPart(" ".join((INSTRUCTION, *hints)))
+    assert clip.uri is not None
+    heard = MediaPart("audio", (clip.uri,), "input_audio_transcription")
+    limit = LEAST_TOKENS + clip.ms * TOKENS_PER_SECOND // 1000
+    return ChatRequest(
+        id=new_id("asr"),
+        messages=(Message("user", (asked, heard)),),
+        sampling=SamplingParams(max_tokens=limit),
+        tenant=tenant,
+        priority="low",
+    )
+
+
+def _usage_json(usage: Usage) -> dict[str, Any]:
+    read, written = usage.prompt_tokens, usage.completion_tokens
+    return {
+        "type": "tokens",
+        "input_tokens": read,
+        "output_tokens": written,
+        "total_tokens": read + written,
+    }

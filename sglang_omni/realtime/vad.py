@@ -1,0 +1,73 @@
+"""Voice activity: how likely each frame of 32 ms is speech, by silero's model.
+
+The model comes with the package `silero-vad` and runs in onnxruntime. The package itself is never
+imported: it would bring torch into the API process.
+"""
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import onnxruntime
+
+from sglang_omni.errors import StartupError
+from sglang_omni.realtime.audio import HEARD_RATE
+
+FRAME = 512
+FRAME_MS = FRAME * 1000 // HEARD_RATE
+# Samples of the frame before, which the model wants in front of each frame.
+CONTEXT = 64
+STATE = (1, 1, 128)
+
+
+class Detector(Protocol):
+    """Finds speech in one stream."""
+
+    def push(self, samples: np.ndarray) -> list[float]:
+        """Probabilities of the frames that `samples`, int16 at 16 kHz, complete."""
+        ...
+
+
+class SileroDetector:
+    """One stream's state of the recurrent model; the model itself is shared and read only."""
+
+    def __init__(self) -> None:
+        """Raises `StartupError` when the package is not installed."""
+        self._model = _model()
+        self._pending: np.ndarray = np.zeros(CONTEXT, np.float32)
+        self._hidden: np.ndarray = np.zeros(STATE, np.float32)
+        self._cell = self._hidden
+
+    def push(self, samples: np.ndarray) -> list[float]:
+        """Probabilities of the frames that `samples`, int16 at 16 kHz, complete; about 0.1 ms
+        of one core each."""
+        pending = np.concatenate((self._pending, samples.astype(np.float32) / 32_768))
+        frames = (len(pending) - CONTEXT) // FRAME
+        self._pending = pending[frames * FRAME :]
+        if not frames:
+            return []
+        windows = np.lib.stride_tricks.sliding_window_view(pending, CONTEXT + FRAME)
+        inputs = {"input": windows[::FRAME][:frames], "h": self._hidden, "c": self._cell}
+        speech, self._hidden, self._cell = self._model.run(None, inputs)
+        return [float(value) for value in speech]
+
+
+@cache
+def _model() -> onnxruntime.InferenceSession:
+    """The model on one thread: a frame is too little work to share."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(
+        str(_model_file()), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def _model_file() -> Path:
+    try:
+        package = distribution("silero-vad")
+    except PackageNotFoundError:
+        raise StartupError("voice activity detection needs the package silero-vad") from None
+    return Path(str(package.locate_file("silero_vad/data/silero_vad_16k_sequence.onnx")))

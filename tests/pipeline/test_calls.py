@@ -1,0 +1,83 @@
+"""Calls of functions leave the pipeline as events, and are not spoken."""
+
+import pytest
+
+from sglang_omni.models.ming.tools import MARKS, Tool, ToolCall
+from sglang_omni.pipeline.calls import only_text, with_calls
+from sglang_omni.pipeline.request import (
+    ChatRequest,
+    Message,
+    TextDelta,
+    TextPart,
+    ToolCalled,
+    Voice,
+)
+from sglang_omni.pipeline.respond import Pipeline
+from sglang_omni.pipeline.segment import SegmentSettings
+from sglang_omni.thinker.contract import SamplingParams, ThinkerOutput
+from tests.pipeline.engines import BLIND, Scripted, humming
+
+QUESTION = (Message("user", (TextPart("What is there?"),)),)
+CALL = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
+
+
+async def stream(*deltas):
+    for delta in deltas:
+        yield delta
+
+
+async def test_calls_are_told_apart_from_text():
+    parts = [part async for part in with_calls(stream("Wait. ", CALL[:9], CALL[9:], "<"))]
+    assert parts == ["Wait.", ToolCall("look", "{}"), "<"]
+
+
+async def test_only_text_is_spoken():
+    parts = with_calls(stream("Wait. ", CALL, "So."))
+    assert [part async for part in only_text(parts)] == ["Wait.", "So."]
+
+
+async def test_closing_closes_the_source():
+    closed = []
+
+    async def source():
+        try:
+            yield "One. "
+            yield "Two."
+        finally:
+            closed.append(True)
+
+    reader = only_text(with_calls(source()))
+    assert await anext(reader) == "One."
+    await reader.aclose()
+    assert closed == [True]
+
+
+@pytest.mark.parametrize("voice", [None, Voice("DB30", seed=5)], ids=["text", "speech"])
+async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voice):
+    marks = [(tokenizer.token_id(mark),) for mark in MARKS]
+    inside = tuple(tokenizer.encode_text('\n{"name": "look", "arguments": {"at": 1}}\n'))
+    said = tuple(tokenizer.encode_text("Let me see. "))
+
+    async def thinking(request):
+        for ids in (said, marks[0], inside, marks[1]):
+            yield ThinkerOutput(ids, 7, 0, 9, "stop" if ids is marks[1] else None)
+
+    talker = Scripted(humming())
+    pipeline = Pipeline(BLIND, Scripted(thinking), talker, tokenizer, 512, SegmentSettings())
+    tools = (Tool("look", "", {}),)
+    asked = ChatRequest("a", QUESTION, SamplingParams(), voice, tools=tools)
+    events = [event async for event in pipeline.respond(asked)]
+    assert [e.call for e in events if isinstance(e, ToolCalled)] == [ToolCall("look", '{"at": 1}')]
+    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert shown == "Let me see."
+    assert [request.text for request in talker.requests] == (["Let me see."] if voice else [])
+
+
+async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(tokenizer):
+    async def thinking(request):
+        mark = tokenizer.token_id(MARKS[0])
+        yield ThinkerOutput((mark, *tokenizer.encode_text("Yes.")), 7, 0, 9, "stop")
+
+    pipeline = Pipeline(BLIND, Scripted(thinking), None, tokenizer, 512, SegmentSettings())
+    events = [e async for e in pipeline.respond(ChatRequest("a", QUESTION, SamplingParams()))]
+    assert [event.text for event in events[:-1]] == ["Yes."]
