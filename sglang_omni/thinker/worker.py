@@ -27,16 +27,24 @@ from sglang_omni.thinker.contract import (
 )
 from sglang_omni.thinker.launch import server_arguments
 
+# What the first requests may ask: greedy answers, and every kind of sampling. On a GPU their kernels
+# may be compiled on first use, for longer than a step may take before the engine counts as hung.
+WARM_UPS: tuple[dict[str, float], ...] = (
+    {"temperature": 0.0},
+    {"temperature": 0.8, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1},
+    {"temperature": 0.8, "top_p": 0.9},
+)
 # How often to look whether SGLang's processes live, in seconds.
 LOOK_S = 0.25
 
 
 def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
-    """Load the thinker and generate once, so that the first request meets a warm engine."""
+    """Load the thinker and let it generate, so that the first request meets a warm engine."""
     report_progress("loading the thinker")
     engine = Engine(**server_arguments(settings, rendezvous_port()))
     report_progress("warming up the thinker")
-    engine.generate(input_ids=[0, 1], sampling_params={"temperature": 0, "max_new_tokens": 2})
+    for sampling in WARM_UPS:
+        engine.generate(input_ids=[0, 1], sampling_params={**sampling, "max_new_tokens": 2})
     _die_of_sigterm()
     return ThinkerWorker(engine, _info(engine), settings.deterministic)
 
