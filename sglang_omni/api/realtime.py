@@ -1,5 +1,6 @@
 """`/v1/realtime`: OpenAI's Realtime protocol over a WebSocket."""
 
+import asyncio
 import logging
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from sglang_omni.realtime.connection import ClientLeft, Connection, Seats, Syste
 from sglang_omni.realtime.dialect import BETA, GA, Dialect
 from sglang_omni.realtime.outbox import Outbox
 from sglang_omni.realtime.session import Session
-from sglang_omni.realtime.vad import SileroDetector
+from sglang_omni.realtime.vad import Detector, SileroDetector
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +105,9 @@ async def _serve(websocket: WebSocket, model: str | None, backend: Backend) -> N
     try:
         if model is not None:
             require_model(model, backend)
-        connection = connect(websocket, backend, dialect)
+        # The first one loads the model, for which the other streams must not wait.
+        detector = await asyncio.to_thread(SileroDetector)
+        connection = connect(websocket, backend, dialect, detector)
     except Exception as error:
         await _refuse(websocket, public_error(error))
         return
@@ -115,12 +118,14 @@ async def _serve(websocket: WebSocket, model: str | None, backend: Backend) -> N
         logger.error("a realtime session broke off: %s", public_error(error).code)
 
 
-def connect(websocket: WebSocket, backend: Backend, dialect: Dialect) -> Connection:
+def connect(
+    websocket: WebSocket, backend: Backend, dialect: Dialect, detector: Detector
+) -> Connection:
     """A session for one client. Raises `EngineUnavailable` while the talker is not loaded."""
     options, clock = backend.realtime, SystemClock()
     outbox = Outbox(options.send_bytes, options.stall_seconds, clock, dialect.to_client)
     tenant = tenant_of(websocket)
-    session = Session(backend, options, outbox, SileroDetector(), clock, dialect, tenant)
+    session = Session(backend, options, outbox, detector, clock, dialect, tenant)
     return Connection(TextSocket(websocket), outbox, session, options, clock, backend.draining)
 
 

@@ -26,7 +26,7 @@ from sglang_omni.realtime.items import Clip, Item, MessageItem, new_id
 from sglang_omni.realtime.outbox import Outbox
 from sglang_omni.realtime.session_schema import Transcription
 
-# How the released model is asked to transcribe.
+# As the public examples of the model ask; which wording it hears best was not measured.
 INSTRUCTION = "Please recognize the language of this speech and transcribe it. Format: oral."
 TOKENS_PER_SECOND = 12
 LEAST_TOKENS = 32

@@ -7,10 +7,9 @@ imported: it would bring torch into the API process.
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-import onnxruntime
 
 from sglang_omni.errors import StartupError
 from sglang_omni.realtime.audio import HEARD_RATE
@@ -34,7 +33,7 @@ class SileroDetector:
     """One stream's state of the recurrent model; the model itself is shared and read only."""
 
     def __init__(self) -> None:
-        """Raises `StartupError` when the package is not installed."""
+        """Raises `StartupError` when the package is not installed. The first one takes 0.3 s."""
         self._model = _model()
         self._pending: np.ndarray = np.zeros(CONTEXT, np.float32)
         self._hidden: np.ndarray = np.zeros(STATE, np.float32)
@@ -55,8 +54,11 @@ class SileroDetector:
 
 
 @cache
-def _model() -> onnxruntime.InferenceSession:
+def _model() -> Any:
     """The model on one thread: a frame is too little work to share."""
+    # With the first session and not before: commands that hear nothing do not wait for it.
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3

@@ -6,6 +6,9 @@ is a turn of the role OBSERVATION, again between two:
     # Tools ... <tools>\\n{signature}\\n...</tools> ...
     <tool_call>\\n{"name": "look", "arguments": {"at": "mill"}}\\n</tool_call>
     <role>OBSERVATION</role>\\n<tool_response>\\n...\\n</tool_response><|role_end|>
+
+The marks, the roles, the form of a call and the list's first sentence are the released template's.
+The rest of the list's wording is its model family's; the released one was not at hand to compare.
 """
 
 import json
