@@ -27,8 +27,8 @@ from sglang_omni.thinker.contract import (
 )
 from sglang_omni.thinker.launch import server_arguments
 
-# What the first requests may ask: greedy answers, and every kind of sampling. On a GPU their kernels
-# may be compiled on first use, for longer than a step may take before the engine counts as hung.
+# What the first requests may ask: greedy answers, and every kind of sampling. On a GPU a kernel may
+# be compiled on first use, for longer than a step may take before the engine counts as hung.
 WARM_UPS: tuple[dict[str, float], ...] = (
     {"temperature": 0.0},
     {"temperature": 0.8, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1},
