@@ -4,10 +4,14 @@ This module imports sglang, so only the thinker's own process may import it.
 """
 
 import asyncio
+import logging
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import AsyncGenerator
 from http import HTTPStatus
+from multiprocessing import connection
 from typing import Any
 
 import torch
@@ -26,8 +30,7 @@ from sglang_omni.thinker.contract import (
 )
 from sglang_omni.thinker.launch import server_arguments
 
-# How often to look whether SGLang's processes live, in seconds.
-LOOK_S = 0.25
+LOGGER = logging.getLogger(__name__)
 
 
 def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
@@ -65,8 +68,8 @@ class ThinkerWorker:
         self._engine = engine
         self._deterministic = deterministic
         self._aborted = 0
-        # SGLang looks after its schedulers itself, but takes five seconds to miss one.
-        self._processes = multiprocessing.active_children()
+        self._closing = threading.Event()
+        threading.Thread(target=self._watch, name="schedulers", daemon=True).start()
 
     async def run(
         self, request_id: str, request: ThinkerRequest
@@ -97,20 +100,9 @@ class ThinkerWorker:
                 self._engine.tokenizer_manager.abort_request(request_id)
 
     async def counters(self) -> dict[str, float]:
-        """Scheduler load. The round trip through every scheduler is the liveness probe.
-
-        Raises `EngineFailed` when one of SGLang's processes is gone.
-        """
+        """Scheduler load. The round trip through every scheduler is the liveness probe."""
         manager = self._engine.tokenizer_manager
-        probe = asyncio.create_task(manager.get_internal_state())
-        try:
-            # A scheduler that dies never answers, so look at the processes while waiting, too.
-            while not probe.done():
-                self._require_processes()
-                await asyncio.wait({probe}, timeout=LOOK_S)
-            probe.result()
-        finally:
-            probe.cancel()
+        await manager.get_internal_state()
         load = manager.load_snapshot_reader.read(0)
         if load is None:
             return {"aborted": self._aborted}
@@ -122,10 +114,20 @@ class ThinkerWorker:
             "aborted": self._aborted,
         }
 
-    def _require_processes(self) -> None:
-        lost = [process.name for process in self._processes if not process.is_alive()]
-        if lost:
-            raise EngineFailed(f"SGLang lost its process {lost[0]}")
+    def _watch(self) -> None:
+        """End this process as soon as one of SGLang's is gone.
+
+        SGLang looks after them itself, but takes five seconds to miss one; and meanwhile its loop,
+        which is ours, stands still in whatever it sends to a scheduler that is not there.
+        """
+        processes = multiprocessing.active_children()
+        assert processes, "SGLang runs its schedulers in processes of their own"
+        connection.wait([process.sentinel for process in processes])
+        if not self._closing.is_set():
+            lost = [process.name for process in processes if not process.is_alive()]
+            LOGGER.error("SGLang lost its process %s", ", ".join(lost))
+            # The guard takes along what is left; an orderly exit would wait for it.
+            os._exit(1)
 
     async def profile(self, folder: str | None) -> None:
         """SGLang's own profiler, in every scheduler."""
@@ -137,6 +139,7 @@ class ThinkerWorker:
 
     async def close(self) -> None:
         """Stop SGLang's processes."""
+        self._closing.set()
         self._engine.shutdown()
 
     def _sampling(self, sampling: SamplingParams) -> dict[str, Any]:
