@@ -32,15 +32,40 @@ from sglang_omni.thinker.launch import server_arguments
 
 LOGGER = logging.getLogger(__name__)
 
+# How often to look for processes that SGLang has started, in seconds.
+LOOK_S = 0.1
+
 
 def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     """Load the thinker and generate once, so that the first request meets a warm engine."""
     report_progress("loading the thinker")
+    closing = threading.Event()
+    threading.Thread(target=watch_processes, args=(closing,), daemon=True).start()
     engine = Engine(**server_arguments(settings))
     report_progress("warming up the thinker")
     engine.generate(input_ids=[0, 1], sampling_params={"temperature": 0, "max_new_tokens": 2})
     _die_of_sigterm()
-    return ThinkerWorker(engine, _info(engine), settings.deterministic)
+    return ThinkerWorker(engine, _info(engine), settings.deterministic, closing)
+
+
+def watch_processes(closing: threading.Event) -> None:
+    """End this process as soon as one that SGLang started is gone, unless it is `closing`.
+
+    SGLang looks after them itself, but takes five seconds to miss one, and while it starts it waits
+    for a rank that will never answer. Meanwhile its loop, which is ours, stands still in whatever
+    it sends to a scheduler that is not there.
+    """
+    seen: set[Any] = set()
+    while not closing.is_set():
+        seen |= set(multiprocessing.active_children())
+        connection.wait([process.sentinel for process in seen], timeout=LOOK_S)
+        lost = [process.name for process in seen if not process.is_alive()]
+        if not seen:
+            closing.wait(LOOK_S)
+        elif lost and not closing.is_set():
+            LOGGER.error("SGLang lost its process %s", ", ".join(lost))
+            # The guard takes along what is left; an orderly exit would wait for it.
+            os._exit(1)
 
 
 def _die_of_sigterm() -> None:
@@ -63,13 +88,15 @@ def _info(engine: Engine) -> ThinkerInfo:
 class ThinkerWorker:
     """Streams tokens from one SGLang engine; SGLang batches."""
 
-    def __init__(self, engine: Engine, info: ThinkerInfo, deterministic: bool) -> None:
+    def __init__(
+        self, engine: Engine, info: ThinkerInfo, deterministic: bool, closing: threading.Event
+    ) -> None:
+        """`closing` is set once SGLang's processes may end."""
         self.info = info
         self._engine = engine
         self._deterministic = deterministic
         self._aborted = 0
-        self._closing = threading.Event()
-        threading.Thread(target=self._watch, name="schedulers", daemon=True).start()
+        self._closing = closing
 
     async def run(
         self, request_id: str, request: ThinkerRequest
@@ -113,21 +140,6 @@ class ThinkerWorker:
             "kv_tokens_total": load.max_total_num_tokens,
             "aborted": self._aborted,
         }
-
-    def _watch(self) -> None:
-        """End this process as soon as one of SGLang's is gone.
-
-        SGLang looks after them itself, but takes five seconds to miss one; and meanwhile its loop,
-        which is ours, stands still in whatever it sends to a scheduler that is not there.
-        """
-        processes = multiprocessing.active_children()
-        assert processes, "SGLang runs its schedulers in processes of their own"
-        connection.wait([process.sentinel for process in processes])
-        if not self._closing.is_set():
-            lost = [process.name for process in processes if not process.is_alive()]
-            LOGGER.error("SGLang lost its process %s", ", ".join(lost))
-            # The guard takes along what is left; an orderly exit would wait for it.
-            os._exit(1)
 
     async def profile(self, folder: str | None) -> None:
         """SGLang's own profiler, in every scheduler."""

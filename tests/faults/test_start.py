@@ -55,6 +55,7 @@ async def test_a_rank_that_dies_at_the_start_ends_it(
         assert time.monotonic() < deadline and not starting.done()
         await asyncio.sleep(0.1)
     pid = engine.pid
+    await asyncio.sleep(1.0)  # Until the engine has looked whom it has to look after.
     died_at = time.monotonic()
     os.kill(ranks_of(engine, marks)[-1].pid, number)
     with pytest.raises(StartupError) as told:
