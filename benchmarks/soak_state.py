@@ -44,9 +44,12 @@ def look(url: str) -> State:
     processes = {name: psutil.Process(pid) for name, pid in pids.items() if pid}
     processes["api"] = next(iter(processes.values())).parent() or psutil.Process()
     cached = sum(engine["counters"].get(name, 0) for engine in engines.values() for name in CACHED)
+    arrays = _arrays(processes["api"].pid)
+    files = {name: one.num_fds() for name, one in processes.items()}
+    files["api"] -= arrays  # These are counted apart, since caches may hold some.
     return State(
         rss={name: _resident(one) for name, one in processes.items()},
-        files={name: one.num_fds() for name, one in processes.items()},
+        files=files,
         busy={
             f"{name}.{counter}": value
             for name, engine in engines.items()
@@ -54,7 +57,7 @@ def look(url: str) -> State:
             if counter in BUSY and value
         },
         restarts=sum(engine["restarts"] for engine in engines.values()),
-        arrays=_arrays(processes["api"].pid) - int(cached),
+        arrays=arrays - int(cached),
         shared=sum(len(mapped_by(pid)) for pid in pids.values() if pid),
         tasks=int(float(metrics.split("\nsgl_omni_tasks ")[1].split()[0])),
     )

@@ -36,6 +36,8 @@ from sglang_omni.errors import (
 )
 
 _LAST_WORDS_S = 1.0
+# However long a step may take, its engine is heard meanwhile.
+_UNREADY_SILENCE_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class ProcessSpec:
     word of progress to the next. An engine has hung when a step takes longer than
     `step_deadline_s`, or when nothing is heard of it for `silence_deadline_s` (for
     `start_silence_s` while it starts, when libraries may hold the interpreter for long); beats may
-    be late on a loaded machine. It is unready, but left alone, from `unready_after_s` on.
+    be late on a loaded machine. It is unready, but left alone, when a step takes longer than
+    `unready_after_s`, or after a silence of that, or of 3 s if that is longer.
     `window` outputs of a request may wait for their client before the request is stalled.
     `max_in_flight` requests are accepted at once. `longest_delay_s` is the longest pause before a
     restart, however often the process dies.
@@ -110,7 +113,8 @@ class Session:
     @property
     def unresponsive(self) -> bool:
         """Whether it has been silent, or in one step, for longer than a ready engine is."""
-        return max(self._silent_s, self._busy_s) > self._spec.unready_after_s
+        limit = self._spec.unready_after_s
+        return self._busy_s > limit or self._silent_s > min(limit, _UNREADY_SILENCE_S)
 
     async def open(self) -> None:
         """Wait until the engine is ready.

@@ -4,10 +4,14 @@ This module imports sglang, so only the thinker's own process may import it.
 """
 
 import asyncio
+import logging
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import AsyncGenerator
 from http import HTTPStatus
+from multiprocessing import connection
 from typing import Any
 
 import torch
@@ -27,6 +31,8 @@ from sglang_omni.thinker.contract import (
 )
 from sglang_omni.thinker.launch import server_arguments
 
+LOGGER = logging.getLogger(__name__)
+
 # What the first requests may ask: greedy answers, and every kind of sampling. On a GPU a kernel may
 # be compiled on first use, for longer than a step may take before the engine counts as hung.
 WARM_UPS: tuple[dict[str, float], ...] = (
@@ -34,19 +40,41 @@ WARM_UPS: tuple[dict[str, float], ...] = (
     {"temperature": 0.8, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1},
     {"temperature": 0.8, "top_p": 0.9},
 )
-# How often to look whether SGLang's processes live, in seconds.
-LOOK_S = 0.25
+# How often to look for processes that SGLang has started, in seconds.
+LOOK_S = 0.1
 
 
 def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     """Load the thinker and let it generate, so that the first request meets a warm engine."""
     report_progress("loading the thinker")
+    closing = threading.Event()
+    threading.Thread(target=watch_processes, args=(closing,), daemon=True).start()
     engine = Engine(**server_arguments(settings, rendezvous_port()))
     report_progress("warming up the thinker")
     for sampling in WARM_UPS:
         engine.generate(input_ids=[0, 1], sampling_params={**sampling, "max_new_tokens": 2})
     _die_of_sigterm()
-    return ThinkerWorker(engine, _info(engine), settings.deterministic)
+    return ThinkerWorker(engine, _info(engine), settings.deterministic, closing)
+
+
+def watch_processes(closing: threading.Event) -> None:
+    """End this process as soon as one that SGLang started is gone, unless it is `closing`.
+
+    SGLang looks after them itself, but takes five seconds to miss one, and while it starts it waits
+    for a rank that will never answer. Meanwhile its loop, which is ours, stands still in whatever
+    it sends to a scheduler that is not there.
+    """
+    seen: set[Any] = set()
+    while not closing.is_set():
+        seen |= set(multiprocessing.active_children())
+        connection.wait([process.sentinel for process in seen], timeout=LOOK_S)
+        lost = [process.name for process in seen if not process.is_alive()]
+        if not seen:
+            closing.wait(LOOK_S)
+        elif lost and not closing.is_set():
+            LOGGER.error("SGLang lost its process %s", ", ".join(lost))
+            # The guard takes along what is left; an orderly exit would wait for it.
+            os._exit(1)
 
 
 def _die_of_sigterm() -> None:
@@ -69,13 +97,15 @@ def _info(engine: Engine) -> ThinkerInfo:
 class ThinkerWorker:
     """Streams tokens from one SGLang engine; SGLang batches."""
 
-    def __init__(self, engine: Engine, info: ThinkerInfo, deterministic: bool) -> None:
+    def __init__(
+        self, engine: Engine, info: ThinkerInfo, deterministic: bool, closing: threading.Event
+    ) -> None:
+        """`closing` is set once SGLang's processes may end."""
         self.info = info
         self._engine = engine
         self._deterministic = deterministic
         self._aborted = 0
-        # SGLang looks after its schedulers itself, but takes five seconds to miss one.
-        self._processes = multiprocessing.active_children()
+        self._closing = closing
 
     async def run(
         self, request_id: str, request: ThinkerRequest
@@ -106,20 +136,9 @@ class ThinkerWorker:
                 self._engine.tokenizer_manager.abort_request(request_id)
 
     async def counters(self) -> dict[str, float]:
-        """Scheduler load. The round trip through every scheduler is the liveness probe.
-
-        Raises `EngineFailed` when one of SGLang's processes is gone.
-        """
+        """Scheduler load. The round trip through every scheduler is the liveness probe."""
         manager = self._engine.tokenizer_manager
-        probe = asyncio.create_task(manager.get_internal_state())
-        try:
-            # A scheduler that dies never answers, so look at the processes while waiting, too.
-            while not probe.done():
-                self._require_processes()
-                await asyncio.wait({probe}, timeout=LOOK_S)
-            probe.result()
-        finally:
-            probe.cancel()
+        await manager.get_internal_state()
         load = manager.load_snapshot_reader.read(0)
         if load is None:
             return {"aborted": self._aborted}
@@ -131,11 +150,6 @@ class ThinkerWorker:
             "aborted": self._aborted,
         }
 
-    def _require_processes(self) -> None:
-        lost = [process.name for process in self._processes if not process.is_alive()]
-        if lost:
-            raise EngineFailed(f"SGLang lost its process {lost[0]}")
-
     async def profile(self, folder: str | None) -> None:
         """SGLang's own profiler, in every scheduler."""
         manager = self._engine.tokenizer_manager
@@ -146,6 +160,7 @@ class ThinkerWorker:
 
     async def close(self) -> None:
         """Stop SGLang's processes."""
+        self._closing.set()
         self._engine.shutdown()
 
     def _sampling(self, sampling: SamplingParams) -> dict[str, Any]:

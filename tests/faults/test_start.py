@@ -20,6 +20,8 @@ pytestmark = pytest.mark.faults
 
 ENDS_WITHIN_S = 30.0
 SPAWNED_WITHIN_S = 120.0
+# Before and after SGLang gives its processes names.
+SCHEDULERS = ("spawn_main", "sglang::scheduler")
 
 
 def thinker(ranks: int) -> ProcessSpec:
@@ -31,30 +33,31 @@ def encoders(ranks: int) -> ProcessSpec:
     return encoder_specs(config, TINY)["image"]
 
 
-def ranks_of(engine: EngineProcess, mark: str) -> list[psutil.Process]:
+def ranks_of(engine: EngineProcess, marks: tuple[str, ...]) -> list[psutil.Process]:
     family = psutil.Process(engine.pid).children(recursive=True)
-    return [one for one in family if mark in " ".join(one.cmdline())]
+    return [one for one in family if any(part in " ".join(one.cmdline()) for part in marks)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda one: one.name)
 @pytest.mark.parametrize(
-    ("make", "ranks", "mark"),
-    [(thinker, 1, "scheduler"), (thinker, 2, "scheduler"), (encoders, 2, "encoder.ranks")],
+    ("make", "ranks", "marks"),
+    [(thinker, 1, SCHEDULERS), (thinker, 2, SCHEDULERS), (encoders, 2, ("encoder.ranks",))],
     ids=["thinker", "thinker-tp2", "encoders-tp2"],
 )
 async def test_a_rank_that_dies_at_the_start_ends_it(
-    make: Any, ranks: int, mark: str, number: signal.Signals
+    make: Any, ranks: int, marks: tuple[str, ...], number: signal.Signals
 ) -> None:
     engine = EngineProcess(make(ranks))
     starting = asyncio.create_task(engine.start())
     deadline = time.monotonic() + SPAWNED_WITHIN_S
     expected = ranks if make is thinker else ranks - 1
-    while engine.pid is None or len(ranks_of(engine, mark)) < expected:
+    while engine.pid is None or len(ranks_of(engine, marks)) < expected:
         assert time.monotonic() < deadline and not starting.done()
         await asyncio.sleep(0.1)
     pid = engine.pid
+    await asyncio.sleep(1.0)  # Until the engine has looked whom it has to look after.
     died_at = time.monotonic()
-    os.kill(ranks_of(engine, mark)[-1].pid, number)
+    os.kill(ranks_of(engine, marks)[-1].pid, number)
     with pytest.raises(StartupError) as told:
         await starting
     print(f"{time.monotonic() - died_at:.1f} s: {told.value.message[:200]}")
