@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.functional import ScalingType
 
-from sglang_omni.talker.fast.ops import LibraryOps, Matrix, Norm, Residual
+from sglang_omni.talker.fast.ops import LibraryOps, Linear, Norm, Residual
 from sglang_omni.talker.kernels.fp8 import Rows8, gelu_rows8, norm_rows8, rows8
 
 
@@ -40,35 +40,24 @@ class Fp8Ops(LibraryOps):
     def open(self, x: Tensor, norm: Norm) -> Residual:
         return Residual(x, normed=norm_rows8(x, norm.gain, norm.eps, norm.shift))
 
-    def norm_linear(
-        self, residual: Residual, norm: Norm, weight: Matrix, bias: Tensor | None
-    ) -> Tensor:
-        if weight.fp8 is None:
-            return super().norm_linear(residual, norm, weight, bias)
+    def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
+        if layer.fp8 is None:
+            return super().norm_linear(residual, norm, layer)
         assert residual.normed is not None
-        return product(residual.normed, weight.fp8, bias)
+        return product(residual.normed, layer.fp8, layer.bias)
 
-    def add_linear(
-        self, y: Tensor, weight: Matrix, bias: Tensor | None, residual: Residual, then: Norm
-    ) -> Residual:
-        if weight.fp8 is None:
-            return super().add_linear(y, weight, bias, residual, then)
-        return _add(product(rows8(y), weight.fp8, None), residual, then)
+    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
+        if layer.fp8 is None:
+            return super().add_linear(y, layer, residual, then)
+        return _add(product(rows8(y), layer.fp8, None), residual, then)
 
     def add_mlp(
-        self,
-        residual: Residual,
-        norm: Norm,
-        up: Matrix,
-        up_bias: Tensor,
-        down: Matrix,
-        down_bias: Tensor,
-        then: Norm,
+        self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
     ) -> Residual:
         if up.fp8 is None or down.fp8 is None:
-            return super().add_mlp(residual, norm, up, up_bias, down, down_bias, then)
+            return super().add_mlp(residual, norm, up, down, then)
         assert residual.normed is not None
-        wide = gelu_rows8(product(residual.normed, up.fp8, up_bias))
+        wide = gelu_rows8(product(residual.normed, up.fp8, up.bias))
         return _add(product(wide, down.fp8, None), residual, then)
 
 

@@ -23,7 +23,7 @@ def run_flow_blocks(stack: FlowStack, tokens: Tensor, rows: slice, ops: Ops, tai
     last = stack.blocks[-1]
     residual = ops.open(tokens.view(-1, width), stack.blocks[0].norm1)
     for block, after in pairwise(stack.blocks):
-        qkv = ops.norm_linear(residual, block.norm1, block.qkv, block.qkv_bias)
+        qkv = ops.norm_linear(residual, block.norm1, block.qkv)
         mixed, _ = short_attention(
             qkv.view(sequences, length, -1),
             stack.cos,
@@ -32,7 +32,7 @@ def run_flow_blocks(stack: FlowStack, tokens: Tensor, rows: slice, ops: Ops, tai
             ALL_ROWS,
         )
         residual = _close_block(block, mixed, residual, after.norm1, ops)
-    qkv = ops.norm_linear(residual, last.norm1, last.qkv, last.qkv_bias)
+    qkv = ops.norm_linear(residual, last.norm1, last.qkv)
     # What these ops left out of the residual stream, those of the tail will not make up for.
     shift = last.norm1.shift if ops.defers_bias and not tail.defers_bias else None
     mixed, kept = short_attention(
@@ -52,10 +52,8 @@ def _close_block(
     block: FlowBlock, mixed: Tensor, residual: Residual, then: Norm, ops: Ops
 ) -> Residual:
     """What follows the attention of a block; `then` is the norm after the block."""
-    residual = ops.add_linear(mixed, block.out, block.out_bias, residual, block.norm2)
-    return ops.add_mlp(
-        residual, block.norm2, block.up, block.up_bias, block.down, block.down_bias, then
-    )
+    residual = ops.add_linear(mixed, block.out, residual, block.norm2)
+    return ops.add_mlp(residual, block.norm2, block.up, block.down, then)
 
 
 def run_decoder_layers(
@@ -68,7 +66,7 @@ def run_decoder_layers(
     thens = [*(layer.norm1 for layer in stack.layers[1:]), stack.norm]
     residual = ops.open(x, stack.layers[0].norm1)
     for number, (layer, then) in enumerate(zip(stack.layers, thens, strict=True)):
-        qkv = ops.norm_linear(residual, layer.norm1, layer.qkv, layer.qkv_bias)
-        residual = ops.add_linear(attend(number, qkv), layer.out, None, residual, layer.norm2)
+        qkv = ops.norm_linear(residual, layer.norm1, layer.qkv)
+        residual = ops.add_linear(attend(number, qkv), layer.out, residual, layer.norm2)
         residual = ops.add_gated(residual, layer.norm2, layer.gate_up, layer.down, then)
     return rms_norm(residual.x, stack.norm.gain, stack.norm.eps)

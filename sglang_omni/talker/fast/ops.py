@@ -17,10 +17,12 @@ from sglang_omni.talker.kernels.rows import rms_norm, silu_mul
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """The weight of a linear layer, [outputs, inputs]; in eight bits too where that was asked."""
+class Linear:
+    """A linear layer: weight [outputs, inputs], bias [outputs] if it has one, and its weight in
+    eight bits where that was asked."""
 
     weight: Tensor
+    bias: Tensor | None = None
     fp8: Rows8 | None = None
 
     @property
@@ -67,35 +69,24 @@ class Ops(Protocol):
         """Begin a residual stream, which will be normalised by `norm` first."""
         ...
 
-    def norm_linear(
-        self, residual: Residual, norm: Norm, weight: Matrix, bias: Tensor | None
-    ) -> Tensor:
-        """norm(x) weight^T + bias."""
+    def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
+        """layer(norm(x))."""
         ...
 
-    def add_linear(
-        self, y: Tensor, weight: Matrix, bias: Tensor | None, residual: Residual, then: Norm
-    ) -> Residual:
-        """x += y weight^T + bias."""
+    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
+        """x += layer(y)."""
         ...
 
     def add_mlp(
-        self,
-        residual: Residual,
-        norm: Norm,
-        up: Matrix,
-        up_bias: Tensor,
-        down: Matrix,
-        down_bias: Tensor,
-        then: Norm,
+        self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
     ) -> Residual:
-        """x += gelu(norm(x) up^T + up_bias) down^T + down_bias."""
+        """x += down(gelu(up(norm(x))))."""
         ...
 
     def add_gated(
-        self, residual: Residual, norm: Norm, gate_up: Matrix, down: Matrix, then: Norm
+        self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, then: Norm
     ) -> Residual:
-        """x += (silu(gate) * up) down^T of norm(x), where gate_up holds gate rows, then up rows."""
+        """x += down(silu(gate) * up) of norm(x), where gate_up holds gate rows, then up rows."""
         ...
 
 
@@ -110,67 +101,55 @@ class FusedOps:
     def open(self, x: Tensor, norm: Norm) -> Residual:
         return Residual(x, carry(x, norm.gain, norm.eps))
 
-    def norm_linear(
-        self, residual: Residual, norm: Norm, weight: Matrix, bias: Tensor | None
-    ) -> Tensor:
-        return self._product(residual, weight, weight.outputs, bias=bias)
+    def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
+        return self._product(residual, layer, layer.outputs)
 
-    def add_linear(
-        self, y: Tensor, weight: Matrix, bias: Tensor | None, residual: Residual, then: Norm
-    ) -> Residual:
-        tile = tile_for(y.shape[0], *weight.weight.shape, split=True)
+    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
+        tile = tile_for(y.shape[0], *layer.weight.shape, split=True)
         carried = linear(
             y,
-            weight.weight,
+            layer.weight,
             residual.x,
             tile,
             self._space,
-            bias=bias,
+            bias=layer.bias,
             add=True,
             then=(then.gain, then.eps),
         )
         return Residual(residual.x, carried)
 
     def add_mlp(
-        self,
-        residual: Residual,
-        norm: Norm,
-        up: Matrix,
-        up_bias: Tensor,
-        down: Matrix,
-        down_bias: Tensor,
-        then: Norm,
+        self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
     ) -> Residual:
-        wide = self._product(residual, up, up.outputs, bias=up_bias, gelu=True)
-        return self.add_linear(wide, down, down_bias, residual, then)
+        wide = self._product(residual, up, up.outputs, gelu=True)
+        return self.add_linear(wide, down, residual, then)
 
     def add_gated(
-        self, residual: Residual, norm: Norm, gate_up: Matrix, down: Matrix, then: Norm
+        self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, then: Norm
     ) -> Residual:
         wide = self._product(residual, gate_up, gate_up.outputs // 2, gated=True)
-        return self.add_linear(wide, down, None, residual, then)
+        return self.add_linear(wide, down, residual, then)
 
     def _product(
         self,
         residual: Residual,
-        weight: Matrix,
+        layer: Linear,
         width: int,
         *,
-        bias: Tensor | None = None,
         gelu: bool = False,
         gated: bool = False,
     ) -> Tensor:
-        """act(norm(x) weight^T + bias), [M, width]."""
+        """act(layer(norm(x))), [M, width]."""
         assert residual.carried is not None
         out = residual.x.new_empty(residual.x.shape[0], width)
-        tile = tile_for(out.shape[0], *weight.weight.shape)
+        tile = tile_for(out.shape[0], *layer.weight.shape)
         linear(
             residual.carried,
-            weight.weight,
+            layer.weight,
             out,
             tile,
             self._space,
-            bias=bias,
+            bias=layer.bias,
             gelu=gelu,
             gated=gated,
         )
@@ -185,36 +164,26 @@ class LibraryOps:
     def open(self, x: Tensor, norm: Norm) -> Residual:
         return Residual(x)
 
-    def norm_linear(
-        self, residual: Residual, norm: Norm, weight: Matrix, bias: Tensor | None
-    ) -> Tensor:
-        return F.linear(_normed(residual, norm), weight.weight, bias)
+    def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
+        return F.linear(_normed(residual, norm), layer.weight, layer.bias)
 
-    def add_linear(
-        self, y: Tensor, weight: Matrix, bias: Tensor | None, residual: Residual, then: Norm
-    ) -> Residual:
-        residual.x.addmm_(y, weight.weight.T)
+    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
+        residual.x.addmm_(y, layer.weight.T)
         return Residual(residual.x)
 
     def add_mlp(
-        self,
-        residual: Residual,
-        norm: Norm,
-        up: Matrix,
-        up_bias: Tensor,
-        down: Matrix,
-        down_bias: Tensor,
-        then: Norm,
+        self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
     ) -> Residual:
+        assert up.bias is not None
         rows = _normed(residual, norm)
-        wide = torch._addmm_activation(up_bias, rows, up.weight.T, use_gelu=True)
-        return self.add_linear(wide, down, down_bias, residual, then)
+        wide = torch._addmm_activation(up.bias, rows, up.weight.T, use_gelu=True)
+        return self.add_linear(wide, down, residual, then)
 
     def add_gated(
-        self, residual: Residual, norm: Norm, gate_up: Matrix, down: Matrix, then: Norm
+        self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, then: Norm
     ) -> Residual:
         wide = silu_mul(F.linear(_normed(residual, norm), gate_up.weight))
-        return self.add_linear(wide, down, None, residual, then)
+        return self.add_linear(wide, down, residual, then)
 
 
 def _normed(residual: Residual, norm: Norm) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from sglang_omni.models.ming import dit, qwen2
-from sglang_omni.talker.fast.ops import Matrix, Norm
+from sglang_omni.talker.fast.ops import Linear, Norm
 from sglang_omni.talker.kernels.fp8 import plain_rows8
 
 
@@ -16,15 +16,11 @@ class FlowBlock:
     """One block of the flow model or the aggregator."""
 
     norm1: Norm
-    qkv: Matrix
-    qkv_bias: Tensor
-    out: Matrix
-    out_bias: Tensor
+    qkv: Linear
+    out: Linear
     norm2: Norm
-    up: Matrix
-    up_bias: Tensor
-    down: Matrix
-    down_bias: Tensor
+    up: Linear
+    down: Linear
 
 
 @dataclass(frozen=True)
@@ -38,8 +34,7 @@ class FlowStack:
     embed: Tensor
     embed_bias: Tensor
     final_norm: Norm
-    final: Matrix
-    final_bias: Tensor
+    final: Linear
 
 
 def pack_flow(stack: dit.BlockStack, length: int, *, fp8: bool = False) -> FlowStack:
@@ -52,7 +47,8 @@ def pack_flow(stack: dit.BlockStack, length: int, *, fp8: bool = False) -> FlowS
     for block in plain:
         packed = _flow_block(block, shift, fp8)
         blocks.append(packed)
-        shift = shift + packed.out_bias.float() + packed.down_bias.float()
+        assert packed.norm2.shift is not None and packed.down.bias is not None
+        shift = packed.norm2.shift + packed.down.bias.float()
     final = stack.final_layer
     return FlowStack(
         heads=plain[0].attn.heads,
@@ -63,8 +59,7 @@ def pack_flow(stack: dit.BlockStack, length: int, *, fp8: bool = False) -> FlowS
         embed=stack.x_embedder.weight,
         embed_bias=stack.x_embedder.bias,
         final_norm=Norm(final.norm_final.weight, dit.NORM_EPS, shift),
-        final=Matrix(final.linear.weight),
-        final_bias=final.linear.bias,
+        final=Linear(final.linear.weight, final.linear.bias),
     )
 
 
@@ -73,21 +68,20 @@ def _flow_block(block: dit.Block, shift: Tensor, fp8: bool) -> FlowBlock:
     widen = cast(nn.Linear, cast(nn.Sequential, block.mlp.ff[0])[0])
     narrow, out = cast(nn.Linear, block.mlp.ff[2]), cast(nn.Linear, attn.to_out[0])
 
-    def matrix(weight: Tensor) -> Matrix:
-        return Matrix(weight, plain_rows8(weight) if fp8 else None)
+    def linear(weight: Tensor, bias: Tensor) -> Linear:
+        return Linear(weight, bias, plain_rows8(weight) if fp8 else None)
 
     order = _halves(attn.to_q.out_features, attn.heads, attn.to_q.weight.device)
     return FlowBlock(
         norm1=Norm(block.norm1.weight, dit.NORM_EPS, shift),
-        qkv=matrix(torch.cat((attn.to_q.weight[order], attn.to_k.weight[order], attn.to_v.weight))),
-        qkv_bias=torch.cat((attn.to_q.bias[order], attn.to_k.bias[order], attn.to_v.bias)),
-        out=matrix(out.weight),
-        out_bias=out.bias,
+        qkv=linear(
+            torch.cat((attn.to_q.weight[order], attn.to_k.weight[order], attn.to_v.weight)),
+            torch.cat((attn.to_q.bias[order], attn.to_k.bias[order], attn.to_v.bias)),
+        ),
+        out=linear(out.weight, out.bias),
         norm2=Norm(block.norm2.weight, dit.NORM_EPS, shift + out.bias.float()),
-        up=matrix(widen.weight),
-        up_bias=widen.bias,
-        down=matrix(narrow.weight),
-        down_bias=narrow.bias,
+        up=linear(widen.weight, widen.bias),
+        down=linear(narrow.weight, narrow.bias),
     )
 
 
@@ -104,12 +98,11 @@ class DecoderLayer:
     """One Qwen2 layer."""
 
     norm1: Norm
-    qkv: Matrix
-    qkv_bias: Tensor
-    out: Matrix
+    qkv: Linear
+    out: Linear
     norm2: Norm
-    gate_up: Matrix
-    down: Matrix
+    gate_up: Linear
+    down: Linear
 
 
 @dataclass(frozen=True)
@@ -142,12 +135,11 @@ def _decoder_layer(layer: qwen2.Layer) -> DecoderLayer:
     projections = (attn.q_proj, attn.k_proj, attn.v_proj)
     return DecoderLayer(
         norm1=_norm(layer.input_layernorm),
-        qkv=Matrix(_join(projections, "weight")),
-        qkv_bias=_join(projections, "bias"),
-        out=Matrix(attn.o_proj.weight),
+        qkv=Linear(_join(projections, "weight"), _join(projections, "bias")),
+        out=Linear(attn.o_proj.weight),
         norm2=_norm(layer.post_attention_layernorm),
-        gate_up=Matrix(_join((mlp.gate_proj, mlp.up_proj), "weight")),
-        down=Matrix(mlp.down_proj.weight),
+        gate_up=Linear(_join((mlp.gate_proj, mlp.up_proj), "weight")),
+        down=Linear(mlp.down_proj.weight),
     )
 
 

@@ -110,7 +110,7 @@ class FastStep:
                 time, condition, self._null, history, y, flow.embed, flow.embed_bias
             )
             made = run_flow_blocks(flow, tokens, slice(-self._patch[0], None), ops, tail)
-            velocity = tail.norm_linear(made, flow.final_norm, flow.final, flow.final_bias)
+            velocity = tail.norm_linear(made, flow.final_norm, flow.final)
             guide(velocity, y, dt=dt, cfg=self._cfg)
 
     def _aggregate(self, y: Tensor, ops_for: OpsFor) -> Tensor:
@@ -120,4 +120,4 @@ class FastStep:
         tokens = assemble_patch(cls, y, stack.embed, stack.embed_bias)
         ops, tail = ops_for(len(y) * len(stack.cos)), ops_for(len(y))
         rows = run_flow_blocks(stack, tokens, slice(0, 1), ops, tail)
-        return tail.norm_linear(rows, stack.final_norm, stack.final, stack.final_bias)
+        return tail.norm_linear(rows, stack.final_norm, stack.final)
