@@ -25,6 +25,7 @@ from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.fast.step import FastStep
 from sglang_omni.talker.fast.tiles import FEW_ROWS, FP8_ROWS
 from sglang_omni.talker.fast.vocoder import FastVocoder
+from sglang_omni.talker.kernels.chain import can_chain
 from sglang_omni.talker.kernels.linear import Workspace
 from sglang_omni.talker.listeners import Pace
 from sglang_omni.talker.model import SpeechModel
@@ -140,7 +141,7 @@ class GraphExecutor:
 
     def _ops(self, space: Workspace, rows: int) -> Ops:
         if rows <= FEW_ROWS:
-            return FusedOps(space)
+            return FusedOps(space, chained=can_chain())
         return Fp8Ops() if self._fp8 and rows >= FP8_ROWS else LibraryOps()
 
     def _run_prefill(self, size: int) -> None:
