@@ -60,7 +60,7 @@ def enliven_stop_head(model: SpeechModel, executor: GraphExecutor) -> None:
 
 
 def free_states(model: SpeechModel, executor: GraphExecutor) -> Tensor:
-    """States of the backbone that the stop head sees, of a batch of streams: [patch, row, width]."""
+    """States of the backbone that the stop head sees, of a batch of streams: [patch, row, D]."""
     slots, index = list(range(BATCH)), torch.arange(BATCH, device="cuda")
     step = FastStep(model.talker, executor.state, Sampling())
     executor.prefill([admission(slot) for slot in slots])

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from sglang_omni.talker.kernels.chain import wait_for_inputs
 
-WARPS = 4
-
 
 @triton.jit
 def _short_attention_kernel(  # type: ignore[no-untyped-def]
@@ -136,7 +134,7 @@ def short_attention(
         HALF_PAD=max(16, triton.next_power_of_2(half)),
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
         CHAINED=chained,
-        num_warps=WARPS if length > 16 else 1,
+        num_warps=4 if length > 16 else 1,
         launch_pdl=chained,
     )
     return out, tail
