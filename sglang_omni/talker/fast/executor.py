@@ -86,6 +86,10 @@ class GraphExecutor:
     def _allocate(self) -> None:
         device, largest = self._device, self._sizes[-1]
         self.steps, self._decodes = torch.cuda.Stream(device), torch.cuda.Stream(device)
+        # Graphs know memory by its address alone: whatever was allocated before their capture and
+        # is used in them must live as long as they do.
+        self._space_of_steps = Workspace(SCRATCH, device)
+        self._space_of_decodes = Workspace(SCRATCH, device)
         self._index = Upload((largest,), device)
         self._unit_rows = Upload((3, largest), device)
         self._tokens = {size: Upload((4, size), device) for size in self._prefill_sizes}
@@ -106,7 +110,7 @@ class GraphExecutor:
         torch.cuda.synchronize()
         pool = torch.cuda.graph_pool_handle()
         with torch.cuda.stream(self.steps):
-            space = Workspace(SCRATCH, self._device)
+            space = self._space_of_steps
             self._prefills = {
                 size: Graph(lambda size=size: self._run_prefill(size), pool)  # type: ignore[misc]
                 for size in reversed(self._prefill_sizes)
@@ -124,7 +128,7 @@ class GraphExecutor:
                 )
                 self._looks[size], self._makes[size] = look, make
         with torch.cuda.stream(self._decodes):
-            pool, space = torch.cuda.graph_pool_handle(), Workspace(SCRATCH, self._device)
+            pool, space = torch.cuda.graph_pool_handle(), self._space_of_decodes
             self._vocoders = {
                 size: Graph(lambda size=size: self._decode(size, space), pool)  # type: ignore[misc]
                 for size in reversed(self._sizes)
