@@ -1,6 +1,6 @@
 # Two commands, each enough on a machine that has only Python (3.11 or 3.12) and make:
 #   make serve    install, then serve (MODEL=DIR for a checkpoint, ARGS="..." for options)
-#   make test     install, then run every test
+#   make test     install, then run every test, on two cores (ARGS="tests/x.py -k y" for some)
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,7 +13,7 @@ serve: $(STAMP)
 	$(BIN)/sgl-omni serve --version v1 $(if $(MODEL),--model-path $(MODEL)) $(ARGS)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

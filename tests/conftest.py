@@ -1,5 +1,39 @@
 """Settings that hold for every test."""
 
+from collections.abc import Generator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
 import torch
 
+from tests.parallel import NEIGHBOURS, is_worker, unit_of
+
 torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if is_worker(config):
+        items.sort(key=lambda item: unit_of(item.nodeid) != "engines")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Units(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit_of(nodeid)
+
+    return Units(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    with ExitStack() as stack:
+        # A pytest that a test starts must not wait at the door behind the test that waits for it.
+        if is_worker(item.config):
+            stack.enter_context(NEIGHBOURS.beside())
+            if item.get_closest_marker("alone"):
+                stack.enter_context(NEIGHBOURS.alone())
+        return (yield)

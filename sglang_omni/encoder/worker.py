@@ -117,7 +117,7 @@ class EncoderWorker:
         except ValueError as error:
             raise InvalidRequest(f"less was written than {waiting.request.layout}") from error
         except OSError as error:
-            raise EngineFailed(f"the request's memory is gone: {error}") from error
+            raise EngineFailed(f"the request's memory cannot be read: {error}") from error
         lane.inspect(array)
         return array
 

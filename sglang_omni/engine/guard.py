@@ -50,11 +50,10 @@ def leave_guard(inherited: int) -> int:
     return telling
 
 
-def tell(guard: int) -> list[int]:
-    """Let the guard know what shared memory this group has mapped by now; returns the inodes."""
+def tell(guard: int) -> None:
+    """Let the guard know what shared memory this group has mapped by now."""
     inodes = list(mapped_by(os.getpgrp()))[:_MOST_TOLD]
     os.write(guard, struct.pack(f"{len(inodes)}Q", *inodes))
-    return inodes
 
 
 def kill_group() -> None:

@@ -19,7 +19,6 @@ from contextlib import closing, suppress
 
 from sglang_omni.engine.failure import describe
 from sglang_omni.engine.guard import die_with_parent, kill_group, leave_guard, tell
-from sglang_omni.engine.leftovers import unlink
 from sglang_omni.engine.step_loop import Inbox, run_steps
 from sglang_omni.engine.stream_loop import StreamLoop
 from sglang_omni.engine.transport import (
@@ -78,14 +77,12 @@ def _serve(messages: Iterator[ToEngine], uplink: Uplink, guard: int) -> int:
             uplink.send(StartFailed(describe(error)))
             return 1
         finally:
-            shared = tell(guard)
+            tell(guard)
         uplink.send(Ready(worker.info))
         if isinstance(worker, StepWorker):
             _serve_steps(worker, messages, uplink, start.window)
         else:
             _serve_streams(worker, messages, uplink, start.window)
-    # The guard may be gone: to shut down, SGLang kills every child of this process.
-    unlink(shared)
     return 0
 
 

@@ -11,7 +11,15 @@ from typing import Any, Literal, Protocol
 from sglang_omni.engine.session import ProcessSpec, Session
 from sglang_omni.errors import EngineUnavailable, StartupError
 
-__all__ = ["Engine", "EngineHealth", "EngineProcess", "EngineState", "ProcessSpec", "next_delay"]
+__all__ = [
+    "Engine",
+    "EngineHealth",
+    "EngineProcess",
+    "EngineState",
+    "ProcessSpec",
+    "next_delay",
+    "pause_before_start",
+]
 
 LOGGER = logging.getLogger(__name__)
 
@@ -53,13 +61,23 @@ class EngineHealth:
 
 
 def next_delay(previous: float, healthy_s: float) -> float:
-    """Return the seconds to wait before a restart: doubling, until a life lasted `HEALTHY_S`.
+    """Return the least seconds from one start to the next: doubling, until a life lasted
+    `HEALTHY_S`.
 
     `previous` is the delay before the life that just ended, 0 for the first.
     """
     if previous == 0 or healthy_s >= HEALTHY_S:
         return FIRST_DELAY_S
     return min(previous * 2, LONGEST_DELAY_S)
+
+
+def pause_before_start(delay_s: float, since_start_s: float) -> float:
+    """Return the seconds to wait with a restart, `since_start_s` after the last start began.
+
+    What is to be spared is the machine, from one start after the other. So an engine that took its
+    time to start is not kept away for longer, however often it was killed.
+    """
+    return max(min(FIRST_DELAY_S, delay_s), delay_s - since_start_s)
 
 
 class EngineProcess:
@@ -72,6 +90,7 @@ class EngineProcess:
         self._since = time.time()
         self._restarts = 0
         self._delay_s = 0.0
+        self._started_at = 0.0
         self._info: Any = None
         self._error: str | None = None
         self._session: Session | None = None
@@ -156,6 +175,7 @@ class EngineProcess:
 
     async def _launch(self) -> None:
         self._session = None
+        self._started_at = time.monotonic()
         self._session = Session(self.spec)
         try:
             await self._session.open()
@@ -177,8 +197,9 @@ class EngineProcess:
     async def _restart(self, healthy_s: float) -> None:
         while self._state != "ready":
             self._delay_s = min(next_delay(self._delay_s, healthy_s), self.spec.longest_delay_s)
-            LOGGER.warning("%s restarts in %g s", self.spec.name, self._delay_s)
-            await asyncio.sleep(self._delay_s)
+            pause_s = pause_before_start(self._delay_s, time.monotonic() - self._started_at)
+            LOGGER.warning("%s restarts in %.3g s", self.spec.name, pause_s)
+            await asyncio.sleep(pause_s)
             self._restarts += 1
             healthy_s = 0.0
             try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sglang_omni.engine.child import Child
 from sglang_omni.engine.failure import describe
+from sglang_omni.engine.leftovers import mapped_by, unlink
 from sglang_omni.engine.mailbox import Mailbox
 from sglang_omni.engine.start import StartWatch
 from sglang_omni.engine.transport import (
@@ -161,6 +162,8 @@ class Session:
     async def stop(self, deadline_s: float) -> None:
         """End the process: ask, wait up to `deadline_s`, kill. Nothing of it is left on return."""
         self._lose(EngineUnavailable, "is stopping")
+        # The guard may be gone by then: to shut down, SGLang kills every child of its process.
+        shared = await asyncio.to_thread(mapped_by, self.pid)
         if self._life is not None:
             self._channel.send(Stop())
             await asyncio.wait({self._life}, timeout=deadline_s)
@@ -168,6 +171,7 @@ class Session:
         await asyncio.shield(self._child.exited)
         if self._life is not None:
             await self._life
+        await asyncio.to_thread(unlink, shared)
 
     async def ended(self) -> str:
         """Wait until the process is gone and return why, as the end of a sentence."""

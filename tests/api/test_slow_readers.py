@@ -87,6 +87,7 @@ def test_a_client_who_reads_nothing_is_bounded_and_then_cut_off(speaker: Served)
     assert speaker.backend.spoken[ENDLESS] < BUDGET + KERNEL_BYTES  # type: ignore[attr-defined]
 
 
+@pytest.mark.alone
 def test_others_are_not_slowed_by_clients_who_do_not_read(speaker: Served) -> None:
     def seconds() -> float:
         began = time.monotonic()

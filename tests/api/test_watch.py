@@ -41,9 +41,11 @@ def ended(http: httpx.Client, request_id: str) -> dict[str, Any]:
 
 def test_requests_are_counted_with_what_was_heard(http: httpx.Client) -> None:
     before = samples(http)
-    assert http.post("/v1/chat/completions", json=SPOKEN).status_code == 200
+    answered = http.post("/v1/chat/completions", json=SPOKEN)
     refused = http.post("/v1/chat/completions", json={})
-    ended(http, refused.headers["x-request-id"])
+    assert answered.status_code == 200
+    for reply in (answered, refused):
+        ended(http, reply.headers["x-request-id"])
     after = samples(http)
 
     def more(*key: str) -> float:

@@ -8,6 +8,8 @@ from benchmarks import api_path
 from benchmarks.api_path import STAGES, measure_http, measure_stage, parse
 from tests.server.running import free_port
 
+pytestmark = pytest.mark.alone
+
 SHORT = parse(shlex.split("--out unused --listeners 4 --patches 3 --seconds 1.92 --step-ms 5"))
 
 

@@ -11,6 +11,8 @@ from benchmarks import barge_in
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta, Usage
 from tests.api.fake import FakeBackend, Served, playing, serving, tone
 
+pytestmark = pytest.mark.alone
+
 SPEAKING = (TranscriptDelta("One. "), AudioDelta(tone()))
 
 

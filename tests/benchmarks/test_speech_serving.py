@@ -17,6 +17,8 @@ from sglang_omni.errors import Overloaded
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage
 from tests.api.fake import RATE, FakeBackend, Served, playing, serving, tone
 
+pytestmark = pytest.mark.alone
+
 PATCH_S = len(tone()) / RATE
 
 

@@ -71,6 +71,17 @@ async def test_the_server_kills_the_group_of_an_engine_that_lost_its_guard() -> 
         await eventually(lambda: group(info.pid) == [], within_s=3)
 
 
+async def test_an_engine_that_lost_its_guard_leaves_no_shared_memory_at_its_stop() -> None:
+    """So it goes where SGLang, told to shut down, kills every child, and takes its time to."""
+    async with running("step", ToySettings(shared=True)) as engine:
+        name = Path("/dev/shm") / engine.health.info.shared
+        [guard] = guards_of(engine.health.info.pid)
+        os.kill(guard, signal.SIGKILL)
+        assert name.exists()
+        await engine.stop(deadline_s=0)
+        assert not name.exists()
+
+
 def test_an_engine_whose_parent_is_already_gone_does_not_start() -> None:
     ours, theirs = socket.socketpair()
     not_its_parent = os.getppid()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.engine.process import EngineProcess, next_delay
+from sglang_omni.engine.process import EngineProcess, next_delay, pause_before_start
 from sglang_omni.errors import (
     EngineFailed,
     EngineUnavailable,
@@ -436,3 +436,10 @@ def test_restart_delay_doubles_to_a_limit_and_starts_over_after_a_healthy_minute
         delays.append(next_delay(delays[-1], healthy_s=1))
     assert delays[1:] == [0.5, 1, 2, 4, 8, 16, 30, 30]
     assert next_delay(30, healthy_s=61) == 0.5
+
+
+def test_a_delay_counts_from_the_start_before() -> None:
+    assert pause_before_start(0.5, since_start_s=0.1) == 0.5
+    assert pause_before_start(30, since_start_s=2) == 28
+    assert pause_before_start(30, since_start_s=31) == 0.5
+    assert pause_before_start(0.1, since_start_s=9) == 0.1

@@ -8,9 +8,13 @@ from tests.golden import TINY
 from tests.server.running import RunningServer, run_server
 
 COMMAND = ("-m", "sglang_omni.cli", "serve", "--version", "v1", "--model-path", str(TINY))
+ADMIN_KEY = "the-key-of-an-administrator"
 
 
 @pytest.fixture(scope="session")
-def victim() -> Iterator[RunningServer]:
-    with run_server(*COMMAND, ready="/ready") as running:
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    profiles = ("--profile-folder", str(tmp_path_factory.mktemp("profiles")))
+    keys = ("--admin-api-key", "env:ADMIN_KEY_OF_THE_VICTIM")
+    variables = {"ADMIN_KEY_OF_THE_VICTIM": ADMIN_KEY}
+    with run_server(*COMMAND, *profiles, *keys, ready="/ready", env=variables) as running:
         yield running

@@ -3,7 +3,6 @@ time and visibly, what was asked of others does not, and the engine comes back."
 
 import base64
 import itertools
-import os
 import signal
 import threading
 import time
@@ -19,13 +18,13 @@ from PIL import Image
 
 from sglang_omni.engine.leftovers import FOLDER, group_members, mapped_by
 from tests.media.files import encoded
-from tests.server.running import Call, RunningServer, call, wait_until
+from tests.server.running import PATIENCE, Call, RunningServer, call, wait_until
 
 pytestmark = pytest.mark.faults
 
 DEAD_S, HUNG_S, UNREADY_S = 5.0, 15.0, 5.0
-# More on a machine that others keep busy; what is claimed is 60 s on two idle cores.
-RECOVERY_S = 60.0 * float(os.environ.get("SGLANG_OMNI_PATIENCE", "1"))
+# What is claimed is 60 s on two idle cores.
+RECOVERY_S = 60.0 * PATIENCE
 SIGNALS = [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP]
 LINE = "The mill stands by the river, and the river runs past the mill."
 NUMBERS = itertools.count()
@@ -58,9 +57,9 @@ VICTIMS = [
 ]
 
 
-def picture() -> str:
+def picture(side: int = 224) -> str:
     """A picture never seen before: a cached one would need no encoder."""
-    noise = np.random.default_rng(next(NUMBERS)).integers(0, 255, (224, 224, 3), np.uint8)
+    noise = np.random.default_rng(next(NUMBERS)).integers(0, 255, (side, side, 3), np.uint8)
     return "data:image/png;base64," + base64.b64encode(encoded(Image.fromarray(noise))).decode()
 
 

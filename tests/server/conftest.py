@@ -3,10 +3,12 @@
 import os
 import shlex
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from tests.golden import TINY
+from tests.parallel import NEIGHBOURS
 from tests.server.running import RunningServer, run_server
 
 
@@ -15,5 +17,8 @@ def server() -> Iterator[RunningServer]:
     command = ("-m", "sglang_omni.cli", "serve", "--version", "v1", "--model-path", str(TINY))
     # For a machine with a GPU, such as "--thinker.mem_fraction_static 0.3 --device cuda".
     command += tuple(shlex.split(os.environ.get("SGLANG_OMNI_SERVE_OPTIONS", "")))
-    with run_server(*command, ready="/ready") as running:
+    with ExitStack() as life:
+        # How long the start takes is judged.
+        with NEIGHBOURS.alone():
+            running = life.enter_context(run_server(*command, ready="/ready"))
         yield running

@@ -35,16 +35,11 @@ def kill_scheduler(server: RunningServer) -> None:
     schedulers[0].send_signal(signal.SIGKILL)
 
 
-def kill_thinker(server: RunningServer) -> None:
-    psutil.Process(server.engine("thinker")["pid"]).send_signal(signal.SIGKILL)
-
-
 @pytest.mark.parametrize(
     ("engine", "kill", "route", "whole", "streamed"),
     [
         ("talker", kill_talker, "audio/speech", SPEECH, {"stream_format": "sse"}),
         ("thinker", kill_scheduler, "chat/completions", CHAT, {"stream": True}),
-        ("thinker", kill_thinker, "chat/completions", CHAT, {"stream": True}),
     ],
 )
 def test_a_killed_engine_fails_fast_and_comes_back(

@@ -226,6 +226,7 @@ def test_an_unknown_dtype_and_a_missing_checkpoint_are_start_errors(tmp_path):
         open_worker(TalkerSettings(tmp_path))
 
 
+@pytest.mark.alone
 def test_a_step_at_eight_costs_less_than_four_times_a_step_at_one(make_worker):
     one, eight = Listener(make_worker()), Listener(make_worker())
     one.step(arrivals(a=request(patches=60)))

@@ -71,21 +71,20 @@ def test_the_librarys_product_is_the_plain_one(draw, device, bias):
     assert_close(out.float(), plain_product(x, weight, shift), 1e-2)
 
 
-@pytest.mark.parametrize("tail", ["eight", "library", "fused"])
-def test_blocks_stay_near_those_of_full_precision(stack, draw, device, dtype, tail):
+def test_blocks_stay_near_those_of_full_precision(stack, draw, device, dtype):
     if dtype == torch.float32 and not INTERPRETED:
         pytest.skip("products in eight bits are bfloat16")
     flow = pack_flow(stack, 37, fp8=True)
-    tokens = draw(4, 37, 64)
+    tokens = draw(2, 37, 64)
     fused = FusedOps(Workspace(1 << 18, device))
-    tails = {"eight": Fp8Ops(), "library": LibraryOps(), "fused": fused}
 
     def run(ops, end):
         made = run_flow_blocks(flow, tokens.clone(), slice(-4, None), ops, end)
         return end.norm_linear(made, flow.final_norm, flow.final).float()
 
     expected = run(fused, fused)
-    error = (run(Fp8Ops(), tails[tail]) - expected).norm() / expected.norm()
     # The library's GELU on a CPU is not the tanh form, which is most of this error.
     low, high = (0, 1e-4) if INTERPRETED else (1e-4, 0.06)
-    assert low < error < high
+    for tail in (Fp8Ops(), LibraryOps(), fused):
+        error = (run(Fp8Ops(), tail) - expected).norm() / expected.norm()
+        assert low < error < high, type(tail).__name__

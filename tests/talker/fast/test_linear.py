@@ -7,9 +7,13 @@ import torch.nn.functional as F
 from sglang_omni.talker.kernels.linear import Tile, Workspace, carry, linear
 from sglang_omni.talker.kernels.rows import rms_norm, silu_mul, stop_probability
 from tests.golden import assert_close
+from tests.talker.fast.conftest import INTERPRETED
 
 EPS = 1e-6
-SHAPES = [(1, 48, 64), (5, 40, 96), (37, 64, 128), (74, 96, 80)]
+# Rows, columns and depth: each tile below ends inside the third shape in all three. The large ones
+# add nothing but time where tiles run one after the other.
+SHAPES = [(1, 48, 64), (5, 40, 96), (37, 40, 72)]
+SHAPES += [] if INTERPRETED else [(37, 64, 128), (74, 96, 80)]
 TILES = [Tile(16, 16, 32), Tile(32, 32, 64)]
 
 

@@ -1,0 +1,73 @@
+"""How the tests share two workers of pytest-xdist, as `make test` runs them.
+
+A file is a unit, so that what it makes once is made once. Everything that starts an engine with
+SGLang is one unit, which begins first: such an engine takes gigabytes, and both cores while it
+starts. What judges a time that a neighbour would stretch is run `alone`.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent
+ENGINES = ("tests/server/", "tests/thinker/", "tests/cookbook/thinker/test_pack.py")
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process is one of several that share the tests."""
+    return hasattr(config, "workerinput")
+
+
+def unit_of(test: str) -> str:
+    """The unit of a test, which is named by its path, two colons and the rest."""
+    path = test.partition("::")[0]
+    return "engines" if path.startswith(ENGINES) else path
+
+
+class Neighbours:
+    """Lets the workers of a checkout test side by side, or one of them alone.
+
+    Whoever tests holds a share of the room. One passes the door to get it, which somebody who waits
+    to be alone keeps shut: otherwise there would always be another test in the room.
+    """
+
+    def __init__(self) -> None:
+        # Files that are there anyway serve as locks.
+        self._door = os.open(ROOT / "parallel.py", os.O_RDONLY)
+        self._room = os.open(ROOT / "conftest.py", os.O_RDONLY)
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """While the body runs, nobody is alone."""
+        with _held(self._door):
+            fcntl.flock(self._room, fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._room, fcntl.LOCK_UN)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Within `beside`: let the others end their tests, who begin none while the body runs."""
+        with _held(self._door):
+            fcntl.flock(self._room, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.flock(self._room, fcntl.LOCK_SH)
+
+
+@contextmanager
+def _held(lock: int) -> Iterator[None]:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+NEIGHBOURS = Neighbours()
