@@ -1,4 +1,4 @@
-"""The command line: `sgl-omni serve | say | chat | timeline | make-tiny | config view`."""
+"""The command line: `sgl-omni serve | say | chat | timeline | make-tiny | quantize | config`."""
 
 import argparse
 import sys
@@ -41,6 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_chat(commands)
     _add_timeline(commands)
     _add_make_tiny(commands)
+    _add_quantize(commands)
     _add_config(commands)
     return parser
 
@@ -86,6 +87,16 @@ def _add_make_tiny(commands: Any) -> None:
     tiny.add_argument("folder", type=Path, metavar="DIR")
     tiny.add_argument("--seed", type=int, default=0)
     tiny.set_defaults(run=_make_tiny)
+
+
+def _add_quantize(commands: Any) -> None:
+    quantize = commands.add_parser("quantize", help="write a checkpoint's thinker in eight bits")
+    quantize.add_argument("source", type=Path, metavar="SRC", help="a checkpoint in bfloat16")
+    quantize.add_argument("target", type=Path, metavar="DST", help="a new folder")
+    quantize.add_argument(
+        "--fp8", action="store_true", required=True, help="FP8 in blocks of 128 x 128"
+    )
+    quantize.set_defaults(run=_quantize)
 
 
 def _add_config(commands: Any) -> None:
@@ -164,6 +175,14 @@ def _make_tiny(parsed: argparse.Namespace) -> int:
 
     write_tiny_checkpoint(parsed.folder, parsed.seed)
     print(f"wrote a tiny random checkpoint to {parsed.folder}")
+    return 0
+
+
+def _quantize(parsed: argparse.Namespace) -> int:
+    from sglang_omni.commands.quantize import quantize
+
+    quantize(parsed.source, parsed.target)
+    print(f"wrote {parsed.target}")
     return 0
 
 

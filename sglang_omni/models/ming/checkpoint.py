@@ -32,7 +32,7 @@ class TensorFolder(Mapping[str, torch.Tensor]):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._shard_of = _shard_map(folder)
+        self._shard_of = shard_map(folder)
         self._open: tuple[str, safe_open] | None = None
 
     def __getitem__(self, name: str) -> torch.Tensor:
@@ -56,7 +56,7 @@ class TensorFolder(Mapping[str, torch.Tensor]):
         return self._open[1]
 
 
-def _shard_map(folder: Path) -> dict[str, str]:
+def shard_map(folder: Path) -> dict[str, str]:
     """Map each tensor name to its file, checking that the files hold what the index says."""
     if (folder / INDEX).exists():
         declared: dict[str, str] = read_json(folder / INDEX)["weight_map"]
