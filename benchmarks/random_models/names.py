@@ -1,0 +1,6 @@
+"""Names by which `config.json` asks for a model with drawn weights. No torch, no sglang."""
+
+PACKAGE = "benchmarks.random_models"
+PLUG_IN = "RandomMingForConditionalGeneration"
+STOCK = "RandomBailingMoeV2ForCausalLM"
+STOCK_TYPE = "random_bailing_moe_v2"
