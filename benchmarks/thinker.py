@@ -28,9 +28,12 @@ from benchmarks.random_models import names
 from benchmarks.random_models.census import FILE, ROWS, experts_touched
 from benchmarks.thinker_load import Round, run_rounds
 from benchmarks.thinker_shapes import SHAPE, SMALL, write_shape
+from sglang_omni.engine.cards import cards
 from sglang_omni.engine.ports import rendezvous_port
+from sglang_omni.models.ming.config import read_json
 from sglang_omni.thinker.contract import ThinkerSettings
 from sglang_omni.thinker.launch import environment, server_arguments
+from sglang_omni.thinker.moe_configs import tuned_environment
 
 SYSTEMS = ("plug-in", "stock")
 # What only the plug-in's model is asked, or takes no part in speed.
@@ -90,6 +93,9 @@ def measure(job: Job) -> Iterator[Row]:
             FILE: str(folder / "census.json"),
         }
         arguments = server_arguments(settings, rendezvous_port())
+        if job.system == "plug-in" and job.device == "cuda":
+            config = read_json(folder / "config.json")
+            os.environ |= tuned_environment(config, cards()[0].name, job.tp)
         if job.system == "stock":
             arguments = {k: v for k, v in arguments.items() if k not in PLUG_IN_ONLY}
         yield from _measure_engine(job, arguments, folder / "census.json")

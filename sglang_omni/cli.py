@@ -109,9 +109,13 @@ def _add_config(commands: Any) -> None:
 
 # Names that serving tools share for leaves of our tree.
 ALIASES = {
-    "image_encoder.tp_size": "--image-encoder-tp",
-    "image_encoder.gpus": "--gpu-image-encoder",
-    "audio_encoder.gpu": "--gpu-audio-encoder",
+    "thinker.tp_size": ("--thinker-tp-size",),
+    "thinker.gpus": ("--thinker-gpus",),
+    "thinker.mem_fraction_static": ("--mem-fraction-static",),
+    "talker.gpu": ("--talker-gpu", "--gpu-talker"),
+    "image_encoder.tp_size": ("--image-encoder-tp", "--image-encoder-tp-size"),
+    "image_encoder.gpus": ("--gpu-image-encoder", "--image-encoder-gpus"),
+    "audio_encoder.gpu": ("--gpu-audio-encoder",),
 }
 
 
@@ -122,7 +126,7 @@ def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = (
         if only and option.path not in only:
             continue
         name = "--" + (option.path if "." in option.path else option.path.replace("_", "-"))
-        names = [name, *([ALIASES[option.path]] if option.path in ALIASES else [])]
+        names = [name, *ALIASES.get(option.path, ())]
         # A bool may stand alone: `--text-only`.
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.type is bool else {}
         parser.add_argument(

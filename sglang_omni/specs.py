@@ -66,7 +66,7 @@ def thinker_spec(
         checkpoint=checkpoint,
         device=device,
         dtype=resolve_dtype(config.dtype, device),
-        tp_size=options.tp_size,
+        tp_size=options.tp_size or 1,
         gpus=options.gpus,
         context_length=options.context_length,
         max_total_tokens=options.max_total_tokens,
@@ -93,7 +93,7 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         raise ConfigError("talker.fp8 needs a GPU, bfloat16 and graphs", param="talker.fp8")
     settings = TalkerSettings(
         checkpoint=checkpoint,
-        device=device if device == "cpu" else f"cuda:{options.gpu}",
+        device=device if device == "cpu" else f"cuda:{options.gpu or 0}",
         dtype=dtype,
         slots=options.slots or (CPU_SLOTS if device == "cpu" else CARD_SLOTS),
         min_patches=options.min_patches,
@@ -139,7 +139,7 @@ def encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, ProcessSpec]:
             param="image_encoder.gpus",
         )
     images = replace(shared, audio=False, gpus=gpus)
-    audio = replace(shared, images=False, tp_size=1, gpus=(config.audio_encoder.gpu,))
+    audio = replace(shared, images=False, tp_size=1, gpus=(config.audio_encoder.gpu or 0,))
     pictures = _encoder_spec("image_encoder", images, config)
     return {
         "image": pictures,

@@ -18,13 +18,14 @@ from safetensors.torch import save_file
 from tqdm import tqdm
 
 from sglang_omni.errors import CheckpointError, StartupError
-from sglang_omni.models.ming.checkpoint import INDEX, shard_map
+from sglang_omni.models.ming.checkpoint import shard_map
+from sglang_omni.models.ming.checkpoint_files import INDEX
 from sglang_omni.models.ming.config import read_json
-from sglang_omni.models.ming.thinker.fp8 import (
+from sglang_omni.models.ming.thinker.fp8 import quantise
+from sglang_omni.models.ming.thinker.fp8_layout import (
     QUANTIZATION_CONFIG,
     SCALE_SUFFIX,
     is_quantised,
-    quantise,
 )
 
 # Bytes of the source that are in memory at once; what they become is held beside them.

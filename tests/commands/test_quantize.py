@@ -13,10 +13,10 @@ from sglang_omni.commands.quantize import quantize
 from sglang_omni.errors import CheckpointError, StartupError
 from sglang_omni.models.ming.checkpoint import TensorFolder
 from sglang_omni.models.ming.hf_config import MingConfig, MingTextConfig
-from sglang_omni.models.ming.thinker.fp8 import (
+from sglang_omni.models.ming.thinker.fp8 import dequantise
+from sglang_omni.models.ming.thinker.fp8_layout import (
     BLOCK,
     block_fp8,
-    dequantise,
     is_quantised,
     with_scales,
 )

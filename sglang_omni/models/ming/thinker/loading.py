@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sglang_omni.errors import CheckpointError
 from sglang_omni.models.ming.encoders.loading import WeightFiller
-from sglang_omni.models.ming.thinker.fp8 import with_scales
+from sglang_omni.models.ming.thinker.fp8_layout import with_scales
 from sglang_omni.models.ming.thinker.routing import ROUTERS
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
 
@@ -68,7 +68,7 @@ def load_thinker(
 ) -> None:
     """Fill the model's parameters, and those of its `encoders`, from (name, tensor) pairs.
 
-    With `fp8` they are those of a checkpoint in eight bits (`thinker.fp8`). Raises
+    With `fp8` they are those of a checkpoint in eight bits (`thinker.fp8_layout`). Raises
     `CheckpointError` for a missing tensor (so for half of a fused pair too), a wrong shape or an
     unknown tensor. Encoder tensors that no encoder wants are skipped and counted in the log.
     """

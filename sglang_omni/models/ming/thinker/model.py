@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from sglang_omni.errors import InvalidRequest, StartupError
 from sglang_omni.models.ming.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.encoders import OwnEncoders
-from sglang_omni.models.ming.thinker.fp8 import block_fp8
+from sglang_omni.models.ming.thinker.fp8_layout import block_fp8
 from sglang_omni.models.ming.thinker.layers import Layer, StepInputs
 from sglang_omni.models.ming.thinker.loading import load_thinker
 from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from sglang_omni.errors import StartupError
-from sglang_omni.models.ming.checkpoint import INDEX, SINGLE
+from sglang_omni.models.ming.checkpoint_files import INDEX, SINGLE
 from sglang_omni.models.ming.config import read_talker_config, read_vae_config
 from sglang_omni.models.ming.hf_config import MingTextConfig
 from sglang_omni.models.ming.talker import ROTARY_BUFFERS
