@@ -4,7 +4,6 @@
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,24 +93,3 @@ def write_shape(folder: Path, system: str, shape: Json, fp8: bool) -> None:
     write_thinker_tokenizer(folder, build_thinker_tokenizer())
     # SGLang looks for a file of weights before it asks the model to load them.
     save_file({"drawn": torch.zeros(1)}, folder / "model.safetensors")
-
-
-def weight_bytes(shape: Json, fp8: bool) -> int:
-    """Bytes of the thinker's weights: what one rank of one must hold."""
-    quantised = sum(_matrices(shape))
-    embeddings = 2 * shape["vocab_size"] * shape["hidden_size"]
-    sparse = shape["num_hidden_layers"] - shape["first_k_dense_replace"]
-    routers = 3 * sparse * shape["num_experts"] * shape["hidden_size"]
-    return quantised * (1 if fp8 else 2) + 2 * (embeddings + routers)
-
-
-def _matrices(shape: Json) -> Iterator[int]:
-    """Elements of every matrix that FP8 quantises."""
-    hidden, head = shape["hidden_size"], shape["head_dim"]
-    queries, keys = shape["num_attention_heads"], shape["num_key_value_heads"]
-    for layer in range(shape["num_hidden_layers"]):
-        yield (queries + 2 * keys) * head * hidden + queries * head * hidden
-        if layer < shape["first_k_dense_replace"]:
-            yield 3 * hidden * shape["intermediate_size"]
-        else:
-            yield 3 * hidden * shape["moe_intermediate_size"] * (shape["num_experts"] + 1)

@@ -68,13 +68,12 @@ class ThinkerOptions:
 
 @dataclass(frozen=True)
 class TalkerOptions:
-    """The speech engine. `gpu` is the card it runs on (unset: the placement's choice, or the first).
-    `slots` bounds the requests that speak at
-    once (unset: 8 on a CPU, 128 on a card); `context` is the KV length of each; `graphs` has the
-    steps captured in CUDA graphs. With graphs the step times are known, and under `admission`
-    `real_time` a request for which somebody's speech would stall is refused; under `queue` it
-    waits. `fp8` has the flow model multiply in eight bits where a step has many rows; that needs
-    graphs in bfloat16."""
+    """The speech engine. `gpu` is the card it runs on (unset: the placement's choice, or the
+    first). `slots` bounds the requests that speak at once (unset: 8 on a CPU, 128 on a card);
+    `context` is the KV length of each; `graphs` has the steps captured in CUDA graphs. With graphs
+    the step times are known, and under `admission` `real_time` a request for which somebody's
+    speech would stall is refused; under `queue` it waits. `fp8` has the flow model multiply in
+    eight bits where a step has many rows; that needs graphs in bfloat16."""
 
     gpu: Index | None = None
     slots: Count | None = None
