@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +19,9 @@ from sglang_omni.models.ming.thinker.routing import (
     select_router,
     with_shared_expert,
 )
+from tests.compiling import compiled
+
+__all__ = ["compiled"]
 
 TINY = Routing(experts=16, groups=8, top_groups=4, top_k=4, scale=2.5)
 RELEASED = Routing(experts=256, groups=8, top_groups=4, top_k=8, scale=2.5)
@@ -92,10 +96,10 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
     # Triton decides at import whether it interprets, so the kernels run in a process of its own.
     program = (
         "import torch\n"
-        "from tests.models.ming.thinker.test_kernels import *\n"
+        "from tests.models.ming.thinker import test_kernels as tests\n"
         "for dtype in (torch.float32, torch.bfloat16):\n"
-        "    [check_routing(routing, dtype, 'cpu') for routing in (TINY, RELEASED)]\n"
-        "    [check_heads(shape, dtype, 'cpu') for shape in SHAPES]\n"
+        "    [tests.check_routing(one, dtype, 'cpu') for one in (tests.TINY, tests.RELEASED)]\n"
+        "    [tests.check_heads(shape, dtype, 'cpu') for shape in tests.SHAPES]\n"
         "print('equal')\n"
     )
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
@@ -103,6 +107,31 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment
     )
     assert done.stdout == "equal\n", done.stderr
+
+
+def meta(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_routing_compiles_for_a_gpu(routed: bool, compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.routing_triton import route_fused
+
+    bias = meta(3, 256, dtype=torch.float32)
+    routes = meta(8, dtype=torch.uint8) if routed else None
+    route_fused(meta(8, 768 if routed else 256), bias, RELEASED, routes)
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
+
+    part = meta(20, 4, 128)
+    cache = Cache(part, part, meta(7, dtype=torch.int64)) if stored else None
+    tables = meta(7, 32, dtype=torch.float32), meta(7, 32, dtype=torch.float32)
+    prepare_fused(meta(7, 40 * 128), (meta(128), meta(128)), tables, (32, 4), 1e-6, cache)
+    assert len(compiled) == 1
 
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
