@@ -39,13 +39,13 @@ def serve(config: Config) -> int:
     with bind(config.host, config.port) as listener:
         access, tls = read_access(config), tls_options(config)
         checkpoint = find_checkpoint(config.model_path)
-        config = _placed(config, checkpoint)
+        config = placed(config, checkpoint)
         print(f"checkpoint: {checkpoint}\n{as_yaml(config)}", flush=True)
         run(_run(Server(config, checkpoint), listener, access, tls))
     return 0
 
 
-def _placed(config: Config, checkpoint: Path) -> Config:
+def placed(config: Config, checkpoint: Path) -> Config:
     """Give every engine its cards, and print the plan; on a CPU there is nothing to place.
 
     Raises `StartupError` before anything is loaded when it cannot fit.

@@ -63,6 +63,7 @@ def check_room(config: Config, sizes: Sizes, cards: Sequence[Card]) -> None:
     ranks = config.thinker.tp_size or 1
     used = config.thinker.gpus or tuple(range(ranks))
     rooms = [card.total_bytes * USABLE for card in cards if card.index in used]
+    # Without a driver's word there is nothing to compare with; SGLang will say what it finds.
     if rooms and sizes.thinker / ranks > min(rooms):
         raise StartupError(refusal(sizes, cards, given_by(config), config.model_path))
 
