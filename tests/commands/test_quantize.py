@@ -15,19 +15,14 @@ from sglang_omni.models.ming.checkpoint import TensorFolder
 from sglang_omni.models.ming.hf_config import MingConfig, MingTextConfig
 from sglang_omni.models.ming.thinker.fp8 import dequantise
 from sglang_omni.models.ming.thinker.fp8_layout import (
-    BLOCK,
     block_fp8,
     is_quantised,
     with_scales,
 )
 from sglang_omni.models.ming.thinker.loading import destination, load_thinker
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
-from sglang_omni.models.ming.tiny import configs, write_tiny_checkpoint
-from sglang_omni.models.ming.tiny.draw import Draw
-from sglang_omni.models.ming.tiny.encoders import encoder_weights
-from sglang_omni.models.ming.tiny.thinker import thinker_weights
-from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
-from sglang_omni.models.ming.tiny.write import write_json, write_shards
+from sglang_omni.models.ming.tiny import write_tiny_checkpoint
+from tests.commands.quantised import write_wide_checkpoint
 
 # One step of a three-bit mantissa, halved by rounding.
 FP8_ERROR = 2.0**-4
@@ -38,13 +33,7 @@ SMALL_PIECE = 400_000
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny checkpoint with experts wide enough for a block."""
     folder = tmp_path_factory.mktemp("quantize") / "bf16"
-    write_tiny_checkpoint(folder)
-    tokenizer = build_thinker_tokenizer()
-    config = configs.main_config(tokenizer)
-    config["llm_config"] |= {"moe_intermediate_size": BLOCK}
-    text, draw = MingTextConfig(**config["llm_config"]), Draw(0)
-    write_shards(folder, thinker_weights(draw, text, tokenizer) | encoder_weights(draw, config))
-    write_json(folder / "config.json", config)
+    write_wide_checkpoint(folder)
     return folder
 
 

@@ -28,15 +28,15 @@ RELEASED = Routing(experts=256, groups=8, top_groups=4, top_k=8, scale=2.5)
 SHAPES = [(4, 2, 128), (32, 4, 128), (3, 1, 96)]
 
 
-def check_routing(routing: Routing, dtype: torch.dtype, device: str) -> None:
+def check_routing(routing: Routing, dtype: torch.dtype, device: str, tokens: int) -> None:
     """Of one router and of three by route id, all experts and weights are the plain rule's."""
     from sglang_omni.models.ming.thinker.routing_triton import route_fused
 
     torch.manual_seed(0)
     count = len(ROUTERS)
-    logits = torch.randn(33, count * routing.experts, device=device).to(dtype)
+    logits = torch.randn(tokens, count * routing.experts, device=device).to(dtype)
     bias = torch.randn(count, routing.experts, device=device) * 0.1
-    routes = torch.randint(0, count, (33,), device=device, dtype=torch.uint8)
+    routes = torch.randint(0, count, (tokens,), device=device, dtype=torch.uint8)
     text = logits[:, : routing.experts]
     chosen = select_router(logits.unflatten(-1, (count, -1)), bias, routes)
     for fused, plain in (
@@ -98,8 +98,8 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         "import torch\n"
         "from tests.models.ming.thinker import test_kernels as tests\n"
         "for dtype in (torch.float32, torch.bfloat16):\n"
-        "    [tests.check_routing(one, dtype, 'cpu') for one in (tests.TINY, tests.RELEASED)]\n"
-        "    [tests.check_heads(shape, dtype, 'cpu') for shape in tests.SHAPES]\n"
+        "    [tests.check_routing(one, dtype, 'cpu', 5) for one in (tests.TINY, tests.RELEASED)]\n"
+        "    [tests.check_heads(shape, dtype, 'cpu') for shape in ((4, 2, 128), (3, 1, 96))]\n"
         "print('equal')\n"
     )
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
@@ -142,7 +142,7 @@ gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA dev
 @pytest.mark.parametrize("routing", [TINY, RELEASED])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_routing_agrees_on_a_gpu(routing: Routing, dtype: torch.dtype) -> None:
-    check_routing(routing, dtype, "cuda")
+    check_routing(routing, dtype, "cuda", 33)
 
 
 @pytest.mark.gpu
