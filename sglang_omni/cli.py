@@ -111,7 +111,7 @@ def _add_config(commands: Any) -> None:
 ALIASES = {
     "thinker.tp_size": ("--thinker-tp-size",),
     "thinker.gpus": ("--thinker-gpus",),
-    "thinker.mem_fraction_static": ("--mem-fraction-static",),
+    "thinker.mem_fraction_static": ("--mem-fraction-static", "--thinker-mem-fraction-static"),
     "talker.gpu": ("--talker-gpu", "--gpu-talker"),
     "image_encoder.tp_size": ("--image-encoder-tp", "--image-encoder-tp-size"),
     "image_encoder.gpus": ("--gpu-image-encoder", "--image-encoder-gpus"),

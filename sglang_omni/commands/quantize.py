@@ -33,7 +33,6 @@ PIECE_BYTES = 4 << 30
 # Names the source of a folder that is not complete yet.
 UNFINISHED = "quantizing.json"
 CONFIG = "config.json"
-GB = 1e9
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,11 @@ def quantize(source: Path, target: Path, piece_bytes: int = PIECE_BYTES) -> None
     config = _read_config(source)
     pieces = list(plan_pieces(source, piece_bytes))
     _open_target(source, target)
-    with tqdm(total=sum(p.source_bytes for p in pieces) / GB, unit="GB", desc="quantising") as bar:
+    total = sum(piece.source_bytes for piece in pieces)
+    with tqdm(total=total, unit="B", unit_scale=True, desc="quantising") as bar:
         for piece in pieces:
             _quantise_piece(source, target, piece)
-            bar.update(piece.source_bytes / GB)
+            bar.update(piece.source_bytes)
     _copy_others(source, target, {piece.source for piece in pieces})
     _write_json(target / INDEX, _index(target, pieces))
     _write_json(target / CONFIG, {**config, "quantization_config": QUANTIZATION_CONFIG})
