@@ -41,7 +41,6 @@ from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library
 from cookbook.ming_mini.weights import Average, load_pieces, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
-from sglang_omni.models.ming.talker import Talker
 from sglang_omni.models.ming.talker_prompt import PromptTokenizer
 from sglang_omni.models.ming.vae import AudioVAE
 
@@ -78,7 +77,6 @@ class Trainer:
         self.velocity = self.talker.cfm.model
         if settings.compile:
             self.velocity = torch.compile(self.velocity, dynamic=False)
-            _compile_backbone(self.talker)
         self.random = torch.Generator(device).manual_seed(settings.seed)
         self.step = 0
         self._optimizer = torch.optim.AdamW(
@@ -154,14 +152,6 @@ class Trainer:
         order = torch.randperm(len(places), generator=self.random, device=self.device)
         repeats = -(-self.settings.patches // len(places))
         return places[order].repeat(repeats)[: self.settings.patches]
-
-
-def _compile_backbone(talker: Talker) -> None:
-    """Fuse what lies between the products; batches have many shapes."""
-    for layer in talker.model.layers:
-        for part in (layer.mlp, layer.input_layernorm, layer.post_attention_layernorm):
-            part.compile(dynamic=True)
-    talker.aggregator.compile(dynamic=True)
 
 
 class Prefetch:

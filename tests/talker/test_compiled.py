@@ -70,6 +70,7 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
     "linear, carried, gelu": lambda: carried(
         74, 4 * WIDTH, WIDTH, bias=empty(4 * WIDTH), gelu=True
     ),
+    "linear, carried, chained": lambda: carried(74, 3 * WIDTH, WIDTH, chained=True),
     "linear, carried, gated": lambda: carried(1, WIDE, HIDDEN, gated=True),
     "carry": lambda: linear.carry(empty(N, WIDTH), empty(WIDTH), 1e-6),
     "rms norm": lambda: rows.rms_norm(empty(N, WIDTH), empty(WIDTH), 1e-6, floats(WIDTH)),
@@ -82,6 +83,9 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
     "stop head": lambda: rows.stop_probability(empty(N, HIDDEN), empty(2, HIDDEN), empty(2)),
     "attention": lambda: attention.short_attention(
         empty(2 * N, 37, 3 * WIDTH), empty(37, 32), empty(37, 32), 16, slice(None)
+    ),
+    "attention, chained": lambda: attention.short_attention(
+        empty(2, 37, 3 * WIDTH), empty(37, 32), empty(37, 32), 16, slice(None), chained=True
     ),
     "attention of the last rows": lambda: attention.short_attention(
         empty(2 * N, 37, 3 * WIDTH),

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.speech_shapes import TALKER, random_speech_model
+from benchmarks.talker import admission, run_steps
 from sglang_omni.engine.worker import StepInput
+from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
 from sglang_omni.talker.executor import PlainExecutor
+from sglang_omni.talker.fast.executor import SCRATCH, GraphExecutor
+from sglang_omni.talker.kernels.linear import MAX_TILES
 from sglang_omni.talker.model import load_speech_model
 from sglang_omni.talker.worker import TalkerWorker
 from tests.golden import TINY, assert_close
@@ -118,3 +123,15 @@ def test_bfloat16_graphs_stay_as_close_as_plain_bfloat16_modules():
     theirs = torch.from_numpy(drive(plain, wanted)["0"])
     scale = exact.abs().max()
     assert (ours - exact).abs().max() / scale < 1.5 * (theirs - exact).abs().max() / scale + 0.01
+
+
+def test_graphs_write_into_no_memory_of_others():
+    # At the released shapes: there sums are split, which takes scratch memory.
+    model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
+    executor = GraphExecutor(model, 1, 256, 64, Sampling())
+    others = [torch.zeros(SCRATCH, device="cuda") for _ in range(4)]
+    others += [torch.zeros(MAX_TILES, device="cuda", dtype=torch.int32) for _ in range(64)]
+    executor.prefill([admission(0)])
+    run_steps(executor, range(1), 2)
+    torch.cuda.synchronize()
+    assert not any(other.any() for other in others)

@@ -29,6 +29,7 @@ from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 PIECES = "thinking"
 WAIT_SECONDS = 600.0
 PEAK_RATE, WARM_UP = 2e-3, 300
+MOST_SKIPPED = 20
 Report = dict[str, torch.Tensor]
 """Numbers of a step, left on the device: to read them would wait for it."""
 
@@ -59,7 +60,7 @@ class Trainer:
         self.settings, self.device = settings, device
         self.model = new_thinking(folder, settings.seed).to(device)
         self.library = new_library(folder, self.model, device, settings.seed)
-        self.step, self.spent = 0, 0.0
+        self.step, self.spent, self._skipped = 0, 0.0, 0
         self._noise = torch.Generator(device).manual_seed(settings.seed)
         self._optimizer = new_optimizer(self.model, settings.decay, device)
 
@@ -72,12 +73,28 @@ class Trainer:
             learnt.append(one)
             report |= {kind: one.loss.detach(), f"{kind} sense": one.sense.detach()}
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
+        self.step += 1
+        if not norm.isfinite():
+            return self._skip(report)
+        self._skipped = 0
         self._move()
         counts, layers = summed([one.loads for one in learnt]), self.model.sparse_layers()
         if self.progress < settings.balanced_until:
             rebalance(layers, counts, settings.bias_speed)
-        self.step += 1
         return report | {"norm": norm, "busiest": spread(counts, layers[0].routing).amax()}
+
+    def _skip(self, report: Report) -> Report:
+        """Leave the weights as they are: one batch must not spoil them. Names what was infinite.
+
+        Raises `FloatingPointError` if that happens again and again.
+        """
+        self._skipped += 1
+        if self._skipped > MOST_SKIPPED:
+            raise FloatingPointError(f"no finite gradient for {self._skipped} steps")
+        self._optimizer.zero_grad(set_to_none=True)
+        infinite = {name: value for name, value in report.items() if not value.isfinite()}
+        one = next(iter(report.values())).new_ones(())
+        return {"skipped": one, **{f"skipped, {name}": one for name in infinite}}
 
     @property
     def progress(self) -> float:
@@ -180,10 +197,15 @@ def run(trainer: Trainer, reader: ShardReader, held_out: Library, args: argparse
 
 
 def means(reports: Sequence[Report]) -> dict[str, float]:
-    """Mean of every number over the steps that have it."""
+    """Mean of every number over the steps that have it; how many were skipped."""
     names = dict.fromkeys(name for report in reports for name in report)
     found = {name: [one[name] for one in reports if name in one] for name in names}
-    return {name: float(torch.stack(values).mean()) for name, values in found.items()}
+    return {
+        name: float(len(values))
+        if name.startswith("skipped")
+        else float(torch.stack(values).mean())
+        for name, values in found.items()
+    }
 
 
 def _take_in(trainer: Trainer, reader: ShardReader, most: int) -> None:
@@ -239,6 +261,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=Settings.seed)
     args = parser.parse_args()
     torch.set_float32_matmul_precision("high")
+    # A choice less: only the backends that every release of PyTorch has taken for masks and groups.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     device = torch.device(args.device)
     trainer = Trainer(args.model, settings_of(args), device)
     trainer.resume(args.output)

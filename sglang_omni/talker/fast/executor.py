@@ -25,6 +25,7 @@ from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.fast.step import FastStep
 from sglang_omni.talker.fast.tiles import FEW_ROWS, FP8_ROWS
 from sglang_omni.talker.fast.vocoder import FastVocoder
+from sglang_omni.talker.kernels.chain import can_chain
 from sglang_omni.talker.kernels.linear import Workspace
 from sglang_omni.talker.listeners import Pace
 from sglang_omni.talker.model import SpeechModel
@@ -85,6 +86,10 @@ class GraphExecutor:
     def _allocate(self) -> None:
         device, largest = self._device, self._sizes[-1]
         self.steps, self._decodes = torch.cuda.Stream(device), torch.cuda.Stream(device)
+        # Graphs know memory by its address alone: whatever was allocated before their capture and
+        # is used in them must live as long as they do.
+        self._space_of_steps = Workspace(SCRATCH, device)
+        self._space_of_decodes = Workspace(SCRATCH, device)
         self._index = Upload((largest,), device)
         self._unit_rows = Upload((3, largest), device)
         self._tokens = {size: Upload((4, size), device) for size in self._prefill_sizes}
@@ -105,7 +110,7 @@ class GraphExecutor:
         torch.cuda.synchronize()
         pool = torch.cuda.graph_pool_handle()
         with torch.cuda.stream(self.steps):
-            space = Workspace(SCRATCH, self._device)
+            space = self._space_of_steps
             self._prefills = {
                 size: Graph(lambda size=size: self._run_prefill(size), pool)  # type: ignore[misc]
                 for size in reversed(self._prefill_sizes)
@@ -123,7 +128,7 @@ class GraphExecutor:
                 )
                 self._looks[size], self._makes[size] = look, make
         with torch.cuda.stream(self._decodes):
-            pool, space = torch.cuda.graph_pool_handle(), Workspace(SCRATCH, self._device)
+            pool, space = torch.cuda.graph_pool_handle(), self._space_of_decodes
             self._vocoders = {
                 size: Graph(lambda size=size: self._decode(size, space), pool)  # type: ignore[misc]
                 for size in reversed(self._sizes)
@@ -140,7 +145,7 @@ class GraphExecutor:
 
     def _ops(self, space: Workspace, rows: int) -> Ops:
         if rows <= FEW_ROWS:
-            return FusedOps(space)
+            return FusedOps(space, chained=can_chain())
         return Fp8Ops() if self._fp8 and rows >= FP8_ROWS else LibraryOps()
 
     def _run_prefill(self, size: int) -> None:

@@ -62,6 +62,10 @@ class Ops(Protocol):
     addition, or its opening, was told of.
     """
 
+    chained: bool
+    """Whether kernels start before the one in front of them has ended."""
+    scales_with_rows: bool
+    """Whether fewer rows take less time."""
     defers_bias: bool
     """Whether biases added to the residual stream are left to the `shift` of the norms after."""
 
@@ -93,13 +97,14 @@ class Ops(Protocol):
 class FusedOps:
     """Products fused with what is around them: for few rows."""
 
+    scales_with_rows = False
     defers_bias = False
 
-    def __init__(self, space: Workspace) -> None:
-        self._space = space
+    def __init__(self, space: Workspace, *, chained: bool = False) -> None:
+        self._space, self.chained = space, chained
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
-        return Residual(x, carry(x, norm.gain, norm.eps))
+        return Residual(x, carry(x, norm.gain, norm.eps, chained=self.chained))
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
         return self._product(residual, layer, layer.outputs)
@@ -115,6 +120,7 @@ class FusedOps:
             bias=layer.bias,
             add=True,
             then=(then.gain, then.eps),
+            chained=self.chained,
         )
         return Residual(residual.x, carried)
 
@@ -152,6 +158,7 @@ class FusedOps:
             bias=layer.bias,
             gelu=gelu,
             gated=gated,
+            chained=self.chained,
         )
         return out
 
@@ -159,6 +166,8 @@ class FusedOps:
 class LibraryOps:
     """cuBLAS products: for many rows."""
 
+    chained = False
+    scales_with_rows = True
     defers_bias = True
 
     def open(self, x: Tensor, norm: Norm) -> Residual:

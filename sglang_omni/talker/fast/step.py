@@ -13,7 +13,7 @@ from torch import Tensor
 from sglang_omni.errors import ConfigError
 from sglang_omni.models.ming.cfm import Sampling, sway_schedule
 from sglang_omni.models.ming.talker import Talker
-from sglang_omni.talker.fast.layers import run_decoder_layers, run_flow_blocks
+from sglang_omni.talker.fast.layers import FirstBlock, run_decoder_layers, run_flow_blocks
 from sglang_omni.talker.fast.ops import Ops
 from sglang_omni.talker.fast.packed import pack_decoder, pack_flow
 from sglang_omni.talker.fast.state import SlotState
@@ -74,6 +74,7 @@ class FastStep:
                 state.lengths,
                 stack.cos,
                 stack.sin,
+                chained=ops.chained,
             )
 
         hidden = run_decoder_layers(stack, x, attend, ops)
@@ -105,11 +106,12 @@ class FastStep:
         history = embed_history(slots.ring, index, slots.patches, rows, flow.embed, flow.embed_bias)
         sequences = 2 * len(index)
         ops, tail = ops_for(sequences * len(flow.cos)), ops_for(sequences * self._patch[0])
+        first = FirstBlock(flow, ops, self._patch[0])
         for time, dt in zip(self._times, self._steps, strict=True):
             tokens = assemble_pair(
                 time, condition, self._null, history, y, flow.embed, flow.embed_bias
             )
-            made = run_flow_blocks(flow, tokens, slice(-self._patch[0], None), ops, tail)
+            made = run_flow_blocks(flow, tokens, slice(-self._patch[0], None), ops, tail, first)
             velocity = tail.norm_linear(made, flow.final_norm, flow.final)
             guide(velocity, y, dt=dt, cfg=self._cfg)
 

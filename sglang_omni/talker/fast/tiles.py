@@ -3,7 +3,7 @@
 from sglang_omni.talker.kernels.linear import Tile
 
 # With more rows than this cuBLAS is faster than the fused kernels.
-FEW_ROWS = 16
+FEW_ROWS = 128
 # With fewer than this, products in eight bits do not pay for bringing their rows to eight bits.
 FP8_ROWS = 1024
 

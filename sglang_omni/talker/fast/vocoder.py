@@ -79,6 +79,7 @@ class FastVocoder:
                 self._stack.cos,
                 self._stack.sin,
                 self._window,
+                chained=ops.chained,
             )
 
         rows = run_decoder_layers(self._stack, x, attend, ops)

@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.talker.kernels.chain import wait_for_inputs
+
 
 @triton.jit
 def _short_attention_kernel(  # type: ignore[no-untyped-def]
@@ -31,8 +33,10 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
     ROWS_PAD: tl.constexpr,
     HALF_PAD: tl.constexpr,
     PRECISION: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """One head of one sequence: queries are its rows FIRST .. FIRST + ROWS - 1."""
+    wait_for_inputs(CHAINED)
     sequence, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     dtype = qkv.dtype.element_ty
     size: tl.constexpr = 2 * HALF
@@ -94,6 +98,8 @@ def short_attention(
     rows: slice,
     x: Tensor | None = None,
     shift: Tensor | None = None,
+    *,
+    chained: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Attend within each sequence of qkv [sequences, length, 3 * width], from its `rows` only.
 
@@ -127,6 +133,8 @@ def short_attention(
         ROWS_PAD=max(16, triton.next_power_of_2(last - first)),
         HALF_PAD=max(16, triton.next_power_of_2(half)),
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
+        CHAINED=chained,
         num_warps=4 if length > 16 else 1,
+        launch_pdl=chained,
     )
     return out, tail

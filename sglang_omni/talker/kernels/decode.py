@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.talker.kernels.chain import wait_for_inputs
+
 
 @triton.jit
 def _decode_attention_kernel(  # type: ignore[no-untyped-def]
@@ -29,12 +31,14 @@ def _decode_attention_kernel(  # type: ignore[no-untyped-def]
     HALF_PAD: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """One row's query heads of one key head."""
     row, kv_head = tl.program_id(0), tl.program_id(1)
     dtype = qkv.dtype.element_ty
     size: tl.constexpr = 2 * HALF
     heads: tl.constexpr = KV_HEADS * GROUP
+    wait_for_inputs(CHAINED)
     slot = tl.load(index + row)
     position = tl.load(lengths + slot)
     group, dims, wide = tl.arange(0, GROUP_PAD), tl.arange(0, HALF_PAD), tl.arange(0, 2 * HALF_PAD)
@@ -101,6 +105,8 @@ def decode_attention(
     lengths: Tensor,
     cos: Tensor,
     sin: Tensor,
+    *,
+    chained: bool = False,
 ) -> Tensor:
     """Store each row's key and value at its slot's next position and attend up to it.
 
@@ -131,6 +137,8 @@ def decode_attention(
         HALF_PAD=max(16, triton.next_power_of_2(size // 2)),
         BLOCK=64,
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
+        CHAINED=chained,
         num_warps=4,
+        launch_pdl=chained,
     )
     return out

@@ -14,6 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.talker.kernels.chain import LINE, prefetch, wait_for_inputs
+
 MAX_TILES = 4096
 
 
@@ -51,7 +53,10 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
+    LINES: tl.constexpr,
+    LINE: tl.constexpr,
     PRECISION: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """One tile [BM, BN] of the output, or one of SPLIT shares of its sum over K."""
     tile_n, tile_m, share = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -62,6 +67,14 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     span: tl.constexpr = tl.cdiv(tl.cdiv(K, BK), SPLIT) * BK
     acc = tl.zeros((BM, BN), tl.float32)
     gated = tl.zeros((BM, BN), tl.float32)
+    if CHAINED:
+        # Weights depend on nothing: they travel while the kernel before this one ends.
+        lines = tl.minimum(share * span + tl.arange(0, LINES) * LINE, K - 1)
+        first = tl.minimum(cols, N - 1)[:, None] * K + lines[None, :]
+        prefetch(weight + first)
+        if GATED:
+            prefetch(weight + N * K + first)
+    wait_for_inputs(CHAINED)
     if PARTS > 0:
         parts = tl.arange(0, PARTS_PAD)
         part_at = rows[:, None] * PARTS + parts[None, :]
@@ -164,6 +177,7 @@ def linear(
     gated: bool = False,
     add: bool = False,
     then: tuple[Tensor, float] | None = None,
+    chained: bool = False,
 ) -> Carried | None:
     """`out` = act(x weight^T + bias), or `out` += that where `add`.
 
@@ -211,9 +225,13 @@ def linear(
         BM=tile.rows,
         BN=tile.cols,
         BK=tile.depth,
+        LINES=triton.next_power_of_2(triton.cdiv(k, tile.split * LINE)),
+        LINE=LINE,
         PRECISION="ieee" if rows.dtype == torch.float32 else "tf32",
+        CHAINED=chained,
         num_warps=tile.warps,
         num_stages=tile.stages,
+        launch_pdl=chained,
     )
     return carried
 
@@ -226,7 +244,9 @@ def _carry_kernel(  # type: ignore[no-untyped-def]
     squares,
     K: tl.constexpr,
     BLOCK: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
+    wait_for_inputs(CHAINED)
     row = tl.program_id(0).to(tl.int64)
     ks = tl.arange(0, BLOCK)
     inside = ks < K
@@ -236,7 +256,7 @@ def _carry_kernel(  # type: ignore[no-untyped-def]
     tl.store(squares + row, tl.sum(wide * wide, axis=0))
 
 
-def carry(x: Tensor, gain: Tensor, eps: float) -> Carried:
+def carry(x: Tensor, gain: Tensor, eps: float, *, chained: bool = False) -> Carried:
     """What a norm of the rows of x [M, K] needs, for rows that no `linear` made."""
     rows, width = x.shape
     assert x.is_contiguous()
@@ -249,6 +269,8 @@ def carry(x: Tensor, gain: Tensor, eps: float) -> Carried:
         carried.squares,
         K=width,
         BLOCK=triton.next_power_of_2(width),
+        CHAINED=chained,
         num_warps=4,
+        launch_pdl=chained,
     )
     return carried

@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.talker.kernels.chain import wait_for_inputs
+
 
 @triton.jit
 def _window_attention_kernel(  # type: ignore[no-untyped-def]
@@ -31,6 +33,7 @@ def _window_attention_kernel(  # type: ignore[no-untyped-def]
     WINDOW_PAD: tl.constexpr,
     HALF_PAD: tl.constexpr,
     PRECISION: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """One query head of one slot's unit. The first head of a group stores its key head."""
     row, head = tl.program_id(0), tl.program_id(1)
@@ -39,6 +42,7 @@ def _window_attention_kernel(  # type: ignore[no-untyped-def]
     heads: tl.constexpr = KV_HEADS * GROUP
     width: tl.constexpr = (heads + 2 * KV_HEADS) * size
     kv_head = head // GROUP
+    wait_for_inputs(CHAINED)
     slot = tl.load(index + row)
     start = tl.load(starts + row)
     frames, dims, wide = (
@@ -109,6 +113,8 @@ def window_attention(
     cos: Tensor,
     sin: Tensor,
     window: int,
+    *,
+    chained: bool = False,
 ) -> Tensor:
     """Attend from one unit of frames per row, and store the unit's keys and values.
 
@@ -142,6 +148,8 @@ def window_attention(
         WINDOW_PAD=max(16, triton.next_power_of_2(window - 1)),
         HALF_PAD=max(16, triton.next_power_of_2(size // 2)),
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
+        CHAINED=chained,
         num_warps=4,
+        launch_pdl=chained,
     )
     return out

@@ -1,5 +1,6 @@
 """Shards, steps and resuming."""
 
+import copy
 from dataclasses import fields
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from cookbook.ming_mini.thinker.scenes import Drawn, Lettering, Scene
 from cookbook.ming_mini.thinker.seeing import HUES, NAMES, mark_tokens
 from cookbook.ming_mini.thinker.shards import Shard, ShardFolder, write_shard
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind
-from cookbook.ming_mini.thinker.train import Settings, Trainer, accuracy
+from cookbook.ming_mini.thinker.train import MOST_SKIPPED, Settings, Trainer, accuracy, means
 from tests.cookbook.thinker.conftest import CPU
 
 SETTINGS = Settings(10.0, tokens=600, rate=Rate(3e-3, 3e-5, 5), text_only=0.0)
@@ -52,6 +53,28 @@ def test_steps_lower_the_loss(folder: Path, library: Library) -> None:
         last = trainer.train()
     for kind in KINDS:
         assert float(last[kind]) < 0.9 * float(first[kind]), kind
+
+
+def test_a_batch_without_a_finite_gradient_changes_nothing(folder: Path, library: Library) -> None:
+    trainer = new_trainer(folder, library)
+    trainer.train()
+    before = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    trainer.library = spoilt(library)
+    report = trainer.train()
+    assert set(report) == {"skipped", "skipped, speech", "skipped, speech sense"}
+    assert means([report, report])["skipped"] == 2
+    after = trainer.model.state_dict()
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    with pytest.raises(FloatingPointError, match="no finite gradient"):
+        for _ in range(MOST_SKIPPED):
+            trainer.train()
+
+
+def spoilt(library: Library) -> Library:
+    """The same library with clips that are not numbers."""
+    other = copy.deepcopy(library)
+    other.clips.mel.rows.fill_(float("nan"))
+    return other
 
 
 def new_trainer(folder: Path, library: Library) -> Trainer:

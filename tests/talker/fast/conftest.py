@@ -5,6 +5,9 @@ import os
 import pytest
 import torch
 
+from sglang_omni.models.ming import dit
+from sglang_omni.models.ming.config import DiTConfig
+
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
@@ -45,3 +48,14 @@ def draw(device, dtype):
 def tolerance(dtype):
     """Relative to the largest value: float32 sums in another order, bfloat16 rounds twice."""
     return 2e-5 if dtype == torch.float32 else 2e-2
+
+
+@pytest.fixture
+def stack(device, dtype):
+    """A small flow model of random weights."""
+    torch.manual_seed(0)
+    config = DiTConfig(in_channels=16, hidden_size=64, depth=3, num_heads=2, mlp_ratio=4)
+    made = dit.BlockStack(config, 16).to(device, dtype)
+    for parameter in made.parameters():
+        parameter.data.normal_(std=1.0 if parameter.ndim == 1 else parameter.shape[-1] ** -0.5)
+    return made

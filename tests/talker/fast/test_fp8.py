@@ -4,8 +4,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from sglang_omni.models.ming import dit
-from sglang_omni.models.ming.config import DiTConfig
 from sglang_omni.talker.fast import fp8
 from sglang_omni.talker.fast.fp8 import Fp8Ops, plain_product, product
 from sglang_omni.talker.fast.layers import run_flow_blocks
@@ -71,16 +69,6 @@ def test_the_librarys_product_is_the_plain_one(draw, device, bias):
     out = product(x, weight, shift)
     assert out.dtype == torch.bfloat16
     assert_close(out.float(), plain_product(x, weight, shift), 1e-2)
-
-
-@pytest.fixture
-def stack(draw, device, dtype):
-    torch.manual_seed(0)
-    config = DiTConfig(in_channels=16, hidden_size=64, depth=3, num_heads=2, mlp_ratio=4)
-    made = dit.BlockStack(config, 16).to(device, dtype)
-    for parameter in made.parameters():
-        parameter.data.normal_(std=1.0 if parameter.ndim == 1 else parameter.shape[-1] ** -0.5)
-    return made
 
 
 @pytest.mark.parametrize("tail", ["eight", "library", "fused"])

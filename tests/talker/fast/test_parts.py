@@ -15,6 +15,7 @@ from sglang_omni.talker.fast.prefill import PROMPTS, Prefill, VoiceTable, pack, 
 from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.fast.step import FastStep
 from sglang_omni.talker.fast.vocoder import FastVocoder
+from sglang_omni.talker.kernels.chain import can_chain
 from sglang_omni.talker.kernels.linear import Workspace
 from sglang_omni.talker.model import load_speech_model
 from sglang_omni.talker.slots import TalkerSlots
@@ -26,7 +27,7 @@ from tests.talker.fast.conftest import INTERPRETED
 TOLERANCE = 2e-4
 # The interpreter takes a second for what takes a GPU a microsecond: one flow step shows the rule.
 FLOW_STEPS = 1 if INTERPRETED else 10
-OPS = ["library"] if INTERPRETED else ["fused", "library"]
+OPS = ["library"] if INTERPRETED else ["fused", "chained", "library"]
 TURNS = [[2, 0]] if INTERPRETED else [[2, 0], [2, 0, 3], [3], [0, 3, 2]]
 CONTEXT = 256
 SLOTS = 4
@@ -52,7 +53,12 @@ def load(device):
 
 @pytest.fixture(params=OPS)
 def ops(request, device):
-    return FusedOps(Workspace(1 << 18, device)) if request.param == "fused" else LibraryOps()
+    if request.param == "library":
+        return LibraryOps()
+    chained = request.param == "chained"
+    if chained and not can_chain():
+        pytest.skip("needs a Hopper GPU")
+    return FusedOps(Workspace(1 << 18, device), chained=chained)
 
 
 def admissions(model):
