@@ -28,7 +28,7 @@ serve_and_ask() { # NAME OPTIONS OF THE BENCHMARK...
         --version v1 --model-path "$WORK/system" --port "$PORT" --thinker.server_args "$SGLANG_ARGS" \
         --thinker.max_total_tokens 65536 --thinker.max_running_requests 64 --mem-fraction-static 0.93 \
         --talker.min_patches 10 --talker.max_patches 10 --talker.slots 64 \
-        --image_encoder.max_patches 16384 --request_timeout 120 ${SERVE_OPTIONS:-} \
+        --image_encoder.max_patches 16384 --request-timeout 120 ${SERVE_OPTIONS:-} \
         > "$OUT/$name.server.log" 2>&1 & pid=$!
     for seconds in $(seq 240); do
         sleep 1
