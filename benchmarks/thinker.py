@@ -6,9 +6,10 @@
 
 The weights are random, of the real shape, and drawn on the device (`benchmarks.random_models`);
 routing is even, and the experts that a decode batch touches in each layer stand beside its row.
-Every system runs in a process of its own, one after the other on the same machine. Clients begin
-together; `tokens_per_s` counts the tokens between the moment when the last of them has begun to
-decode and that when the first has ended. TTFT is that of prompts that all arrive at once.
+Every system runs in a process of its own with our server's options, one after the other on one
+machine. Clients begin together; `tokens_per_s` counts the tokens between the moment when the last
+of them has begun to decode and that when the first has ended. TTFT is that of prompts that all
+arrive at once.
 """
 
 import argparse

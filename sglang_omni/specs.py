@@ -66,7 +66,7 @@ def thinker_spec(
         checkpoint=checkpoint,
         device=device,
         dtype=resolve_dtype(config.dtype, device),
-        tp_size=options.tp_size or 1,
+        tp_size=thinker_ranks(options),
         gpus=options.gpus,
         context_length=options.context_length,
         max_total_tokens=options.max_total_tokens,
@@ -83,6 +83,21 @@ def thinker_spec(
         {**thinker_environment(settings, threads=_threads()), **(env or {})},
         **_deadlines(options),
     )
+
+
+def thinker_ranks(options: ThinkerOptions) -> int:
+    """Ranks of the thinker: as many as asked for, or as the cards that are named, or one.
+
+    Raises `ConfigError` when the two disagree.
+    """
+    ranks = options.tp_size or len(options.gpus) or 1
+    if options.gpus and len(set(options.gpus)) != ranks:
+        raise ConfigError(
+            f"thinker.gpus must name {ranks} different cards, one for each rank, "
+            f"not {', '.join(map(str, options.gpus))}",
+            param="thinker.gpus",
+        )
+    return ranks
 
 
 def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:

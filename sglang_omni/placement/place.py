@@ -9,6 +9,7 @@ from sglang_omni.engine.cards import Card
 from sglang_omni.errors import StartupError
 from sglang_omni.placement.plan import USABLE, Given, Plan, make_plan, nearest
 from sglang_omni.placement.sizes import Sizes
+from sglang_omni.specs import thinker_ranks
 
 GB = 1e9
 
@@ -16,8 +17,10 @@ GB = 1e9
 def place(config: Config, sizes: Sizes, cards: Sequence[Card]) -> tuple[Config, Plan]:
     """The configuration with every engine on a card, and the plan behind it.
 
-    Raises `StartupError`, naming the nearest plan that fits, when none does around what is given.
+    Raises `StartupError`, naming the nearest plan that fits, when none does around what is given,
+    and `ConfigError` when what is given contradicts itself.
     """
+    thinker_ranks(config.thinker)
     given = given_by(config)
     plan = make_plan(sizes, cards, given)
     if plan is None:
@@ -28,7 +31,7 @@ def place(config: Config, sizes: Sizes, cards: Sequence[Card]) -> tuple[Config, 
 def given_by(config: Config) -> Given:
     """What a configuration fixes."""
     return Given(
-        tp_size=config.thinker.tp_size,
+        tp_size=config.thinker.tp_size or len(config.thinker.gpus) or None,
         thinker=config.thinker.gpus,
         talker=config.talker.gpu,
         image_encoder=config.image_encoder.gpus,
@@ -60,7 +63,7 @@ def apply(config: Config, plan: Plan) -> Config:
 def check_room(config: Config, sizes: Sizes, cards: Sequence[Card]) -> None:
     """Refuse a placement by hand whose thinker cannot even hold its weights. Raises
     `StartupError`."""
-    ranks = config.thinker.tp_size or 1
+    ranks = thinker_ranks(config.thinker)
     used = config.thinker.gpus or tuple(range(ranks))
     rooms = [card.total_bytes * USABLE for card in cards if card.index in used]
     # Without a driver's word there is nothing to compare with; SGLang will say what it finds.

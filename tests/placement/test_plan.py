@@ -10,7 +10,7 @@ import pytest
 
 from sglang_omni.config import Config, load_config
 from sglang_omni.engine.cards import Card
-from sglang_omni.errors import StartupError
+from sglang_omni.errors import ConfigError, StartupError
 from sglang_omni.placement.place import check_room, place, table
 from sglang_omni.placement.plan import USABLE, Given, make_plan
 from sglang_omni.placement.sizes import Sizes, read_sizes
@@ -90,6 +90,13 @@ def test_what_is_given_stays() -> None:
     assert placed.thinker.mem_fraction_static == 0.8
     assert placed.thinker.max_total_tokens is None
     assert placed.audio_encoder.gpu == 0
+
+
+def test_ranks_and_cards_that_disagree_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"thinker\.gpus must name 4"):
+        place(config(thinker__tp_size="4", thinker__gpus="0,1"), FP8, h200(4))
+    _, plan = place(config(thinker__gpus="1,2"), FP8, h200(4))
+    assert plan.thinker == (1, 2)
 
 
 def test_a_text_only_server_places_no_encoders() -> None:
