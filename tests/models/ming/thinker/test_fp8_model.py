@@ -1,5 +1,5 @@
-"""An FP8 checkpoint through SGLang's own parameters and loaders, on a CPU, which can load it though
-not multiply with it: what lies in the fused parameters is what the checkpoint says."""
+"""A quantised model: it says what the original says, and SGLang's own parameters and loaders,
+which a CPU can use though not multiply with, take every tensor of it to its place."""
 
 import os
 import subprocess
@@ -10,6 +10,11 @@ import pytest
 import torch
 
 from sglang_omni.commands.quantize import quantize
+from sglang_omni.models.ming.checkpoint import TensorFolder
+from sglang_omni.models.ming.hf_config import MingConfig
+from sglang_omni.models.ming.thinker.fp8 import dequantise
+from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantised
+from sglang_omni.models.ming.thinker.reference import load_reference
 from sglang_omni.thinker.contract import ThinkerSettings
 from sglang_omni.thinker.launch import environment
 from tests.commands.quantised import write_wide_checkpoint
@@ -17,6 +22,28 @@ from tests.commands.quantised import write_wide_checkpoint
 pytestmark = pytest.mark.long
 
 PROGRAM = Path(__file__).with_name("load_fp8.py")
+
+
+def test_the_quantised_model_says_the_same(tmp_path: Path) -> None:
+    source, target = tmp_path / "bf16", tmp_path / "fp8"
+    write_wide_checkpoint(source)
+    quantize(source, target)
+    config, stored = MingConfig.from_pretrained(source).llm_config, TensorFolder(target)
+    original, rounded = load_reference(source, config), load_reference(source, config)
+    parameters = dict(rounded.named_parameters())
+    for name in filter(is_quantised, stored):
+        weight = dequantise(stored[name], stored[name + SCALE_SUFFIX])
+        parameters[name.removeprefix("model.")].data.copy_(weight)
+    positions, routes = torch.arange(24).expand(3, -1), torch.zeros(24, dtype=torch.uint8)
+    for seed in range(4):
+        ids = torch.randint(300, 800, (24,), generator=torch.Generator().manual_seed(seed))
+        with torch.no_grad():
+            wanted, heard = (
+                model(model.model.word_embeddings(ids), positions, routes)[-1]
+                for model in (original, rounded)
+            )
+        assert (wanted - heard).norm() < 0.05 * wanted.norm()
+        assert wanted.argmax() == heard.argmax()
 
 
 def test_sglang_takes_every_tensor_to_its_place(tmp_path: Path) -> None:
