@@ -2,6 +2,7 @@
 
     python -m benchmarks.talker_parity --out result.json
     python -m benchmarks.talker_parity --fp8 --out result.json
+    python -m benchmarks.talker_parity --model checkpoints/ming-mini --out result.json
 
 Teacher-forced: the same request alone and among 63 others, each patch from the same state; the
 largest relative latent error, and stop decisions that differ although neither is near 0.5. Free
@@ -12,6 +13,8 @@ model in eight bits, and besides the error of each patch against bfloat16 from t
 
 import argparse
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +23,51 @@ from torch import Tensor
 
 from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import TALKER, random_speech_model
+from benchmarks.speech_texts import TEXTS
 from benchmarks.talker import admission
 from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.talker import STOP_THRESHOLD
+from sglang_omni.models.ming.talker_prompt import SpeechPrompt
+from sglang_omni.talker.contract import TalkerSettings
 from sglang_omni.talker.executor import Admission
 from sglang_omni.talker.fast.executor import GraphExecutor
 from sglang_omni.talker.fast.ops import LibraryOps
 from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.fast.step import FastStep
-from sglang_omni.talker.model import SpeechModel
+from sglang_omni.talker.model import SpeechModel, load_speech_model
 
-BATCH, FORCED_STEPS, TEXTS = 64, 40, 100
+BATCH, FORCED_STEPS, REQUESTS = 64, 40, 100
 MOST_PATCHES, LEAST_PATCHES = 60, 3
 MIDDLE, SLOPE, RIDGE = 25, 0.5, 1e-2
 NEAR = 0.02
 TOLERANCE, EQUAL_COUNTS = 3e-2, 95
+
+
+Start = Callable[[int, int], Admission]
+"""Makes what slot s begins with for request number n."""
+
+
+def random_start(slot: int, number: int) -> Admission:
+    """The same prompt every time; the number is its seed."""
+    one = admission(slot)
+    return replace(one, seed=number)
+
+
+def sentence_start(model: SpeechModel) -> Start:
+    """Sentences in turn, each in the first voice and with the number as its seed."""
+    voice = next(iter(model.voices.values()))
+    english = [text for text in TEXTS if text.isascii()]
+
+    def start(slot: int, number: int) -> Admission:
+        text = SpeechPrompt(
+            english[number % len(english)],
+            prompt_text=voice.text,
+            prompt_patches=len(voice.embeds),
+            speakers=0 if voice.speaker is None else 1,
+        )
+        return Admission(slot, model.tokenizer.assemble(text), voice.name, number, 0)
+
+    return start
 
 
 @torch.inference_mode()
@@ -100,11 +133,11 @@ def copy_state(source: SlotState, target: SlotState) -> None:
         getattr(target, name).copy_(getattr(source, name))
 
 
-def error_of_fp8(exact: GraphExecutor, eight: GraphExecutor) -> dict[str, Any]:
+def error_of_fp8(exact: GraphExecutor, eight: GraphExecutor, start: Start) -> dict[str, Any]:
     """Patches of a batch in eight bits against those in bfloat16, each from the same state."""
     slots = list(range(BATCH))
     for executor in (exact, eight):
-        executor.prefill([admission(slot) for slot in slots])
+        executor.prefill([start(slot, slot) for slot in slots])
     largest, squares, powers = [], 0.0, 0.0
     for _ in range(FORCED_STEPS):
         copy_state(exact.state, eight.state)
@@ -118,11 +151,11 @@ def error_of_fp8(exact: GraphExecutor, eight: GraphExecutor) -> dict[str, Any]:
     return {"largest": max(largest), "rms": (squares / powers) ** 0.5, "steps": FORCED_STEPS}
 
 
-def teacher_forced(executor: GraphExecutor) -> dict[str, Any]:
+def teacher_forced(executor: GraphExecutor, start: Start) -> dict[str, Any]:
     """Slot 0 steps alone, slot 1 its twin among 63 others."""
-    state, twin = executor.state, admission(0)
-    others = [admission(slot) for slot in range(2, BATCH + 1)]
-    executor.prefill([twin, Admission(1, *list(vars(twin).values())[1:]), *others])
+    state = executor.state
+    others = [start(slot, slot) for slot in range(2, BATCH + 1)]
+    executor.prefill([start(0, 0), start(1, 0), *others])
     errors, flips = [], 0
     for _ in range(FORCED_STEPS):
         alone = one_step(executor, [0])[0]
@@ -136,14 +169,10 @@ def teacher_forced(executor: GraphExecutor) -> dict[str, Any]:
     return {"largest_error": max(errors), "stop_flips": flips, "steps": FORCED_STEPS}
 
 
-def patch_counts(executor: GraphExecutor, seeds: list[int]) -> list[int]:
+def patch_counts(executor: GraphExecutor, numbers: list[int], start: Start) -> list[int]:
     """How many patches each request makes before its stop head fires, all in one batch."""
-    prompt = admission(0)
-    starts = [
-        Admission(slot, prompt.prompt, prompt.voice, seed, 0) for slot, seed in enumerate(seeds)
-    ]
-    executor.prefill(starts)
-    counts, running = [0] * len(seeds), list(range(len(seeds)))
+    executor.prefill([start(slot, number) for slot, number in enumerate(numbers)])
+    counts, running = [0] * len(numbers), list(range(len(numbers)))
     while running:
         stops = one_step(executor, running)
         ended = set()
@@ -156,16 +185,20 @@ def patch_counts(executor: GraphExecutor, seeds: list[int]) -> list[int]:
     return counts
 
 
-def free_running(executor: GraphExecutor) -> dict[str, Any]:
+def free_running(executor: GraphExecutor, start: Start) -> dict[str, Any]:
     """The same requests alone and together."""
-    seeds = list(range(TEXTS))
-    alone = [patch_counts(executor, [seed])[0] for seed in seeds]
-    together = patch_counts(executor, seeds[:BATCH]) + patch_counts(executor, seeds[BATCH:])
+    numbers = list(range(REQUESTS))
+    alone = [patch_counts(executor, [number], start)[0] for number in numbers]
+    together = [
+        count
+        for batch in (numbers[:BATCH], numbers[BATCH:])
+        for count in patch_counts(executor, batch, start)
+    ]
     equal = sum(a == b for a, b in zip(alone, together, strict=True))
     capped = sum(count == MOST_PATCHES for count in alone)
     return {
         "equal_counts": equal,
-        "texts": TEXTS,
+        "requests": REQUESTS,
         "capped": capped,
         "different_counts": len(set(alone)),
         "counts": alone,
@@ -173,31 +206,50 @@ def free_running(executor: GraphExecutor) -> dict[str, Any]:
     }
 
 
+def load(folder: Path | None) -> tuple[SpeechModel, Start]:
+    """The model, and what its requests begin with."""
+    if folder is None:
+        return random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16), random_start
+    settings = TalkerSettings(folder, device="cuda", dtype="bfloat16")
+    model = load_speech_model(settings)
+    return model, sentence_start(model)
+
+
+def measure(folder: Path | None, *, fp8: bool) -> dict[str, Any]:
+    """All that the module's head describes."""
+    model, start = load(folder)
+    executor = open_executor(model, fp8=fp8)
+    if folder is None:
+        enliven_stop_head(model, executor)
+    result: dict[str, Any] = {
+        "teacher_forced": teacher_forced(executor, start),
+        "free_running": free_running(executor, start),
+    }
+    if fp8:
+        result["error_of_fp8"] = error_of_fp8(open_executor(model, fp8=False), executor, start)
+    return result
+
+
+def is_fine(result: dict[str, Any]) -> bool:
+    """Whether every bound is kept."""
+    forced, free = result["teacher_forced"], result["free_running"]
+    steady = forced["largest_error"] <= TOLERANCE and not forced["stop_flips"]
+    return bool(steady and free["equal_counts"] >= EQUAL_COUNTS)
+
+
 def main() -> None:
     """Measure, print, write; exit 1 where a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--fp8", action="store_true", help="the flow model in eight bits")
+    parser.add_argument("--model", type=Path, help="a trained checkpoint")
     options = parser.parse_args()
-    model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
-    executor = open_executor(model, fp8=options.fp8)
-    enliven_stop_head(model, executor)
-    forced, free = teacher_forced(executor), free_running(executor)
-    print(forced)
-    print(
-        {
-            name: value
-            for name, value in free.items()
-            if "counts" not in name or name == "equal_counts"
-        }
-    )
-    result = {"environment": fingerprint(), "teacher_forced": forced, "free_running": free}
-    if options.fp8:
-        result["error_of_fp8"] = error_of_fp8(open_executor(model, fp8=False), executor)
-        print(result["error_of_fp8"])
-    options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    fine = forced["largest_error"] <= TOLERANCE and not forced["stop_flips"]
-    raise SystemExit(0 if fine and free["equal_counts"] >= EQUAL_COUNTS else 1)
+    result = measure(options.model, fp8=options.fp8)
+    for name, found in result.items():
+        print(name, {key: value for key, value in found.items() if not isinstance(value, list)})
+    environment = {"environment": fingerprint(), "model": str(options.model or "random weights")}
+    options.out.write_text(json.dumps(environment | result, indent=1) + "\n", encoding="utf-8")
+    raise SystemExit(0 if is_fine(result) else 1)
 
 
 if __name__ == "__main__":
