@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.speech_shapes import TALKER, VAE
-from sglang_omni.models.ming.checkpoint import SINGLE
+from sglang_omni.models.ming.checkpoint_files import SINGLE
 from sglang_omni.models.ming.config import (
     TalkerConfig,
     VAEConfig,

@@ -34,6 +34,25 @@ class SpeechQuery:
             body["stream_format"] = "audio"
         return body if self.voice is None else {**body, "voice": self.voice}
 
+    async def ask(self, session: aiohttp.ClientSession, number: int) -> "SpeechRecord":
+        """Make one request and listen to its end. Never raises for what the server does."""
+        began_s, status, ear, error = time.monotonic(), None, _Ear(0, 1.0), None
+        timeout = aiohttp.ClientTimeout(total=self.timeout_s)
+        try:
+            address = f"{self.url}/v1/audio/speech"
+            async with session.post(address, json=self.body(number), timeout=timeout) as reply:
+                status = reply.status
+                if status == 200:
+                    ear = _ear_for(reply, self)
+                    async for data in reply.content.iter_any():
+                        ear.hear(len(data), time.monotonic())
+                    error = None if ear.first_at_s else "an answer without audio"
+                else:
+                    error = (await reply.text())[:ERROR_CHARACTERS]
+        except (TimeoutError, aiohttp.ClientError, OSError, KeyError) as caught:
+            error = f"{type(caught).__name__}: {caught}"[:ERROR_CHARACTERS]
+        return _record(number, began_s, ear, status, error)
+
 
 @dataclass(frozen=True)
 class SpeechRecord:
@@ -76,26 +95,6 @@ class _Ear:
             self.first_at_s = at_s
         audio_s = (count - skipped) / self._bytes_per_second
         self.playback = self.playback.then(Piece(at_s, audio_s))
-
-
-async def ask(session: aiohttp.ClientSession, query: SpeechQuery, number: int) -> SpeechRecord:
-    """Make one request and listen to its end. Never raises for what the server does."""
-    began_s, status, ear, error = time.monotonic(), None, _Ear(0, 1.0), None
-    timeout = aiohttp.ClientTimeout(total=query.timeout_s)
-    try:
-        address = f"{query.url}/v1/audio/speech"
-        async with session.post(address, json=query.body(number), timeout=timeout) as reply:
-            status = reply.status
-            if status == 200:
-                ear = _ear_for(reply, query)
-                async for data in reply.content.iter_any():
-                    ear.hear(len(data), time.monotonic())
-                error = None if ear.first_at_s else "an answer without audio"
-            else:
-                error = (await reply.text())[:ERROR_CHARACTERS]
-    except (TimeoutError, aiohttp.ClientError, OSError, KeyError) as caught:
-        error = f"{type(caught).__name__}: {caught}"[:ERROR_CHARACTERS]
-    return _record(number, began_s, ear, status, error)
 
 
 def _ear_for(reply: aiohttp.ClientResponse, query: SpeechQuery) -> _Ear:

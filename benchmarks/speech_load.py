@@ -1,4 +1,4 @@
-"""Loads of speech requests, and the client processes that make them.
+"""Loads of requests, and the client processes that make them.
 
 Closed loop: a fixed number of clients, each asking again as soon as it was answered. Open loop:
 requests come as a Poisson process, whatever the server does. Listeners: each plays its answer in
@@ -13,11 +13,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from multiprocessing import get_context
-from typing import Literal
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import aiohttp
 
-from benchmarks.speech_client import SpeechQuery, SpeechRecord, ask
 from sglang_omni.api.web import run
 
 LAG_INTERVAL_S = 0.02
@@ -27,6 +26,33 @@ RETRY_S = 1.0
 KEEP_ALIVE_S = 4.0
 # Processes need a moment to start; they all begin at the same instant.
 START_S = 2.0
+
+
+class Record(Protocol):
+    """How one request went, as far as a load must know it."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def began_s(self) -> float: ...
+    @property
+    def took_s(self) -> float: ...
+    @property
+    def left_s(self) -> float: ...
+    @property
+    def status(self) -> int | None: ...
+    @property
+    def error(self) -> str | None: ...
+
+
+R = TypeVar("R", bound=Record, covariant=True)
+
+
+class Query(Protocol[R]):
+    """What every request of a load asks. It travels to the client processes."""
+
+    async def ask(self, session: aiohttp.ClientSession, number: int) -> R:
+        """Make request `number`, and see it to its end."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +65,7 @@ class Load:
     """
 
     kind: Literal["closed", "open", "listeners"]
-    query: SpeechQuery
+    query: Query[Any]
     amount: float
     duration_s: float
     requests: int | None = None
@@ -57,12 +83,12 @@ class ClientShare:
 
 
 @dataclass(frozen=True)
-class Observed:
+class Observed(Generic[R]):
     """What came of a load. Times are on the machine's monotonic clock."""
 
     began_s: float
     ended_s: float
-    records: list[SpeechRecord]
+    records: list[R]
     clients: list[ClientShare]
 
 
@@ -84,7 +110,7 @@ class _Part:
         return count(self.load.first_number + self.index, self.of)
 
 
-def run_load(load: Load, processes: int) -> Observed:
+def run_load(load: Load, processes: int) -> Observed[Any]:
     """Make a load from `processes` client processes; blocks until the last answer is in."""
     start_s = time.monotonic() + START_S
     parts = [_Part(load, index, processes, start_s) for index in range(processes)]
@@ -95,11 +121,11 @@ def run_load(load: Load, processes: int) -> Observed:
     return Observed(start_s, ended_s, records, [share for _, share in results])
 
 
-def _run_part(part: _Part) -> tuple[list[SpeechRecord], ClientShare]:
+def _run_part(part: _Part) -> tuple[list[Record], ClientShare]:
     return run(_make_part(part))
 
 
-async def _make_part(part: _Part) -> tuple[list[SpeechRecord], ClientShare]:
+async def _make_part(part: _Part) -> tuple[list[Record], ClientShare]:
     makers = {"closed": _closed, "open": _open, "listeners": _listeners}
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
     async with aiohttp.ClientSession(connector=connector) as session:
@@ -107,7 +133,7 @@ async def _make_part(part: _Part) -> tuple[list[SpeechRecord], ClientShare]:
         lags: list[float] = []
         watching = asyncio.create_task(_watch_lag(lags))
         began_s, cpu_s = time.monotonic(), time.process_time()
-        records: list[SpeechRecord] = []
+        records: list[Record] = []
         await makers[part.load.kind](part, session, records)
         cpu = (time.process_time() - cpu_s) / max(1e-9, time.monotonic() - began_s)
         watching.cancel()
@@ -123,25 +149,25 @@ async def _watch_lag(lags: list[float]) -> None:
         lags.append(time.monotonic() - due)
 
 
-async def _closed(part: _Part, session: aiohttp.ClientSession, records: list[SpeechRecord]) -> None:
+async def _closed(part: _Part, session: aiohttp.ClientSession, records: list[Record]) -> None:
     load, numbers = part.load, part.numbers()
     left = None if load.requests is None else count(part.share(load.requests), -1)
     ends_s = part.start_s + load.duration_s
 
     async def client() -> None:
         while time.monotonic() < ends_s and (left is None or next(left) > 0):
-            records.append(await ask(session, load.query, next(numbers)))
+            records.append(await load.query.ask(session, next(numbers)))
 
     await asyncio.gather(*(client() for _ in range(part.share(int(load.amount)))))
 
 
-async def _open(part: _Part, session: aiohttp.ClientSession, records: list[SpeechRecord]) -> None:
+async def _open(part: _Part, session: aiohttp.ClientSession, records: list[Record]) -> None:
     load, numbers = part.load, part.numbers()
     gaps = random.Random(load.first_number * part.of + part.index)
     due_s, asked = part.start_s, []
 
     async def client() -> None:
-        records.append(await ask(session, load.query, next(numbers)))
+        records.append(await load.query.ask(session, next(numbers)))
 
     # Poisson processes of equal parts of the rate add up to one of the whole rate.
     while (due_s := due_s + gaps.expovariate(load.amount / part.of)) < (
@@ -152,16 +178,14 @@ async def _open(part: _Part, session: aiohttp.ClientSession, records: list[Speec
     await asyncio.gather(*asked)
 
 
-async def _listeners(
-    part: _Part, session: aiohttp.ClientSession, records: list[SpeechRecord]
-) -> None:
+async def _listeners(part: _Part, session: aiohttp.ClientSession, records: list[Record]) -> None:
     load, numbers = part.load, part.numbers()
     ends_s = part.start_s + load.duration_s
 
     async def listener(joins_s: float) -> None:
         await asyncio.sleep(joins_s - time.monotonic())
         while time.monotonic() < ends_s:
-            record = await ask(session, load.query, next(numbers))
+            record = await load.query.ask(session, next(numbers))
             records.append(record)
             await asyncio.sleep(RETRY_S if record.error else record.left_s)
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from benchmarks.speech_client import SpeechRecord
-from benchmarks.speech_load import Observed
+from benchmarks.speech_load import ClientShare, Observed, Record
 
 # Fewer samples say nothing about one in a hundred.
 P99_SAMPLES = 100
@@ -33,7 +33,7 @@ def percentiles(values: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def summarise(seen: Observed) -> dict[str, Any]:
+def summarise(seen: Observed[SpeechRecord]) -> dict[str, Any]:
     """One row: latencies in milliseconds of what succeeded, throughput, failures by reason.
 
     Throughput counts the audio of successful requests over the time from the start of the load to
@@ -45,7 +45,7 @@ def summarise(seen: Observed) -> dict[str, Any]:
     return {
         "requests": len(seen.records),
         "failed": len(seen.records) - len(good),
-        "failures": dict(Counter(_reason(record) for record in seen.records if record.error)),
+        "failures": dict(Counter(reason(record) for record in seen.records if record.error)),
         "ttfa_ms": percentiles(ttfa),
         "rtf": percentiles([record.took_s / record.audio_s for record in good]),
         "underruns": sum(record.underruns for record in seen.records),
@@ -55,9 +55,7 @@ def summarise(seen: Observed) -> dict[str, Any]:
         "requests_per_s": len(good) / span_s,
         "seconds": span_s,
         "clients": [asdict(share) for share in seen.clients],
-        "client_saturated": any(
-            share.cpu > BUSY_CLIENT_CPU or share.lag_max_s > LATE_CLIENT_S for share in seen.clients
-        ),
+        "client_saturated": client_saturated(seen.clients),
     }
 
 
@@ -86,5 +84,11 @@ def most_that_pass(passes: Callable[[int], bool], first: int, most: int, finenes
     return good
 
 
-def _reason(record: SpeechRecord) -> str:
+def client_saturated(clients: Sequence[ClientShare]) -> bool:
+    """Whether a client process may have heard late what came in time."""
+    return any(share.cpu > BUSY_CLIENT_CPU or share.lag_max_s > LATE_CLIENT_S for share in clients)
+
+
+def reason(record: Record) -> str:
+    """Why a request failed: its status, or its error where there was none."""
     return f"{record.status}" if record.status not in (None, 200) else f"{record.error}"

@@ -1,4 +1,4 @@
-"""The command line: `sgl-omni serve | say | chat | timeline | make-tiny | config view`."""
+"""The command line: `sgl-omni serve | say | chat | timeline | make-tiny | quantize | config`."""
 
 import argparse
 import sys
@@ -41,6 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_chat(commands)
     _add_timeline(commands)
     _add_make_tiny(commands)
+    _add_quantize(commands)
     _add_config(commands)
     return parser
 
@@ -88,6 +89,16 @@ def _add_make_tiny(commands: Any) -> None:
     tiny.set_defaults(run=_make_tiny)
 
 
+def _add_quantize(commands: Any) -> None:
+    quantize = commands.add_parser("quantize", help="write a checkpoint's thinker in eight bits")
+    quantize.add_argument("source", type=Path, metavar="SRC", help="a checkpoint in bfloat16")
+    quantize.add_argument("target", type=Path, metavar="DST", help="a new folder")
+    quantize.add_argument(
+        "--fp8", action="store_true", required=True, help="FP8 in blocks of 128 x 128"
+    )
+    quantize.set_defaults(run=_quantize)
+
+
 def _add_config(commands: Any) -> None:
     config = commands.add_parser("config", help="look at the configuration")
     actions = config.add_subparsers(required=True, metavar="ACTION")
@@ -98,9 +109,13 @@ def _add_config(commands: Any) -> None:
 
 # Names that serving tools share for leaves of our tree.
 ALIASES = {
-    "image_encoder.tp_size": "--image-encoder-tp",
-    "image_encoder.gpus": "--gpu-image-encoder",
-    "audio_encoder.gpu": "--gpu-audio-encoder",
+    "thinker.tp_size": ("--thinker-tp-size",),
+    "thinker.gpus": ("--thinker-gpus",),
+    "thinker.mem_fraction_static": ("--mem-fraction-static", "--thinker-mem-fraction-static"),
+    "talker.gpu": ("--talker-gpu", "--gpu-talker"),
+    "image_encoder.tp_size": ("--image-encoder-tp", "--image-encoder-tp-size"),
+    "image_encoder.gpus": ("--gpu-image-encoder", "--image-encoder-gpus"),
+    "audio_encoder.gpu": ("--gpu-audio-encoder",),
 }
 
 
@@ -111,7 +126,7 @@ def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = (
         if only and option.path not in only:
             continue
         name = "--" + (option.path if "." in option.path else option.path.replace("_", "-"))
-        names = [name, *([ALIASES[option.path]] if option.path in ALIASES else [])]
+        names = [name, *ALIASES.get(option.path, ())]
         # A bool may stand alone: `--text-only`.
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.type is bool else {}
         parser.add_argument(
@@ -164,6 +179,14 @@ def _make_tiny(parsed: argparse.Namespace) -> int:
 
     write_tiny_checkpoint(parsed.folder, parsed.seed)
     print(f"wrote a tiny random checkpoint to {parsed.folder}")
+    return 0
+
+
+def _quantize(parsed: argparse.Namespace) -> int:
+    from sglang_omni.commands.quantize import quantize
+
+    quantize(parsed.source, parsed.target)
+    print(f"wrote {parsed.target}")
     return 0
 
 

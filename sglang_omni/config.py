@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 Device = Literal["auto", "cpu", "cuda"]
 DType = Literal["auto", "float32", "bfloat16"]
+Placement = Literal["manual", "auto"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ Bytes = Annotated[int, Range(0)]
 
 @dataclass(frozen=True)
 class ThinkerOptions:
-    """The SGLang engine. An unset value is left to SGLang.
+    """The SGLang engine. An unset value is left to SGLang; `tp_size` is then the placement's, or 1.
 
     `server_args` passes further SGLang server arguments through, by name. A start takes up to
     `start_deadline_s`, any one phase of it up to `phase_deadline_s`. An engine whose step takes
@@ -51,7 +52,7 @@ class ThinkerOptions:
     engine.
     """
 
-    tp_size: Count = 1
+    tp_size: Count | None = None
     gpus: tuple[Index, ...] = ()
     context_length: Count | None = None
     max_total_tokens: Count | None = None
@@ -67,14 +68,14 @@ class ThinkerOptions:
 
 @dataclass(frozen=True)
 class TalkerOptions:
-    """The speech engine. `gpu` is the card it runs on. `slots` bounds the requests that speak at
-    once (unset: 8 on a CPU, 128 on a card); `context` is the KV length of each; `graphs` has the
-    steps captured in CUDA graphs. With graphs the step times are known, and under `admission`
-    `real_time` a request for which somebody's speech would stall is refused; under `queue` it
-    waits. `fp8` has the flow model multiply in eight bits where a step has many rows; that needs
-    graphs in bfloat16."""
+    """The speech engine. `gpu` is the card it runs on (unset: the placement's choice, or the
+    first). `slots` bounds the requests that speak at once (unset: 8 on a CPU, 128 on a card);
+    `context` is the KV length of each; `graphs` has the steps captured in CUDA graphs. With graphs
+    the step times are known, and under `admission` `real_time` a request for which somebody's
+    speech would stall is refused; under `queue` it waits. `fp8` has the flow model multiply in
+    eight bits where a step has many rows; that needs graphs in bfloat16."""
 
-    gpu: Index = 0
+    gpu: Index | None = None
     slots: Count | None = None
     min_patches: Index = 3
     max_patches: Count = 1000
@@ -90,9 +91,9 @@ class TalkerOptions:
 @dataclass(frozen=True)
 class ImageEncoderOptions:
     """The engine for pictures and video frames. `gpus` are the cards of its `tp_size` ranks
-    (unset: the first ones); a forward pass takes up to `max_patches` patches of 16 x 16 pixels.
-    `graphs` captures it in CUDA graphs; `cache_bytes` of features are kept for pictures that come
-    again."""
+    (unset: the placement's choice, or the first ones); a forward pass takes up to `max_patches`
+    patches of 16 x 16 pixels. `graphs` captures it in CUDA graphs; `cache_bytes` of features are
+    kept for pictures that come again."""
 
     tp_size: Annotated[int, Range(1, 4)] = 1
     gpus: tuple[Index, ...] = ()
@@ -106,10 +107,11 @@ class ImageEncoderOptions:
 
 @dataclass(frozen=True)
 class AudioEncoderOptions:
-    """The engine for audio clips, on card `gpu`. A forward pass takes up to `max_seconds` of
-    clips; `cache_bytes` of features are kept for clips that come again."""
+    """The engine for audio clips, on card `gpu` (unset: the placement's choice, or the first). A
+    forward pass takes up to `max_seconds` of clips; `cache_bytes` of features are kept for clips
+    that come again."""
 
-    gpu: Index = 0
+    gpu: Index | None = None
     max_seconds: Annotated[float, Range(1)] = 600.0
     cache_bytes: Bytes = 256 << 20
     start_deadline_s: Seconds = 300.0
@@ -177,8 +179,10 @@ class RealtimeOptions:
 class Config:
     """Everything `sgl-omni serve` can be told.
 
-    Without `model_path` a tiny random checkpoint is made and served. `max_tokens` bounds one
-    answer. `voice` is the preset used when a request names none; unset, the checkpoint's first.
+    Without `model_path` a tiny random checkpoint is made and served. `placement` says who chooses
+    cards: with `auto` a plan is made from the checkpoint's sizes and the cards found, around what
+    is given; with `manual` what is not given is the first card. `max_tokens` bounds one answer.
+    `voice` is the preset used when a request names none; unset, the checkpoint's first.
     `text_only` starts no encoders and refuses media. `allowed_media_domain` restricts downloads
     to these hosts (unset: any public host); without `allowed_local_media_path` no file of this
     machine is read. `max_body_bytes` bounds a request before it is parsed. Told to end, the server
@@ -200,6 +204,7 @@ class Config:
     port: Port = 8000
     device: Device = "auto"
     dtype: DType = "auto"
+    placement: Placement = "manual"
     voice: str | None = None
     max_tokens: Count = 2048
     max_body_bytes: Count = 96 << 20

@@ -66,7 +66,7 @@ def thinker_spec(
         checkpoint=checkpoint,
         device=device,
         dtype=resolve_dtype(config.dtype, device),
-        tp_size=options.tp_size,
+        tp_size=thinker_ranks(options),
         gpus=options.gpus,
         context_length=options.context_length,
         max_total_tokens=options.max_total_tokens,
@@ -85,6 +85,21 @@ def thinker_spec(
     )
 
 
+def thinker_ranks(options: ThinkerOptions) -> int:
+    """Ranks of the thinker: as many as asked for, or as the cards that are named, or one.
+
+    Raises `ConfigError` when the two disagree.
+    """
+    ranks = options.tp_size or len(options.gpus) or 1
+    if options.gpus and len(set(options.gpus)) != ranks:
+        raise ConfigError(
+            f"thinker.gpus must name {ranks} different cards, one for each rank, "
+            f"not {', '.join(map(str, options.gpus))}",
+            param="thinker.gpus",
+        )
+    return ranks
+
+
 def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
     """The talker engine of a configuration."""
     options, device = config.talker, resolve_device(config.device)
@@ -93,7 +108,7 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         raise ConfigError("talker.fp8 needs a GPU, bfloat16 and graphs", param="talker.fp8")
     settings = TalkerSettings(
         checkpoint=checkpoint,
-        device=device if device == "cpu" else f"cuda:{options.gpu}",
+        device=device if device == "cpu" else f"cuda:{options.gpu or 0}",
         dtype=dtype,
         slots=options.slots or (CPU_SLOTS if device == "cpu" else CARD_SLOTS),
         min_patches=options.min_patches,
@@ -139,7 +154,7 @@ def encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, ProcessSpec]:
             param="image_encoder.gpus",
         )
     images = replace(shared, audio=False, gpus=gpus)
-    audio = replace(shared, images=False, tp_size=1, gpus=(config.audio_encoder.gpu,))
+    audio = replace(shared, images=False, tp_size=1, gpus=(config.audio_encoder.gpu or 0,))
     pictures = _encoder_spec("image_encoder", images, config)
     return {
         "image": pictures,

@@ -155,3 +155,13 @@ def test_names_that_serving_tools_share_reach_the_same_leaves(capsys):
     assert shown["image_encoder"]["tp_size"] == 2
     assert shown["image_encoder"]["gpus"] == [2, 3]
     assert shown["text_only"] is True
+
+
+def test_every_piece_can_be_placed_by_a_name_of_its_own(capsys):
+    placed = ["--thinker-tp-size", "2", "--thinker-gpus", "0,1", "--talker-gpu", "2"]
+    placed += ["--gpu-audio-encoder", "3", "--mem-fraction-static", "0.8"]
+    assert main(["config", "view", *placed]) == 0
+    shown = yaml.safe_load(capsys.readouterr().out)
+    assert (shown["thinker"]["tp_size"], shown["thinker"]["gpus"]) == (2, [0, 1])
+    assert shown["thinker"]["mem_fraction_static"] == 0.8
+    assert shown["talker"]["gpu"] == 2 and shown["audio_encoder"]["gpu"] == 3

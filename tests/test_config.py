@@ -26,6 +26,7 @@ VALUES = {
     "port": ("9000", 9000),
     "device": ("cpu", "cpu"),
     "dtype": ("bfloat16", "bfloat16"),
+    "placement": ("auto", "auto"),
     "voice": ("DB30", "DB30"),
     "max_tokens": ("100", 100),
     "max_body_bytes": ("1000", 1000),

@@ -14,6 +14,7 @@ from sglang_omni.specs import (
     intake_settings,
     media_rules,
     talker_spec,
+    thinker_spec,
 )
 from tests.golden import TINY
 
@@ -48,6 +49,13 @@ def test_eight_bits_need_graphs_in_bfloat16_on_a_card(other: dict[str, object]) 
     assert talker_spec(config(**asked), TINY).settings.fp8
     with pytest.raises(ConfigError, match=r"talker\.fp8"):
         talker_spec(config(**asked | other), TINY)
+
+
+def test_the_thinker_has_a_rank_for_each_card_that_is_named() -> None:
+    assert thinker_spec(config(device="cuda", thinker__gpus="2,3"), TINY).settings.tp_size == 2
+    assert thinker_spec(config(device="cuda"), TINY).settings.tp_size == 1
+    with pytest.raises(ConfigError, match=r"thinker\.gpus"):
+        thinker_spec(config(device="cuda", thinker__gpus="2,3", thinker__tp_size=4), TINY)
 
 
 @pytest.mark.parametrize("gpus", ["0", "1,1", "0,1,2"])

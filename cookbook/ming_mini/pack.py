@@ -19,7 +19,7 @@ from cookbook.ming_mini.synthesize import RATE, synthesize, to_int16
 from cookbook.ming_mini.train_talker import TALKER
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.weights import load_pieces
-from sglang_omni.models.ming.checkpoint import SINGLE
+from sglang_omni.models.ming.checkpoint_files import SINGLE
 from sglang_omni.models.ming.config import TalkerConfig
 from sglang_omni.models.ming.dit import ROTARY_THETA
 from sglang_omni.models.ming.qwen2 import inverse_frequencies

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import socket
+from pathlib import Path
 from typing import Any
 
 from sglang_omni.api.access import Access
@@ -16,11 +17,15 @@ from sglang_omni.commands.checkpoint import find_checkpoint
 from sglang_omni.commands.farewell import Farewell
 from sglang_omni.commands.progress import progress
 from sglang_omni.config import Config, as_yaml
+from sglang_omni.engine.cards import cards
 from sglang_omni.errors import StartupError
 from sglang_omni.observe.logs import set_up
 from sglang_omni.observe.observer import Observer
 from sglang_omni.observe.otel import open_exporter
+from sglang_omni.placement.place import check_room, place, table
+from sglang_omni.placement.sizes import read_sizes
 from sglang_omni.server import Server
+from sglang_omni.specs import resolve_device
 
 LOGGER = logging.getLogger(__name__)
 
@@ -34,9 +39,26 @@ def serve(config: Config) -> int:
     with bind(config.host, config.port) as listener:
         access, tls = read_access(config), tls_options(config)
         checkpoint = find_checkpoint(config.model_path)
+        config = placed(config, checkpoint)
         print(f"checkpoint: {checkpoint}\n{as_yaml(config)}", flush=True)
         run(_run(Server(config, checkpoint), listener, access, tls))
     return 0
+
+
+def placed(config: Config, checkpoint: Path) -> Config:
+    """Give every engine its cards, and print the plan; on a CPU there is nothing to place.
+
+    Raises `StartupError` before anything is loaded when it cannot fit.
+    """
+    if resolve_device(config.device) == "cpu":
+        return config
+    sizes, found = read_sizes(checkpoint), cards()
+    if config.placement == "manual":
+        check_room(config, sizes, found)
+        return config
+    config, plan = place(config, sizes, found)
+    print(table(plan, found), flush=True)
+    return config
 
 
 def bind(host: str, port: int) -> socket.socket:

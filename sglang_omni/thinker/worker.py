@@ -18,9 +18,11 @@ import torch
 from sglang import Engine
 from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 
+from sglang_omni.engine.cards import cards
 from sglang_omni.engine.ports import rendezvous_port
 from sglang_omni.engine.worker import report_progress
 from sglang_omni.errors import EngineFailed, InvalidRequest
+from sglang_omni.models.ming.config import read_json
 from sglang_omni.thinker.contract import (
     Features,
     SamplingParams,
@@ -30,6 +32,7 @@ from sglang_omni.thinker.contract import (
     ThinkerSettings,
 )
 from sglang_omni.thinker.launch import server_arguments
+from sglang_omni.thinker.moe_configs import VARIABLE, tuned_environment
 
 LOGGER = logging.getLogger(__name__)
 
@@ -49,12 +52,21 @@ def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     report_progress("loading the thinker")
     closing = threading.Event()
     threading.Thread(target=watch_processes, args=(closing,), daemon=True).start()
+    _name_tuned_kernels(settings)
     engine = Engine(**server_arguments(settings, rendezvous_port()))
     report_progress("warming up the thinker")
     for sampling in WARM_UPS:
         engine.generate(input_ids=[0, 1], sampling_params={**sampling, "max_new_tokens": 2})
     _die_of_sigterm()
     return ThinkerWorker(engine, _info(engine), settings.deterministic, closing)
+
+
+def _name_tuned_kernels(settings: ThinkerSettings) -> None:
+    """Let SGLang find kernel configurations tuned for this card, unless the user chose some."""
+    if settings.device == "cuda" and VARIABLE not in os.environ:
+        card = cards()[settings.gpus[0] if settings.gpus else 0].name
+        config = read_json(settings.checkpoint / "config.json")
+        os.environ |= tuned_environment(config, card, settings.tp_size)
 
 
 def watch_processes(closing: threading.Event) -> None:

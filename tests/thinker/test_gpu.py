@@ -6,14 +6,18 @@ bfloat16, in which the CPU engine leaves the float32 tokens at the first flip, t
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
+from sglang_omni.commands.quantize import quantize
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
 from sglang_omni.models.ming.hf_config import MingConfig
-from sglang_omni.thinker.contract import ThinkerSettings
+from sglang_omni.models.ming.thinker.reference import load_reference
+from sglang_omni.thinker.contract import SamplingParams, ThinkerRequest, ThinkerSettings
 from sglang_omni.thinker.launch import environment
+from tests.commands.quantised import write_wide_checkpoint
 from tests.golden import TINY, cases, load_case
 from tests.models.ming.thinker.features import greedy_request
 
@@ -58,5 +62,34 @@ async def test_greedy_tokens_agree_on_gpus_with_decode_graphs(ranks: int) -> Non
                 outputs = [output async for output in process.submit(request)]
                 ids = [token for output in outputs for token in output.token_ids]
                 assert ids[:HELD] == case["generated_ids"][:HELD].tolist(), name
+    finally:
+        await process.stop()
+
+
+# Of the vocabulary's 1920 tokens, these many are near the best.
+NEAR = 10
+
+
+async def test_eight_bits_say_what_the_plain_model_finds_likely(tmp_path: Path) -> None:
+    source, target = tmp_path / "bf16", tmp_path / "fp8"
+    write_wide_checkpoint(source)
+    quantize(source, target)
+    model = load_reference(source, MingConfig.from_pretrained(source).llm_config)
+    settings = replace(SETTINGS, checkpoint=target, dtype="bfloat16")
+    factory = "sglang_omni.thinker.worker:open_worker"
+    process = EngineProcess(
+        ProcessSpec("thinker", factory, settings, environment(settings, 1), start_deadline_s=400)
+    )
+    await process.start()
+    try:
+        for seed in range(8):
+            generator = torch.Generator().manual_seed(seed)
+            ids = torch.randint(300, 800, (24,), generator=generator)
+            request = ThinkerRequest(tuple(ids.tolist()), SamplingParams(max_tokens=1))
+            (token,) = [t async for out in process.submit(request) for t in out.token_ids]
+            positions, text = torch.arange(24).expand(3, -1), torch.zeros(24, dtype=torch.uint8)
+            with torch.no_grad():
+                logits = model(model.model.word_embeddings(ids), positions, text)[-1]
+            assert token in logits.topk(NEAR).indices.tolist(), seed
     finally:
         await process.stop()

@@ -9,10 +9,8 @@ import torch
 from safetensors import safe_open
 
 from sglang_omni.errors import CheckpointError
+from sglang_omni.models.ming.checkpoint_files import INDEX, shard_files
 from sglang_omni.models.ming.config import read_json
-
-INDEX = "model.safetensors.index.json"
-SINGLE = "model.safetensors"
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class TensorFolder(Mapping[str, torch.Tensor]):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._shard_of = _shard_map(folder)
+        self._shard_of = shard_map(folder)
         self._open: tuple[str, safe_open] | None = None
 
     def __getitem__(self, name: str) -> torch.Tensor:
@@ -56,21 +54,15 @@ class TensorFolder(Mapping[str, torch.Tensor]):
         return self._open[1]
 
 
-def _shard_map(folder: Path) -> dict[str, str]:
+def shard_map(folder: Path) -> dict[str, str]:
     """Map each tensor name to its file, checking that the files hold what the index says."""
-    if (folder / INDEX).exists():
-        declared: dict[str, str] = read_json(folder / INDEX)["weight_map"]
-        files = sorted(set(declared.values()))
-    elif (folder / SINGLE).exists():
-        declared, files = {}, [SINGLE]
-    else:
-        raise CheckpointError(f"{folder} holds neither {INDEX} nor {SINGLE}")
     found: dict[str, str] = {}
-    for file in files:
-        if not (folder / file).exists():
-            raise CheckpointError(f"{folder / file} is missing (named by {INDEX})")
-        with safe_open(folder / file, framework="pt") as shard:
-            found.update(dict.fromkeys(shard.keys(), file))
+    for path in shard_files(folder):
+        with safe_open(path, framework="pt") as shard:
+            found.update(dict.fromkeys(shard.keys(), path.name))
+    declared: dict[str, str] = {}
+    if (folder / INDEX).exists():
+        declared = read_json(folder / INDEX)["weight_map"]
     absent = sorted(name for name, file in declared.items() if found.get(name) != file)
     if absent:
         raise CheckpointError(f"{folder}: {absent[0]!r} is not in {declared[absent[0]]}")

@@ -9,7 +9,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from sglang_omni.errors import CheckpointError
-from sglang_omni.models.ming.checkpoint import INDEX, SINGLE, TensorFolder, load_strict
+from sglang_omni.models.ming.checkpoint import TensorFolder, load_strict
+from sglang_omni.models.ming.checkpoint_files import INDEX, SINGLE
 
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 

@@ -14,7 +14,8 @@ from transformers import AutoTokenizer
 
 from sglang_omni.errors import StartupError
 from sglang_omni.models.ming.cfm import Sampling
-from sglang_omni.models.ming.checkpoint import INDEX, TensorFolder
+from sglang_omni.models.ming.checkpoint import TensorFolder
+from sglang_omni.models.ming.checkpoint_files import INDEX
 from sglang_omni.models.ming.hf_config import MingConfig
 from sglang_omni.models.ming.prompt import render_chat
 from sglang_omni.models.ming.talker import Talker, generate, load_talker

@@ -16,22 +16,28 @@ from sglang.srt.layers.linear import (
 )
 from sglang.srt.layers.moe import should_skip_post_experts_all_reduce
 from sglang.srt.layers.moe.ep_moe.layer import get_moe_impl_class
-from sglang.srt.layers.moe.topk import StandardTopKOutput, TopK
+from sglang.srt.layers.moe.topk import StandardTopKOutput
 from sglang.srt.layers.quantization.base_config import QuantizationConfig
 from sglang.srt.layers.radix_attention import RadixAttention
 from sglang.srt.model_executor.forward_batch_info import ForwardBatch
+from sglang.srt.model_executor.forward_context import get_token_to_kv_pool
+from sglang.srt.models.utils import enable_fused_set_kv_buffer
 from sglang.srt.runtime_context import get_parallel
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
+from sglang_omni.errors import StartupError
 from sglang_omni.models.ming.thinker.rope import rotate
+from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
 from sglang_omni.models.ming.thinker.routing import (
     ROUTERS,
     TEXT,
     Routing,
     route,
     select_router,
+    with_shared_expert,
 )
+from sglang_omni.models.ming.thinker.routing_triton import route_fused
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,10 @@ class MLP(nn.Module):
 
 
 class MultiRouter(nn.Module):
-    """The text, image and audio routers: one stacked product, then a choice by route id."""
+    """The text, image and audio routers: one stacked product, then a choice by route id.
+
+    A batch of text alone, as any decode step is, costs the product of one router.
+    """
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -93,68 +102,53 @@ class MultiRouter(nn.Module):
         # float32 keeps the bias exact next to float32 scores.
         bias = torch.empty(count, config.num_experts, dtype=torch.float32)
         self.expert_bias = nn.Parameter(bias)
-        self.topk = TopK(
-            top_k=self.routing.top_k,
-            renormalize=True,
-            use_grouped_topk=True,
-            num_expert_group=self.routing.groups,
-            topk_group=self.routing.top_groups,
-            correction_bias=self.expert_bias.data[TEXT],
-            routed_scaling_factor=self.routing.scale,
-            apply_routed_scaling_factor_on_output=True,
-        )
 
-    def forward(self, x: Tensor, routes: Tensor | None) -> Any:
-        """Choose experts for x [tokens, hidden]; SGLang's top-k output."""
-        if routes is not None:
-            return self.forward_mixed(x, routes)
-        logits = F.linear(x, self.weight[TEXT])
-        if x.is_cuda:
-            return self.topk(x, logits)
-        # SGLang's CPU kernels support a few expert counts only; the plain rule supports all.
-        return _standard(*route(logits, self.expert_bias[TEXT], self.routing), logits)
-
-    def forward_mixed(self, x: Tensor, routes: Tensor) -> StandardTopKOutput:
-        """Tokens of several routers: the plain rule with a bias per token."""
-        logits = F.linear(x, self.weight.flatten(0, 1)).unflatten(-1, (len(ROUTERS), -1))
-        chosen, bias = select_router(logits, self.expert_bias, routes)
-        return _standard(*route(chosen, bias, self.routing), chosen)
+    def forward(self, x: Tensor, routes: Tensor | None) -> StandardTopKOutput:
+        """Choose experts for x [tokens, hidden], the shared expert last."""
+        weight = self.weight[TEXT] if routes is None else self.weight.flatten(0, 1)
+        logits = F.linear(x, weight)
+        choose = route_fused if x.is_cuda else _route_plainly
+        return StandardTopKOutput(*choose(logits, self.expert_bias, self.routing, routes), logits)
 
 
-def _standard(weights: Tensor, ids: Tensor, logits: Tensor) -> StandardTopKOutput:
-    return StandardTopKOutput(weights, ids.int(), logits)
+def _route_plainly(
+    logits: Tensor, bias: Tensor, routing: Routing, routes: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """What `route_fused` computes, in plain PyTorch."""
+    if routes is None:
+        chosen, biases = logits, bias[TEXT]
+    else:
+        stacked = logits.unflatten(-1, (len(ROUTERS), -1))
+        chosen, biases = select_router(stacked, bias, routes)
+    weights, ids = route(chosen, biases, routing)
+    return with_shared_expert(weights, ids.int(), routing.experts)
 
 
 class SparseMLP(nn.Module):
-    """Routed experts plus one ungated shared expert, summed before one all-reduce."""
+    """Routed experts plus one ungated shared expert, which is one more expert of every token: it
+    costs no kernel of its own, and one all-reduce sums everything."""
 
     def __init__(
         self, config: Any, layer_id: int, quant_config: QuantizationConfig | None, prefix: str
     ) -> None:
         super().__init__()
+        if config.num_shared_experts != 1:
+            raise StartupError("this model needs exactly one shared expert in each layer")
         self.tp_size = get_parallel().tp_size
         self.router = MultiRouter(config)
         self.experts = get_moe_impl_class(quant_config)(
-            num_experts=config.num_experts,
-            top_k=config.num_experts_per_tok,
+            num_experts=config.num_experts + 1,
+            num_fused_shared_experts=1,
+            top_k=config.num_experts_per_tok + 1,
             layer_id=layer_id,
             hidden_size=config.hidden_size,
             intermediate_size=config.moe_intermediate_size,
             quant_config=quant_config,
             prefix=add_prefix("experts", prefix),
         )
-        self.shared_experts = MLP(
-            config.hidden_size,
-            config.moe_intermediate_size * config.num_shared_experts,
-            quant_config,
-            add_prefix("shared_experts", prefix),
-            reduce_results=False,
-        )
 
     def forward(self, x: Tensor, routes: Tensor | None, skip_all_reduce: bool) -> Tensor:
-        # The shared expert first: the experts may overwrite their input.
-        shared = self.shared_experts(x)
-        out = self.experts(x, self.router(x, routes)) + shared
+        out = self.experts(x, self.router(x, routes))
         if self.tp_size == 1 or skip_all_reduce:
             return out
         if should_skip_post_experts_all_reduce(
@@ -196,6 +190,7 @@ class Attention(nn.Module):
         self.k_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         heads = config.num_attention_heads // parallel.attn_tp_size
         kv_heads = max(1, config.num_key_value_heads // parallel.attn_tp_size)
+        self.heads = heads, kv_heads
         self.sizes = [heads * self.head_dim, kv_heads * self.head_dim, kv_heads * self.head_dim]
         self.attn = RadixAttention(
             heads,
@@ -208,10 +203,27 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, inputs: StepInputs, batch: ForwardBatch) -> Tensor:
         qkv, _ = self.query_key_value(x)
-        q, k, v = qkv.split(self.sizes, dim=-1)
-        q, k = self._prepare(q, self.q_norm, inputs), self._prepare(k, self.k_norm, inputs)
-        out, _ = self.dense(self.attn(q, k, v, batch))
+        cache = self._cache(batch) if x.is_cuda else None
+        q, k = self._fused(qkv, inputs, cache) if x.is_cuda else self._plain(qkv, inputs)
+        v = qkv[:, -self.sizes[2] :]
+        out, _ = self.dense(self.attn(q, k, v, batch, save_kv_cache=cache is None))
         return out
+
+    def _cache(self, batch: ForwardBatch) -> Cache | None:
+        """This layer's part of the KV cache, if its form allows us to write it ourselves."""
+        if not enable_fused_set_kv_buffer(batch):
+            return None
+        pool, layer = get_token_to_kv_pool(), self.attn.layer_id
+        return Cache(pool.get_key_buffer(layer), pool.get_value_buffer(layer), batch.out_cache_loc)
+
+    def _fused(self, qkv: Tensor, inputs: StepInputs, cache: Cache | None) -> tuple[Tensor, Tensor]:
+        gains = self.q_norm.weight, self.k_norm.weight
+        tables, eps = (inputs.cos, inputs.sin), self.q_norm.variance_epsilon
+        return prepare_fused(qkv, gains, tables, self.heads, eps, cache)
+
+    def _plain(self, qkv: Tensor, inputs: StepInputs) -> tuple[Tensor, Tensor]:
+        q, k, _ = qkv.split(self.sizes, dim=-1)
+        return self._prepare(q, self.q_norm, inputs), self._prepare(k, self.k_norm, inputs)
 
     def _prepare(self, x: Tensor, norm: RMSNorm, inputs: StepInputs) -> Tensor:
         normed = norm(x.reshape(-1, self.head_dim)).view(x.shape[0], -1, self.head_dim)

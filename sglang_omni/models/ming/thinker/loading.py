@@ -10,12 +10,14 @@ from torch import Tensor, nn
 
 from sglang_omni.errors import CheckpointError
 from sglang_omni.models.ming.encoders.loading import WeightFiller
+from sglang_omni.models.ming.thinker.fp8_layout import with_scales
 from sglang_omni.models.ming.thinker.routing import ROUTERS
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
 
 logger = logging.getLogger(__name__)
 
 _EXPERT = re.compile(r"^(.*\.experts\.)(\d+)\.(gate|up|down)_proj\.(.+)$")
+_SHARED = re.compile(r"^(.*)\.shared_experts\.(gate|up|down)_proj\.(.+)$")
 _ROUTER = re.compile(rf"^(.*\.mlp)\.({'|'.join(ROUTERS)})\.(weight|expert_bias)$")
 _PAIR = re.compile(r"^(.*)\.(gate|up)_proj\.(.+)$")
 _EXPERT_SHARDS = {"gate": ("w13_", "w1"), "up": ("w13_", "w3"), "down": ("w2_", "w2")}
@@ -35,8 +37,15 @@ class Destination:
     router: int | None = None
 
 
-def destination(name: str) -> Destination:
-    """Where the thinker tensor `name` goes in the SGLang model."""
+def destination(name: str, experts: int) -> Destination:
+    """Where the thinker tensor `name` goes in the SGLang model.
+
+    The shared expert follows the `experts` routed ones in their stack.
+    """
+    if match := _SHARED.match(name):
+        stem, part, kind = match.groups()
+        fused, shard = _EXPERT_SHARDS[part]
+        return Destination(f"{stem}.experts.{fused}{kind}", shard, experts)
     if match := _EXPERT.match(name):
         stem, expert, part, kind = match.groups()
         fused, shard = _EXPERT_SHARDS[part]
@@ -55,14 +64,17 @@ def load_thinker(
     config: Any,
     weights: Iterable[tuple[str, Tensor]],
     encoders: Sequence[WeightFiller] = (),
+    fp8: bool = False,
 ) -> None:
     """Fill the model's parameters, and those of its `encoders`, from (name, tensor) pairs.
 
-    Raises `CheckpointError` for a missing tensor (so for half of a fused pair too), a wrong
-    shape or an unknown tensor. Encoder tensors that no encoder wants are skipped and counted in
-    the log.
+    With `fp8` they are those of a checkpoint in eight bits (`thinker.fp8_layout`). Raises
+    `CheckpointError` for a missing tensor (so for half of a fused pair too), a wrong shape or an
+    unknown tensor. Encoder tensors that no encoder wants are skipped and counted in the log.
     """
     expected = thinker_tensors(config)
+    if fp8:
+        expected = with_scales(expected)
     parameters = dict(model.named_parameters())
     seen: set[str] = set()
     skipped: list[str] = []
@@ -75,7 +87,7 @@ def load_thinker(
                 skipped.append(name)
             continue
         _check(name, tensor, expected)
-        _fill(parameters, name, tensor)
+        _fill(parameters, destination(name, config.num_experts), tensor)
         seen.add(name)
     missing = sorted(expected.keys() - seen)
     if missing:
@@ -94,8 +106,7 @@ def _check(name: str, tensor: Tensor, expected: dict[str, tuple[int, ...]]) -> N
         )
 
 
-def _fill(parameters: dict[str, nn.Parameter], name: str, tensor: Tensor) -> None:
-    target = destination(name)
+def _fill(parameters: dict[str, nn.Parameter], target: Destination, tensor: Tensor) -> None:
     parameter = parameters[target.parameter]
     loader = getattr(parameter, "weight_loader", None)
     if loader is None:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from sglang_omni.errors import InvalidRequest, StartupError
 from sglang_omni.models.ming.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.encoders import OwnEncoders
+from sglang_omni.models.ming.thinker.fp8_layout import block_fp8
 from sglang_omni.models.ming.thinker.layers import Layer, StepInputs
 from sglang_omni.models.ming.thinker.loading import load_thinker
 from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
@@ -109,6 +110,7 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         if get_pp_group().world_size > 1:
             raise StartupError("this model does not support pipeline parallelism; use --tp-size")
         self.config = config
+        self.fp8 = block_fp8(getattr(config, "quantization_config", None))
         self.model = LanguageModel(config.llm_config, quant_config, add_prefix("model", prefix))
         self.logits_processor = LogitsProcessor(config.llm_config)
         self.encoders = OwnEncoders(config, prefix) if config.carries_encoders else None
@@ -157,7 +159,7 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Load the checkpoint strictly. Raises `CheckpointError`."""
         fillers = self.encoders.fillers() if self.encoders else ()
-        load_thinker(self, self.config.llm_config, weights, fillers)
+        load_thinker(self, self.config.llm_config, weights, fillers, self.fp8)
 
     def _own_encoders(self) -> OwnEncoders:
         if self.encoders is None:

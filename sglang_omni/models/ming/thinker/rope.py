@@ -27,7 +27,7 @@ def cos_sin(positions: Tensor, inv_freq: Tensor, rows: Tensor) -> tuple[Tensor, 
 
     Positions may be negative, so the tables are computed, never looked up.
     """
-    angles = positions[rows].float().T * inv_freq
+    angles = (positions[rows].float().T * inv_freq).contiguous()
     return angles.cos(), angles.sin()
 
 

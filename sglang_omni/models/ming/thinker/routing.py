@@ -62,3 +62,12 @@ def select_router(logits: Tensor, bias: Tensor, routes: Tensor) -> tuple[Tensor,
     index = routes.long()
     rows = torch.arange(len(index), device=index.device)
     return logits[rows, index], bias[index]
+
+
+def with_shared_expert(weights: Tensor, ids: Tensor, experts: int) -> tuple[Tensor, Tensor]:
+    """Append the shared expert, which follows the `experts` routed ones and takes part in full.
+
+    `weights` and `ids` are [tokens, top_k]; returns [tokens, top_k + 1].
+    """
+    ones, last = torch.ones_like(weights[:, :1]), torch.full_like(ids[:, :1], experts)
+    return torch.cat((weights, ones), dim=-1), torch.cat((ids, last), dim=-1)

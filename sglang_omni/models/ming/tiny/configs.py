@@ -24,7 +24,7 @@ def main_config(tokenizer: Tokenizer) -> Json:
         "mlp_depth": 2,
         "torch_dtype": "bfloat16",
         "transformers_version": "4.57.1",
-        "llm_config": _sizes_of_thinker() | _constants_of_thinker() | _token_ids(tokenizer),
+        "llm_config": _sizes_of_thinker() | _constants_of_thinker() | thinker_token_ids(tokenizer),
         "vision_config": _vision_config(),
         "audio_config": _audio_config(),
     }
@@ -86,7 +86,8 @@ def _constants_of_thinker() -> Json:
     }
 
 
-def _token_ids(tokenizer: Tokenizer) -> Json:
+def thinker_token_ids(tokenizer: Tokenizer) -> Json:
+    """Special tokens of `llm_config`, and the size of the vocabulary."""
     tokens = {
         "eos_token_id": "<|role_end|>",
         "pad_token_id": "<|endoftext|>",

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 from safetensors.torch import save
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from sglang_omni.errors import StartupError
-from sglang_omni.models.ming.checkpoint import INDEX, SINGLE
+from sglang_omni.models.ming.checkpoint_files import INDEX, SINGLE
 from sglang_omni.models.ming.config import read_talker_config, read_vae_config
 from sglang_omni.models.ming.hf_config import MingTextConfig
 from sglang_omni.models.ming.talker import ROTARY_BUFFERS
@@ -66,6 +67,11 @@ def _write_thinker(folder: Path, draw: Draw) -> None:
     tensors = thinker_weights(draw, text_config, tokenizer) | encoder_weights(draw, config)
     write_shards(folder, tensors)
     write_json(folder / "config.json", config)
+    write_thinker_tokenizer(folder, tokenizer)
+
+
+def write_thinker_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """The thinker's tokenizer, and how media become its inputs."""
     write_json(folder / "preprocessor_config.json", configs.preprocessor_config())
     (folder / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
     write_json(folder / "tokenizer_config.json", configs.thinker_tokenizer_config(tokenizer))

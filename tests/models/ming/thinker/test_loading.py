@@ -32,15 +32,16 @@ class Recorder(nn.Module):
     def __init__(self, config: MingTextConfig) -> None:
         super().__init__()
         self.filled: list[Destination] = []
+        self.experts = config.num_experts
         self.routers: dict[str, nn.Parameter] = {}
         for name, shape in thinker_tensors(config).items():
-            target = destination(name)
+            target = destination(name, config.num_experts)
             if target.router is not None:
                 self.routers.setdefault(target.parameter, nn.Parameter(torch.zeros(3, *shape)))
 
     def named_parameters(self, *_: object, **__: object) -> Iterator[tuple[str, nn.Parameter]]:
         yield from self.routers.items()
-        for target in {destination(name) for name in self.names}:
+        for target in {destination(name, self.experts) for name in self.names}:
             if target.router is None:
                 yield target.parameter, self._recording(target.parameter)
 
@@ -73,7 +74,7 @@ def test_every_tensor_of_the_checkpoint_is_the_thinkers_or_an_encoders(
 def test_every_part_lands_once(config: MingTextConfig, stored: dict[str, Tensor]) -> None:
     model = recorder(config)
     load_thinker(model, config, stored.items())
-    wanted = [destination(name) for name in thinker_tensors(config)]
+    wanted = [destination(name, config.num_experts) for name in thinker_tensors(config)]
     assert sorted(map(repr, model.filled)) == sorted(repr(t) for t in wanted if t.router is None)
     for row, name in enumerate(("gate", "image_gate", "audio_gate")):
         router = model.routers[f"{LAYER}mlp.router.weight"]

@@ -1,4 +1,4 @@
-"""Group-limited routing: its own rules, and SGLang's fused kernel beside it."""
+"""Group-limited routing: its own rules."""
 
 import pytest
 import torch
@@ -47,32 +47,3 @@ def test_each_token_uses_the_router_of_its_route() -> None:
         alone = route(logits[token : token + 1, router], bias[router], TINY)
         torch.testing.assert_close(weights[token], alone[0][0])
         assert torch.equal(ids[token], alone[1][0])
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("routing", [TINY, RELEASED])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_fused_kernel_agrees_with_the_plain_rule(routing: Routing, dtype: torch.dtype) -> None:
-    from sglang.srt.layers.moe.topk import TopKConfig, select_experts
-
-    torch.manual_seed(3)
-    logits = torch.randn(64, routing.experts, device="cuda").to(dtype)
-    bias = torch.randn(routing.experts, device="cuda") * 0.1
-    config = TopKConfig(
-        top_k=routing.top_k,
-        use_grouped_topk=True,
-        renormalize=True,
-        topk_group=routing.top_groups,
-        num_expert_group=routing.groups,
-        correction_bias=bias,
-        routed_scaling_factor=routing.scale,
-        apply_routed_scaling_factor_on_output=True,
-    )
-    fused, fused_ids, *_ = select_experts(logits, logits, config)
-    plain, plain_ids = route(logits, bias, routing)
-    fused_order, plain_order = fused_ids.long().argsort(-1), plain_ids.argsort(-1)
-    assert torch.equal(fused_ids.long().gather(-1, fused_order), plain_ids.gather(-1, plain_order))
-    torch.testing.assert_close(
-        fused.gather(-1, fused_order), plain.gather(-1, plain_order), rtol=1e-4, atol=1e-5
-    )

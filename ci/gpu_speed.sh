@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# What is measured on GPUs, a phase or several at a time: ci/gpu_speed.sh quick fp8 tune_fp8 ...
+# Results go to $OUT (default benchmarks/results); $PYTHON is the interpreter (default python3).
+# SGLang's options that depend on what is installed beside it: $SGLANG_ARGS (JSON).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+PYTHON=${PYTHON:-python3} OUT=${OUT:-benchmarks/results} WORK=${WORK:-/tmp/gpu_speed}
+SGLANG_ARGS=${SGLANG_ARGS:-'{"attention_backend":"triton","sampling_backend":"pytorch","grammar_backend":"none"}'}
+CLIENTS=${CLIENTS:-1,8,16,32,64} PORT=${PORT:-8123}
+export PYTHONUNBUFFERED=1
+mkdir -p "$OUT" "$WORK"
+
+thinker() { # NAME OPTIONS...
+    local name=$1; shift
+    "$PYTHON" -m benchmarks.thinker --server-args "$SGLANG_ARGS" --out "$OUT/$name.json" "$@" \
+        > "$OUT/$name.log" 2>&1
+    local status=$?
+    grep -E "clients|ready|failed|percent" "$OUT/$name.log" || tail -25 "$OUT/$name.log"
+    return $status
+}
+
+# The whole system on one card: the thinker in FP8, encoders and talker beside it.
+serve_and_ask() { # NAME OPTIONS OF THE BENCHMARK...
+    local name=$1 pid seconds; shift
+    [ -f "$WORK/system/config.json" ] ||
+        "$PYTHON" -m benchmarks.system_checkpoint "$WORK/system" --fp8 ${LAYERS:+--layers $LAYERS} --force
+    SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.random_models "$PYTHON" -m sglang_omni.cli serve \
+        --version v1 --model-path "$WORK/system" --port "$PORT" --thinker.server_args "$SGLANG_ARGS" \
+        --thinker.max_total_tokens 65536 --thinker.max_running_requests 64 --mem-fraction-static 0.93 \
+        --talker.min_patches 10 --talker.max_patches 10 --talker.slots 64 \
+        --image_encoder.max_patches 16384 --request-timeout 120 ${SERVE_OPTIONS:-} \
+        > "$OUT/$name.server.log" 2>&1 & pid=$!
+    for seconds in $(seq 240); do
+        sleep 1
+        curl -sf "http://127.0.0.1:$PORT/ready" > /dev/null && break
+        kill -0 $pid 2> /dev/null || break
+    done
+    echo "ready after $seconds s"
+    timeout "${ASK_S:-200}" "$PYTHON" -m benchmarks.serving --url "http://127.0.0.1:$PORT" \
+        --system "${SYSTEM:-1 x H200, thinker FP8, all on one card}" --processes 8 \
+        --out "$OUT/$name.json" "$@" | grep -v '^{' || tail -30 "$OUT/$name.server.log"
+    kill $pid; wait $pid 2> /dev/null
+}
+
+for phase in "$@"; do
+    echo "=== $phase $(date +%T)"
+    case $phase in
+    quick) # kernels against plain rules, then four layers of the real width, ours alone
+        "$PYTHON" -m pytest tests/models/ming/thinker/test_kernels.py -m gpu -q -W ignore | tail -5
+        thinker quick_fp8 --fp8 --layers 4 --systems plug-in --clients 1,8 --tokens 64 --rounds 1 ;;
+    parity) "$PYTHON" -m pytest tests/thinker/test_gpu.py -m gpu -q -W ignore | tail -8 ;;
+    fp8) thinker thinker_h200_fp8 --fp8 --clients "$CLIENTS" ;;
+    fp8_ours) thinker "${NAME:-thinker_h200_fp8_tuned}" --fp8 --clients "$CLIENTS" --systems plug-in ;;
+    tp2) thinker thinker_h200_tp2_bf16 --tp 2 --clients "$CLIENTS" ;;
+    tp2_ours) thinker "${NAME:-thinker_h200_tp2_bf16_tuned}" --tp 2 --clients "$CLIENTS" --systems plug-in ;;
+    tp2_fp8) thinker thinker_h200_tp2_fp8 --tp 2 --fp8 --clients "$CLIENTS" ;;
+    tp4) thinker thinker_h200_tp4_bf16 --tp 4 --clients "$CLIENTS" ;;
+    tune_fp8 | tune_bf16)
+        "$PYTHON" -m benchmarks.tune_moe --tp ${TP:-1 2 4} $([ $phase = tune_fp8 ] && echo --fp8) \
+            --out "$OUT/$phase.json" 2>&1 | tee "$OUT/$phase.log" | grep -E "^tp|compiled|configurations"
+        tar -C sglang_omni/thinker -czf "$OUT/moe_kernels.tar.gz" moe_kernels ;;
+    system) serve_and_ask serving_h200_fp8 --clients 1,16 ;;
+    speech) serve_and_ask serving_h200_fp8_speech --kinds speech --clients 1,4,16,32 ;;
+    *) echo "no phase $phase"; exit 2 ;;
+    esac
+done

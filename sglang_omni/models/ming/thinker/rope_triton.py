@@ -1,0 +1,133 @@
+"""QK-norm, partial rotation and the write to the KV cache, in one pass over a projection."""
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+HEADS_PER_PROGRAM = 8
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One layer's key and value buffers [slots, kv_heads, head_dim] and each token's slot."""
+
+    keys: Tensor
+    values: Tensor
+    slots: Tensor
+
+
+@triton.jit
+def _prepare_kernel(  # type: ignore[no-untyped-def]
+    qkv,
+    q_gain,
+    k_gain,
+    cos,
+    sin,
+    q_out,
+    k_out,
+    key_cache,
+    value_cache,
+    slots,
+    qkv_stride,
+    key_stride,
+    value_stride,
+    eps,
+    HEADS: tl.constexpr,
+    KV_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    DIM_BLOCK: tl.constexpr,
+    HALF: tl.constexpr,
+    BLOCK: tl.constexpr,
+    STORE: tl.constexpr,
+):
+    """BLOCK heads of one token: query heads, or, in the last programs, key and value heads."""
+    token = tl.program_id(0).to(tl.int64)
+    QUERY_BLOCKS: tl.constexpr = (HEADS + BLOCK - 1) // BLOCK
+    is_key = tl.program_id(1) >= QUERY_BLOCKS
+    block = tl.program_id(1) - tl.where(is_key, QUERY_BLOCKS, 0)
+    heads = (block * BLOCK + tl.arange(0, BLOCK))[:, None]
+    dims = tl.arange(0, DIM_BLOCK)[None, :]
+    count = tl.where(is_key, KV_HEADS, HEADS)
+    inside = (heads < count) & (dims < DIM)
+
+    # The partner that a rotated dimension is mixed with; the others stay by themselves.
+    partner = tl.where(dims < HALF, dims + HALF, tl.where(dims < 2 * HALF, dims - HALF, dims))
+    row = qkv + token * qkv_stride + (tl.where(is_key, HEADS, 0) + heads) * DIM
+    x = tl.load(row + dims, mask=inside, other=0.0).to(tl.float32)
+    y = tl.load(row + partner, mask=inside, other=0.0).to(tl.float32)
+    gain = tl.where(is_key, 1, 0)
+    of_x = tl.load(q_gain + dims, mask=(dims < DIM) & (gain == 0), other=0.0).to(tl.float32)
+    of_x += tl.load(k_gain + dims, mask=(dims < DIM) & (gain == 1), other=0.0).to(tl.float32)
+    of_y = tl.load(q_gain + partner, mask=(dims < DIM) & (gain == 0), other=0.0).to(tl.float32)
+    of_y += tl.load(k_gain + partner, mask=(dims < DIM) & (gain == 1), other=0.0).to(tl.float32)
+
+    scale = tl.rsqrt(tl.sum(x * x, axis=1) / DIM + eps)[:, None]
+    rotated = dims < 2 * HALF
+    angle = token * HALF + tl.where(dims < HALF, dims, dims - HALF)
+    c = tl.load(cos + angle, mask=rotated, other=1.0)
+    s = tl.load(sin + angle, mask=rotated, other=0.0)
+    s = tl.where(dims < HALF, -s, s)
+    out = x * scale * of_x * c + y * scale * of_y * s
+
+    if is_key:
+        at = (token * KV_HEADS + heads) * DIM + dims
+        tl.store(k_out + at, out.to(k_out.dtype.element_ty), mask=inside)
+        if STORE:
+            slot = tl.load(slots + token).to(tl.int64)
+            v = tl.load(row + KV_HEADS * DIM + dims, mask=inside, other=0.0)
+            place = heads * DIM + dims
+            keys = out.to(key_cache.dtype.element_ty)
+            tl.store(key_cache + slot * key_stride + place, keys, mask=inside)
+            tl.store(value_cache + slot * value_stride + place, v, mask=inside)
+    else:
+        at = (token * HEADS + heads) * DIM + dims
+        tl.store(q_out + at, out.to(q_out.dtype.element_ty), mask=inside)
+
+
+def prepare_fused(
+    qkv: Tensor,
+    gains: tuple[Tensor, Tensor],
+    tables: tuple[Tensor, Tensor],
+    heads: tuple[int, int],
+    eps: float,
+    cache: Cache | None,
+) -> tuple[Tensor, Tensor]:
+    """Queries [tokens, heads * head_dim] and keys [tokens, kv_heads * head_dim] of a projection
+    qkv [tokens, (heads + 2 * kv_heads) * head_dim], normalised and rotated.
+
+    `gains` are those of the norms of queries and keys [head_dim], `tables` cos and sin
+    [tokens, rotary_dim / 2] in float32, `heads` the numbers of query and of key heads. With a
+    `cache`, keys and values are stored in it as well. It computes in float32 and rounds once.
+    """
+    tokens, dim = qkv.shape[0], gains[0].shape[0]
+    assert qkv.stride(1) == 1 and all(table.is_contiguous() for table in tables)
+    q, k = (torch.empty(tokens, n * dim, dtype=qkv.dtype, device=qkv.device) for n in heads)
+    if tokens:
+        block = HEADS_PER_PROGRAM
+        programs = triton.cdiv(heads[0], block) + triton.cdiv(heads[1], block)
+        _prepare_kernel[(tokens, programs)](
+            qkv,
+            *gains,
+            *tables,
+            q,
+            k,
+            k if cache is None else cache.keys,
+            k if cache is None else cache.values,
+            k if cache is None else cache.slots,
+            qkv.stride(0),
+            0 if cache is None else cache.keys.stride(0),
+            0 if cache is None else cache.values.stride(0),
+            eps,
+            HEADS=heads[0],
+            KV_HEADS=heads[1],
+            DIM=dim,
+            DIM_BLOCK=triton.next_power_of_2(dim),
+            HALF=tables[0].shape[1],
+            BLOCK=block,
+            STORE=cache is not None,
+            num_warps=4,
+        )
+    return q, k

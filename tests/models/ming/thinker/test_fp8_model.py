@@ -1,0 +1,66 @@
+"""A quantised model: it says what the original says, and SGLang's own parameters and loaders,
+which a CPU can use though not multiply with, take every tensor of it to its place."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from sglang_omni.commands.quantize import quantize
+from sglang_omni.models.ming.checkpoint import TensorFolder
+from sglang_omni.models.ming.hf_config import MingConfig
+from sglang_omni.models.ming.thinker.fp8 import dequantise
+from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantised
+from sglang_omni.models.ming.thinker.reference import load_reference
+from sglang_omni.thinker.contract import ThinkerSettings
+from sglang_omni.thinker.launch import environment
+from tests.commands.quantised import write_wide_checkpoint
+
+pytestmark = pytest.mark.long
+
+PROGRAM = Path(__file__).with_name("load_fp8.py")
+
+
+def test_the_quantised_model_says_the_same(tmp_path: Path) -> None:
+    source, target = tmp_path / "bf16", tmp_path / "fp8"
+    write_wide_checkpoint(source)
+    quantize(source, target)
+    config, stored = MingConfig.from_pretrained(source).llm_config, TensorFolder(target)
+    original, rounded = load_reference(source, config), load_reference(source, config)
+    parameters = dict(rounded.named_parameters())
+    for name in filter(is_quantised, stored):
+        weight = dequantise(stored[name], stored[name + SCALE_SUFFIX])
+        parameters[name.removeprefix("model.")].data.copy_(weight)
+    positions, routes = torch.arange(24).expand(3, -1), torch.zeros(24, dtype=torch.uint8)
+    for seed in range(4):
+        ids = torch.randint(300, 800, (24,), generator=torch.Generator().manual_seed(seed))
+        with torch.no_grad():
+            wanted, heard = (
+                model(model.model.word_embeddings(ids), positions, routes)[-1]
+                for model in (original, rounded)
+            )
+        assert (wanted - heard).norm() < 0.05 * wanted.norm()
+        assert wanted.argmax() == heard.argmax()
+
+
+def test_sglang_takes_every_tensor_to_its_place(tmp_path: Path) -> None:
+    source, target = tmp_path / "bf16", tmp_path / "fp8"
+    write_wide_checkpoint(source)
+    quantize(source, target)
+    settings = ThinkerSettings(target)
+    paths = {"PYTHONPATH": str(Path(__file__).parents[4])}
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), str(target), str(tmp_path / "loaded.pt")],
+        env={**os.environ, **environment(settings, threads=1), **paths},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    loaded = torch.load(tmp_path / "loaded.pt")
+    stored = torch.load(tmp_path / "loaded.pt.stored")
+    assert loaded.keys() == stored.keys() and len(loaded) == 2 * (2 + 2 + 17 * 3 * 2)
+    for name, tensor in stored.items():
+        assert torch.equal(loaded[name].float(), tensor.float()), name

@@ -1,0 +1,153 @@
+"""The thinker's kernels give what the plain rules give: interpreted here, compiled on a GPU."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
+from sglang_omni.models.ming.thinker.rope import rotate as rotate_plainly
+from sglang_omni.models.ming.thinker.routing import (
+    ROUTERS,
+    Routing,
+    route,
+    select_router,
+    with_shared_expert,
+)
+from tests.compiling import compiled
+
+__all__ = ["compiled"]
+
+TINY = Routing(experts=16, groups=8, top_groups=4, top_k=4, scale=2.5)
+RELEASED = Routing(experts=256, groups=8, top_groups=4, top_k=8, scale=2.5)
+SHAPES = [(4, 2, 128), (32, 4, 128), (3, 1, 96)]
+
+
+def check_routing(routing: Routing, dtype: torch.dtype, device: str, tokens: int) -> None:
+    """Of one router and of three by route id, all experts and weights are the plain rule's."""
+    from sglang_omni.models.ming.thinker.routing_triton import route_fused
+
+    torch.manual_seed(0)
+    count = len(ROUTERS)
+    logits = torch.randn(tokens, count * routing.experts, device=device).to(dtype)
+    bias = torch.randn(count, routing.experts, device=device) * 0.1
+    routes = torch.randint(0, count, (tokens,), device=device, dtype=torch.uint8)
+    text = logits[:, : routing.experts]
+    chosen = select_router(logits.unflatten(-1, (count, -1)), bias, routes)
+    for fused, plain in (
+        (route_fused(text, bias, routing), route(text, bias[0], routing)),
+        (route_fused(logits, bias, routing, routes), route(*chosen, routing)),
+    ):
+        weights, ids = with_shared_expert(*plain, routing.experts)
+        order, plain_order = fused[1].argsort(-1), ids.argsort(-1)
+        torch.testing.assert_close(
+            fused[1].long().gather(-1, order), ids.gather(-1, plain_order), rtol=0, atol=0
+        )
+        torch.testing.assert_close(
+            fused[0].gather(-1, order), weights.gather(-1, plain_order), rtol=1e-4, atol=1e-5
+        )
+
+
+def plain_heads(x: Tensor, gain: Tensor, tables: tuple[Tensor, Tensor], dim: int) -> Tensor:
+    """Normalised and rotated heads [tokens, heads * dim] of x, in float32."""
+    heads = x.float().unflatten(-1, (-1, dim))
+    normed = F.rms_norm(heads, (dim,), gain.float(), 1e-6)
+    return rotate_plainly(normed, *tables).flatten(1)
+
+
+def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) -> None:
+    """Queries and keys are the plain rule's; keys and values lie in their slots of the cache."""
+    from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
+
+    torch.manual_seed(1)
+    heads, kv_heads, dim = shape
+    qkv = torch.randn(7, (heads + 2 * kv_heads) * dim, device=device).to(dtype)
+    gains = tuple(torch.rand(dim, device=device).to(dtype) for _ in "qk")
+    positions = torch.randint(-50, 30_000, (3, 7), device=device)
+    rows = torch.tensor(frequency_rows((dim // 16, dim * 3 // 32, dim * 3 // 32)), device=device)
+    tables = cos_sin(positions, inverse_frequencies(dim // 2, 1e6).to(device), rows)
+    cache = Cache(
+        torch.zeros(20, kv_heads, dim, dtype=dtype, device=device),
+        torch.zeros(20, kv_heads, dim, dtype=dtype, device=device),
+        torch.tensor([3, 19, 0, 7, 5, 11, 1], device=device),
+    )
+    q, k = prepare_fused(qkv, gains, tables, (heads, kv_heads), 1e-6, cache)
+    split = qkv.split([heads * dim, kv_heads * dim, kv_heads * dim], dim=-1)
+    # Interpreted, a cast to bfloat16 truncates where a GPU rounds: one unit in the last place.
+    close = (
+        {"rtol": 1e-5, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 2**-7, "atol": 1e-3}
+    )
+    torch.testing.assert_close(q.float(), plain_heads(split[0], gains[0], tables, dim), **close)
+    torch.testing.assert_close(k.float(), plain_heads(split[1], gains[1], tables, dim), **close)
+    assert torch.equal(cache.keys[cache.slots].flatten(1), k)
+    assert torch.equal(cache.values[cache.slots].flatten(1), split[2])
+    untouched = sorted(set(range(20)) - set(cache.slots.tolist()))
+    assert not cache.keys[untouched].any() and not cache.values[untouched].any()
+    alone = prepare_fused(qkv, gains, tables, (heads, kv_heads), 1e-6, None)
+    assert torch.equal(alone[0], q) and torch.equal(alone[1], k)
+
+
+def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
+    # Triton decides at import whether it interprets, so the kernels run in a process of its own.
+    program = (
+        "import torch\n"
+        "from tests.models.ming.thinker import test_kernels as tests\n"
+        "for dtype in (torch.float32, torch.bfloat16):\n"
+        "    [tests.check_routing(one, dtype, 'cpu', 5) for one in (tests.TINY, tests.RELEASED)]\n"
+        "    [tests.check_heads(shape, dtype, 'cpu') for shape in ((4, 2, 128), (3, 1, 96))]\n"
+        "print('equal')\n"
+    )
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "equal\n", done.stderr
+
+
+def meta(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_routing_compiles_for_a_gpu(routed: bool, compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.routing_triton import route_fused
+
+    bias = meta(3, 256, dtype=torch.float32)
+    routes = meta(8, dtype=torch.uint8) if routed else None
+    route_fused(meta(8, 768 if routed else 256), bias, RELEASED, routes)
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
+
+    part = meta(20, 4, 128)
+    cache = Cache(part, part, meta(7, dtype=torch.int64)) if stored else None
+    tables = meta(7, 32, dtype=torch.float32), meta(7, 32, dtype=torch.float32)
+    prepare_fused(meta(7, 40 * 128), (meta(128), meta(128)), tables, (32, 4), 1e-6, cache)
+    assert len(compiled) == 1
+
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@pytest.mark.gpu
+@gpu
+@pytest.mark.parametrize("routing", [TINY, RELEASED])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_routing_agrees_on_a_gpu(routing: Routing, dtype: torch.dtype) -> None:
+    check_routing(routing, dtype, "cuda", 33)
+
+
+@pytest.mark.gpu
+@gpu
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_heads_agree_on_a_gpu(shape: tuple[int, int, int], dtype: torch.dtype) -> None:
+    check_heads(shape, dtype, "cuda")

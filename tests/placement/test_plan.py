@@ -1,0 +1,160 @@
+"""Plans: what goes where, what is kept of what was given, and what is refused."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sglang_omni.config import Config, load_config
+from sglang_omni.engine.cards import Card
+from sglang_omni.errors import ConfigError, StartupError
+from sglang_omni.placement.place import check_room, place, table
+from sglang_omni.placement.plan import USABLE, Given, make_plan
+from sglang_omni.placement.sizes import Sizes, read_sizes
+from tests.golden import TINY
+
+GB = 10**9
+BF16 = Sizes(
+    matrices=203 * GB,
+    rest=3 * GB,
+    image_encoder=GB,
+    audio_encoder=GB,
+    talker=3 * GB,
+    kv_bytes=65_536,
+    kv_heads=4,
+    context=32_768,
+    fp8=False,
+)
+FP8 = BF16.quantised()
+
+
+def h200(count: int) -> tuple[Card, ...]:
+    return tuple(Card(index, "NVIDIA H200", 150 * GB, 149 * GB) for index in range(count))
+
+
+def config(**values: object) -> Config:
+    given = {"model_path": "/models/ming", "placement": "auto", **values}
+    return load_config(None, {name.replace("__", "."): value for name, value in given.items()})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count", "thinker", "talker", "encoders"),
+    [
+        (FP8, 1, (0,), 0, 0),
+        (FP8, 2, (0,), 1, 1),
+        (BF16, 2, (0, 1), 0, 1),
+        (BF16, 3, (0, 1), 2, 2),
+        (BF16, 4, (0, 1), 2, 3),
+        (BF16, 5, (0, 1, 2, 3), 4, 4),
+        (BF16, 8, (0, 1, 2, 3), 4, 5),
+    ],
+)
+def test_a_card_that_is_over_serves_speech_and_pictures(
+    sizes: Sizes, count: int, thinker: tuple[int, ...], talker: int, encoders: int
+) -> None:
+    plan = make_plan(sizes, h200(count), Given())
+    assert plan is not None
+    assert (plan.thinker, plan.talker) == (thinker, talker)
+    assert (plan.image_encoder, plan.audio_encoder) == ((encoders,), encoders)
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+@pytest.mark.parametrize("sizes", [BF16, FP8])
+def test_no_card_is_given_more_than_it_has(sizes: Sizes, count: int) -> None:
+    plan = make_plan(sizes, h200(count), Given())
+    if plan is None:
+        assert sizes is BF16 and count == 1
+        return
+    for card in h200(count):
+        used = sum(s.weights + s.working for s in plan.shares if s.card == card.index)
+        ranks = len(plan.thinker) if card.index in plan.thinker else 0
+        cache = plan.kv_tokens * sizes.kv_bytes // ranks if ranks else 0
+        assert used + cache <= card.total_bytes * USABLE
+    assert plan.kv_tokens >= sizes.context
+
+
+def test_what_is_given_stays() -> None:
+    given = config(
+        thinker__tp_size="2",
+        thinker__gpus="2,3",
+        talker__gpu="2",
+        image_encoder__tp_size="2",
+        image_encoder__gpus="0,1",
+        thinker__mem_fraction_static="0.8",
+    )
+    placed, plan = place(given, FP8, h200(4))
+    assert plan.thinker == (2, 3) and plan.talker == 2 and plan.image_encoder == (0, 1)
+    assert placed.thinker.mem_fraction_static == 0.8
+    assert placed.thinker.max_total_tokens is None
+    assert placed.audio_encoder.gpu == 0
+
+
+def test_ranks_and_cards_that_disagree_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"thinker\.gpus must name 4"):
+        place(config(thinker__tp_size="4", thinker__gpus="0,1"), FP8, h200(4))
+    _, plan = place(config(thinker__gpus="1,2"), FP8, h200(4))
+    assert plan.thinker == (1, 2)
+
+
+def test_a_text_only_server_places_no_encoders() -> None:
+    placed, plan = place(config(text_only="true"), FP8, h200(1))
+    assert {share.part for share in plan.shares} == {"thinker", "talker"}
+    assert plan.audio_encoder is None and placed.image_encoder.gpus == ()
+
+
+def test_a_plan_becomes_the_configuration_and_a_table() -> None:
+    placed, plan = place(config(), FP8, h200(1))
+    assert placed.thinker.tp_size == 1 and placed.thinker.gpus == (0,)
+    assert placed.thinker.max_total_tokens == plan.kv_tokens > 100_000
+    assert placed.talker.gpu == placed.audio_encoder.gpu == 0
+    shown = table(plan, h200(1))
+    for part in ("thinker", "talker", "image encoder", "audio encoder", "NVIDIA H200", "FP8"):
+        assert part in shown
+
+
+def test_too_large_a_model_is_refused_with_what_would_fit() -> None:
+    with pytest.raises(StartupError) as refused:
+        place(config(), BF16, h200(1))
+    message = refused.value.message
+    assert "sgl-omni quantize /models/ming /models/ming-fp8 --fp8" in message
+    assert "in bfloat16 it needs 2 such card(s)" in message
+
+
+def test_it_is_refused_by_hand_too_and_without_a_useless_hint() -> None:
+    by_hand = config(placement="manual")
+    with pytest.raises(StartupError, match="sgl-omni quantize"):
+        check_room(by_hand, BF16, h200(1))
+    check_room(by_hand, FP8, h200(1))
+    check_room(config(placement="manual", thinker__tp_size="2"), BF16, h200(2))
+    small = tuple(replace(card, total_bytes=24 * GB) for card in h200(1))
+    with pytest.raises(StartupError) as refused:
+        check_room(by_hand, FP8, small)
+    assert "quantize" not in refused.value.message
+
+
+def test_a_given_placement_that_does_not_fit_names_one_that_does() -> None:
+    with pytest.raises(StartupError, match="it needs 2 such"):
+        place(config(thinker__tp_size="1"), BF16, h200(2))
+    with pytest.raises(StartupError):
+        place(config(talker__gpu="7"), FP8, h200(2))
+
+
+def test_sizes_are_read_from_headers() -> None:
+    sizes = read_sizes(TINY)
+    files = sum(path.stat().st_size for path in TINY.glob("model*.safetensors"))
+    parts = sizes.thinker + sizes.image_encoder + sizes.audio_encoder
+    # Headers take a little of the files; what is float32 there is served in bfloat16.
+    assert 0.85 * files < parts < files
+    assert min(sizes.matrices, sizes.rest, sizes.image_encoder, sizes.audio_encoder) > 0
+    assert sizes.talker > 0 and not sizes.fp8
+    text = json.loads((TINY / "config.json").read_text())["llm_config"]
+    assert sizes.kv_bytes == 2 * 2 * 128 * text["num_hidden_layers"] * text["num_key_value_heads"]
+
+
+def test_planning_needs_no_torch() -> None:
+    program = "import sys, sglang_omni.placement.place; sys.exit('torch' in sys.modules)"
+    folder = Path(__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", program], cwd=folder).returncode == 0
