@@ -43,7 +43,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             if parameter.is_constexpr:
                 constants[(parameter.num,)] = value
             signature[parameter.name] = "constexpr" if parameter.is_constexpr else kind(value)
-        # Tensors begin at 16 bytes, as the launcher would see; without that loads are not pipelined.
+        # Tensors begin at 16 bytes, as the launcher sees; without that loads are not pipelined.
         aligned = [["tt.divisibility", 16]]
         attributes = {
             (parameter.num,): aligned
