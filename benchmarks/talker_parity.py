@@ -20,8 +20,8 @@ import torch
 from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import TALKER, random_speech_model
 from benchmarks.talker import admission
-from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.talker import STOP_THRESHOLD
+from sglang_omni.models.ming.voices import VoicePrompt
 from sglang_omni.talker.executor import Admission
 from sglang_omni.talker.fast.executor import GraphExecutor
 from sglang_omni.talker.fast.state import SlotState
@@ -43,7 +43,7 @@ def enliven_stop_head(model: SpeechModel) -> None:
 
 def open_executor(model: SpeechModel, *, fp8: bool) -> GraphExecutor:
     """Slots for a batch and one request alone."""
-    return GraphExecutor(model, BATCH + 1, 512, 256, Sampling(), fp8=fp8)
+    return GraphExecutor(model, BATCH + 1, 512, 256, fp8=fp8)
 
 
 def one_step(executor: GraphExecutor, slots: list[int]) -> list[float]:
@@ -69,11 +69,11 @@ def copy_state(source: SlotState, target: SlotState) -> None:
         getattr(target, name).copy_(getattr(source, name))
 
 
-def error_of_fp8(exact: GraphExecutor, eight: GraphExecutor) -> dict[str, Any]:
+def error_of_fp8(exact: GraphExecutor, eight: GraphExecutor, voice: VoicePrompt) -> dict[str, Any]:
     """Patches of a batch in eight bits against those in bfloat16, each from the same state."""
     slots = list(range(BATCH))
     for executor in (exact, eight):
-        executor.prefill([admission(slot) for slot in slots])
+        executor.prefill([admission(slot, voice) for slot in slots])
     largest, squares, powers = [], 0.0, 0.0
     for _ in range(FORCED_STEPS):
         copy_state(exact.state, eight.state)
@@ -87,10 +87,10 @@ def error_of_fp8(exact: GraphExecutor, eight: GraphExecutor) -> dict[str, Any]:
     return {"largest": max(largest), "rms": (squares / powers) ** 0.5, "steps": FORCED_STEPS}
 
 
-def teacher_forced(executor: GraphExecutor) -> dict[str, Any]:
+def teacher_forced(executor: GraphExecutor, voice: VoicePrompt) -> dict[str, Any]:
     """Slot 0 steps alone, slot 1 its twin among 63 others."""
-    state, twin = executor.state, admission(0)
-    others = [admission(slot) for slot in range(2, BATCH + 1)]
+    state, twin = executor.state, admission(0, voice)
+    others = [admission(slot, voice) for slot in range(2, BATCH + 1)]
     executor.prefill([twin, Admission(1, *list(vars(twin).values())[1:]), *others])
     errors, flips = [], 0
     for _ in range(FORCED_STEPS):
@@ -105,9 +105,9 @@ def teacher_forced(executor: GraphExecutor) -> dict[str, Any]:
     return {"largest_error": max(errors), "stop_flips": flips, "steps": FORCED_STEPS}
 
 
-def patch_counts(executor: GraphExecutor, seeds: list[int]) -> list[int]:
+def patch_counts(executor: GraphExecutor, voice: VoicePrompt, seeds: list[int]) -> list[int]:
     """How many patches each request makes before its stop head fires, all in one batch."""
-    prompt = admission(0)
+    prompt = admission(0, voice)
     starts = [
         Admission(slot, prompt.prompt, prompt.voice, seed, 0) for slot, seed in enumerate(seeds)
     ]
@@ -125,11 +125,14 @@ def patch_counts(executor: GraphExecutor, seeds: list[int]) -> list[int]:
     return counts
 
 
-def free_running(executor: GraphExecutor) -> dict[str, Any]:
+def free_running(executor: GraphExecutor, voice: VoicePrompt) -> dict[str, Any]:
     """The same requests alone and together."""
     seeds = list(range(TEXTS))
-    alone = [patch_counts(executor, [seed])[0] for seed in seeds]
-    together = patch_counts(executor, seeds[:BATCH]) + patch_counts(executor, seeds[BATCH:])
+    alone = [patch_counts(executor, voice, [seed])[0] for seed in seeds]
+    together = [
+        *patch_counts(executor, voice, seeds[:BATCH]),
+        *patch_counts(executor, voice, seeds[BATCH:]),
+    ]
     equal = sum(a == b for a, b in zip(alone, together, strict=True))
     capped = sum(count == MOST_PATCHES for count in alone)
     return {"equal_counts": equal, "texts": TEXTS, "capped": capped, "counts": alone}
@@ -144,12 +147,13 @@ def main() -> None:
     model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
     enliven_stop_head(model)
     executor = open_executor(model, fp8=options.fp8)
-    forced, free = teacher_forced(executor), free_running(executor)
+    voice = model.voices["voice"]
+    forced, free = teacher_forced(executor, voice), free_running(executor, voice)
     print(forced)
     print({name: value for name, value in free.items() if name != "counts"})
     result = {"environment": fingerprint(), "teacher_forced": forced, "free_running": free}
     if options.fp8:
-        result["error_of_fp8"] = error_of_fp8(open_executor(model, fp8=False), executor)
+        result["error_of_fp8"] = error_of_fp8(open_executor(model, fp8=False), executor, voice)
         print(result["error_of_fp8"])
     options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     fine = forced["largest_error"] <= TOLERANCE and not forced["stop_flips"]

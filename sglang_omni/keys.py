@@ -16,9 +16,11 @@ _SALT = secrets.token_bytes(16)
 
 @dataclass(frozen=True)
 class Keys:
-    """Some keys, as digests. Without any, nobody is asked for one."""
+    """Some keys, as digests. Without any, nobody is asked for one. `marks` are digests too, the
+    same in every process, for what must be found again after a restart."""
 
     digests: tuple[bytes, ...] = ()
+    marks: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.digests)
@@ -34,6 +36,10 @@ class Keys:
                 found = known.hex()
         return found
 
+    def mark(self, presented: str) -> str | None:
+        """A lasting name for the owner of a key, or None."""
+        return self.marks[self.digests.index(_digest(presented))] if self.match(presented) else None
+
 
 def read_keys(sources: Sequence[str], option: str) -> Keys:
     """Keys from `file:PATH` (one on each line, `#` begins a comment) and `env:NAME` (separated by
@@ -47,7 +53,7 @@ def read_keys(sources: Sequence[str], option: str) -> Keys:
         raise ConfigError(
             f"a key of {option} has less than {LEAST_CHARACTERS} characters", param=option
         )
-    return Keys(tuple(_digest(key) for key in keys))
+    return Keys(tuple(map(_digest, keys)), tuple(map(_lasting_digest, keys)))
 
 
 def first_key(source: str, option: str) -> str:
@@ -84,3 +90,10 @@ def _lines(file: Path, option: str) -> list[str]:
 def _digest(key: str) -> bytes:
     # Salted, so that not even a digest of a key means anything outside this process.
     return blake2b(key.encode(errors="surrogateescape"), key=_SALT, digest_size=16).digest()
+
+
+def _lasting_digest(key: str) -> str:
+    # A key is long and random: its digest can be written down without giving it away.
+    return blake2b(
+        key.encode(errors="surrogateescape"), person=b"owner", digest_size=16
+    ).hexdigest()

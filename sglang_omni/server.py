@@ -22,6 +22,7 @@ from sglang_omni.senses import Senses
 from sglang_omni.specs import talker_spec, thinker_spec
 from sglang_omni.talker.contract import TalkerInfo
 from sglang_omni.thinker.contract import ThinkerInfo
+from sglang_omni.voices.opening import open_shelf
 
 
 class Server:
@@ -36,6 +37,7 @@ class Server:
         thinker = thinker_spec(config, checkpoint, self._sglang.environment)
         specs = (thinker, talker_spec(config, checkpoint))
         self._engines = {spec.name: EngineProcess(spec) for spec in specs}
+        self.shelf = open_shelf(config, checkpoint, self._senses.intake, self._engines["talker"])
         self.processes = {**self._engines, **self._senses.processes}
         rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
         self._door = Door(self.processes, rules, config.request_timeout)
@@ -91,6 +93,11 @@ class Server:
     def voices(self) -> tuple[str, ...]:
         """Names of the preset voices."""
         return self._talker_info().voices
+
+    @property
+    def knows_speakers(self) -> bool:
+        """Whether a voice has a speaker vector, beside what its recording sounds like."""
+        return self._talker_info().knows_speakers
 
     @property
     def default_voice(self) -> str:
@@ -152,6 +159,13 @@ class Server:
         pipeline = self._pipeline()
         return self._door.serve(request, lambda: pipeline.speak(request))
 
+    def narrate(
+        self, request: SpeechRequest, text: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Read a text aloud while it is written. Raises `Overloaded` where there is no room."""
+        pipeline = self._pipeline()
+        return self._door.serve(request, lambda: pipeline.narrate(request, text))
+
     def _pipeline(self) -> Pipeline:
         thinker: ThinkerInfo | None = self.processes["thinker"].health.info
         if thinker is None:
@@ -163,6 +177,8 @@ class Server:
             tokenizer=self._tokenizer,
             context_length=thinker.context_length,
             segmenting=self.config.segment,
+            open_voice=self.shelf.open,
+            sample_rate=self.sample_rate,
         )
 
     def _talker_info(self) -> TalkerInfo:

@@ -31,8 +31,9 @@ class Access:
 class AccessLayer:
     """ASGI layer that admits whoever `access` lets in.
 
-    In `scope["state"]`, `tenant` names the owner of the key, `admin` says whether it is an
-    administrator's, and `trusted` whether the caller may see what goes on inside.
+    In `scope["state"]`, `tenant` names the owner of the key, `owner` does so across restarts,
+    `admin` says whether it is an administrator's, and `trusted` whether the caller may see what
+    goes on inside.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -61,6 +62,7 @@ class AccessLayer:
         state["tenant"] = tenant or admin
         if trace := current_trace():
             trace.tenant = state["tenant"]
+        state["owner"] = access.keys.mark(key) or access.admin_keys.mark(key) if key else None
         state["admin"] = admin is not None
         state["trusted"] = not access.keys or state["tenant"] is not None
         if is_open(scope["path"]):

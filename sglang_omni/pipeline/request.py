@@ -1,12 +1,13 @@
 """What travels through the pipeline: requests in, events out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from sglang_omni.media.limits import Kind, PixelBudget
 from sglang_omni.models.ming.tools import Tool, ToolCall, ToolResult
+from sglang_omni.talker.contract import ClonedVoice, Manner
 from sglang_omni.thinker.contract import FinishReason, SamplingParams
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -47,11 +48,23 @@ class Message:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """A recording of somebody to speak like; `text` is what it says, None where unknown."""
+
+    recording: MediaPart
+    text: str | None
+
+
+@dataclass(frozen=True)
 class Voice:
-    """Who speaks, and the seed that fixes the talker's noise."""
+    """Who speaks, and the seed that fixes the talker's noise.
+
+    Without a `source`, `name` is a preset's, or empty where nobody is to speak.
+    """
 
     name: str
     seed: int
+    source: ClonedVoice | Reference | None = None
 
 
 @dataclass(frozen=True)
@@ -82,11 +95,15 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class SpeechRequest:
-    """A validated request to read `text` aloud. The other fields are those of a chat."""
+    """A validated request to read `text` aloud, at most `max_seconds` of it. A `verbatim` text is
+    neither cut nor put into words: it describes sounds. The other fields are those of a chat."""
 
     id: str
     text: str
     voice: Voice
+    manner: Manner = field(default_factory=Manner)
+    max_seconds: float | None = None
+    verbatim: bool = False
     tenant: str | None = None
     priority: Priority = "normal"
     timeout_s: float | None = None

@@ -8,7 +8,7 @@ closing a generator here closes the engine streams below it, and so aborts the w
 engines.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from sglang_omni.engine.process import Engine
@@ -20,11 +20,28 @@ from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.flow import Tee, merge, together
 from sglang_omni.pipeline.perceive import Perception
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
-from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest, TextDelta, ToolCalled
+from sglang_omni.pipeline.request import (
+    ChatRequest,
+    Event,
+    SpeechRequest,
+    TextDelta,
+    ToolCalled,
+    Voice,
+)
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
-from sglang_omni.pipeline.speech import Tally, say, speak
+from sglang_omni.pipeline.speech import Speaker, Tally, patches_in, say, speak
 from sglang_omni.pipeline.thoughts import without_thoughts
+from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
+
+
+OpenVoice = Callable[[Voice], Awaitable[str | ClonedVoice | None]]
+
+
+async def presets_only(voice: Voice) -> str:
+    """What the talker is told of a preset."""
+    assert voice.source is None, "nobody here clones voices"
+    return voice.name
 
 
 class Pipeline:
@@ -39,15 +56,19 @@ class Pipeline:
         context_length: int,
         segmenting: SegmentSettings,
         clock: Clock | None = None,
+        open_voice: OpenVoice = presets_only,
+        sample_rate: int = 44_100,
     ) -> None:
         self._perception, self._thinker, self._talker = perception, thinker, talker
         self._tokenizer, self._context_length = tokenizer, context_length
         self._segmenting, self._clock = segmenting, clock or SystemClock()
+        self._open_voice, self._sample_rate = open_voice, sample_rate
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat with text and, if a voice is given, speech."""
         tally = Tally()
         with stage("preprocess"):
+            speaker = await self._speaker(request) if request.voice else None
             media = await together(map(self._perception.open, request.media))
             prompt = preprocess(request, media, self._tokenizer, self._context_length)
         # Each goes to the encoder of its kind; all are under way at once.
@@ -58,20 +79,45 @@ class Pipeline:
         written = self._decode(self._think(asked, tally), request, tally)
         text = Tee(with_calls(written) if request.tools else written)
         answer = _shown(text.first())
-        if request.voice is not None:
+        if speaker is not None:
             # Text never waits for speech: the spoken copy is not bounded, the answer is.
             words = only_text(text.second())
             words = without_thoughts(words) if request.thinking else words
-            spoken = say(self._talker, words, request.voice, self._segmenting, self._clock, tally)
+            spoken = say(speaker, words, self._segmenting, self._clock, tally)
             answer = merge(answer, spoken)
         async with aclosing(answer) as events:
             async for event in events:
                 yield event
         yield tally.finished()
 
-    def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
+    async def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""
-        return speak(self._talker, request)
+        async with aclosing(speak(await self._speaker(request), request)) as events:
+            async for event in events:
+                yield event
+
+    async def narrate(
+        self, request: SpeechRequest, text: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Read a text aloud while it is written, from `text` instead of the request's. Closes it."""
+        tally = Tally()
+        async with aclosing(text):
+            speaker = await self._speaker(request)
+            said = say(speaker, text, self._segmenting, self._clock, tally)
+            async with aclosing(said) as events:
+                async for event in events:
+                    yield event
+        yield tally.finished()
+
+    async def _speaker(self, request: ChatRequest | SpeechRequest) -> Speaker:
+        """Who speaks. Raises `InvalidRequest` for a recording that cannot be used."""
+        assert request.voice is not None
+        with stage("voice"):
+            voice = await self._open_voice(request.voice)
+        common = (self._talker, voice, request.voice.seed, self._sample_rate)
+        if isinstance(request, ChatRequest):
+            return Speaker(*common)
+        return Speaker(*common, request.manner, patches_in(request.max_seconds))
 
     async def _think(
         self, request: ThinkerRequest, tally: Tally

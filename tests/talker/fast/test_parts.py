@@ -30,6 +30,8 @@ OPS = ["library"] if INTERPRETED else ["fused", "library"]
 TURNS = [[2, 0]] if INTERPRETED else [[2, 0], [2, 0, 3], [3], [0, 3, 2]]
 CONTEXT = 256
 SLOTS = 4
+# Slots that differ in guidance, and one of them in noise between the steps.
+SAMPLING = {2: Sampling(), 0: Sampling(cfg=3.5), 3: Sampling(4.5, 0.3, 2.5)}
 TEXTS = {2: "One, two, three.", 0: "今天天气很好。", 3: "The river runs past the mill."}
 
 
@@ -69,7 +71,14 @@ def admissions(model):
 
     voices = dict(zip(TEXTS, ("DB30", "plain_en", "DB30"), strict=True))
     return [
-        Admission(slot, prompt(text, voices[slot]), voices[slot], seed=slot - 1, segment=slot)
+        Admission(
+            slot,
+            prompt(text, voices[slot]),
+            model.voices[voices[slot]],
+            seed=slot - 1,
+            segment=slot,
+            sampling=SAMPLING[slot],
+        )
         for slot, text in TEXTS.items()
     ]
 
@@ -79,11 +88,11 @@ def plain_slots(model, starts):
     slots = TalkerSlots(model.talker, SLOTS, CONTEXT)
     with torch.inference_mode():
         for one in starts:
-            voice = model.voices[one.voice]
+            voice = one.voice
             speakers = None if voice.speaker is None else voice.speaker[None]
             embeddings = embed_prompt(model.talker, one.prompt, speakers, voice.embeds)
             history = initial_history(model.talker, voice.latents)
-            slots.prefill(one.slot, embeddings, history, one.seed, one.segment)
+            slots.prefill(one.slot, embeddings, history, one.seed, one.segment, one.sampling)
     return slots
 
 
@@ -97,7 +106,7 @@ def ops_for(ops, device):
 def prefilled(model, starts, ops):
     """State and step after a packed prefill."""
     state = SlotState(model.talker, SLOTS, CONTEXT)
-    step = FastStep(model.talker, state, Sampling())
+    step = FastStep(model.talker, state)
     voices = VoiceTable(model.talker, model.voices)
     prefill = Prefill(model.talker, step.backbone, state, voices)
     size = sum(len(one.prompt.ids) - 1 for one in starts) + 5
@@ -133,7 +142,7 @@ def test_steps_at_different_phases_equal_the_plain_steps(plain, model, ops, ops_
     for slots in TURNS:
         index = torch.tensor(slots, device=device)
         longest = int(expected.lengths[index].max())
-        theirs = decode_step(plain.talker, expected, index, expected.span(longest), Sampling())
+        theirs = decode_step(plain.talker, expected, index, expected.span(longest))
         padded = torch.tensor([*slots, state.spare, state.spare], device=device)
         with torch.inference_mode():
             hidden, stop = step.look(padded, ops)
