@@ -16,11 +16,9 @@ _SALT = secrets.token_bytes(16)
 
 @dataclass(frozen=True)
 class Keys:
-    """Some keys, as digests. Without any, nobody is asked for one. `marks` are digests too, the
-    same in every process, for what must be found again after a restart."""
+    """Some keys, as digests. Without any, nobody is asked for one."""
 
     digests: tuple[bytes, ...] = ()
-    marks: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.digests)
@@ -37,8 +35,8 @@ class Keys:
         return found
 
     def mark(self, presented: str) -> str | None:
-        """A lasting name for the owner of a key, or None."""
-        return self.marks[self.digests.index(_digest(presented))] if self.match(presented) else None
+        """A name for the owner of a key that outlives this process, or None."""
+        return _lasting_digest(presented) if self.match(presented) else None
 
 
 def read_keys(sources: Sequence[str], option: str) -> Keys:
@@ -53,7 +51,7 @@ def read_keys(sources: Sequence[str], option: str) -> Keys:
         raise ConfigError(
             f"a key of {option} has less than {LEAST_CHARACTERS} characters", param=option
         )
-    return Keys(tuple(map(_digest, keys)), tuple(map(_lasting_digest, keys)))
+    return Keys(tuple(_digest(key) for key in keys))
 
 
 def first_key(source: str, option: str) -> str:

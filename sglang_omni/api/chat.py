@@ -4,14 +4,14 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from sglang_omni.api import sse
-from sglang_omni.api.audio import AudioOutput, choose_output, choose_voice, require_model
+from sglang_omni.api.audio import AudioOutput, choose_output, choose_speaker, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.completion import Answer, chunks, complete
 from sglang_omni.api.content import to_messages
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
 from sglang_omni.api.schema import ChatAudio, ChatBody
-from sglang_omni.api.terms import Terms, terms_of
+from sglang_omni.api.terms import Terms, owner_of, terms_of
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.pipeline.request import ChatRequest, SamplingParams, Voice
 
@@ -62,22 +62,21 @@ def to_sampling(body: ChatBody, backend: Backend) -> SamplingParams:
     )
 
 
-def to_voice(body: ChatBody, backend: Backend) -> Voice | None:
-    """Who speaks, or None for a text-only answer. Raises `UnknownVoice`."""
+def to_voice(body: ChatBody, backend: Backend, owner: str | None) -> Voice | None:
+    """Who speaks, or None for a text-only answer. Raises `InvalidRequest`, naming the field."""
     if not body.wants_audio:
         return None
-    name = body.audio.voice if body.audio else None
-    return choose_voice(name, body.seed, backend, "audio.voice")
+    return choose_speaker(body.audio or ChatAudio(), body.seed, backend, owner, "audio.")
 
 
-def to_request(body: ChatBody, backend: Backend, terms: Terms) -> ChatRequest:
+def to_request(body: ChatBody, backend: Backend, terms: Terms, owner: str | None) -> ChatRequest:
     """Translate a body. Raises `InvalidRequest`, naming the field."""
     check(body, backend)
     return ChatRequest(
         **vars(terms),
         messages=to_messages(body),
         sampling=to_sampling(body, backend),
-        voice=to_voice(body, backend),
+        voice=to_voice(body, backend, owner),
         thinking=body.chat_template_kwargs.enable_thinking,
     )
 
@@ -88,7 +87,7 @@ def to_output(body: ChatBody, backend: Backend) -> AudioOutput | None:
         return None
     audio = body.audio or ChatAudio()
     audio_format = "pcm" if audio.format == "pcm16" else audio.format
-    return choose_output(audio_format, audio.sample_rate, backend)
+    return choose_output(audio_format, audio.sample_rate, backend, param="audio.sample_rate")
 
 
 def seed_scope(body: ChatBody, backend: Backend) -> tuple[str, ...] | None:
@@ -125,7 +124,7 @@ def routes(backend: Backend) -> APIRouter:
         Streamed answers are server-sent events. `seed_applies_to` in the answer says what a
         given `seed` fixes.
         """
-        chat = to_request(body, backend, terms_of(request, body))
+        chat = to_request(body, backend, terms_of(request, body), owner_of(request))
         answer = to_answer(body, backend, chat.id)
         events = until_finished(backend.respond(chat))
         headers = answer.audio.headers if answer.audio else {}

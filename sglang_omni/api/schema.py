@@ -14,9 +14,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from sglang_omni.media.encode import AudioFormat
 from sglang_omni.pipeline.request import SamplingParams
 
-MAX_SPEECH_CHARACTERS = 4096
+# A book: what is read aloud is cut as it is read. The body's limit, and the time that a request
+# may take, bound it sooner.
+MAX_SPEECH_CHARACTERS = 4_000_000
+MAX_INSTRUCTION = 500
 MAX_SEED = 2**63 - 1
 MAX_TIMEOUT_S = 86_400
 
@@ -62,10 +66,8 @@ def _top_k_in_range(top_k: int) -> int:
     return top_k
 
 
-def _only_normal_speed(speed: float) -> float:
-    if speed != 1:
-        raise PydanticCustomError("speed", "this build speaks at speed 1 only")
-    return speed
+def _as_instructions(value: Any) -> Any:
+    return {"style": value} if isinstance(value, str) else value
 
 
 NonEmpty = Annotated[str, Field(min_length=1)]
@@ -165,7 +167,14 @@ Content = Annotated[list[Part], BeforeValidator(_as_parts, json_schema_input_typ
 VoiceName = Annotated[
     str,
     BeforeValidator(_as_voice_name, json_schema_input_type=str | dict[Literal["id"], str]),
-    Field(description="A preset's name, or an object with its `id`"),
+    Field(description="A preset's or stored voice's name, or an object with its `id`"),
+]
+RefAudio = Annotated[
+    Source | None,
+    Field(description="A recording of 1 to 30 s to speak like, in place of a voice; an extension"),
+]
+RefText = Annotated[
+    str | None, Field(max_length=1000, description="What the recording says; an extension")
 ]
 Stop = Annotated[
     list[NonEmpty],
@@ -182,6 +191,12 @@ Timeout = Annotated[
     float,
     Field(gt=0, le=MAX_TIMEOUT_S, description="Seconds the whole answer may take; an extension"),
 ]
+
+
+SpokenText = Annotated[
+    str, Field(min_length=1, max_length=MAX_SPEECH_CHARACTERS), AfterValidator(_not_blank)
+]
+Feature = Annotated[str, Field(min_length=1, max_length=50)]
 
 
 class PastAudio(Body):
@@ -235,7 +250,9 @@ class ChatAudio(Body):
     """How a spoken answer should sound. Defaults: the server's voice, wav."""
 
     voice: VoiceName | None = None
-    format: Literal["wav", "pcm16"] = "wav"
+    ref_audio: RefAudio = None
+    ref_text: RefText = None
+    format: Literal["wav", "pcm16", "mp3", "opus", "aac", "flac"] = "wav"
     sample_rate: SampleRate | None = None
 
 
@@ -296,26 +313,65 @@ class ChatBody(Body):
         return "audio" in self.modalities
 
 
-class SpeechBody(Body):
+class Instructions(Body):
+    """How to speak, by the fields that the model knows. Without an English name for a value, write
+    the model's own, which are Chinese."""
+
+    emotion: Feature | None = None
+    dialect: Feature | None = None
+    style: Annotated[str, Field(min_length=1, max_length=MAX_INSTRUCTION)] | None = None
+    speed: Feature | None = None
+    pitch: Feature | None = None
+    volume: Feature | None = None
+
+
+class SpeechOptions(Body):
+    """Everything but the text that a reading of it may be asked for."""
+
+    voice: VoiceName | None = None
+    ref_audio: RefAudio = None
+    ref_text: RefText = None
+    instructions: Annotated[
+        Instructions | None,
+        BeforeValidator(_as_instructions, json_schema_input_type=str | Instructions),
+        Field(description="Free text (a style), or fields; an extension of OpenAI's string"),
+    ] = None
+    task: Annotated[
+        Literal["speech", "music", "sound"],
+        Field(description="What the text is: words to speak, or a description; an extension"),
+    ] = "speech"
+    response_format: AudioFormat = "wav"
+    speed: Annotated[float, Field(ge=0.25, le=4)] = 1.0
+    sample_rate: SampleRate | None = None
+    max_seconds: Annotated[
+        float | None, Field(gt=0, le=3600, description="Of speech at speed 1; an extension")
+    ] = None
+    seed: Seed | None = None
+    cfg: Annotated[
+        float | None, Field(ge=0, le=10, description="Strength of guidance; an extension")
+    ] = None
+    sigma: Annotated[
+        float | None, Field(ge=0, le=2, description="Scale of the sampler's noise; an extension")
+    ] = None
+    temperature: Annotated[
+        float | None, Field(ge=0, le=5, description="Of the sampler's noise; an extension")
+    ] = None
+    priority: AskedPriority = "normal"
+    timeout: Timeout | None = None
+
+
+class SpeechBody(SpeechOptions):
     """The body of `POST /v1/audio/speech`.
 
-    Without `stream_format`, pcm is streamed and wav is one complete file with true sizes.
+    Without `stream_format`, pcm, mp3, opus and aac are streamed; wav and flac, whose headers tell
+    their length, are complete files.
     """
 
     model: str
-    input: Annotated[
-        str, Field(min_length=1, max_length=MAX_SPEECH_CHARACTERS), AfterValidator(_not_blank)
-    ]
-    voice: VoiceName | None = None
-    response_format: Literal["wav", "pcm"] = "wav"
+    input: SpokenText
     stream_format: Literal["audio", "sse"] | None = None
-    speed: Annotated[float, AfterValidator(_only_normal_speed)] = 1.0
-    seed: Seed | None = None
-    priority: AskedPriority = "normal"
-    timeout: Timeout | None = None
-    sample_rate: SampleRate | None = None
 
     @property
     def streamed(self) -> bool:
         """Whether bytes leave as they are synthesised."""
-        return self.stream_format is not None or self.response_format == "pcm"
+        return self.stream_format is not None or self.response_format not in ("wav", "flac")

@@ -36,6 +36,13 @@ def terms_of(request: Request, body: ChatBody | SpeechBody) -> Terms:
     )
 
 
+def owner_of(asking: HTTPConnection) -> str | None:
+    """Whose stored voices are meant: those of the key, across restarts; None where no keys are
+    asked for, and everybody shares everything."""
+    owner: str | None = asking.state.owner
+    return owner
+
+
 def timeout_of(header: str | None) -> float | None:
     """Seconds, from the header that proxies set. Raises `InvalidRequest`, naming it."""
     if header is None:

@@ -1,16 +1,30 @@
 """Samples in, bytes of an audio format out; streamed or as one complete file."""
 
 import math
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from sglang_omni.errors import EngineFailed
 from sglang_omni.media import wav
+from sglang_omni.media.compress import CODECS, Compressor
 from sglang_omni.media.resample import Resampler
+from sglang_omni.media.stretch import TimeStretch
 
-AudioFormat = Literal["wav", "pcm"]
+AudioFormat = Literal["wav", "pcm", "mp3", "opus", "aac", "flac"]
 FULL_SCALE = 32767
+
+
+def media_type(audio_format: AudioFormat) -> str:
+    """What HTTP calls a format."""
+    codec = CODECS.get(audio_format)
+    return codec.media_type if codec else f"audio/{audio_format}"
+
+
+def rates_of(audio_format: AudioFormat) -> tuple[int, ...]:
+    """The sample rates (Hz) that a format takes, empty for any."""
+    codec = CODECS.get(audio_format)
+    return codec.rates if codec else ()
 
 
 def to_int16(pcm: np.ndarray) -> bytes:
@@ -18,11 +32,16 @@ def to_int16(pcm: np.ndarray) -> bytes:
 
     Raises `EngineFailed` for NaN and infinity, which have no place on that scale.
     """
+    return int16_samples(pcm).tobytes()
+
+
+def int16_samples(pcm: np.ndarray) -> np.ndarray:
+    """The same as an array [samples]."""
     peak = _peak(pcm)
     scaled = pcm * FULL_SCALE
     if peak > 1.0:
         np.clip(scaled, -FULL_SCALE, FULL_SCALE, out=scaled)
-    return np.rint(scaled, out=scaled).astype("<i2").tobytes()
+    return np.rint(scaled, out=scaled).astype("<i2")
 
 
 def _peak(pcm: np.ndarray) -> float:
@@ -36,37 +55,36 @@ def _peak(pcm: np.ndarray) -> float:
     return peak
 
 
-class AudioEncoder:
-    """Encodes one mono stream. Everything `push` and `finish` return, joined, is the file.
-
-    `streaming` gives bytes as soon as they exist, with a WAV header of unknown length in front
-    of the first samples. Otherwise everything comes from `finish`, with true sizes in the header.
-    """
-
-    def __init__(
-        self, audio_format: AudioFormat, source_rate: int, target_rate: int, streaming: bool
-    ) -> None:
-        self._format = audio_format
-        self._rate = target_rate
-        self._streaming = streaming
-        self._resampler = Resampler(source_rate, target_rate)
-        self._held: list[bytes] = []
-        self._header_due = audio_format == "wav"
+class Writer(Protocol):
+    """The last stage: 16-bit samples to the bytes of a file."""
 
     def push(self, pcm: np.ndarray) -> bytes:
-        """Encode float32 samples `[samples]`. Raises `EngineFailed` for samples not finite."""
-        if not self._resampler.passes_through:
-            # The filter would carry a NaN into the chunks that follow.
-            _peak(pcm)
-        data = to_int16(self._resampler.push(np.ascontiguousarray(pcm, dtype=np.float32)))
+        """Take int16 samples [n]; returns the bytes that are ready."""
+
+    def finish(self) -> bytes:
+        """The rest of the file. Called once."""
+
+
+class PlainWriter:
+    """Samples as they are, behind a WAV header or none.
+
+    `streaming` gives bytes as soon as they exist, with a header of unknown length in front of the
+    first samples. Otherwise everything comes from `finish`, with true sizes in the header.
+    """
+
+    def __init__(self, sample_rate: int, streaming: bool, header: bool) -> None:
+        self._rate, self._streaming, self._header_due = sample_rate, streaming, header
+        self._held: list[bytes] = []
+
+    def push(self, pcm: np.ndarray) -> bytes:
+        data = pcm.tobytes()
         if self._streaming:
             return self._with_header(data, None) if data else b""
         self._held.append(data)
         return b""
 
     def finish(self) -> bytes:
-        """The rest of the file; for a complete file, all of it. Call once."""
-        data = b"".join((*self._held, to_int16(self._resampler.finish())))
+        data = b"".join(self._held)
         return self._with_header(data, None if self._streaming else len(data))
 
     def _with_header(self, data: bytes, data_bytes: int | None) -> bytes:
@@ -74,3 +92,48 @@ class AudioEncoder:
             return data
         self._header_due = False
         return wav.header(self._rate, data_bytes) + data
+
+
+def open_writer(audio_format: AudioFormat, sample_rate: int, streaming: bool) -> Writer:
+    """The writer of a format."""
+    if audio_format in CODECS:
+        return Compressor(CODECS[audio_format], sample_rate, streaming)
+    return PlainWriter(sample_rate, streaming, header=audio_format == "wav")
+
+
+class AudioEncoder:
+    """Encodes one mono stream. Everything `push` and `finish` return, joined, is the file.
+
+    `speed` changes the tempo and leaves the pitch. `streaming` gives bytes as soon as they exist;
+    otherwise everything comes from `finish`, with true sizes in the header.
+    """
+
+    def __init__(
+        self,
+        audio_format: AudioFormat,
+        source_rate: int,
+        target_rate: int,
+        streaming: bool,
+        speed: float = 1.0,
+    ) -> None:
+        self._stretch = TimeStretch(source_rate, speed)
+        self._resampler = Resampler(source_rate, target_rate)
+        self._writer = open_writer(audio_format, target_rate, streaming)
+        self._filtered = speed != 1 or not self._resampler.passes_through
+
+    def push(self, pcm: np.ndarray) -> bytes:
+        """Encode float32 samples `[samples]`. Raises `EngineFailed` for samples not finite."""
+        if self._filtered:
+            # A filter would carry a NaN into the chunks that follow.
+            _peak(pcm)
+        paced = self._stretch.push(np.ascontiguousarray(pcm, dtype=np.float32))
+        return self._write(self._resampler.push(paced))
+
+    def finish(self) -> bytes:
+        """The rest of the file; for a complete file, all of it. Call once."""
+        paced = self._resampler.push(self._stretch.finish())
+        data = self._write(np.concatenate((paced, self._resampler.finish())))
+        return data + self._writer.finish()
+
+    def _write(self, pcm: np.ndarray) -> bytes:
+        return self._writer.push(int16_samples(pcm))

@@ -34,7 +34,6 @@ from sglang_omni.pipeline.thoughts import without_thoughts
 from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
 
-
 OpenVoice = Callable[[Voice], Awaitable[str | ClonedVoice | None]]
 
 
@@ -99,7 +98,7 @@ class Pipeline:
     async def narrate(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
-        """Read a text aloud while it is written, from `text` instead of the request's. Closes it."""
+        """Read `text` aloud while it is written, in place of the request's. Closes it."""
         tally = Tally()
         async with aclosing(text):
             speaker = await self._speaker(request)

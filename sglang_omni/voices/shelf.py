@@ -56,15 +56,15 @@ class Shelf:
         store.reserve(upload.name, upload.owner)
         try:
             cloned = await self._cloner.clone(upload.recording, upload.text)
-            known = {
-                "name": upload.name,
-                "owner": upload.owner,
-                "text": upload.text,
-                "consent": upload.consent,
-                "seconds": round(cloned.seconds, 3),
-                "has_speaker": cloned.has_speaker,
-            }
-            voice = await asyncio.to_thread(store.write, known, cloned.voice)
+            voice = store.new(
+                name=upload.name,
+                owner=upload.owner,
+                text=upload.text,
+                consent=upload.consent,
+                seconds=round(cloned.seconds, 3),
+                has_speaker=cloned.has_speaker,
+            )
+            await asyncio.to_thread(store.write, voice, cloned.voice)
             store.keep(voice, cloned.voice)
             return voice
         finally:

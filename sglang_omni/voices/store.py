@@ -123,14 +123,16 @@ class VoiceStore:
         """Give a place back, whether it was filled or not."""
         self._reserved.pop((owner, name), None)
 
-    def write(self, known: dict[str, Any], cloned: ClonedVoice) -> StoredVoice:
-        """Put a voice on disk; blocks. `known` are the fields that only the caller knows."""
-        made = {"id": PREFIX + secrets.token_hex(ID_BYTES), "created_at": int(time.time())}
-        voice = StoredVoice(**known, **made, model=self._model)
+    def new(self, **known: Any) -> StoredVoice:
+        """A voice with an id of its own; `known` are the fields that only the caller knows."""
+        voice_id = PREFIX + secrets.token_hex(ID_BYTES)
+        return StoredVoice(id=voice_id, created_at=int(time.time()), model=self._model, **known)
+
+    def write(self, voice: StoredVoice, cloned: ClonedVoice) -> None:
+        """Put a voice on disk; blocks."""
         values = cloned.array.read(cloned.layout)
         meta = {"format": FORMAT, "key": cloned.key, "latents": str(cloned.latents)}
         _write_whole(self._path(voice.id), save({"voice": values}, {**meta, **_texts(voice)}))
-        return voice
 
     def keep(self, voice: StoredVoice, cloned: ClonedVoice) -> None:
         """Take in a voice that was written."""
