@@ -53,6 +53,11 @@ class Medium:
     embedding: Embedding | None = None
 
     @property
+    def rows(self) -> int:
+        """Tokens of the prompt that stand for it."""
+        return self.tokens * (self.grid[0] if self.grid else 1)
+
+    @property
     def item(self) -> Picture | Film | Sound:
         """What stands for it in the prompt."""
         if self.grid is None:

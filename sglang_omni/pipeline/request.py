@@ -111,12 +111,20 @@ class SpeechRequest:
 
 @dataclass(frozen=True)
 class Usage:
-    """Token counts of a request. Audio tokens are talker patches (320 ms each)."""
+    """Token counts of a request.
+
+    Of the prompt's tokens, `prompt_audio_tokens` stand for clips and `prompt_image_tokens` for
+    pictures and frames. Of the completion's, `reasoning_tokens` are thoughts. `audio_tokens` are
+    talker patches (320 ms each), which come on top.
+    """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
     audio_tokens: int = 0
+    prompt_audio_tokens: int = 0
+    prompt_image_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ class Pipeline:
         with stage("preprocess"):
             speaker = await self._speaker(request) if request.voice else None
             media = await together(map(self._perception.open, request.media))
+            tally.count_media(media)
             prompt = preprocess(request, media, self._tokenizer, self._context_length)
         # Each goes to the encoder of its kind; all are under way at once.
         embeddings = await together(map(self._perception.encode, media))

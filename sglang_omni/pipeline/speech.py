@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +11,7 @@ from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.text.front import each_fragment
 from sglang_omni.observe.trace import stage
 from sglang_omni.pipeline.joins import Edges
+from sglang_omni.pipeline.perceive import Medium
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
@@ -45,6 +46,12 @@ class Tally:
             completion_tokens=output.completion_tokens,
         )
         self.reason = output.finish_reason or self.reason
+
+    def count_media(self, media: Sequence[Medium]) -> None:
+        """Note what of the prompt is no text."""
+        audio = sum(medium.rows for medium in media if medium.grid is None)
+        images = sum(medium.rows for medium in media if medium.grid is not None)
+        self.usage = replace(self.usage, prompt_audio_tokens=audio, prompt_image_tokens=images)
 
     def finished(self) -> Finished:
         """The last event of the request."""
