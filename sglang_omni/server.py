@@ -126,6 +126,15 @@ class Server:
         """SGLang's own metrics of the thinker."""
         return (self._sglang.registry,)
 
+    @property
+    def has_grammars(self) -> bool:
+        """Whether an answer can be held to a JSON schema."""
+        return self._thinker_info().has_grammars
+
+    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+        """A token's name, and the bytes it adds to a text, none for a special one."""
+        return self._tokenizer.token_name(token_id), self._tokenizer.token_bytes(token_id)
+
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, and of what is in front of it: the queue of the
         thinker and the talker, the cache of each encoder."""
@@ -167,19 +176,22 @@ class Server:
         return self._door.serve(request, lambda: pipeline.narrate(request, text))
 
     def _pipeline(self) -> Pipeline:
-        thinker: ThinkerInfo | None = self.processes["thinker"].health.info
-        if thinker is None:
-            raise EngineUnavailable("the thinker is starting")
         return Pipeline(
             perception=self._senses.perception,
             thinker=self.processes["thinker"],
             talker=self.processes["talker"],
             tokenizer=self._tokenizer,
-            context_length=thinker.context_length,
+            context_length=self._thinker_info().context_length,
             segmenting=self.config.segment,
             open_voice=self.shelf.open,
             sample_rate=self.sample_rate,
         )
+
+    def _thinker_info(self) -> ThinkerInfo:
+        info: ThinkerInfo | None = self.processes["thinker"].health.info
+        if info is None:
+            raise EngineUnavailable("the thinker is starting")
+        return info
 
     def _talker_info(self) -> TalkerInfo:
         info: TalkerInfo | None = self.processes["talker"].health.info

@@ -72,6 +72,13 @@ class Backend(Protocol):
     def registries(self) -> Sequence[CollectorRegistry]:
         """Metrics besides ours and the engines' counters: SGLang's own."""
 
+    @property
+    def has_grammars(self) -> bool:
+        """Whether an answer can be held to a JSON schema."""
+
+    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+        """A token's name, and the bytes it adds to a text, none for a special one."""
+
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, by name."""
 

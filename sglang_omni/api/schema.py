@@ -1,5 +1,6 @@
 """What clients may send, field by field. Rules that join two fields live with the routes."""
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -64,6 +65,22 @@ def _top_k_in_range(top_k: int) -> int:
     if top_k == 0:
         raise PydanticCustomError("top_k", "must be at least 1, or -1 for the whole vocabulary")
     return top_k
+
+
+def _only_false(value: bool) -> bool:
+    if value:
+        raise PydanticCustomError("only_false", "this server cannot do it: only false")
+    return value
+
+
+def _json_object(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise PydanticCustomError("arguments", "must be a JSON object in text")
+    return text
 
 
 def _as_instructions(value: Any) -> Any:
@@ -196,11 +213,13 @@ Timeout = Annotated[
 SpokenText = Annotated[
     str, Field(min_length=1, max_length=MAX_SPEECH_CHARACTERS), AfterValidator(_not_blank)
 ]
+TokenId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 Feature = Annotated[str, Field(min_length=1, max_length=50)]
 
 
 class PastAudio(Body):
-    """The audio of an earlier answer. The server keeps none, so its transcript stands for it."""
+    """The audio of an earlier answer, by its id. The server remembers what was said in it for an
+    hour; the transcript, sent back, stands for it always."""
 
     id: str
     transcript: str = ""
@@ -208,11 +227,34 @@ class PastAudio(Body):
     expires_at: int = 0
 
 
-class ChatMessage(Body):
-    """One turn. An earlier spoken answer may be sent back as it came."""
+class FunctionCall(Body):
+    """What an earlier answer called; `arguments` is a JSON object in text."""
 
-    role: Literal["system", "developer", "user", "assistant"]
+    name: NonEmpty
+    arguments: Annotated[str, AfterValidator(_json_object)]
+
+
+class PastCall(Body):
+    """A call of an earlier answer, sent back as it came."""
+
+    id: NonEmpty
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+class ChatMessage(Body):
+    """One turn. An earlier answer may be sent back as it came; a `tool` turn tells what one of its
+    calls returned."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     audio: PastAudio | None = None
+    tool_calls: Annotated[list[PastCall], Field(min_length=1)] | None = None
+    tool_call_id: NonEmpty | None = None
+    reasoning_content: Annotated[
+        str, Field(description="Accepted, not used: earlier thoughts are not thought again")
+    ] = ""
+    refusal: Annotated[str, Field(description="Accepted, not used")] = ""
+    name: Annotated[str, Field(description="Accepted, not used")] = ""
     content: Content = Field(default=[], validate_default=True)
 
     @field_validator("audio")
@@ -224,11 +266,19 @@ class ChatMessage(Body):
             raise PydanticCustomError("role", "only an assistant message may have audio")
         return audio
 
+    @field_validator("tool_calls", "tool_call_id")
+    @classmethod
+    def _each_has_its_role(cls, value: Any, info: ValidationInfo) -> Any:
+        role = "assistant" if info.field_name == "tool_calls" else "tool"
+        if value is not None and info.data.get("role") != role:
+            raise PydanticCustomError("role", f"only {role} messages have it")
+        return value
+
     @field_validator("content")
     @classmethod
     def _says_something(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
-        audio = info.data.get("audio")
-        if not content and not (audio and audio.transcript):
+        says = content or info.data.get("audio") or info.data.get("tool_calls")
+        if not says and info.data.get("role") != "tool":
             raise PydanticCustomError("missing", "Field required")
         return content
 
@@ -239,11 +289,11 @@ class ChatMessage(Body):
             raise PydanticCustomError("role", "only a user message may hold media")
         return content
 
-    def parts(self) -> list[Part]:
-        """The parts, or else the transcript of what was spoken."""
-        if self.content or self.audio is None:
-            return self.content
-        return [TextPart(type="text", text=self.audio.transcript)]
+    @model_validator(mode="after")
+    def _answers_a_call(self) -> "ChatMessage":
+        if self.role == "tool" and self.tool_call_id is None:
+            raise PydanticCustomError("tool_call_id", "a tool message needs a tool_call_id")
+        return self
 
 
 class ChatAudio(Body):
@@ -263,9 +313,51 @@ class StreamOptions(Body):
 
 
 class ChatTemplateOptions(Body):
-    """Options of the prompt."""
+    """Options of the prompt. Where unset, `reasoning_effort` decides."""
 
-    enable_thinking: bool = False
+    enable_thinking: bool | None = None
+
+
+class FunctionSpec(Body):
+    """A function that the model may call; `parameters` is a JSON schema."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    strict: Annotated[
+        bool,
+        AfterValidator(_only_false),
+        Field(description="Only false"),
+    ] = False
+
+
+class ToolSpec(Body):
+    """A tool; there are functions only."""
+
+    type: Literal["function"]
+    function: FunctionSpec
+
+
+class NamedSchema(Body):
+    """The schema that the answer shall keep to. It is always kept to, `strict` or not."""
+
+    name: NonEmpty
+    description: Annotated[str, Field(description="Accepted, not used")] = ""
+    schema_: Annotated[dict[str, Any], Field(alias="schema")]
+    strict: bool = True
+
+
+class PlainFormat(Body):
+    """Ordinary text, or some JSON object."""
+
+    type: Literal["text", "json_object"]
+
+
+class SchemaFormat(Body):
+    """JSON of a schema."""
+
+    type: Literal["json_schema"]
+    json_schema: NamedSchema
 
 
 _LAST_MESSAGE = Field(
@@ -291,11 +383,32 @@ class ChatBody(Body):
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] = SamplingParams.repetition_penalty
     max_tokens: Annotated[int | None, Field(ge=1)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
+    logit_bias: Annotated[
+        dict[TokenId, Annotated[float, Field(ge=-100, le=100)]],
+        Field(max_length=300, description="Token ids, as text, to what their logits gain"),
+    ] = {}
     stop: Stop = []
     seed: Seed | None = None
     priority: AskedPriority = "normal"
     timeout: Timeout | None = None
-    n: Annotated[int, Field(ge=1, le=1)] = 1
+    n: Annotated[int, Field(ge=1, le=8)] = 1
+    logprobs: bool = False
+    top_logprobs: Annotated[int | None, Field(ge=0, le=20)] = None
+    tools: Annotated[list[ToolSpec], Field(max_length=128)] = []
+    tool_choice: Annotated[
+        Any, Field(description="'auto' or 'none'; nothing else can be enforced")
+    ] = "auto"
+    parallel_tool_calls: bool = True
+    response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] = (
+        PlainFormat(type="text")
+    )
+    reasoning_effort: Annotated[
+        Literal["none", "minimal", "low", "medium", "high", "xhigh"],
+        Field(description="'none' and 'minimal' think not at all, the others as long as they like"),
+    ] = "none"
+    store: Annotated[bool, AfterValidator(_only_false)] = False
     user: Annotated[str, Field(description="Accepted, not used")] = ""
     images: Annotated[list[AnImage], _LAST_MESSAGE] = []
     videos: Annotated[list[AVideo], _LAST_MESSAGE] = []
@@ -311,6 +424,12 @@ class ChatBody(Body):
     def wants_audio(self) -> bool:
         """Whether the answer is spoken."""
         return "audio" in self.modalities
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model reasons before it answers."""
+        asked = self.chat_template_kwargs.enable_thinking
+        return self.reasoning_effort not in ("none", "minimal") if asked is None else asked
 
 
 class Instructions(Body):

@@ -54,6 +54,9 @@ class TranscriptionForm(FormBody):
         AfterValidator(_honest),
     ] = "json"
     temperature: Annotated[float, Field(ge=0, le=1)] = 0.0
+    max_tokens: Annotated[
+        int | None, Field(ge=1, description="The most that is written; an extension")
+    ] = None
     stream: bool = False
     priority: AskedPriority = "normal"
     timeout: Timeout | None = None
@@ -65,7 +68,7 @@ def to_request(
     """The chat whose answer is the transcript."""
     asked = TextPart(instruction(form.language, form.prompt))
     heard = MediaPart("audio", (recording,), FILE)
-    limit = token_limit(MediaLimits.audio_seconds)
+    limit = form.max_tokens or token_limit(MediaLimits.audio_seconds)
     return ChatRequest(
         **vars(terms),
         messages=(Message("user", (asked, heard)),),

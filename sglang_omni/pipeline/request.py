@@ -8,7 +8,7 @@ import numpy as np
 from sglang_omni.media.limits import Kind, PixelBudget
 from sglang_omni.models.ming.tools import Tool, ToolCall, ToolResult
 from sglang_omni.talker.contract import ClonedVoice, Manner
-from sglang_omni.thinker.contract import FinishReason, SamplingParams
+from sglang_omni.thinker.contract import FinishReason, SamplingParams, TokenLogprob
 
 Role = Literal["system", "user", "assistant", "tool"]
 Priority = Literal["realtime", "high", "normal", "low"]
@@ -69,7 +69,8 @@ class Voice:
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A validated chat request. `voice` is None for a text-only answer; `tools` may be called.
+    """A validated chat request. `voice` is None for a text-only answer; `tools` may be called, one
+    only without `parallel_calls`.
 
     Requests of different `tenant` share no KV; None is a tenant, too. `priority` counts while
     others wait as well. A request that takes longer than `timeout_s` (unset: as long as the server
@@ -82,6 +83,7 @@ class ChatRequest:
     voice: Voice | None = None
     thinking: bool = False
     tools: tuple[Tool, ...] = ()
+    parallel_calls: bool = True
     tenant: str | None = None
     priority: Priority = "normal"
     timeout_s: float | None = None
@@ -129,7 +131,17 @@ class Usage:
 
 @dataclass(frozen=True)
 class TextDelta:
-    """New text of the answer."""
+    """New text of the answer, and the log probabilities of its tokens where they were asked for:
+    a token's text may follow a little later than they do."""
+
+    text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True)
+class ThoughtDelta:
+    """New text of the reasoning before the answer; its marks are left out. Comes only where the
+    request has thinking on."""
 
     text: str
 
@@ -163,4 +175,4 @@ class Finished:
     usage: Usage
 
 
-Event = TextDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished
+Event = TextDelta | ThoughtDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished

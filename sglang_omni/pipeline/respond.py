@@ -10,12 +10,13 @@ engines.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from typing import Any
 
 from sglang_omni.engine.process import Engine
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.tools import SpelledMarks, ToolCall
+from sglang_omni.models.ming.tools import SpelledMarks
 from sglang_omni.observe.trace import stage
-from sglang_omni.pipeline.calls import only_text, with_calls
+from sglang_omni.pipeline.calls import Part, only_text, with_calls
 from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.flow import Tee, merge, together
 from sglang_omni.pipeline.perceive import Perception
@@ -25,12 +26,13 @@ from sglang_omni.pipeline.request import (
     Event,
     SpeechRequest,
     TextDelta,
+    ThoughtDelta,
     ToolCalled,
     Voice,
 )
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import Speaker, Tally, patches_in, say, speak
-from sglang_omni.pipeline.thoughts import without_thoughts
+from sglang_omni.pipeline.thoughts import Thought, with_thoughts
 from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
 
@@ -77,12 +79,11 @@ class Pipeline:
             asked = aggregate(request, prompt, media, embeddings, self._context_length)
         del media, embeddings  # Pixels need not stay in memory until the last token.
         written = self._decode(self._think(asked, tally), request, tally)
-        text = Tee(with_calls(written) if request.tools else written)
-        answer = _shown(text.first())
+        text = Tee(_told_apart(written, request))
+        answer = _shown(text.first(), tally)
         if speaker is not None:
             # Text never waits for speech: the spoken copy is not bounded, the answer is.
             words = only_text(text.second())
-            words = without_thoughts(words) if request.thinking else words
             spoken = say(speaker, words, self._segmenting, self._clock, tally)
             answer = merge(answer, spoken)
         async with aclosing(answer) as events:
@@ -137,6 +138,7 @@ class Pipeline:
         with stage("decode") as span:
             async with aclosing(outputs):
                 async for output in outputs:
+                    tally.note_logprobs(output.logprobs)
                     if text := decoder.push(output.token_ids):
                         span.output()
                         yield text
@@ -148,7 +150,29 @@ class Pipeline:
                 yield rest
 
 
-async def _shown(answer: AsyncGenerator[str | ToolCall, None]) -> AsyncGenerator[Event, None]:
+def _told_apart(
+    written: AsyncGenerator[str, None], request: ChatRequest
+) -> AsyncGenerator[Part, None]:
+    """Thoughts, calls and text of an answer."""
+    parts: AsyncGenerator[Any, None] = written
+    if request.thinking:
+        parts = with_thoughts(parts)
+    return with_calls(parts, request.parallel_calls) if request.tools else parts
+
+
+async def _shown(answer: AsyncGenerator[Part, None], tally: Tally) -> AsyncGenerator[Event, None]:
+    """Parts as events. This is who drives the answer, so what the tally has noted since the last
+    part belongs to this one."""
     async with aclosing(answer):
         async for part in answer:
-            yield TextDelta(part) if isinstance(part, str) else ToolCalled(part)
+            logprobs = tally.take_logprobs()
+            match part:
+                case str():
+                    yield TextDelta(part, logprobs)
+                case Thought(text):
+                    tally.note_thought()
+                    yield ThoughtDelta(text)
+                case _:
+                    yield ToolCalled(part)
+    if rest := tally.take_logprobs():
+        yield TextDelta("", rest)

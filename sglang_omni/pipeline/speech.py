@@ -23,7 +23,7 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, segments
 from sglang_omni.talker.contract import ClonedVoice, Manner, TalkerRequest
-from sglang_omni.thinker.contract import ThinkerOutput
+from sglang_omni.thinker.contract import ThinkerOutput, TokenLogprob
 
 PATCH_SECONDS = 0.32
 
@@ -36,6 +36,7 @@ class Tally:
     reason: FinishReason = "stop"
     fragments: int = 0
     patches: int = 0
+    _logprobs: list[TokenLogprob] = field(default_factory=list)
 
     def count_tokens(self, output: ThinkerOutput) -> None:
         """Take over the thinker's totals."""
@@ -52,6 +53,20 @@ class Tally:
         audio = sum(medium.rows for medium in media if medium.grid is None)
         images = sum(medium.rows for medium in media if medium.grid is not None)
         self.usage = replace(self.usage, prompt_audio_tokens=audio, prompt_image_tokens=images)
+
+    def note_logprobs(self, logprobs: Sequence[TokenLogprob]) -> None:
+        """Keep those of new tokens for whoever shows their text."""
+        self._logprobs.extend(logprobs)
+
+    def take_logprobs(self) -> tuple[TokenLogprob, ...]:
+        """Those that nobody has taken yet."""
+        taken = tuple(self._logprobs)
+        self._logprobs.clear()
+        return taken
+
+    def note_thought(self) -> None:
+        """All tokens so far were reasoning."""
+        self.usage = replace(self.usage, reasoning_tokens=self.usage.completion_tokens)
 
     def finished(self) -> Finished:
         """The last event of the request."""

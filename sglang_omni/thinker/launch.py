@@ -85,7 +85,8 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
 def _cpu_defaults(settings: ThinkerSettings) -> dict[str, Any]:
     return {
         "attention_backend": "torch_native",
-        "grammar_backend": "none",
+        # SGLang's usual one, xgrammar, needs a card.
+        "grammar_backend": "llguidance",
         # An idle scheduler otherwise spins, and takes a core from the talker.
         "sleep_on_idle": True,
         "max_total_tokens": settings.max_total_tokens or CPU_TOTAL_TOKENS,

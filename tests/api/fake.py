@@ -122,6 +122,7 @@ class FakeBackend:
     registries = ()
     realtime = RealtimeOptions()
     knows_speakers = True
+    has_grammars = True
 
     def __init__(self) -> None:
         self.draining = asyncio.Event()
@@ -142,6 +143,9 @@ class FakeBackend:
         self.running = 0
         self.deterministic_text = False
         self.ready = True
+
+    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+        return f"<{token_id}>", bytes([token_id]) if token_id else b""
 
     def engines(self) -> dict[str, dict[str, Any]]:
         return {"talker": {"state": "ready" if self.ready else "starting", "steps": 3}}

@@ -17,6 +17,7 @@ from sglang_omni.pipeline.request import (
     SpeechRequest,
     TextDelta,
     TextPart,
+    ThoughtDelta,
     TranscriptDelta,
     Usage,
     Voice,
@@ -135,10 +136,13 @@ async def test_the_first_audio_comes_before_the_last_text_of_a_long_answer(answe
     assert len([i for i in positions(events, TextDelta) if i < first_audio]) < 15
 
 
-async def test_a_thought_is_shown_and_not_spoken(answer):
+async def test_a_thought_is_told_apart_and_not_spoken(answer):
     texts = ["<th", "ink>", "A secret plan. " * 5, "</thi", "nk>\n", "\n", *LONG]
     events, asked = await answer(texts, chat(thinking=True))
-    assert joined(events, TextDelta) == "".join(texts)
+    assert joined(events, TextDelta) == "".join(LONG)
+    assert joined(events, ThoughtDelta) == ("A secret plan. " * 5).strip()
+    thought = events[-1].usage.reasoning_tokens
+    assert 0 < thought < events[-1].usage.completion_tokens
     assert joined(events, TranscriptDelta).rstrip() == "".join(LONG).rstrip()
     assert not any("secret" in request.text for request in asked)
 
