@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.config import Config, as_yaml, load_config, options
+from sglang_omni.config import Config, Option, as_yaml, load_config, options
 from sglang_omni.errors import OmniError
 
 # Interrupted by the user, as shells count it.
@@ -42,6 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_timeline(commands)
     _add_make_tiny(commands)
     _add_config(commands)
+    _add_reference(commands)
     return parser
 
 
@@ -96,6 +97,11 @@ def _add_config(commands: Any) -> None:
     view.set_defaults(run=_view)
 
 
+def _add_reference(commands: Any) -> None:
+    reference = commands.add_parser("reference", help="print every route, field and option")
+    reference.set_defaults(run=_reference)
+
+
 # Names that serving tools share for leaves of our tree.
 ALIASES = {
     "image_encoder.tp_size": "--image-encoder-tp",
@@ -110,8 +116,7 @@ def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = (
     for option in options():
         if only and option.path not in only:
             continue
-        name = "--" + (option.path if "." in option.path else option.path.replace("_", "-"))
-        names = [name, *([ALIASES[option.path]] if option.path in ALIASES else [])]
+        names = [option_name(option), *([ALIASES[option.path]] if option.path in ALIASES else [])]
         # A bool may stand alone: `--text-only`.
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.type is bool else {}
         parser.add_argument(
@@ -122,6 +127,11 @@ def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = (
             metavar="VALUE",
             help=f"default: {option.default}",
         )
+
+
+def option_name(option: Option) -> str:
+    """The flag of a leaf of the tree."""
+    return "--" + (option.path if "." in option.path else option.path.replace("_", "-"))
 
 
 def _config(parsed: argparse.Namespace) -> Config:
@@ -170,6 +180,12 @@ def _make_tiny(parsed: argparse.Namespace) -> int:
 def _view(parsed: argparse.Namespace) -> int:
     print(as_yaml(_config(parsed)), end="")
     return 0
+
+
+def _reference(parsed: argparse.Namespace) -> int:
+    from sglang_omni.commands.reference import print_reference
+
+    return print_reference(parsed, option_name)
 
 
 if __name__ == "__main__":

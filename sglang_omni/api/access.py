@@ -54,8 +54,9 @@ class AccessLayer:
 
     def _admit(self, scope: Scope) -> None:
         state, access = scope.setdefault("state", {}), self._access
-        if scope["type"] == "websocket":
-            require_origin(Headers(scope=scope), access.origins)
+        headers = Headers(scope=scope)
+        if scope["type"] == "websocket" or is_form(headers):
+            require_origin(headers, access.origins)
         key = take_key(scope)
         admin = access.admin_keys.match(key) if key else None
         tenant = access.keys.match(key) if key else None
@@ -96,8 +97,14 @@ def take_key(scope: Scope) -> str | None:
     return found
 
 
+def is_form(headers: Headers) -> bool:
+    """Whether a body is a form, which any page may send anywhere."""
+    return headers.get("content-type", "").lower().startswith("multipart/")
+
+
 def require_origin(headers: Headers, origins: tuple[str, ...]) -> None:
-    """Refuse a WebSocket that a foreign page opens: browsers apply no CORS to these.
+    """Refuse a WebSocket that a foreign page opens, and a form that it sends: browsers ask for
+    neither's permission.
 
     Raises `Forbidden`. Programs send no origin and are let through.
     """

@@ -70,6 +70,8 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
         "json_model_override_args": json.dumps({"ming_encoders": "external"}),
         # A captured prefill never looks at media, so a picture would get the text router.
         "disable_prefill_cuda_graph": True,
+        # A model that may put any white space into JSON may go on with it for ever.
+        "constrained_json_disable_any_whitespace": True,
         "nccl_port": port,
         "log_level": "warning",
         "enable_metrics": True,

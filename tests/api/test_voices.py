@@ -91,6 +91,14 @@ def test_a_bad_upload_names_its_field(http: httpx.Client, change: Any, param: st
     assert http.get("/v1/audio/voices").json()["uploaded_voices"] == []
 
 
+def test_a_foreign_page_cannot_have_a_voice_stored(http: httpx.Client) -> None:
+    http.headers["Origin"] = "https://elsewhere.example"
+    refused = upload(http)
+    assert refused.status_code == 403 and "elsewhere" in refused.json()["error"]["message"]
+    http.headers["Origin"] = str(http.base_url).rstrip("/")
+    assert upload(http).status_code == 201
+
+
 def test_a_body_that_is_no_form_is_refused(http: httpx.Client) -> None:
     refused = http.post("/v1/audio/voices", json=FIELDS)
     assert refused.status_code == 400
