@@ -11,7 +11,6 @@ from typing import Any
 from sglang_omni.api.audio import AudioOutput
 from sglang_omni.api.spoken_answers import LIFETIME_S
 from sglang_omni.api.token_logprobs import TokenPiece, logprobs_json
-from sglang_omni.media.encode import AudioEncoder
 from sglang_omni.models.ming.tools import ToolCall
 from sglang_omni.pipeline.flow import merge, together
 from sglang_omni.pipeline.request import (
@@ -148,7 +147,7 @@ async def _choice(
     async with aclosing(events):
         async for event in events:
             if isinstance(event, AudioDelta) and encoder:
-                encoder.push(event.pcm)
+                await encoder.encode(event.pcm)
             else:
                 received.append(event)
     finished = received[-1]
@@ -156,7 +155,7 @@ async def _choice(
     message = _message(received, answer)
     if encoder:
         said = _joined(received, TranscriptDelta)
-        message["audio"] = _message_audio(answer, index, encoder, said)
+        message["audio"] = _message_audio(answer, index, await encoder.close(), said)
     reason = _finish_reason(finished, "tool_calls" in message)
     shown = [event for event in received if isinstance(event, TextDelta)]
     choice = {"index": index, "message": message, **answer.logprobs(shown)}
@@ -180,11 +179,11 @@ def _joined(
     return "".join(event.text for event in events if isinstance(event, kind))
 
 
-def _message_audio(answer: Answer, index: int, encoder: AudioEncoder, transcript: str) -> Json:
+def _message_audio(answer: Answer, index: int, data: bytes, transcript: str) -> Json:
     answer.remember(answer.audio_id(index), transcript)
     return {
         "id": answer.audio_id(index),
-        "data": _base64(encoder.finish()),
+        "data": _base64(data),
         "transcript": transcript,
         "expires_at": _expires_at(),
     }
@@ -198,7 +197,7 @@ async def chunks(choices: Choices, answer: Answer) -> AsyncGenerator[Json, None]
     events = sources[0] if len(sources) == 1 else merge(*sources)
     async with aclosing(events):
         async for index, event in events:
-            for chunk in writers[index].write(event):
+            for chunk in await writers[index].write(event):
                 yield chunk
             if isinstance(event, Finished):
                 usages.append(event.usage)
@@ -229,7 +228,7 @@ class ChunkWriter:
         self._calls = 0
         self._said: list[str] = []
 
-    def write(self, event: Event) -> list[Json]:
+    async def write(self, event: Event) -> list[Json]:
         """The chunks that `event` gives rise to, possibly none."""
         opening = [] if self._opened else self._opening()
         self._opened = True
@@ -245,9 +244,9 @@ class ChunkWriter:
                 self._said.append(text)
                 return [*opening, self._audio(transcript=text)]
             case AudioDelta(pcm) if self._encoder:
-                return [*opening, *self._data(self._encoder.push(pcm))]
+                return [*opening, *self._data(await self._encoder.encode(pcm))]
             case Finished():
-                return [*opening, *self._closing(event)]
+                return [*opening, *await self._closing(event)]
         return opening
 
     def _opening(self) -> list[Json]:
@@ -261,11 +260,11 @@ class ChunkWriter:
         self._calls += 1
         return self._delta(delta)
 
-    def _closing(self, finished: Finished) -> list[Json]:
+    async def _closing(self, finished: Finished) -> list[Json]:
         closing = [self._delta({}, _finish_reason(finished, self._calls > 0))]
         if self._encoder:
             self._answer.remember(self._answer.audio_id(self._index), "".join(self._said))
-            rest = self._data(self._encoder.finish())
+            rest = self._data(await self._encoder.close())
             closing = [*rest, self._audio(expires_at=_expires_at()), *closing]
         return closing
 

@@ -33,9 +33,9 @@ async def audio_bytes(
     """The pieces of the audio file, none of them empty."""
     async with aclosing(events):
         async for event in events:
-            if isinstance(event, AudioDelta) and (data := encoder.push(event.pcm)):
+            if isinstance(event, AudioDelta) and (data := await encoder.encode(event.pcm)):
                 yield data
-    if data := encoder.finish():
+    if data := await encoder.close():
         yield data
 
 
@@ -45,10 +45,10 @@ async def speech_events(
     """The audio as OpenAI's `speech.audio.delta` objects, then `speech.audio.done`."""
     async with aclosing(events):
         async for event in events:
-            if isinstance(event, AudioDelta) and (data := encoder.push(event.pcm)):
+            if isinstance(event, AudioDelta) and (data := await encoder.encode(event.pcm)):
                 yield _audio_delta(data)
             elif isinstance(event, Finished):
-                if data := encoder.finish():
+                if data := await encoder.close():
                     yield _audio_delta(data)
                 yield {"type": "speech.audio.done", "usage": usage_json(event.usage)}
 

@@ -65,11 +65,11 @@ async def speak_item(
     async with aclosing(until_finished(backend.speak(speech))) as events:
         async for event in events:
             if isinstance(event, AudioDelta):
-                encoder.push(event.pcm)
+                await encoder.encode(event.pcm)
             else:
                 usage = getattr(event, "usage", usage)
     return {
-        "audio": base64.b64encode(encoder.finish()).decode("ascii"),
+        "audio": base64.b64encode(await encoder.close()).decode("ascii"),
         "media_type": media_type(options.response_format),
         "sample_rate": output.sample_rate,
         "usage": usage_json(usage),

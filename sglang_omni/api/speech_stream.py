@@ -194,12 +194,12 @@ class SpeechSession:
                             {"type": "audio.start", "index": index, "text": text, **about}
                         )
                     case AudioDelta(pcm):
-                        await self._send(encoder.push(pcm))
+                        await self._send(await encoder.encode(pcm))
                     case Finished():
                         await self._end(event, encoder, index)
 
     async def _end(self, finished: Finished, encoder: AudioEncoder, index: int) -> None:
-        await self._send(encoder.finish())
+        await self._send(await encoder.close())
         if index >= 0:
             await self._send({"type": "audio.done", "index": index})
         usage = usage_json(finished.usage)
