@@ -2,15 +2,15 @@
 
 import asyncio
 import math
+from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
 
 from sglang_omni.errors import EngineFailed
 from sglang_omni.media import wav
-from sglang_omni.media.compress import CODECS, Compressor
+from sglang_omni.media.codecs import CODECS
 from sglang_omni.media.resample import Resampler
-from sglang_omni.media.stretch import TimeStretch
 
 AudioFormat = Literal["wav", "pcm", "mp3", "opus", "aac", "flac"]
 FULL_SCALE = 32767
@@ -95,9 +95,42 @@ class PlainWriter:
         return wav.header(self._rate, data_bytes) + data
 
 
+class Tempo(Protocol):
+    """The first stage: samples to samples at another tempo."""
+
+    def push(self, pcm: np.ndarray) -> np.ndarray:
+        """Take float32 samples [n]; returns those that are ready, [m]."""
+
+    def finish(self) -> np.ndarray:
+        """What is still held. Called once."""
+
+
+class UsualTempo:
+    """Samples as they come."""
+
+    def push(self, pcm: np.ndarray) -> np.ndarray:
+        return pcm
+
+    def finish(self) -> np.ndarray:
+        return np.zeros(0, np.float32)
+
+
+def open_tempo(sample_rate: int, speed: float) -> Tempo:
+    """The stage that changes the tempo by `speed`."""
+    if speed == 1:
+        return UsualTempo()
+    # As with the codecs.
+    from sglang_omni.media.stretch import TimeStretch
+
+    return TimeStretch(sample_rate, speed)
+
+
 def open_writer(audio_format: AudioFormat, sample_rate: int, streaming: bool) -> Writer:
     """The writer of a format."""
     if audio_format in CODECS:
+        # Imported here because it brings FFmpeg along, which plain samples do not need.
+        from sglang_omni.media.compress import Compressor
+
         return Compressor(CODECS[audio_format], sample_rate, streaming)
     return PlainWriter(sample_rate, streaming, header=audio_format == "wav")
 
@@ -117,10 +150,12 @@ class AudioEncoder:
         streaming: bool,
         speed: float = 1.0,
     ) -> None:
-        self._stretch = TimeStretch(source_rate, speed)
         self._resampler = Resampler(source_rate, target_rate)
-        self._writer = open_writer(audio_format, target_rate, streaming)
         self._filtered = speed != 1 or not self._resampler.passes_through
+        self._pace: Tempo | None = None
+        self._writer: Writer | None = None
+        self._open = partial(open_writer, audio_format, target_rate, streaming)
+        self._open_pace = partial(open_tempo, source_rate, speed)
         # A third of a second of sound takes a codec 3 to 7 ms, and the tempo filter one.
         self._slow = speed != 1 or audio_format in CODECS
 
@@ -129,7 +164,7 @@ class AudioEncoder:
         if self._filtered:
             # A filter would carry a NaN into the chunks that follow.
             _peak(pcm)
-        paced = self._stretch.push(np.ascontiguousarray(pcm, dtype=np.float32))
+        paced = self._paced(np.ascontiguousarray(pcm, dtype=np.float32))
         return self._write(self._resampler.push(paced))
 
     async def encode(self, pcm: np.ndarray) -> bytes:
@@ -142,9 +177,17 @@ class AudioEncoder:
 
     def finish(self) -> bytes:
         """The rest of the file; for a complete file, all of it. Call once."""
-        paced = self._resampler.push(self._stretch.finish())
+        rest = self._paced(np.zeros(0, np.float32), last=True)
+        paced = self._resampler.push(rest)
         data = self._write(np.concatenate((paced, self._resampler.finish())))
+        assert self._writer is not None
         return data + self._writer.finish()
 
+    def _paced(self, pcm: np.ndarray, last: bool = False) -> np.ndarray:
+        """Opened with the first samples, as the writer is: `encode` does that off the loop too."""
+        self._pace = self._pace or self._open_pace()
+        return self._pace.finish() if last else self._pace.push(pcm)
+
     def _write(self, pcm: np.ndarray) -> bytes:
+        self._writer = self._writer or self._open()
         return self._writer.push(int16_samples(pcm))

@@ -31,13 +31,11 @@ class TimeStretch:
 
     def __init__(self, sample_rate: int, speed: float) -> None:
         self._rate, self._samples = sample_rate, 0
-        self._graph: Graph | None = None
-        if factors := tempo_chain(speed):
-            self._graph = _open(sample_rate, factors)
+        self._graph = _open(sample_rate, tempo_chain(speed))
 
     def push(self, pcm: np.ndarray) -> np.ndarray:
         """Feed float32 samples [n]; returns what is ready, [m]."""
-        if self._graph is None or not pcm.size:
+        if not pcm.size:
             return pcm
         frame = AudioFrame.from_ndarray(np.ascontiguousarray(pcm[None]), "flt", "mono")
         frame.sample_rate, frame.pts = self._rate, self._samples
@@ -47,7 +45,7 @@ class TimeStretch:
 
     def finish(self) -> np.ndarray:
         """What the filter still holds. Call once, after the last `push`."""
-        if self._graph is None or not self._samples:
+        if not self._samples:
             return np.zeros(0, np.float32)
         self._graph.push(None)
         return self._ready()
@@ -56,7 +54,6 @@ class TimeStretch:
         return np.concatenate([np.zeros(0, np.float32), *self._pull()])
 
     def _pull(self) -> Iterator[np.ndarray]:
-        assert self._graph is not None
         while True:
             try:
                 yield self._graph.pull().to_ndarray()[0]
