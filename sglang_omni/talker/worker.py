@@ -18,6 +18,7 @@ from sglang_omni.talker.contract import (
     TalkerInfo,
     TalkerRequest,
     TalkerSettings,
+    VoiceMade,
     VoiceRequest,
 )
 from sglang_omni.talker.executor import Admission, Executor, PlainExecutor
@@ -216,7 +217,7 @@ class TalkerWorker:
     def _made(self) -> StepResults:
         """The voices that are ready by now."""
         made = self._maker.done(0.0 if self._speaks else MAKING_S) if self._maker.busy else []
-        self._tally.voices_made += len(made)
+        self._tally.voices_made += sum(isinstance(one, VoiceMade) for _, one in made)
         return made
 
     def _require_room(self, request: TalkerRequest) -> None:
