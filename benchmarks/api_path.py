@@ -32,7 +32,7 @@ from sglang_omni.engine.process import EngineProcess
 from sglang_omni.media.encode import AudioEncoder, AudioFormat
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.pipeline.request import SpeechRequest, Voice
-from sglang_omni.pipeline.speech import speak
+from sglang_omni.pipeline.speech import Speaker, speak
 from sglang_omni.talker.contract import TalkerRequest
 
 PORT = 8801
@@ -51,7 +51,8 @@ def transport(talker: EngineProcess, number: int) -> AsyncGenerator[Any, None]:
 def pipeline(talker: EngineProcess, number: int) -> AsyncGenerator[Any, None]:
     """The pipeline's events."""
     voice = Voice(VOICE, number)
-    return speak(talker, SpeechRequest(str(number), TEXTS[number % len(TEXTS)], voice))
+    speaker = Speaker(talker, voice.name, voice.seed, SAMPLE_RATE)
+    return speak(speaker, SpeechRequest(str(number), TEXTS[number % len(TEXTS)], voice))
 
 
 def encoding(

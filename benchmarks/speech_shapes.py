@@ -50,4 +50,4 @@ def random_speech_model(
     latents = torch.randn(4 * VOICE_PATCHES, talker.latent_dim, device=device)
     embeds = 0.1 * torch.randn(VOICE_PATCHES, talker.llm.hidden_size, device=device, dtype=dtype)
     voice = VoicePrompt("voice", "", latents, embeds, None)
-    return SpeechModel(speech, vae, cast(PromptTokenizer, None), {"voice": voice})
+    return SpeechModel(speech, vae, cast(PromptTokenizer, None), {"voice": voice}, None)

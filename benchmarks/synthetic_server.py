@@ -24,7 +24,7 @@ from sglang_omni.engine.process import EngineProcess, ProcessSpec
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
-from sglang_omni.pipeline.speech import speak
+from sglang_omni.pipeline.speech import Speaker, speak
 
 TIMEOUT_S = 600.0
 ROOT = Path(__file__).parents[1]
@@ -80,9 +80,11 @@ class SyntheticBackend:
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""
+        voice = request.voice
+        speaker = Speaker(self.talker, voice.name, voice.seed, SAMPLE_RATE)
         if self._door is None:
-            return speak(self.talker, request)
-        return self._door.serve(request, lambda: speak(self.talker, request))
+            return speak(speaker, request)
+        return self._door.serve(request, lambda: speak(speaker, request))
 
 
 def server_of(backend: SyntheticBackend, port: int) -> uvicorn.Server:

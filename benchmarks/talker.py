@@ -21,8 +21,8 @@ import torch
 
 from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import DEEP, TALKER, VOICE_PATCHES, random_speech_model
-from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.talker_prompt import PromptIds
+from sglang_omni.models.ming.voices import VoicePrompt
 from sglang_omni.talker.executor import Admission
 from sglang_omni.talker.fast.executor import GraphExecutor
 from sglang_omni.talker.fast.graphs import BATCHES
@@ -36,11 +36,11 @@ PART_RUNS = 15
 Row = dict[str, Any]
 
 
-def admission(slot: int) -> Admission:
+def admission(slot: int, voice: VoicePrompt) -> Admission:
     """A request whose prompt is as long as one sentence's after a voice's."""
     ids = tuple(range(100, 100 + PROMPT_TOKENS))
     prompt = PromptIds(ids, (), PROMPT_TOKENS - VOICE_PATCHES, VOICE_PATCHES)
-    return Admission(slot, prompt, "voice", seed=slot, segment=0)
+    return Admission(slot, prompt, voice, seed=slot, segment=0)
 
 
 def run_steps(executor: GraphExecutor, slots: range, count: int) -> float:
@@ -74,10 +74,10 @@ def idle_share(executor: GraphExecutor, slots: range, steps: int) -> float:
     return sum(gaps) / marks[0][0].elapsed_time(marks[-1][1])
 
 
-def measure(executor: GraphExecutor, batch: int, steps: int) -> Row:
+def measure(executor: GraphExecutor, voice: VoicePrompt, batch: int, steps: int) -> Row:
     """Step time, parts and idle share at `batch` streams."""
     slots = range(batch)
-    executor.prefill([admission(slot) for slot in slots])
+    executor.prefill([admission(slot, voice) for slot in slots])
     run_steps(executor, slots, WARM_UPS)
     seconds = statistics.median(run_steps(executor, slots, steps // 4) for _ in range(4))
     parts = executor.time_parts(batch, PART_RUNS)
@@ -104,12 +104,12 @@ def main() -> None:
     model = random_speech_model(SHAPES[options.shape], device, torch.bfloat16)
     began = time.perf_counter()
     largest = max(options.batches)
-    executor = GraphExecutor(model, largest, 1024, 1024, Sampling(), fp8=options.fp8)
+    executor = GraphExecutor(model, largest, 1024, 1024, fp8=options.fp8)
     capture = time.perf_counter() - began
     print(f"captured in {capture:.1f} s")
     rows = []
     for batch in options.batches:
-        rows.append(measure(executor, batch, options.steps))
+        rows.append(measure(executor, model.voices["voice"], batch, options.steps))
         print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
     result = {
         "environment": fingerprint(),

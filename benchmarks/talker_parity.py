@@ -25,7 +25,6 @@ from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import TALKER, random_speech_model
 from benchmarks.speech_texts import TEXTS
 from benchmarks.talker import admission
-from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.talker import STOP_THRESHOLD
 from sglang_omni.models.ming.talker_prompt import SpeechPrompt
 from sglang_omni.talker.contract import TalkerSettings
@@ -47,10 +46,10 @@ Start = Callable[[int, int], Admission]
 """Makes what slot s begins with for request number n."""
 
 
-def random_start(slot: int, number: int) -> Admission:
+def random_start(model: SpeechModel) -> Start:
     """The same prompt every time; the number is its seed."""
-    one = admission(slot)
-    return replace(one, seed=number)
+    (voice,) = model.voices.values()
+    return lambda slot, number: replace(admission(slot, voice), seed=number)
 
 
 def sentence_start(model: SpeechModel) -> Start:
@@ -65,20 +64,20 @@ def sentence_start(model: SpeechModel) -> Start:
             prompt_patches=len(voice.embeds),
             speakers=0 if voice.speaker is None else 1,
         )
-        return Admission(slot, model.tokenizer.assemble(text), voice.name, number, 0)
+        return Admission(slot, model.tokenizer.assemble(text), voice, number, 0)
 
     return start
 
 
 @torch.inference_mode()
-def enliven_stop_head(model: SpeechModel, executor: GraphExecutor) -> None:
+def enliven_stop_head(model: SpeechModel, executor: GraphExecutor, start: Start) -> None:
     """Have the stop head fire after some tens of patches, as one that was trained would.
 
     Random states tell little of how far a text has been read, but something: the head becomes their
     best linear guess at it (ridge regression over a batch of streams), as a logit that grows by
     `SLOPE` a patch and is even at patch `MIDDLE`.
     """
-    states = free_states(model, executor)
+    states = free_states(model, executor, start)
     rows, mean = states.flatten(0, 1), states.mean(dim=(0, 1))
     patch = torch.arange(MOST_PATCHES, device=rows.device).repeat_interleave(BATCH).float()
     rows, patch = rows - mean, patch - patch.mean()
@@ -92,11 +91,11 @@ def enliven_stop_head(model: SpeechModel, executor: GraphExecutor) -> None:
     head.bias.copy_(torch.stack((-offset / 2, offset / 2)))
 
 
-def free_states(model: SpeechModel, executor: GraphExecutor) -> Tensor:
+def free_states(model: SpeechModel, executor: GraphExecutor, start: Start) -> Tensor:
     """States of the backbone that the stop head sees, of a batch of streams: [patch, row, D]."""
     slots, index = list(range(BATCH)), torch.arange(BATCH, device="cuda")
-    step = FastStep(model.talker, executor.state, Sampling())
-    executor.prefill([admission(slot) for slot in slots])
+    step = FastStep(model.talker, executor.state)
+    executor.prefill([start(slot, slot) for slot in slots])
     states = []
     for _ in range(MOST_PATCHES):
         states.append(step.look(index, LibraryOps())[0].float())
@@ -107,7 +106,7 @@ def free_states(model: SpeechModel, executor: GraphExecutor) -> Tensor:
 
 def open_executor(model: SpeechModel, *, fp8: bool) -> GraphExecutor:
     """Slots for a batch and one request alone."""
-    return GraphExecutor(model, BATCH + 1, 512, 256, Sampling(), fp8=fp8)
+    return GraphExecutor(model, BATCH + 1, 512, 256, fp8=fp8)
 
 
 def one_step(executor: GraphExecutor, slots: list[int]) -> list[float]:
@@ -209,7 +208,8 @@ def free_running(executor: GraphExecutor, start: Start) -> dict[str, Any]:
 def load(folder: Path | None) -> tuple[SpeechModel, Start]:
     """The model, and what its requests begin with."""
     if folder is None:
-        return random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16), random_start
+        model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
+        return model, random_start(model)
     settings = TalkerSettings(folder, device="cuda", dtype="bfloat16")
     model = load_speech_model(settings)
     return model, sentence_start(model)
@@ -220,7 +220,7 @@ def measure(folder: Path | None, *, fp8: bool) -> dict[str, Any]:
     model, start = load(folder)
     executor = open_executor(model, fp8=fp8)
     if folder is None:
-        enliven_stop_head(model, executor)
+        enliven_stop_head(model, executor, start)
     result: dict[str, Any] = {
         "teacher_forced": teacher_forced(executor, start),
         "free_running": free_running(executor, start),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.config import Config, as_yaml, load_config, options
+from sglang_omni.config import Config, Option, as_yaml, load_config, options
 from sglang_omni.errors import OmniError
 
 # Interrupted by the user, as shells count it.
@@ -43,6 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_make_tiny(commands)
     _add_quantize(commands)
     _add_config(commands)
+    _add_reference(commands)
     return parser
 
 
@@ -107,6 +108,11 @@ def _add_config(commands: Any) -> None:
     view.set_defaults(run=_view)
 
 
+def _add_reference(commands: Any) -> None:
+    reference = commands.add_parser("reference", help="print every route, field and option")
+    reference.set_defaults(run=_reference)
+
+
 # Names that serving tools share for leaves of our tree.
 ALIASES = {
     "thinker.tp_size": ("--thinker-tp-size",),
@@ -125,8 +131,7 @@ def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = (
     for option in options():
         if only and option.path not in only:
             continue
-        name = "--" + (option.path if "." in option.path else option.path.replace("_", "-"))
-        names = [name, *ALIASES.get(option.path, ())]
+        names = [option_name(option), *ALIASES.get(option.path, ())]
         # A bool may stand alone: `--text-only`.
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.type is bool else {}
         parser.add_argument(
@@ -137,6 +142,11 @@ def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = (
             metavar="VALUE",
             help=f"default: {option.default}",
         )
+
+
+def option_name(option: Option) -> str:
+    """The flag of a leaf of the tree."""
+    return "--" + (option.path if "." in option.path else option.path.replace("_", "-"))
 
 
 def _config(parsed: argparse.Namespace) -> Config:
@@ -193,6 +203,12 @@ def _quantize(parsed: argparse.Namespace) -> int:
 def _view(parsed: argparse.Namespace) -> int:
     print(as_yaml(_config(parsed)), end="")
     return 0
+
+
+def _reference(parsed: argparse.Namespace) -> int:
+    from sglang_omni.commands.reference import print_reference
+
+    return print_reference(parsed, option_name)
 
 
 if __name__ == "__main__":

@@ -176,6 +176,20 @@ class RealtimeOptions:
 
 
 @dataclass(frozen=True)
+class VoiceOptions:
+    """Voices that users bring. A recording has `min_seconds` to `max_seconds` and at most
+    `file_bytes`. With `voices_dir`, at most `stored` are kept for all and `stored_per_key` for each
+    key. The latest `cached` recordings need not be encoded again."""
+
+    min_seconds: Annotated[float, Range(0.2)] = 1.0
+    max_seconds: Annotated[float, Range(1, 30)] = 30.0
+    file_bytes: Count = 10 << 20
+    stored: Count = 1000
+    stored_per_key: Count = 100
+    cached: Count = 256
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything `sgl-omni serve` can be told.
 
@@ -183,6 +197,7 @@ class Config:
     cards: with `auto` a plan is made from the checkpoint's sizes and the cards found, around what
     is given; with `manual` what is not given is the first card. `max_tokens` bounds one answer.
     `voice` is the preset used when a request names none; unset, the checkpoint's first.
+    Voices that users store are kept in `voices_dir`; without it none can be stored.
     `text_only` starts no encoders and refuses media. `allowed_media_domain` restricts downloads
     to these hosts (unset: any public host); without `allowed_local_media_path` no file of this
     machine is read. `max_body_bytes` bounds a request before it is parsed. Told to end, the server
@@ -206,6 +221,7 @@ class Config:
     dtype: DType = "auto"
     placement: Placement = "manual"
     voice: str | None = None
+    voices_dir: Path | None = None
     max_tokens: Count = 2048
     max_body_bytes: Count = 96 << 20
     drain_timeout: Seconds = 30.0
@@ -232,6 +248,7 @@ class Config:
     thinker: ThinkerOptions = field(default_factory=ThinkerOptions)
     talker: TalkerOptions = field(default_factory=TalkerOptions)
     realtime: RealtimeOptions = field(default_factory=RealtimeOptions)
+    voices: VoiceOptions = field(default_factory=VoiceOptions)
     segment: SegmentSettings = field(default_factory=SegmentSettings)
 
 

@@ -39,8 +39,15 @@ class InvalidRequest(OmniError):
 
 
 class UnknownVoice(InvalidRequest):
-    """The named voice is not one of the checkpoint's presets."""
+    """The named voice is neither a preset of the checkpoint nor one that the caller has stored."""
 
+    code = "voice_not_found"
+
+
+class VoiceNotFound(InvalidRequest):
+    """There is no stored voice of that id, or it is somebody else's."""
+
+    status = 404
     code = "voice_not_found"
 
 

@@ -34,6 +34,10 @@ class Keys:
                 found = known.hex()
         return found
 
+    def mark(self, presented: str) -> str | None:
+        """A name for the owner of a key that outlives this process, or None."""
+        return _lasting_digest(presented) if self.match(presented) else None
+
 
 def read_keys(sources: Sequence[str], option: str) -> Keys:
     """Keys from `file:PATH` (one on each line, `#` begins a comment) and `env:NAME` (separated by
@@ -84,3 +88,10 @@ def _lines(file: Path, option: str) -> list[str]:
 def _digest(key: str) -> bytes:
     # Salted, so that not even a digest of a key means anything outside this process.
     return blake2b(key.encode(errors="surrogateescape"), key=_SALT, digest_size=16).digest()
+
+
+def _lasting_digest(key: str) -> str:
+    # A key is long and random: its digest can be written down without giving it away.
+    return blake2b(
+        key.encode(errors="surrogateescape"), person=b"owner", digest_size=16
+    ).hexdigest()

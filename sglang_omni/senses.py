@@ -18,13 +18,13 @@ INTAKE_STOP_S = 2.0
 
 
 class Senses:
-    """Decoding processes, encoder engines and the cache in front of each. A text-only server has
-    none of them, and a `perception` that refuses media."""
+    """Decoding processes, encoder engines and the cache in front of each. A text-only server has no
+    encoders, and a `perception` that refuses media; it decodes the recordings of voices."""
 
     def __init__(self, config: Config, checkpoint: Path) -> None:
         """Nothing is started. Raises `ConfigError`."""
         specs = encoder_specs(config, checkpoint)
-        self._intake = IntakePool(intake_settings(config), processes=config.media.processes)
+        self.intake = IntakePool(intake_settings(config), processes=config.media.processes)
         # One engine may serve several kinds.
         by_name = {spec.name: spec for spec in specs.values()}
         self._engines = {name: EngineProcess(spec) for name, spec in by_name.items()}
@@ -40,24 +40,23 @@ class Senses:
         of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
         encoders = {kind: self._clients[of_kind[kind]] for kind in specs}
         self.perception = Perception(
-            fetch_policy(config), media_rules(config), self._intake, encoders
+            fetch_policy(config), media_rules(config), self.intake, encoders
         )
 
     @property
     def processes(self) -> dict[str, EngineProcess]:
         """Every process, by name, to look at."""
-        return {**self._engines, **(self._intake.processes if self._engines else {})}
+        return {**self._engines, **self.intake.processes}
 
     async def start(self) -> None:
         """Start every process. Raises `StartupError` of the first that fails."""
-        if self._engines:
-            starts = (engine.start() for engine in self._engines.values())
-            await together([self._intake.start(), *starts])
+        starts = (engine.start() for engine in self._engines.values())
+        await together([self.intake.start(), *starts])
 
     async def stop(self, deadline_s: float = 10.0) -> None:
         """Stop every process; what is left of an encoder after `deadline_s` is killed."""
         stops = (engine.stop(deadline_s) for engine in self._engines.values())
-        await asyncio.gather(self._intake.stop(min(deadline_s, INTAKE_STOP_S)), *stops)
+        await asyncio.gather(self.intake.stop(min(deadline_s, INTAKE_STOP_S)), *stops)
 
     def counters(self) -> dict[str, dict[str, float]]:
         """What each cache has done, by the name of the engine behind it."""

@@ -22,6 +22,7 @@ from sglang_omni.senses import Senses
 from sglang_omni.specs import talker_spec, thinker_spec
 from sglang_omni.talker.contract import TalkerInfo
 from sglang_omni.thinker.contract import ThinkerInfo
+from sglang_omni.voices.opening import open_shelf
 
 
 class Server:
@@ -36,6 +37,7 @@ class Server:
         thinker = thinker_spec(config, checkpoint, self._sglang.environment)
         specs = (thinker, talker_spec(config, checkpoint))
         self._engines = {spec.name: EngineProcess(spec) for spec in specs}
+        self.shelf = open_shelf(config, checkpoint, self._senses.intake, self._engines["talker"])
         self.processes = {**self._engines, **self._senses.processes}
         rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
         self._door = Door(self.processes, rules, config.request_timeout)
@@ -93,6 +95,11 @@ class Server:
         return self._talker_info().voices
 
     @property
+    def knows_speakers(self) -> bool:
+        """Whether a voice has a speaker vector, beside what its recording sounds like."""
+        return self._talker_info().knows_speakers
+
+    @property
     def default_voice(self) -> str:
         """The preset that speaks when a request names none."""
         return self.config.voice or self.voices[0]
@@ -118,6 +125,15 @@ class Server:
     def registries(self) -> tuple[CollectorRegistry, ...]:
         """SGLang's own metrics of the thinker."""
         return (self._sglang.registry,)
+
+    @property
+    def has_grammars(self) -> bool:
+        """Whether an answer can be held to a JSON schema."""
+        return self._thinker_info().has_grammars
+
+    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+        """A token's name, and the bytes it adds to a text, none for a special one."""
+        return self._tokenizer.token_name(token_id), self._tokenizer.token_bytes(token_id)
 
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, and of what is in front of it: the queue of the
@@ -152,18 +168,30 @@ class Server:
         pipeline = self._pipeline()
         return self._door.serve(request, lambda: pipeline.speak(request))
 
+    def narrate(
+        self, request: SpeechRequest, text: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Read a text aloud while it is written. Raises `Overloaded` where there is no room."""
+        pipeline = self._pipeline()
+        return self._door.serve(request, lambda: pipeline.narrate(request, text))
+
     def _pipeline(self) -> Pipeline:
-        thinker: ThinkerInfo | None = self.processes["thinker"].health.info
-        if thinker is None:
-            raise EngineUnavailable("the thinker is starting")
         return Pipeline(
             perception=self._senses.perception,
             thinker=self.processes["thinker"],
             talker=self.processes["talker"],
             tokenizer=self._tokenizer,
-            context_length=thinker.context_length,
+            context_length=self._thinker_info().context_length,
             segmenting=self.config.segment,
+            open_voice=self.shelf.open,
+            sample_rate=self.sample_rate,
         )
+
+    def _thinker_info(self) -> ThinkerInfo:
+        info: ThinkerInfo | None = self.processes["thinker"].health.info
+        if info is None:
+            raise EngineUnavailable("the thinker is starting")
+        return info
 
     def _talker_info(self) -> TalkerInfo:
         info: TalkerInfo | None = self.processes["talker"].health.info

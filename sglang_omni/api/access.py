@@ -31,8 +31,9 @@ class Access:
 class AccessLayer:
     """ASGI layer that admits whoever `access` lets in.
 
-    In `scope["state"]`, `tenant` names the owner of the key, `admin` says whether it is an
-    administrator's, and `trusted` whether the caller may see what goes on inside.
+    In `scope["state"]`, `tenant` names the owner of the key, `owner` does so across restarts,
+    `admin` says whether it is an administrator's, and `trusted` whether the caller may see what
+    goes on inside.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -53,14 +54,16 @@ class AccessLayer:
 
     def _admit(self, scope: Scope) -> None:
         state, access = scope.setdefault("state", {}), self._access
-        if scope["type"] == "websocket":
-            require_origin(Headers(scope=scope), access.origins)
+        headers = Headers(scope=scope)
+        if scope["type"] == "websocket" or is_form(headers):
+            require_origin(headers, access.origins)
         key = take_key(scope)
         admin = access.admin_keys.match(key) if key else None
         tenant = access.keys.match(key) if key else None
         state["tenant"] = tenant or admin
         if trace := current_trace():
             trace.tenant = state["tenant"]
+        state["owner"] = access.keys.mark(key) or access.admin_keys.mark(key) if key else None
         state["admin"] = admin is not None
         state["trusted"] = not access.keys or state["tenant"] is not None
         if is_open(scope["path"]):
@@ -94,8 +97,14 @@ def take_key(scope: Scope) -> str | None:
     return found
 
 
+def is_form(headers: Headers) -> bool:
+    """Whether a body is a form, which any page may send anywhere."""
+    return headers.get("content-type", "").lower().startswith("multipart/")
+
+
 def require_origin(headers: Headers, origins: tuple[str, ...]) -> None:
-    """Refuse a WebSocket that a foreign page opens: browsers apply no CORS to these.
+    """Refuse a WebSocket that a foreign page opens, and a form that it sends: browsers ask for
+    neither's permission.
 
     Raises `Forbidden`. Programs send no origin and are let through.
     """

@@ -3,7 +3,19 @@
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
-from sglang_omni.api import admin, chat, errors, health, realtime, speech, watch
+from sglang_omni.api import (
+    admin,
+    chat,
+    errors,
+    health,
+    realtime,
+    speech,
+    speech_batch,
+    speech_stream,
+    transcriptions,
+    voices,
+    watch,
+)
 from sglang_omni.api.access import Access, AccessLayer
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.body import BodyLimit
@@ -32,6 +44,11 @@ def create_app(
     errors.install(app)
     app.include_router(chat.routes(backend))
     app.include_router(speech.routes(backend))
+    app.include_router(speech_batch.routes(backend))
+    app.include_router(speech_stream.routes(backend))
+    app.webhooks.include_router(speech_stream.documentation())
+    app.include_router(transcriptions.routes(backend))
+    app.include_router(voices.routes(backend))
     app.include_router(realtime.routes(backend))
     app.webhooks.include_router(realtime.documentation())
     app.include_router(health.model_routes(backend))
@@ -53,7 +70,7 @@ def _add_layers(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=access.origins,
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["Authorization", "Content-Type"],
             expose_headers=["X-Request-Id", "X-Sample-Rate", "X-Channels", "Retry-After"],
         )

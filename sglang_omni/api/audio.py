@@ -2,16 +2,17 @@
 
 import secrets
 from dataclasses import dataclass
+from typing import Protocol
 
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.schema import MAX_SEED
-from sglang_omni.errors import ModelNotFound, UnknownVoice
-from sglang_omni.media.encode import AudioEncoder, AudioFormat
+from sglang_omni.errors import InvalidRequest, ModelNotFound, UnknownVoice
+from sglang_omni.media.encode import AudioEncoder, AudioFormat, rates_of
 from sglang_omni.media.wav import CHANNELS
-from sglang_omni.pipeline.request import Voice
+from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 
-# OpenAI's clients take pcm to be 24 kHz without asking.
-PCM_RATE = 24_000
+# OpenAI's clients take pcm to be 24 kHz without asking; opus knows no 44.1 kHz.
+USUAL_RATES = {"pcm": 24_000, "opus": 48_000}
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class AudioOutput:
     format: AudioFormat
     sample_rate: int
     source_rate: int
+    speed: float = 1.0
 
     @property
     def headers(self) -> dict[str, str]:
@@ -29,28 +31,75 @@ class AudioOutput:
 
     def encoder(self, streaming: bool) -> AudioEncoder:
         """A fresh encoder for one response."""
-        return AudioEncoder(self.format, self.source_rate, self.sample_rate, streaming)
+        return AudioEncoder(self.format, self.source_rate, self.sample_rate, streaming, self.speed)
 
 
 def choose_output(
-    audio_format: AudioFormat, sample_rate: int | None, backend: Backend
+    audio_format: AudioFormat,
+    sample_rate: int | None,
+    backend: Backend,
+    speed: float = 1.0,
+    param: str = "sample_rate",
 ) -> AudioOutput:
-    """The rate asked for, or else 24 kHz for pcm and the synthesis rate for wav."""
-    usual = PCM_RATE if audio_format == "pcm" else backend.sample_rate
-    return AudioOutput(audio_format, sample_rate or usual, backend.sample_rate)
+    """The rate asked for, or else 24 kHz for pcm, 48 kHz for opus and the synthesis rate.
 
-
-def choose_voice(name: str | None, seed: int | None, backend: Backend, param: str) -> Voice:
-    """The preset and the seed of its noise, drawn at random if the request has none.
-
-    Raises `UnknownVoice`, naming the field `param`.
+    Raises `InvalidRequest`, naming the field `param`, for a rate that the format does not take.
     """
-    if name is not None and name not in backend.voices:
+    usual = USUAL_RATES.get(audio_format, backend.sample_rate)
+    rate, known = sample_rate or usual, rates_of(audio_format)
+    if known and rate not in known:
+        listed = ", ".join(map(str, known))
+        raise InvalidRequest(f"{param}: {audio_format} takes {listed}, not {rate}", param=param)
+    return AudioOutput(audio_format, rate, backend.sample_rate, speed)
+
+
+class AskedVoice(Protocol):
+    """What a body says of the voice it wants."""
+
+    @property
+    def voice(self) -> str | None:
+        """A preset, or a stored voice by name or id."""
+
+    @property
+    def ref_audio(self) -> str | None:
+        """Where a recording of the voice is."""
+
+    @property
+    def ref_text(self) -> str | None:
+        """What the recording says."""
+
+
+def choose_speaker(
+    asked: AskedVoice, seed: int | None, backend: Backend, owner: str | None, prefix: str = ""
+) -> Voice:
+    """Who speaks, by a name or like a recording. Raises `InvalidRequest`, naming the field, which
+    `prefix` leads to."""
+    if asked.ref_audio is None:
+        if asked.ref_text is not None:
+            raise InvalidRequest(f"{prefix}ref_text: needs ref_audio", param=f"{prefix}ref_text")
+        return choose_voice(asked.voice, seed, backend, f"{prefix}voice", owner)
+    if asked.voice is not None:
+        message = f"{prefix}ref_audio: excludes voice, which is another one"
+        raise InvalidRequest(message, param=f"{prefix}ref_audio")
+    recording = MediaPart("audio", (asked.ref_audio,), f"{prefix}ref_audio")
+    return Voice("", _seed(seed), Reference(recording, asked.ref_text))
+
+
+def choose_voice(
+    name: str | None, seed: int | None, backend: Backend, param: str, owner: str | None = None
+) -> Voice:
+    """A preset, or a voice that `owner` has stored, and the seed of its noise, drawn at random if
+    the request has none. Raises `UnknownVoice`, naming the field `param`."""
+    if name is None or name in backend.voices:
+        return Voice(backend.default_voice if name is None else name, _seed(seed))
+    stored = backend.shelf.choose(name, owner)
+    if stored is None:
         raise UnknownVoice(f"{param}: no voice {name!r}; see GET /v1/audio/voices", param=param)
-    return Voice(
-        name=backend.default_voice if name is None else name,
-        seed=secrets.randbelow(MAX_SEED + 1) if seed is None else seed,
-    )
+    return Voice(name, _seed(seed), stored)
+
+
+def _seed(seed: int | None) -> int:
+    return secrets.randbelow(MAX_SEED + 1) if seed is None else seed
 
 
 def require_model(name: str, backend: Backend) -> None:

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
+from sglang_omni.voices.shelf import Shelf
 
 
 class Backend(Protocol):
@@ -29,6 +30,14 @@ class Backend(Protocol):
     @property
     def voices(self) -> tuple[str, ...]:
         """Names of the preset voices."""
+
+    @property
+    def shelf(self) -> Shelf:
+        """The voices that users bring."""
+
+    @property
+    def knows_speakers(self) -> bool:
+        """Whether a voice has a speaker vector, beside what its recording sounds like."""
 
     @property
     def default_voice(self) -> str:
@@ -63,6 +72,13 @@ class Backend(Protocol):
     def registries(self) -> Sequence[CollectorRegistry]:
         """Metrics besides ours and the engines' counters: SGLang's own."""
 
+    @property
+    def has_grammars(self) -> bool:
+        """Whether an answer can be held to a JSON schema."""
+
+    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+        """A token's name, and the bytes it adds to a text, none for a special one."""
+
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, by name."""
 
@@ -76,3 +92,8 @@ class Backend(Protocol):
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""
+
+    def narrate(
+        self, request: SpeechRequest, text: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Read a text aloud while it is written, in place of the request's own."""

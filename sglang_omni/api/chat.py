@@ -1,32 +1,80 @@
 """`POST /v1/chat/completions`."""
 
+import json
+from dataclasses import replace
+from functools import partial
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from sglang_omni.api import sse
-from sglang_omni.api.audio import AudioOutput, choose_output, choose_voice, require_model
+from sglang_omni.api.audio import AudioOutput, choose_output, choose_speaker, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.completion import Answer, chunks, complete
-from sglang_omni.api.content import to_messages
+from sglang_omni.api.content import Recall, to_messages
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
-from sglang_omni.api.schema import ChatAudio, ChatBody
-from sglang_omni.api.terms import Terms, terms_of
+from sglang_omni.api.schema import ChatAudio, ChatBody, PlainFormat, SchemaFormat
+from sglang_omni.api.spoken_answers import SpokenAnswers
+from sglang_omni.api.terms import Terms, owner_of, terms_of
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.models.ming.tools import Tool
 from sglang_omni.pipeline.request import ChatRequest, SamplingParams, Voice
 
 
 def check(body: ChatBody, backend: Backend) -> None:
     """Refuse what no single field shows to be wrong. Raises `InvalidRequest`."""
     require_model(body.model, backend)
-    if body.messages[-1].role != "user":
-        raise InvalidRequest("messages: the last message must be the user's", param="messages")
+    if body.messages[-1].role not in ("user", "tool"):
+        message = "messages: the last message must be the user's or a tool's"
+        raise InvalidRequest(message, param="messages")
     if len(set(body.modalities)) < len(body.modalities):
         raise InvalidRequest("modalities: each may be named once", param="modalities")
     if body.audio is not None and not body.wants_audio:
         raise InvalidRequest("audio: needs 'audio' among the modalities", param="audio")
     if body.stream_options is not None and not body.stream:
         raise InvalidRequest("stream_options: needs stream=true", param="stream_options")
+    if body.top_logprobs is not None and not body.logprobs:
+        raise InvalidRequest("top_logprobs: needs logprobs=true", param="top_logprobs")
+    if body.tool_choice not in ("auto", "none"):
+        raise InvalidRequest(
+            "tool_choice: this server knows 'auto' and 'none'; a call cannot be forced",
+            param="tool_choice",
+        )
+    check_format(body, backend)
+
+
+def check_format(body: ChatBody, backend: Backend) -> None:
+    """Refuse a form of the answer that cannot be kept to. Raises `InvalidRequest`."""
+    if body.response_format.type == "text":
+        return
+    reason = None
+    if not backend.has_grammars:
+        reason = "the thinker was started without a grammar back end"
+    elif body.thinks:
+        reason = "a thought before the answer is no JSON; not together with thinking"
+    elif callable_tools(body):
+        reason = "a call is not of the schema; not together with tools"
+    if reason is not None:
+        raise InvalidRequest(f"response_format: {reason}", param="response_format")
+
+
+def json_schema(body: ChatBody) -> str | None:
+    """The schema of the answer, as JSON in text; None for ordinary text."""
+    match body.response_format:
+        case SchemaFormat(json_schema=named):
+            return json.dumps(named.schema_)
+        case PlainFormat(type="json_object"):
+            return json.dumps({"type": "object"})
+    return None
+
+
+def callable_tools(body: ChatBody) -> tuple[Tool, ...]:
+    """The functions that the model may call."""
+    if body.tool_choice == "none":
+        return ()
+    functions = (tool.function for tool in body.tools)
+    return tuple(Tool(one.name, one.description, one.parameters) for one in functions)
 
 
 def token_limit(body: ChatBody, backend: Backend) -> int:
@@ -57,28 +105,54 @@ def to_sampling(body: ChatBody, backend: Backend) -> SamplingParams:
         top_k=body.top_k,
         min_p=body.min_p,
         repetition_penalty=body.repetition_penalty,
+        frequency_penalty=body.frequency_penalty,
+        presence_penalty=body.presence_penalty,
+        logit_bias=tuple((int(token), bias) for token, bias in body.logit_bias.items()),
         stop=tuple(body.stop),
         seed=body.seed,
+        json_schema=json_schema(body),
+        top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
     )
 
 
-def to_voice(body: ChatBody, backend: Backend) -> Voice | None:
-    """Who speaks, or None for a text-only answer. Raises `UnknownVoice`."""
+def to_voice(body: ChatBody, backend: Backend, owner: str | None) -> Voice | None:
+    """Who speaks, or None for a text-only answer. Raises `InvalidRequest`, naming the field."""
     if not body.wants_audio:
         return None
-    name = body.audio.voice if body.audio else None
-    return choose_voice(name, body.seed, backend, "audio.voice")
+    return choose_speaker(body.audio or ChatAudio(), body.seed, backend, owner, "audio.")
 
 
-def to_request(body: ChatBody, backend: Backend, terms: Terms) -> ChatRequest:
+def to_request(
+    body: ChatBody, backend: Backend, terms: Terms, owner: str | None, recall: Recall
+) -> ChatRequest:
     """Translate a body. Raises `InvalidRequest`, naming the field."""
     check(body, backend)
     return ChatRequest(
         **vars(terms),
-        messages=to_messages(body),
+        messages=to_messages(body, recall),
         sampling=to_sampling(body, backend),
-        voice=to_voice(body, backend),
-        thinking=body.chat_template_kwargs.enable_thinking,
+        voice=to_voice(body, backend, owner),
+        thinking=body.thinks,
+        tools=callable_tools(body),
+        parallel_calls=body.parallel_tool_calls,
+    )
+
+
+def each_choice(chat: ChatRequest, count: int) -> list[ChatRequest]:
+    """The same question `count` times, each with an id and, where one is given, a seed of its own.
+
+    They share the prompt's cache in the thinker.
+    """
+    return [chat, *(_another(chat, number) for number in range(1, count))]
+
+
+def _another(chat: ChatRequest, number: int) -> ChatRequest:
+    seed, voice = chat.sampling.seed, chat.voice
+    return replace(
+        chat,
+        id=f"{chat.id}-{number}",
+        sampling=replace(chat.sampling, seed=None if seed is None else seed + number),
+        voice=None if voice is None else replace(voice, seed=voice.seed + number),
     )
 
 
@@ -88,7 +162,7 @@ def to_output(body: ChatBody, backend: Backend) -> AudioOutput | None:
         return None
     audio = body.audio or ChatAudio()
     audio_format = "pcm" if audio.format == "pcm16" else audio.format
-    return choose_output(audio_format, audio.sample_rate, backend)
+    return choose_output(audio_format, audio.sample_rate, backend, param="audio.sample_rate")
 
 
 def seed_scope(body: ChatBody, backend: Backend) -> tuple[str, ...] | None:
@@ -102,39 +176,44 @@ def seed_scope(body: ChatBody, backend: Backend) -> tuple[str, ...] | None:
     return (*(["text"] if fixed_text else []), *(["audio"] if body.wants_audio else []))
 
 
-def to_answer(body: ChatBody, backend: Backend, request_id: str) -> Answer:
+def to_answer(body: ChatBody, backend: Backend, chat: ChatRequest, spoken: SpokenAnswers) -> Answer:
     """What the answer will look like."""
     return Answer(
-        request_id=request_id,
+        request_id=chat.id,
         model=backend.model,
         shows_text=body.wants_text,
         audio=to_output(body, backend),
         seed_applies_to=seed_scope(body, backend),
         include_usage=body.stream_options is not None and body.stream_options.include_usage,
+        piece_of=backend.token_piece if body.logprobs else None,
+        remember=partial(spoken.keep, chat.tenant),
     )
 
 
 def routes(backend: Backend) -> APIRouter:
     """The chat route of `backend`."""
     router = APIRouter(tags=["chat"])
+    spoken = SpokenAnswers()
 
     @router.post("/v1/chat/completions", responses=RESPONSES)
     async def create_chat_completion(body: ChatBody, request: Request) -> Response:
-        """Answer a conversation with text, speech or both.
+        """Answer a conversation with text, speech or both, or by calling a function.
 
         Streamed answers are server-sent events. `seed_applies_to` in the answer says what a
         given `seed` fixes.
         """
-        chat = to_request(body, backend, terms_of(request, body))
-        answer = to_answer(body, backend, chat.id)
-        events = until_finished(backend.respond(chat))
+        terms = terms_of(request, body)
+        recall = partial(spoken.recall, terms.tenant)
+        chat = to_request(body, backend, terms, owner_of(request), recall)
+        answer = to_answer(body, backend, chat, spoken)
+        choices = [until_finished(backend.respond(one)) for one in each_choice(chat, body.n)]
         headers = answer.audio.headers if answer.audio else {}
         if body.stream:
-            pieces = sse.stream(chunks(events, answer), sse.DONE)
+            pieces = sse.stream(chunks(choices, answer), sse.DONE)
             return StreamedReply(pieces, sse.MEDIA_TYPE, {**sse.HEADERS, **headers})
 
         async def whole() -> Response:
-            return JSONResponse(await complete(events, answer), headers=headers)
+            return JSONResponse(await complete(choices, answer), headers=headers)
 
         return WholeReply(whole)
 

@@ -1,24 +1,35 @@
 """Chat answers in OpenAI's form: events in, one completion or a series of chunks out."""
 
 import base64
+import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sglang_omni.api.audio import AudioOutput
-from sglang_omni.media.encode import AudioEncoder
+from sglang_omni.api.spoken_answers import LIFETIME_S
+from sglang_omni.api.token_logprobs import TokenPiece, logprobs_json
+from sglang_omni.models.ming.tools import ToolCall
+from sglang_omni.pipeline.flow import merge, together
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
     Finished,
     TextDelta,
+    ThoughtDelta,
+    ToolCalled,
     TranscriptDelta,
     Usage,
 )
 
 Json = dict[str, Any]
+Choices = Sequence[AsyncGenerator[Event, None]]
+
+
+def _nobody_remembers(audio_id: str, transcript: str) -> None:
+    """For answers that no later turn can cite."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,8 @@ class Answer:
     """What is known of an answer before its first event.
 
     `audio` is None for a text-only answer; `seed_applies_to` is None if no seed was given.
+    `piece_of` gives the text of tokens whose log probabilities are asked for. `remember` is told
+    what was said in the audio of that id.
     """
 
     request_id: str
@@ -34,12 +47,13 @@ class Answer:
     audio: AudioOutput | None
     seed_applies_to: tuple[str, ...] | None
     include_usage: bool
+    piece_of: TokenPiece | None = None
+    remember: Callable[[str, str], None] = _nobody_remembers
     created: int = field(default_factory=lambda: int(time.time()))
 
-    @property
-    def audio_id(self) -> str:
-        """Identifies the audio of this answer."""
-        return f"audio-{self.request_id}"
+    def audio_id(self, index: int) -> str:
+        """Identifies the audio of a choice."""
+        return f"audio-{self.request_id}" + (f"-{index}" if index else "")
 
     def frame(self, kind: str) -> Json:
         """The fields that every object of the answer begins with."""
@@ -54,17 +68,54 @@ class Answer:
         """Says what a given `seed` fixes: `["audio"]`, `["text", "audio"]`, and so on."""
         return {} if self.seed_applies_to is None else {"seed_applies_to": [*self.seed_applies_to]}
 
+    def logprobs(self, deltas: Sequence[TextDelta]) -> Json:
+        """The `logprobs` of a choice, nothing where they were not asked for."""
+        if self.piece_of is None:
+            return {}
+        tokens = (token for delta in deltas for token in delta.logprobs)
+        return {"logprobs": logprobs_json(tokens, self.piece_of)}
+
+
+def together_used(usages: Sequence[Usage]) -> Usage:
+    """What the choices of one request used: its prompt is theirs together."""
+    return replace(
+        usages[0],
+        completion_tokens=sum(usage.completion_tokens for usage in usages),
+        audio_tokens=sum(usage.audio_tokens for usage in usages),
+        reasoning_tokens=sum(usage.reasoning_tokens for usage in usages),
+    )
+
 
 def usage_json(usage: Usage) -> Json:
     """OpenAI's usage object: `completion_tokens` counts text and audio tokens together."""
     completion = usage.completion_tokens + usage.audio_tokens
+    heard, seen = usage.prompt_audio_tokens, usage.prompt_image_tokens
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": completion,
         "total_tokens": usage.prompt_tokens + completion,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-        "completion_tokens_details": {"audio_tokens": usage.audio_tokens},
+        "prompt_tokens_details": {
+            "cached_tokens": usage.cached_tokens,
+            "text_tokens": usage.prompt_tokens - heard - seen,
+            "audio_tokens": heard,
+            "image_tokens": seen,
+        },
+        "completion_tokens_details": {
+            "text_tokens": usage.completion_tokens,
+            "audio_tokens": usage.audio_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+        },
     }
+
+
+def call_json(call: ToolCall) -> Json:
+    """A call under an id of its own."""
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
+
+
+def _finish_reason(finished: Finished, calls: bool) -> str:
+    return "tool_calls" if calls and finished.reason == "stop" else finished.reason
 
 
 def _base64(data: bytes) -> str:
@@ -72,82 +123,130 @@ def _base64(data: bytes) -> str:
 
 
 def _expires_at() -> int:
-    """Now: the server keeps no audio for later turns."""
-    return int(time.time())
+    """Until when a later turn may cite an answer's audio by its id: what was said in it."""
+    return int(time.time()) + LIFETIME_S
 
 
-async def complete(events: AsyncGenerator[Event, None], answer: Answer) -> Json:
+async def complete(choices: Choices, answer: Answer) -> Json:
     """The `chat.completion` object, once every event is there; `Finished` must be the last."""
+    numbered = enumerate(choices)
+    made = await together(_choice(events, answer, index) for index, events in numbered)
+    return {
+        **answer.frame("chat.completion"),
+        "choices": [choice for choice, _ in made],
+        "usage": usage_json(together_used([usage for _, usage in made])),
+        **answer.seed_note(),
+    }
+
+
+async def _choice(
+    events: AsyncGenerator[Event, None], answer: Answer, index: int
+) -> tuple[Json, Usage]:
     encoder = answer.audio.encoder(streaming=False) if answer.audio else None
     received: list[Event] = []
     async with aclosing(events):
         async for event in events:
             if isinstance(event, AudioDelta) and encoder:
-                encoder.push(event.pcm)
+                await encoder.encode(event.pcm)
             else:
                 received.append(event)
     finished = received[-1]
     assert isinstance(finished, Finished)
-    text = _joined(received, TextDelta) if answer.shows_text else None
-    message: Json = {"role": "assistant", "content": text}
+    message = _message(received, answer)
     if encoder:
-        message["audio"] = _message_audio(answer, encoder, _joined(received, TranscriptDelta))
-    choice = {"index": 0, "message": message, "finish_reason": finished.reason}
-    return {
-        **answer.frame("chat.completion"),
-        "choices": [choice],
-        "usage": usage_json(finished.usage),
-        **answer.seed_note(),
-    }
+        said = _joined(received, TranscriptDelta)
+        message["audio"] = _message_audio(answer, index, await encoder.close(), said)
+    reason = _finish_reason(finished, "tool_calls" in message)
+    shown = [event for event in received if isinstance(event, TextDelta)]
+    choice = {"index": index, "message": message, **answer.logprobs(shown)}
+    return {**choice, "finish_reason": reason}, finished.usage
 
 
-def _joined(events: list[Event], kind: type[TextDelta] | type[TranscriptDelta]) -> str:
+def _message(received: list[Event], answer: Answer) -> Json:
+    text = _joined(received, TextDelta) if answer.shows_text else None
+    calls = [call_json(event.call) for event in received if isinstance(event, ToolCalled)]
+    message: Json = {"role": "assistant", "content": None if calls and not text else text}
+    if calls:
+        message["tool_calls"] = calls
+    if thought := _joined(received, ThoughtDelta):
+        message["reasoning_content"] = thought
+    return message
+
+
+def _joined(
+    events: list[Event], kind: type[TextDelta] | type[TranscriptDelta] | type[ThoughtDelta]
+) -> str:
     return "".join(event.text for event in events if isinstance(event, kind))
 
 
-def _message_audio(answer: Answer, encoder: AudioEncoder, transcript: str) -> Json:
+def _message_audio(answer: Answer, index: int, data: bytes, transcript: str) -> Json:
+    answer.remember(answer.audio_id(index), transcript)
     return {
-        "id": answer.audio_id,
-        "data": _base64(encoder.finish()),
+        "id": answer.audio_id(index),
+        "data": _base64(data),
         "transcript": transcript,
         "expires_at": _expires_at(),
     }
 
 
-async def chunks(events: AsyncGenerator[Event, None], answer: Answer) -> AsyncGenerator[Json, None]:
+async def chunks(choices: Choices, answer: Answer) -> AsyncGenerator[Json, None]:
     """The `chat.completion.chunk` objects, each as soon as its event is there."""
-    writer = ChunkWriter(answer)
+    writers = [ChunkWriter(answer, index) for index in range(len(choices))]
+    usages: list[Usage] = []
+    sources = [_numbered(index, events) for index, events in enumerate(choices)]
+    events = sources[0] if len(sources) == 1 else merge(*sources)
+    async with aclosing(events):
+        async for index, event in events:
+            for chunk in await writers[index].write(event):
+                yield chunk
+            if isinstance(event, Finished):
+                usages.append(event.usage)
+    if answer.include_usage:
+        frame = answer.frame("chat.completion.chunk")
+        yield {**frame, "choices": [], "usage": usage_json(together_used(usages))}
+
+
+async def _numbered(
+    index: int, events: AsyncGenerator[Event, None]
+) -> AsyncGenerator[tuple[int, Event], None]:
     async with aclosing(events):
         async for event in events:
-            for chunk in writer.write(event):
-                yield chunk
+            yield index, event
 
 
 class ChunkWriter:
-    """Turns the events of one streamed answer into chunks.
+    """Turns the events of one streamed choice into chunks.
 
     The opening chunks (role, audio id) go out with the first event: until then nothing is sent,
     so an early error can be an HTTP status.
     """
 
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
+    def __init__(self, answer: Answer, index: int = 0) -> None:
+        self._answer, self._index = answer, index
         self._encoder = answer.audio.encoder(streaming=True) if answer.audio else None
         self._opened = False
+        self._calls = 0
+        self._said: list[str] = []
 
-    def write(self, event: Event) -> list[Json]:
+    async def write(self, event: Event) -> list[Json]:
         """The chunks that `event` gives rise to, possibly none."""
         opening = [] if self._opened else self._opening()
         self._opened = True
         match event:
-            case TextDelta(text) if text and self._answer.shows_text:
-                return [*opening, self._delta({"content": text})]
+            case TextDelta(text, logprobs) if (text or logprobs) and self._answer.shows_text:
+                about = self._answer.logprobs([event])
+                return [*opening, self._delta({"content": text}, **about)]
+            case ThoughtDelta(text) if self._answer.shows_text:
+                return [*opening, self._delta({"reasoning_content": text})]
+            case ToolCalled(call):
+                return [*opening, self._call(call)]
             case TranscriptDelta(text) if text and self._encoder:
+                self._said.append(text)
                 return [*opening, self._audio(transcript=text)]
             case AudioDelta(pcm) if self._encoder:
-                return [*opening, *self._data(self._encoder.push(pcm))]
+                return [*opening, *self._data(await self._encoder.encode(pcm))]
             case Finished():
-                return [*opening, *self._closing(event)]
+                return [*opening, *await self._closing(event)]
         return opening
 
     def _opening(self) -> list[Json]:
@@ -155,25 +254,28 @@ class ChunkWriter:
         first = {**self._delta(role), **self._answer.seed_note()}
         return [first, self._audio()] if self._encoder else [first]
 
-    def _closing(self, finished: Finished) -> list[Json]:
-        closing = [self._delta({}, finished.reason)]
+    def _call(self, call: ToolCall) -> Json:
+        """A call as one piece: it is known to be one only when it is complete."""
+        delta = {"tool_calls": [{"index": self._calls, **call_json(call)}]}
+        self._calls += 1
+        return self._delta(delta)
+
+    async def _closing(self, finished: Finished) -> list[Json]:
+        closing = [self._delta({}, _finish_reason(finished, self._calls > 0))]
         if self._encoder:
-            rest = self._data(self._encoder.finish())
+            self._answer.remember(self._answer.audio_id(self._index), "".join(self._said))
+            rest = self._data(await self._encoder.close())
             closing = [*rest, self._audio(expires_at=_expires_at()), *closing]
-        if self._answer.include_usage:
-            closing.append(self._chunk([], usage_json(finished.usage)))
         return closing
 
     def _data(self, data: bytes) -> list[Json]:
         return [self._audio(data=_base64(data))] if data else []
 
     def _audio(self, **fields: Any) -> Json:
-        return self._delta({"audio": {"id": self._answer.audio_id, **fields}})
+        return self._delta({"audio": {"id": self._answer.audio_id(self._index), **fields}})
 
-    def _delta(self, delta: Json, finish_reason: str | None = None) -> Json:
-        return self._chunk([{"index": 0, "delta": delta, "finish_reason": finish_reason}])
-
-    def _chunk(self, choices: list[Json], usage: Json | None = None) -> Json:
+    def _delta(self, delta: Json, finish_reason: str | None = None, **more: Any) -> Json:
+        choice = {"index": self._index, "delta": delta, **more, "finish_reason": finish_reason}
         # With include_usage every chunk has the field; it is null in all but the last.
-        note = {"usage": usage} if self._answer.include_usage else {}
-        return {**self._answer.frame("chat.completion.chunk"), "choices": choices, **note}
+        note = {"usage": None} if self._answer.include_usage else {}
+        return {**self._answer.frame("chat.completion.chunk"), "choices": [choice], **note}

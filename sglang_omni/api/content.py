@@ -1,6 +1,6 @@
 """Messages of a body as the pipeline takes them, each medium bound to the message that has it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sglang_omni.api.schema import (
     AudioPart,
@@ -11,6 +11,7 @@ from sglang_omni.api.schema import (
     ImageUrl,
     InputAudioPart,
     Part,
+    PastAudio,
     TextPart,
     VideoPart,
     VideoUrl,
@@ -18,6 +19,7 @@ from sglang_omni.api.schema import (
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.limits import PixelBudget
 from sglang_omni.models.ming.media import RULES
+from sglang_omni.models.ming.tools import ToolCall, ToolResult
 from sglang_omni.pipeline import request as pipeline
 from sglang_omni.pipeline.request import MediaPart, Message
 
@@ -25,17 +27,21 @@ from sglang_omni.pipeline.request import MediaPart, Message
 LOW_DETAIL = PixelBudget(RULES.image.factor, RULES.image.least, 512 * 512)
 
 Content = pipeline.TextPart | MediaPart
+Recall = Callable[[str], str | None]
 
 
-def to_messages(body: ChatBody) -> tuple[Message, ...]:
+def to_messages(body: ChatBody, recall: Recall) -> tuple[Message, ...]:
     """The conversation. The body's own lists of media go to its last message: images and videos
     before the text, clips after it, for the model was trained to hear after it has read.
 
-    Raises `InvalidRequest` for a user message that says and shows nothing.
+    `recall` tells what was said in the audio of an earlier answer. Raises `InvalidRequest` for a
+    user message that says and shows nothing, and for an answer or a call that nobody remembers.
     """
     messages = [
-        to_message(message, f"messages.{index}") for index, message in enumerate(body.messages)
+        to_message(message, f"messages.{index}", recall)
+        for index, message in enumerate(body.messages)
     ]
+    _check_results(body)
     before = (*_images(body), *_videos(body))
     messages[-1] = Message(messages[-1].role, (*before, *messages[-1].content, *_clips(body)))
     for index, turn in enumerate(messages):
@@ -45,11 +51,37 @@ def to_messages(body: ChatBody) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def to_message(message: ChatMessage, path: str) -> Message:
+def to_message(message: ChatMessage, path: str, recall: Recall) -> Message:
     """A turn; `developer` is OpenAI's newer name for `system`. `path` is its place in the body."""
+    if message.role == "tool":
+        texts = (part.text for part in message.content if isinstance(part, TextPart))
+        return Message("tool", (ToolResult("".join(texts)),))
     role = "system" if message.role == "developer" else message.role
-    parts = enumerate(message.parts())
-    return Message(role, tuple(_part(part, f"{path}.content.{index}") for index, part in parts))
+    parts = [_part(part, f"{path}.content.{index}") for index, part in enumerate(message.content)]
+    if message.audio is not None and not parts:
+        parts.append(pipeline.TextPart(_transcript(message.audio, path, recall)))
+    called = [call.function for call in message.tool_calls or ()]
+    return Message(role, (*parts, *(ToolCall(call.name, call.arguments) for call in called)))
+
+
+def _transcript(audio: PastAudio, path: str, recall: Recall) -> str:
+    """What was said in an earlier answer. Raises `InvalidRequest` where nobody knows any more."""
+    said = audio.transcript or recall(audio.id)
+    if said is None:
+        path = f"{path}.audio.id"
+        reason = "is not known, or no longer; send its transcript along"
+        raise InvalidRequest(f"{path}: {audio.id[:64]!r} {reason}", param=path)
+    return said
+
+
+def _check_results(body: ChatBody) -> None:
+    """Refuse a result of a call that was not made before it. Raises `InvalidRequest`."""
+    called: set[str] = set()
+    for index, message in enumerate(body.messages):
+        called |= {call.id for call in message.tool_calls or ()}
+        if message.tool_call_id is not None and message.tool_call_id not in called:
+            path = f"messages.{index}.tool_call_id"
+            raise InvalidRequest(f"{path}: no message before it has this call", param=path)
 
 
 def _part(part: Part, path: str) -> Content:

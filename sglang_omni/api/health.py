@@ -1,4 +1,4 @@
-"""What the server is and how it fares: models, voices, `/health`, `/ready`."""
+"""What the server is and how it fares: models, `/health`, `/ready`."""
 
 import time
 from typing import Any
@@ -12,7 +12,7 @@ from sglang_omni.api.errors import RESPONSES
 
 
 def model_routes(backend: Backend) -> APIRouter:
-    """`/v1/models` and `/v1/audio/voices`."""
+    """`/v1/models`."""
     router = APIRouter(tags=["models"])
     card = {
         "id": backend.model,
@@ -31,11 +31,6 @@ def model_routes(backend: Backend) -> APIRouter:
         """The served model, by name (which may contain slashes)."""
         require_model(model_id, backend)
         return card
-
-    @router.get("/v1/audio/voices")
-    async def list_voices() -> dict[str, Any]:
-        """The preset voices."""
-        return {"voices": list(backend.voices), "default_voice": backend.default_voice}
 
     return router
 

@@ -11,7 +11,7 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from sglang_omni.api.audio import require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES, error_response, public_error
-from sglang_omni.api.terms import tenant_of
+from sglang_omni.api.terms import owner_of, tenant_of
 from sglang_omni.errors import InvalidRequest, OmniError, Overloaded
 from sglang_omni.realtime.beta import SUBPROTOCOL, asks_for_beta
 from sglang_omni.realtime.client_events import Event
@@ -125,7 +125,8 @@ def connect(
     options, clock = backend.realtime, SystemClock()
     outbox = Outbox(options.send_bytes, options.stall_seconds, clock, dialect.to_client)
     tenant = tenant_of(websocket)
-    session = Session(backend, options, outbox, detector, clock, dialect, tenant)
+    owner = owner_of(websocket)
+    session = Session(backend, options, outbox, detector, clock, dialect, tenant, owner)
     return Connection(TextSocket(websocket), outbox, session, options, clock, backend.draining)
 
 

@@ -1,5 +1,6 @@
 """What clients may send, field by field. Rules that join two fields live with the routes."""
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -14,9 +15,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from sglang_omni.media.encode import AudioFormat
 from sglang_omni.pipeline.request import SamplingParams
 
-MAX_SPEECH_CHARACTERS = 4096
+# A book: what is read aloud is cut as it is read. The body's limit, and the time that a request
+# may take, bound it sooner.
+MAX_SPEECH_CHARACTERS = 4_000_000
+MAX_INSTRUCTION = 500
 MAX_SEED = 2**63 - 1
 MAX_TIMEOUT_S = 86_400
 
@@ -62,10 +67,24 @@ def _top_k_in_range(top_k: int) -> int:
     return top_k
 
 
-def _only_normal_speed(speed: float) -> float:
-    if speed != 1:
-        raise PydanticCustomError("speed", "this build speaks at speed 1 only")
-    return speed
+def _only_false(value: bool) -> bool:
+    if value:
+        raise PydanticCustomError("only_false", "this server cannot do it: only false")
+    return value
+
+
+def _json_object(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise PydanticCustomError("arguments", "must be a JSON object in text")
+    return text
+
+
+def _as_instructions(value: Any) -> Any:
+    return {"style": value} if isinstance(value, str) else value
 
 
 NonEmpty = Annotated[str, Field(min_length=1)]
@@ -165,7 +184,14 @@ Content = Annotated[list[Part], BeforeValidator(_as_parts, json_schema_input_typ
 VoiceName = Annotated[
     str,
     BeforeValidator(_as_voice_name, json_schema_input_type=str | dict[Literal["id"], str]),
-    Field(description="A preset's name, or an object with its `id`"),
+    Field(description="A preset's or stored voice's name, or an object with its `id`"),
+]
+RefAudio = Annotated[
+    Source | None,
+    Field(description="A recording of 1 to 30 s to speak like, in place of a voice; an extension"),
+]
+RefText = Annotated[
+    str | None, Field(max_length=1000, description="What the recording says; an extension")
 ]
 Stop = Annotated[
     list[NonEmpty],
@@ -184,8 +210,16 @@ Timeout = Annotated[
 ]
 
 
+SpokenText = Annotated[
+    str, Field(min_length=1, max_length=MAX_SPEECH_CHARACTERS), AfterValidator(_not_blank)
+]
+TokenId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
+Feature = Annotated[str, Field(min_length=1, max_length=50)]
+
+
 class PastAudio(Body):
-    """The audio of an earlier answer. The server keeps none, so its transcript stands for it."""
+    """The audio of an earlier answer, by its id. The server remembers what was said in it for an
+    hour; the transcript, sent back, stands for it always."""
 
     id: str
     transcript: str = ""
@@ -193,11 +227,34 @@ class PastAudio(Body):
     expires_at: int = 0
 
 
-class ChatMessage(Body):
-    """One turn. An earlier spoken answer may be sent back as it came."""
+class FunctionCall(Body):
+    """What an earlier answer called; `arguments` is a JSON object in text."""
 
-    role: Literal["system", "developer", "user", "assistant"]
+    name: NonEmpty
+    arguments: Annotated[str, AfterValidator(_json_object)]
+
+
+class PastCall(Body):
+    """A call of an earlier answer, sent back as it came."""
+
+    id: NonEmpty
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+class ChatMessage(Body):
+    """One turn. An earlier answer may be sent back as it came; a `tool` turn tells what one of its
+    calls returned."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     audio: PastAudio | None = None
+    tool_calls: Annotated[list[PastCall], Field(min_length=1)] | None = None
+    tool_call_id: NonEmpty | None = None
+    reasoning_content: Annotated[
+        str, Field(description="Accepted, not used: earlier thoughts are not thought again")
+    ] = ""
+    refusal: Annotated[str, Field(description="Accepted, not used")] = ""
+    name: Annotated[str, Field(description="Accepted, not used")] = ""
     content: Content = Field(default=[], validate_default=True)
 
     @field_validator("audio")
@@ -209,11 +266,19 @@ class ChatMessage(Body):
             raise PydanticCustomError("role", "only an assistant message may have audio")
         return audio
 
+    @field_validator("tool_calls", "tool_call_id")
+    @classmethod
+    def _each_has_its_role(cls, value: Any, info: ValidationInfo) -> Any:
+        role = "assistant" if info.field_name == "tool_calls" else "tool"
+        if value is not None and info.data.get("role") != role:
+            raise PydanticCustomError("role", f"only {role} messages have it")
+        return value
+
     @field_validator("content")
     @classmethod
     def _says_something(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
-        audio = info.data.get("audio")
-        if not content and not (audio and audio.transcript):
+        says = content or info.data.get("audio") or info.data.get("tool_calls")
+        if not says and info.data.get("role") != "tool":
             raise PydanticCustomError("missing", "Field required")
         return content
 
@@ -224,18 +289,20 @@ class ChatMessage(Body):
             raise PydanticCustomError("role", "only a user message may hold media")
         return content
 
-    def parts(self) -> list[Part]:
-        """The parts, or else the transcript of what was spoken."""
-        if self.content or self.audio is None:
-            return self.content
-        return [TextPart(type="text", text=self.audio.transcript)]
+    @model_validator(mode="after")
+    def _answers_a_call(self) -> "ChatMessage":
+        if self.role == "tool" and self.tool_call_id is None:
+            raise PydanticCustomError("tool_call_id", "a tool message needs a tool_call_id")
+        return self
 
 
 class ChatAudio(Body):
     """How a spoken answer should sound. Defaults: the server's voice, wav."""
 
     voice: VoiceName | None = None
-    format: Literal["wav", "pcm16"] = "wav"
+    ref_audio: RefAudio = None
+    ref_text: RefText = None
+    format: Literal["wav", "pcm16", "mp3", "opus", "aac", "flac"] = "wav"
     sample_rate: SampleRate | None = None
 
 
@@ -246,9 +313,51 @@ class StreamOptions(Body):
 
 
 class ChatTemplateOptions(Body):
-    """Options of the prompt."""
+    """Options of the prompt. Where unset, `reasoning_effort` decides."""
 
-    enable_thinking: bool = False
+    enable_thinking: bool | None = None
+
+
+class FunctionSpec(Body):
+    """A function that the model may call; `parameters` is a JSON schema."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    strict: Annotated[
+        bool,
+        AfterValidator(_only_false),
+        Field(description="Only false"),
+    ] = False
+
+
+class ToolSpec(Body):
+    """A tool; there are functions only."""
+
+    type: Literal["function"]
+    function: FunctionSpec
+
+
+class NamedSchema(Body):
+    """The schema that the answer shall keep to. It is always kept to, `strict` or not."""
+
+    name: NonEmpty
+    description: Annotated[str, Field(description="Accepted, not used")] = ""
+    schema_: Annotated[dict[str, Any], Field(alias="schema")]
+    strict: bool = True
+
+
+class PlainFormat(Body):
+    """Ordinary text, or some JSON object."""
+
+    type: Literal["text", "json_object"]
+
+
+class SchemaFormat(Body):
+    """JSON of a schema."""
+
+    type: Literal["json_schema"]
+    json_schema: NamedSchema
 
 
 _LAST_MESSAGE = Field(
@@ -274,11 +383,32 @@ class ChatBody(Body):
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] = SamplingParams.repetition_penalty
     max_tokens: Annotated[int | None, Field(ge=1)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
+    logit_bias: Annotated[
+        dict[TokenId, Annotated[float, Field(ge=-100, le=100)]],
+        Field(max_length=300, description="Token ids, as text, to what their logits gain"),
+    ] = {}
     stop: Stop = []
     seed: Seed | None = None
     priority: AskedPriority = "normal"
     timeout: Timeout | None = None
-    n: Annotated[int, Field(ge=1, le=1)] = 1
+    n: Annotated[int, Field(ge=1, le=8)] = 1
+    logprobs: bool = False
+    top_logprobs: Annotated[int | None, Field(ge=0, le=20)] = None
+    tools: Annotated[list[ToolSpec], Field(max_length=128)] = []
+    tool_choice: Annotated[
+        Any, Field(description="'auto' or 'none'; nothing else can be enforced")
+    ] = "auto"
+    parallel_tool_calls: bool = True
+    response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] = (
+        PlainFormat(type="text")
+    )
+    reasoning_effort: Annotated[
+        Literal["none", "minimal", "low", "medium", "high", "xhigh"],
+        Field(description="'none' and 'minimal' think not at all, the others as long as they like"),
+    ] = "none"
+    store: Annotated[bool, AfterValidator(_only_false)] = False
     user: Annotated[str, Field(description="Accepted, not used")] = ""
     images: Annotated[list[AnImage], _LAST_MESSAGE] = []
     videos: Annotated[list[AVideo], _LAST_MESSAGE] = []
@@ -295,27 +425,72 @@ class ChatBody(Body):
         """Whether the answer is spoken."""
         return "audio" in self.modalities
 
+    @property
+    def thinks(self) -> bool:
+        """Whether the model reasons before it answers."""
+        asked = self.chat_template_kwargs.enable_thinking
+        return self.reasoning_effort not in ("none", "minimal") if asked is None else asked
 
-class SpeechBody(Body):
+
+class Instructions(Body):
+    """How to speak, by the fields that the model knows. Without an English name for a value, write
+    the model's own, which are Chinese."""
+
+    emotion: Feature | None = None
+    dialect: Feature | None = None
+    style: Annotated[str, Field(min_length=1, max_length=MAX_INSTRUCTION)] | None = None
+    speed: Feature | None = None
+    pitch: Feature | None = None
+    volume: Feature | None = None
+
+
+class SpeechOptions(Body):
+    """Everything but the text that a reading of it may be asked for."""
+
+    voice: VoiceName | None = None
+    ref_audio: RefAudio = None
+    ref_text: RefText = None
+    instructions: Annotated[
+        Instructions | None,
+        BeforeValidator(_as_instructions, json_schema_input_type=str | Instructions),
+        Field(description="Free text (a style), or fields; an extension of OpenAI's string"),
+    ] = None
+    task: Annotated[
+        Literal["speech", "music", "sound"],
+        Field(description="What the text is: words to speak, or a description; an extension"),
+    ] = "speech"
+    response_format: AudioFormat = "wav"
+    speed: Annotated[float, Field(ge=0.25, le=4)] = 1.0
+    sample_rate: SampleRate | None = None
+    max_seconds: Annotated[
+        float | None, Field(gt=0, le=3600, description="Of speech at speed 1; an extension")
+    ] = None
+    seed: Seed | None = None
+    cfg: Annotated[
+        float | None, Field(ge=0, le=10, description="Strength of guidance; an extension")
+    ] = None
+    sigma: Annotated[
+        float | None, Field(ge=0, le=2, description="Scale of the sampler's noise; an extension")
+    ] = None
+    temperature: Annotated[
+        float | None, Field(ge=0, le=5, description="Of the sampler's noise; an extension")
+    ] = None
+    priority: AskedPriority = "normal"
+    timeout: Timeout | None = None
+
+
+class SpeechBody(SpeechOptions):
     """The body of `POST /v1/audio/speech`.
 
-    Without `stream_format`, pcm is streamed and wav is one complete file with true sizes.
+    Without `stream_format`, pcm, mp3, opus and aac are streamed; wav and flac, whose headers tell
+    their length, are complete files.
     """
 
     model: str
-    input: Annotated[
-        str, Field(min_length=1, max_length=MAX_SPEECH_CHARACTERS), AfterValidator(_not_blank)
-    ]
-    voice: VoiceName | None = None
-    response_format: Literal["wav", "pcm"] = "wav"
+    input: SpokenText
     stream_format: Literal["audio", "sse"] | None = None
-    speed: Annotated[float, AfterValidator(_only_normal_speed)] = 1.0
-    seed: Seed | None = None
-    priority: AskedPriority = "normal"
-    timeout: Timeout | None = None
-    sample_rate: SampleRate | None = None
 
     @property
     def streamed(self) -> bool:
         """Whether bytes leave as they are synthesised."""
-        return self.stream_format is not None or self.response_format == "pcm"
+        return self.stream_format is not None or self.response_format not in ("wav", "flac")

@@ -8,24 +8,23 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from sglang_omni.api import sse
-from sglang_omni.api.audio import choose_output, choose_voice, require_model
+from sglang_omni.api.audio import choose_output, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
 from sglang_omni.api.schema import SpeechBody
-from sglang_omni.api.terms import Terms, terms_of
-from sglang_omni.media.encode import AudioEncoder
+from sglang_omni.api.speaking import spoken
+from sglang_omni.api.terms import Terms, owner_of, terms_of
+from sglang_omni.media.encode import AudioEncoder, media_type
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
 
 
-def to_request(body: SpeechBody, backend: Backend, terms: Terms) -> SpeechRequest:
+def to_request(
+    body: SpeechBody, backend: Backend, terms: Terms, owner: str | None
+) -> SpeechRequest:
     """Translate a body. Raises `InvalidRequest`, naming the field."""
     require_model(body.model, backend)
-    return SpeechRequest(
-        **vars(terms),
-        text=body.input,
-        voice=choose_voice(body.voice, body.seed, backend, "voice"),
-    )
+    return spoken(body.input, body, backend, terms, owner)
 
 
 async def audio_bytes(
@@ -34,9 +33,9 @@ async def audio_bytes(
     """The pieces of the audio file, none of them empty."""
     async with aclosing(events):
         async for event in events:
-            if isinstance(event, AudioDelta) and (data := encoder.push(event.pcm)):
+            if isinstance(event, AudioDelta) and (data := await encoder.encode(event.pcm)):
                 yield data
-    if data := encoder.finish():
+    if data := await encoder.close():
         yield data
 
 
@@ -46,10 +45,10 @@ async def speech_events(
     """The audio as OpenAI's `speech.audio.delta` objects, then `speech.audio.done`."""
     async with aclosing(events):
         async for event in events:
-            if isinstance(event, AudioDelta) and (data := encoder.push(event.pcm)):
+            if isinstance(event, AudioDelta) and (data := await encoder.encode(event.pcm)):
                 yield _audio_delta(data)
             elif isinstance(event, Finished):
-                if data := encoder.finish():
+                if data := await encoder.close():
                     yield _audio_delta(data)
                 yield {"type": "speech.audio.done", "usage": usage_json(event.usage)}
 
@@ -70,20 +69,20 @@ def usage_json(usage: Usage) -> dict[str, int]:
 def reply(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response:
     """Start speaking, in the form that the body asks for."""
     events = until_finished(backend.speak(speech))
-    output = choose_output(body.response_format, body.sample_rate, backend)
+    output = choose_output(body.response_format, body.sample_rate, backend, body.speed)
     encoder = output.encoder(body.streamed)
     if body.stream_format == "sse":
         pieces = sse.stream(speech_events(events, encoder))
         return StreamedReply(pieces, sse.MEDIA_TYPE, {**sse.HEADERS, **output.headers})
-    media_type = f"audio/{body.response_format}"
+    kind = media_type(body.response_format)
     audio = audio_bytes(events, encoder)
     if body.streamed:
-        return StreamedReply(audio, media_type, output.headers)
+        return StreamedReply(audio, kind, output.headers)
 
     async def whole() -> Response:
         async with aclosing(audio):
             data = b"".join([piece async for piece in audio])
-        return Response(data, media_type=media_type, headers=output.headers)
+        return Response(data, media_type=kind, headers=output.headers)
 
     return WholeReply(whole)
 
@@ -94,12 +93,14 @@ def routes(backend: Backend) -> APIRouter:
 
     @router.post("/v1/audio/speech", responses=RESPONSES)
     async def create_speech(body: SpeechBody, request: Request) -> Response:
-        """Read a text aloud.
+        """Read a text aloud, however long it is; or make music or a sound of a description.
 
-        `pcm` is streamed as it is synthesised, at 24 kHz unless `sample_rate` says otherwise.
-        `wav` is one complete file; with `stream_format` "audio" it is streamed too, and its
-        header leaves the length open. `stream_format` "sse" sends server-sent events.
+        `pcm`, `mp3`, `opus` and `aac` are streamed as they are synthesised, pcm at 24 kHz unless
+        `sample_rate` says otherwise. `wav` and `flac` are complete files; with `stream_format`
+        "audio" they are streamed too, and their header leaves the length open. `stream_format`
+        "sse" sends server-sent events.
         """
-        return reply(body, backend, to_request(body, backend, terms_of(request, body)))
+        speech = to_request(body, backend, terms_of(request, body), owner_of(request))
+        return reply(body, backend, speech)
 
     return router

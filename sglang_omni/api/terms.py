@@ -3,11 +3,11 @@
 import hashlib
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
-from fastapi import Request
 from starlette.requests import HTTPConnection
 
-from sglang_omni.api.schema import MAX_TIMEOUT_S, ChatBody, SpeechBody
+from sglang_omni.api.schema import MAX_TIMEOUT_S
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.pipeline.request import Priority
 
@@ -24,7 +24,19 @@ class Terms:
     timeout_s: float | None = None
 
 
-def terms_of(request: Request, body: ChatBody | SpeechBody) -> Terms:
+class Limited(Protocol):
+    """A body that says how soon and for how long."""
+
+    @property
+    def priority(self) -> Priority:
+        """Whose turn comes first."""
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds, None for as long as the server allows."""
+
+
+def terms_of(request: HTTPConnection, body: Limited) -> Terms:
     """What a request and its body say. Raises `InvalidRequest` for an unusable header."""
     asked = (body.timeout, timeout_of(request.headers.get(TIMEOUT_HEADER)))
     limits = [seconds for seconds in asked if seconds is not None]
@@ -34,6 +46,13 @@ def terms_of(request: Request, body: ChatBody | SpeechBody) -> Terms:
         priority=body.priority,
         timeout_s=min(limits, default=None),
     )
+
+
+def owner_of(asking: HTTPConnection) -> str | None:
+    """Whose stored voices are meant: those of the key, across restarts; None where no keys are
+    asked for, and everybody shares everything."""
+    owner: str | None = asking.state.owner
+    return owner
 
 
 def timeout_of(header: str | None) -> float | None:

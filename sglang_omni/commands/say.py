@@ -11,7 +11,7 @@ from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import StartupError, UnknownVoice
 from sglang_omni.media.encode import AudioEncoder
 from sglang_omni.pipeline.request import AudioDelta, SpeechRequest, Voice
-from sglang_omni.pipeline.speech import speak
+from sglang_omni.pipeline.speech import Speaker, speak
 from sglang_omni.specs import talker_spec
 from sglang_omni.talker.contract import TalkerInfo
 
@@ -35,8 +35,10 @@ async def _synthesise(process: EngineProcess, text: str, voice: str | None, seed
             await process.start()
         info: TalkerInfo = process.health.info
         encoder = AudioEncoder("wav", info.sample_rate, info.sample_rate, streaming=False)
-        request = SpeechRequest("say", text, Voice(_choose(voice, info), seed))
-        async with aclosing(speak(process, request)) as events:
+        name = _choose(voice, info)
+        request = SpeechRequest("say", text, Voice(name, seed))
+        speaker = Speaker(process, name, seed, info.sample_rate)
+        async with aclosing(speak(speaker, request)) as events:
             async for event in events:
                 if isinstance(event, AudioDelta):
                     encoder.push(event.pcm)

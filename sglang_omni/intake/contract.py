@@ -19,17 +19,20 @@ class DecodeRequest:
     """Decode `files` into `array`.
 
     One file is an image, a video or an audio clip, as `kind` says; several files, of kind
-    `video`, are its frames. `image` bounds this image's size instead of the rules.
+    `video`, are its frames. `image` bounds this image's size, and `sample_rate` (Hz) and
+    `most_seconds` this clip's rate and length, instead of the rules and limits.
 
     An image becomes uint8 [1, height, width, 3], resized. A video becomes uint8
     [frames, height, width, 3], sampled and resized, an even number of frames. A clip becomes
-    float32 [samples], mono, in [-1, 1], at the rules' sample rate.
+    float32 [samples], mono, in [-1, 1].
     """
 
     kind: Kind
     files: tuple[bytes, ...]
     array: SharedArray
     image: PixelBudget | None = None
+    sample_rate: int | None = None
+    most_seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,12 @@ class IntakePool:
         await asyncio.gather(*(engine.stop(deadline_s) for engine in self._engines))
 
     async def decode(
-        self, kind: Kind, files: Sequence[bytes], image: PixelBudget | None = None
+        self,
+        kind: Kind,
+        files: Sequence[bytes],
+        image: PixelBudget | None = None,
+        sample_rate: int | None = None,
+        most_seconds: float | None = None,
     ) -> tuple[Decoded, SharedArray]:
         """Decode one medium; see `DecodeRequest`. The array's memory goes with the last reference.
 
@@ -131,7 +136,7 @@ class IntakePool:
         `EngineUnavailable` when the intake is not running.
         """
         self._check(kind, files)
-        request = DecodeRequest(kind, tuple(files), SharedArray(), image)
+        request = DecodeRequest(kind, tuple(files), SharedArray(), image, sample_rate, most_seconds)
         return await self._decode(request), request.array
 
     def _check(self, kind: Kind, files: Sequence[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import av
@@ -60,10 +61,12 @@ class IntakeWorker:
 
     def _decode(self, request: DecodeRequest, name: str) -> Content:
         try:
-            settings = self._settings
-            return decode_medium(
-                request.kind, request.files, settings.limits, settings.rules, request.image
-            )
+            limits, rules = self._settings.limits, self._settings.rules
+            if request.sample_rate is not None:
+                rules = replace(rules, sample_rate=request.sample_rate)
+            if request.most_seconds is not None:
+                limits = replace(limits, audio_seconds=request.most_seconds)
+            return decode_medium(request.kind, request.files, limits, rules, request.image)
         except InvalidRequest:
             raise
         except MemoryError as error:

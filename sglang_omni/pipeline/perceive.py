@@ -53,6 +53,11 @@ class Medium:
     embedding: Embedding | None = None
 
     @property
+    def rows(self) -> int:
+        """Tokens of the prompt that stand for it."""
+        return self.tokens * (self.grid[0] if self.grid else 1)
+
+    @property
     def item(self) -> Picture | Film | Sound:
         """What stands for it in the prompt."""
         if self.grid is None:
@@ -80,7 +85,7 @@ class Perception:
 
         Raises `InvalidRequest`, naming the part's field.
         """
-        with _blaming(part):
+        with blaming(part):
             if part.kind not in self._encoders:
                 raise InvalidRequest("this server takes text only")
             async with self._room:
@@ -109,7 +114,7 @@ class Perception:
             request = PictureRequest(array, decoded.layout, rows)
         encoder = self._encoders[medium.part.kind]
         name = "audio_encoder" if medium.grid is None else "image_encoder"
-        with _blaming(medium.part), stage(name):
+        with blaming(medium.part), stage(name):
             return await encoder.encode(medium.key, request, medium.grid, medium.seconds)
 
 
@@ -136,7 +141,7 @@ def _recalled(part: MediaPart, key: bytes, known: Embedding) -> Medium:
 
 
 @contextmanager
-def _blaming(part: MediaPart) -> Iterator[None]:
+def blaming(part: MediaPart) -> Iterator[None]:
     """Let an error name the field that holds the medium. A new one: an encoding may be shared."""
     try:
         yield

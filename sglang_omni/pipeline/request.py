@@ -1,13 +1,14 @@
 """What travels through the pipeline: requests in, events out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from sglang_omni.media.limits import Kind, PixelBudget
 from sglang_omni.models.ming.tools import Tool, ToolCall, ToolResult
-from sglang_omni.thinker.contract import FinishReason, SamplingParams
+from sglang_omni.talker.contract import ClonedVoice, Manner
+from sglang_omni.thinker.contract import FinishReason, SamplingParams, TokenLogprob
 
 Role = Literal["system", "user", "assistant", "tool"]
 Priority = Literal["realtime", "high", "normal", "low"]
@@ -47,16 +48,29 @@ class Message:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """A recording of somebody to speak like; `text` is what it says, None where unknown."""
+
+    recording: MediaPart
+    text: str | None
+
+
+@dataclass(frozen=True)
 class Voice:
-    """Who speaks, and the seed that fixes the talker's noise."""
+    """Who speaks, and the seed that fixes the talker's noise.
+
+    Without a `source`, `name` is a preset's, or empty where nobody is to speak.
+    """
 
     name: str
     seed: int
+    source: ClonedVoice | Reference | None = None
 
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A validated chat request. `voice` is None for a text-only answer; `tools` may be called.
+    """A validated chat request. `voice` is None for a text-only answer; `tools` may be called, one
+    only without `parallel_calls`.
 
     Requests of different `tenant` share no KV; None is a tenant, too. `priority` counts while
     others wait as well. A request that takes longer than `timeout_s` (unset: as long as the server
@@ -69,6 +83,7 @@ class ChatRequest:
     voice: Voice | None = None
     thinking: bool = False
     tools: tuple[Tool, ...] = ()
+    parallel_calls: bool = True
     tenant: str | None = None
     priority: Priority = "normal"
     timeout_s: float | None = None
@@ -82,11 +97,15 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class SpeechRequest:
-    """A validated request to read `text` aloud. The other fields are those of a chat."""
+    """A validated request to read `text` aloud, at most `max_seconds` of it. A `verbatim` text is
+    neither cut nor put into words: it describes sounds. The other fields are those of a chat."""
 
     id: str
     text: str
     voice: Voice
+    manner: Manner = field(default_factory=Manner)
+    max_seconds: float | None = None
+    verbatim: bool = False
     tenant: str | None = None
     priority: Priority = "normal"
     timeout_s: float | None = None
@@ -94,17 +113,35 @@ class SpeechRequest:
 
 @dataclass(frozen=True)
 class Usage:
-    """Token counts of a request. Audio tokens are talker patches (320 ms each)."""
+    """Token counts of a request.
+
+    Of the prompt's tokens, `prompt_audio_tokens` stand for clips and `prompt_image_tokens` for
+    pictures and frames. Of the completion's, `reasoning_tokens` are thoughts. `audio_tokens` are
+    talker patches (320 ms each), which come on top.
+    """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
     audio_tokens: int = 0
+    prompt_audio_tokens: int = 0
+    prompt_image_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True)
 class TextDelta:
-    """New text of the answer."""
+    """New text of the answer, and the log probabilities of its tokens where they were asked for:
+    a token's text may follow a little later than they do."""
+
+    text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True)
+class ThoughtDelta:
+    """New text of the reasoning before the answer; its marks are left out. Comes only where the
+    request has thinking on."""
 
     text: str
 
@@ -138,4 +175,4 @@ class Finished:
     usage: Usage
 
 
-Event = TextDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished
+Event = TextDelta | ThoughtDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished

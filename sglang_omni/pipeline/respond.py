@@ -8,23 +8,41 @@ closing a generator here closes the engine streams below it, and so aborts the w
 engines.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from typing import Any
 
 from sglang_omni.engine.process import Engine
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.tools import SpelledMarks, ToolCall
+from sglang_omni.models.ming.tools import SpelledMarks
 from sglang_omni.observe.trace import stage
-from sglang_omni.pipeline.calls import only_text, with_calls
+from sglang_omni.pipeline.calls import Part, only_text, with_calls
 from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.flow import Tee, merge, together
 from sglang_omni.pipeline.perceive import Perception
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
-from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest, TextDelta, ToolCalled
+from sglang_omni.pipeline.request import (
+    ChatRequest,
+    Event,
+    SpeechRequest,
+    TextDelta,
+    ThoughtDelta,
+    ToolCalled,
+    Voice,
+)
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
-from sglang_omni.pipeline.speech import Tally, say, speak
-from sglang_omni.pipeline.thoughts import without_thoughts
+from sglang_omni.pipeline.speech import Speaker, Tally, patches_in, say, speak
+from sglang_omni.pipeline.thoughts import Thought, with_thoughts
+from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
+
+OpenVoice = Callable[[Voice], Awaitable[str | ClonedVoice | None]]
+
+
+async def presets_only(voice: Voice) -> str:
+    """What the talker is told of a preset."""
+    assert voice.source is None, "nobody here clones voices"
+    return voice.name
 
 
 class Pipeline:
@@ -39,16 +57,21 @@ class Pipeline:
         context_length: int,
         segmenting: SegmentSettings,
         clock: Clock | None = None,
+        open_voice: OpenVoice = presets_only,
+        sample_rate: int = 44_100,
     ) -> None:
         self._perception, self._thinker, self._talker = perception, thinker, talker
         self._tokenizer, self._context_length = tokenizer, context_length
         self._segmenting, self._clock = segmenting, clock or SystemClock()
+        self._open_voice, self._sample_rate = open_voice, sample_rate
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat with text and, if a voice is given, speech."""
         tally = Tally()
         with stage("preprocess"):
+            speaker = await self._speaker(request) if request.voice else None
             media = await together(map(self._perception.open, request.media))
+            tally.count_media(media)
             prompt = preprocess(request, media, self._tokenizer, self._context_length)
         # Each goes to the encoder of its kind; all are under way at once.
         embeddings = await together(map(self._perception.encode, media))
@@ -56,22 +79,46 @@ class Pipeline:
             asked = aggregate(request, prompt, media, embeddings, self._context_length)
         del media, embeddings  # Pixels need not stay in memory until the last token.
         written = self._decode(self._think(asked, tally), request, tally)
-        text = Tee(with_calls(written) if request.tools else written)
-        answer = _shown(text.first())
-        if request.voice is not None:
+        text = Tee(_told_apart(written, request))
+        answer = _shown(text.first(), tally)
+        if speaker is not None:
             # Text never waits for speech: the spoken copy is not bounded, the answer is.
             words = only_text(text.second())
-            words = without_thoughts(words) if request.thinking else words
-            spoken = say(self._talker, words, request.voice, self._segmenting, self._clock, tally)
+            spoken = say(speaker, words, self._segmenting, self._clock, tally)
             answer = merge(answer, spoken)
         async with aclosing(answer) as events:
             async for event in events:
                 yield event
         yield tally.finished()
 
-    def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
+    async def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""
-        return speak(self._talker, request)
+        async with aclosing(speak(await self._speaker(request), request)) as events:
+            async for event in events:
+                yield event
+
+    async def narrate(
+        self, request: SpeechRequest, text: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Read `text` aloud while it is written, in place of the request's. Closes it."""
+        tally = Tally()
+        async with aclosing(text):
+            speaker = await self._speaker(request)
+            said = say(speaker, text, self._segmenting, self._clock, tally)
+            async with aclosing(said) as events:
+                async for event in events:
+                    yield event
+        yield tally.finished()
+
+    async def _speaker(self, request: ChatRequest | SpeechRequest) -> Speaker:
+        """Who speaks. Raises `InvalidRequest` for a recording that cannot be used."""
+        assert request.voice is not None
+        with stage("voice"):
+            voice = await self._open_voice(request.voice)
+        common = (self._talker, voice, request.voice.seed, self._sample_rate)
+        if isinstance(request, ChatRequest):
+            return Speaker(*common)
+        return Speaker(*common, request.manner, patches_in(request.max_seconds))
 
     async def _think(
         self, request: ThinkerRequest, tally: Tally
@@ -91,6 +138,7 @@ class Pipeline:
         with stage("decode") as span:
             async with aclosing(outputs):
                 async for output in outputs:
+                    tally.note_logprobs(output.logprobs)
                     if text := decoder.push(output.token_ids):
                         span.output()
                         yield text
@@ -102,7 +150,29 @@ class Pipeline:
                 yield rest
 
 
-async def _shown(answer: AsyncGenerator[str | ToolCall, None]) -> AsyncGenerator[Event, None]:
+def _told_apart(
+    written: AsyncGenerator[str, None], request: ChatRequest
+) -> AsyncGenerator[Part, None]:
+    """Thoughts, calls and text of an answer."""
+    parts: AsyncGenerator[Any, None] = written
+    if request.thinking:
+        parts = with_thoughts(parts)
+    return with_calls(parts, request.parallel_calls) if request.tools else parts
+
+
+async def _shown(answer: AsyncGenerator[Part, None], tally: Tally) -> AsyncGenerator[Event, None]:
+    """Parts as events. This is who drives the answer, so what the tally has noted since the last
+    part belongs to this one."""
     async with aclosing(answer):
         async for part in answer:
-            yield TextDelta(part) if isinstance(part, str) else ToolCalled(part)
+            logprobs = tally.take_logprobs()
+            match part:
+                case str():
+                    yield TextDelta(part, logprobs)
+                case Thought(text):
+                    tally.note_thought()
+                    yield ThoughtDelta(text)
+                case _:
+                    yield ToolCalled(part)
+    if rest := tally.take_logprobs():
+        yield TextDelta("", rest)

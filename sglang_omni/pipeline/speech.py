@@ -1,14 +1,17 @@
 """Stages 7 and 8: text to segments to speech. A fragment is one talker request."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import math
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from sglang_omni.engine.process import Engine
 from sglang_omni.errors import InvalidRequest
-from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.models.ming.text.front import each_fragment
 from sglang_omni.observe.trace import stage
+from sglang_omni.pipeline.joins import Edges
+from sglang_omni.pipeline.perceive import Medium
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
@@ -17,11 +20,12 @@ from sglang_omni.pipeline.request import (
     SpeechRequest,
     TranscriptDelta,
     Usage,
-    Voice,
 )
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, segments
-from sglang_omni.talker.contract import TalkerRequest
-from sglang_omni.thinker.contract import ThinkerOutput
+from sglang_omni.talker.contract import ClonedVoice, Manner, TalkerRequest
+from sglang_omni.thinker.contract import ThinkerOutput, TokenLogprob
+
+PATCH_SECONDS = 0.32
 
 
 @dataclass
@@ -32,6 +36,7 @@ class Tally:
     reason: FinishReason = "stop"
     fragments: int = 0
     patches: int = 0
+    _logprobs: list[TokenLogprob] = field(default_factory=list)
 
     def count_tokens(self, output: ThinkerOutput) -> None:
         """Take over the thinker's totals."""
@@ -43,27 +48,68 @@ class Tally:
         )
         self.reason = output.finish_reason or self.reason
 
+    def count_media(self, media: Sequence[Medium]) -> None:
+        """Note what of the prompt is no text."""
+        audio = sum(medium.rows for medium in media if medium.grid is None)
+        images = sum(medium.rows for medium in media if medium.grid is not None)
+        self.usage = replace(self.usage, prompt_audio_tokens=audio, prompt_image_tokens=images)
+
+    def note_logprobs(self, logprobs: Sequence[TokenLogprob]) -> None:
+        """Keep those of new tokens for whoever shows their text."""
+        self._logprobs.extend(logprobs)
+
+    def take_logprobs(self) -> tuple[TokenLogprob, ...]:
+        """Those that nobody has taken yet."""
+        taken = tuple(self._logprobs)
+        self._logprobs.clear()
+        return taken
+
+    def note_thought(self) -> None:
+        """All tokens so far were reasoning."""
+        self.usage = replace(self.usage, reasoning_tokens=self.usage.completion_tokens)
+
     def finished(self) -> Finished:
         """The last event of the request."""
         return Finished(self.reason, replace(self.usage, audio_tokens=self.patches))
 
 
-async def speak(talker: Engine, request: SpeechRequest) -> AsyncGenerator[Event, None]:
+@dataclass(frozen=True)
+class Speaker:
+    """Who speaks in one request, and how: the same voice, seed and manner for every fragment."""
+
+    talker: Engine
+    voice: str | ClonedVoice | None
+    seed: int
+    sample_rate: int
+    manner: Manner = field(default_factory=Manner)
+    most_patches: int | None = None
+
+    def left(self, tally: Tally) -> int | None:
+        """How many patches may still be made, None for as many as the text takes."""
+        return None if self.most_patches is None else self.most_patches - tally.patches
+
+
+def patches_in(seconds: float | None) -> int | None:
+    """How many patches make up no more than so much speech, at least one."""
+    return None if seconds is None else max(1, math.floor(seconds / PATCH_SECONDS))
+
+
+async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Event, None]:
     """Read a whole text aloud. Raises `InvalidRequest` when nothing in it can be spoken."""
     tally = Tally()
-    spoken = await _fragments(request.text)
-    if not spoken:
-        raise InvalidRequest("there is nothing to speak in this text", param="input")
-    async with aclosing(_synthesise(talker, spoken, request.voice, tally)) as events:
+    pieces = iter((request.text,)) if request.verbatim else each_fragment(request.text)
+    limit = patches_in(request.max_seconds) if request.verbatim else None
+    async with aclosing(_synthesise(speaker, pieces, tally, limit)) as events:
         async for event in events:
             yield event
+    if not tally.fragments:
+        raise InvalidRequest("there is nothing to speak in this text", param="input")
     yield tally.finished()
 
 
 async def say(
-    talker: Engine,
+    speaker: Speaker,
     text: AsyncGenerator[str, None],
-    voice: Voice,
     settings: SegmentSettings,
     clock: Clock,
     tally: Tally,
@@ -74,28 +120,49 @@ async def say(
             async for segment in pieces:
                 span.output()
                 yield TranscriptDelta(segment.source)
-                spoken = await _fragments(segment.text)
-                async with aclosing(_synthesise(talker, spoken, voice, tally)) as events:
+                spoken = _synthesise(speaker, each_fragment(segment.text), tally)
+                async with aclosing(spoken) as events:
                     async for event in events:
                         yield event
 
 
 async def _synthesise(
-    talker: Engine, spoken: Sequence[str], voice: Voice, tally: Tally
+    speaker: Speaker, pieces: Iterator[str], tally: Tally, limit: int | None = None
 ) -> AsyncGenerator[Event, None]:
-    for text in spoken:
+    """Speak the pieces of a text; each gets `limit` patches, or what its text can take."""
+    # Cut and put into words off the event loop: a long sentence takes milliseconds.
+    while (text := await asyncio.to_thread(next, pieces, None)) is not None:
+        left = speaker.left(tally)
+        if left is not None and left <= 0:
+            tally.reason = "length"
+            return
         # The fragment's number keys its noise, so equal lists of fragments sound equal.
-        request = TalkerRequest(text, voice.name, voice.seed, segment=tally.fragments)
+        number = tally.fragments
         tally.fragments += 1
-        with stage("talker") as span:
-            async with aclosing(talker.submit(request)) as chunks:
-                async for chunk in chunks:
-                    tally.patches += chunk.patches
-                    if chunk.pcm.size:
-                        span.output()
-                        yield AudioDelta(chunk.pcm)
+        request = TalkerRequest(
+            text, speaker.voice, speaker.seed, number, limit, manner=speaker.manner
+        )
+        async with aclosing(_fragment(speaker, request, tally, left)) as events:
+            async for event in events:
+                yield event
 
 
-async def _fragments(text: str) -> list[str]:
-    """Cut and normalise off the event loop: a long text takes milliseconds."""
-    return await asyncio.to_thread(fragments, text)
+async def _fragment(
+    speaker: Speaker, request: TalkerRequest, tally: Tally, left: int | None
+) -> AsyncGenerator[Event, None]:
+    """One talker request. It ends early once no more than `left` patches would be left."""
+    edges = Edges(speaker.sample_rate, follows=request.segment > 0)
+    with stage("talker") as span:
+        async with aclosing(speaker.talker.submit(request)) as chunks:
+            async for chunk in chunks:
+                tally.patches += chunk.patches
+                if left is not None:
+                    left -= chunk.patches
+                last = chunk.last or (left is not None and left <= 0)
+                pcm = edges.push(chunk.pcm, last)
+                if pcm.size:
+                    span.output()
+                    yield AudioDelta(pcm)
+                if not chunk.last and last:
+                    tally.reason = "length"
+                    return

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from sglang_omni.api.audio import choose_voice
 from sglang_omni.api.backend import Backend
 from sglang_omni.errors import ContextExceeded, InvalidRequest
-from sglang_omni.pipeline.request import ChatRequest, Event, SamplingParams
+from sglang_omni.pipeline.request import ChatRequest, Event, SamplingParams, Voice
 from sglang_omni.realtime.context import to_messages, without_oldest
 from sglang_omni.realtime.items import Item
 from sglang_omni.realtime.outbox import Outbox
 from sglang_omni.realtime.response import CancelReason, Plan, Response
+from sglang_omni.realtime.session_config import AnswerConfig
 from sglang_omni.realtime.transcribing import Transcriber
 
 
@@ -120,8 +121,11 @@ class Responder:
             id=question.plan.id,
             messages=to_messages(answers.instructions, items),
             sampling=SamplingParams(max_tokens=min(answers.max_tokens or most, most)),
-            voice=choose_voice(answers.voice, None, self._backend, "voice") if spoken else None,
+            voice=self._voice(answers) if spoken else None,
             tools=answers.callable_tools,
             tenant=self._tenant,
             priority="realtime",
         )
+
+    def _voice(self, answers: AnswerConfig) -> Voice:
+        return choose_voice(answers.voice, None, self._backend, "voice", answers.owner)

@@ -43,10 +43,12 @@ class Session:
         clock: Clock,
         dialect: Dialect = GA,
         tenant: str | None = None,
+        owner: str | None = None,
     ) -> None:
-        """Raises `EngineUnavailable` while the backend does not know its voices."""
+        """`owner` is whose stored voices may be named. Raises `EngineUnavailable` while the backend
+        does not know its voices."""
         self._backend, self._outbox, self._dialect = backend, outbox, dialect
-        config = SessionConfig(backend.model, AnswerConfig(backend.default_voice))
+        config = SessionConfig(backend.model, AnswerConfig(backend.default_voice, owner=owner))
         self._floor = Floor(config, backend, options, outbox, detector, clock, tenant)
         self.id = new_id("sess")
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sglang_omni.api.audio import require_model
+from sglang_omni.api.audio import choose_voice, require_model
 from sglang_omni.api.backend import Backend
-from sglang_omni.errors import InvalidRequest, UnknownVoice
+from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.prompt import DEFAULT_SYSTEM
 from sglang_omni.models.ming.tools import Tool
 from sglang_omni.realtime.audio import PCM, WireFormat
@@ -30,9 +30,11 @@ SERVER_VAD = ServerVad(type="server_vad")
 
 @dataclass(frozen=True)
 class AnswerConfig:
-    """How answers are given. `max_tokens` None leaves the length to the server's own limit."""
+    """How answers are given. `max_tokens` None leaves the length to the server's own limit. `voice`
+    is a preset, or one that `owner` has stored."""
 
     voice: str
+    owner: str | None = None
     modality: Modality = "audio"
     instructions: str = DEFAULT_SYSTEM
     format: WireFormat = PCM
@@ -162,20 +164,16 @@ def answering(
             raise _unsupported(f"{prefix}.tool_choice", "this server knows 'auto' and 'none'")
         changes["tool_choice"] = body.tool_choice
     if output is not None:
-        changes |= _speaking(output, backend, f"{prefix}.audio.output")
+        changes |= _speaking(output, backend, config.owner, f"{prefix}.audio.output")
     return replace(config, **changes)
 
 
-def _speaking(output: AudioOutput, backend: Backend, prefix: str) -> JSON:
+def _speaking(output: AudioOutput, backend: Backend, owner: str | None, prefix: str) -> JSON:
     changes: JSON = {}
     if output.speed not in (None, 1):
         raise _unsupported(f"{prefix}.speed", "this server speaks at speed 1 only")
     if output.voice is not None:
-        if output.voice not in backend.voices:
-            raise UnknownVoice(
-                f"{prefix}.voice: no voice {output.voice!r}; see GET /v1/audio/voices",
-                param=f"{prefix}.voice",
-            )
+        choose_voice(output.voice, None, backend, f"{prefix}.voice", owner)
         changes["voice"] = output.voice
     if output.format is not None:
         changes["format"] = WireFormat(output.format.type)

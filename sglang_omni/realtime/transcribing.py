@@ -20,16 +20,12 @@ from sglang_omni.pipeline.request import (
     TextPart,
     Usage,
 )
+from sglang_omni.pipeline.transcribe import instruction, token_limit
 from sglang_omni.realtime.conversation import Conversation
 from sglang_omni.realtime.error_event import error_json
 from sglang_omni.realtime.items import Clip, Item, MessageItem, new_id
 from sglang_omni.realtime.outbox import Outbox
 from sglang_omni.realtime.session_schema import Transcription
-
-# As the public examples of the model ask; which wording it hears best was not measured.
-INSTRUCTION = "Please recognize the language of this speech and transcribe it. Format: oral."
-TOKENS_PER_SECOND = 12
-LEAST_TOKENS = 32
 
 Respond = Callable[[ChatRequest], AsyncGenerator[Event, None]]
 
@@ -151,16 +147,13 @@ class Transcriber:
 
 def transcription_request(clip: Clip, wanted: Transcription, tenant: str | None) -> ChatRequest:
     """What the thinker is asked: the instruction, then the clip, as it was trained."""
-    hints = [f"The language is {wanted.language}."] if wanted.language else []
-    hints += [wanted.prompt] if wanted.prompt else []
-    asked = TextPart(" ".join((INSTRUCTION, *hints)))
+    asked = TextPart(instruction(wanted.language, wanted.prompt))
     assert clip.uri is not None
     heard = MediaPart("audio", (clip.uri,), "input_audio_transcription")
-    limit = LEAST_TOKENS + clip.ms * TOKENS_PER_SECOND // 1000
     return ChatRequest(
         id=new_id("asr"),
         messages=(Message("user", (asked, heard)),),
-        sampling=SamplingParams(max_tokens=limit),
+        sampling=SamplingParams(max_tokens=token_limit(clip.ms / 1000)),
         tenant=tenant,
         priority="low",
     )

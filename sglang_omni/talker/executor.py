@@ -4,7 +4,7 @@ The form for CUDA devices is `sglang_omni/talker/fast/executor.py`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 
 from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.talker_prompt import PromptIds, embed_prompt, initial_history
+from sglang_omni.models.ming.voices import VoicePrompt
 from sglang_omni.talker.listeners import Pace
 from sglang_omni.talker.model import SpeechModel
 from sglang_omni.talker.slots import TalkerSlots
@@ -25,9 +26,10 @@ class Admission:
 
     slot: int
     prompt: PromptIds
-    voice: str
+    voice: VoicePrompt
     seed: int
     segment: int
+    sampling: Sampling = field(default_factory=Sampling)
 
 
 class Executor(Protocol):
@@ -70,8 +72,8 @@ class PlainExecutor:
     overlaps = False
     pace: Pace | None = None
 
-    def __init__(self, model: SpeechModel, slots: int, context: int, sampling: Sampling) -> None:
-        self._model, self._sampling, self.width = model, sampling, slots
+    def __init__(self, model: SpeechModel, slots: int, context: int) -> None:
+        self._model, self.width = model, slots
         self._slots = TalkerSlots(model.talker, slots, context)
         self._streams = VaeSlots(model.vae, slots)
         self._stepped: list[int] = []
@@ -81,18 +83,18 @@ class PlainExecutor:
     @torch.inference_mode()
     def prefill(self, admissions: Sequence[Admission]) -> None:
         for one in admissions:
-            talker, voice = self._model.talker, self._model.voices[one.voice]
+            talker, voice = self._model.talker, one.voice
             speakers = None if voice.speaker is None else voice.speaker[None]
             embeddings = embed_prompt(talker, one.prompt, speakers, voice.embeds)
             history = initial_history(talker, voice.latents)
-            self._slots.prefill(one.slot, embeddings, history, one.seed, one.segment)
+            self._slots.prefill(one.slot, embeddings, history, one.seed, one.segment, one.sampling)
             self._streams.reset(one.slot)
 
     def begin(self, slots: Sequence[int]) -> None:
         self._stepped = list(slots)
         index = torch.tensor(self._stepped, device=self._slots.lengths.device)
         span = self._slots.span(int(self._slots.lengths[index].max()))
-        self._output = decode_step(self._model.talker, self._slots, index, span, self._sampling)
+        self._output = decode_step(self._model.talker, self._slots, index, span)
 
     def stops(self) -> list[float]:
         assert self._output is not None

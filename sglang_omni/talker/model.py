@@ -6,10 +6,11 @@ import torch
 
 from sglang_omni.engine.worker import report_progress
 from sglang_omni.errors import CheckpointError, ConfigError
+from sglang_omni.models.ming.fbank import SpeakerEncoder
 from sglang_omni.models.ming.talker import Talker, load_talker
 from sglang_omni.models.ming.talker_prompt import PromptTokenizer
 from sglang_omni.models.ming.vae import AudioVAE, load_vae
-from sglang_omni.models.ming.voices import VoicePrompt, load_voices
+from sglang_omni.models.ming.voices import VoicePrompt, load_voices, open_speaker_encoder
 from sglang_omni.talker.contract import TalkerSettings
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -17,12 +18,13 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class SpeechModel:
-    """The loaded modules of the talker folder."""
+    """The loaded modules of the talker folder; `speakers` is None where it has no such network."""
 
     talker: Talker
     vae: AudioVAE
     tokenizer: PromptTokenizer
     voices: dict[str, VoicePrompt]
+    speakers: SpeakerEncoder | None
 
 
 def load_speech_model(settings: TalkerSettings) -> SpeechModel:
@@ -39,7 +41,8 @@ def load_speech_model(settings: TalkerSettings) -> SpeechModel:
     talker = load_talker(folder, device, dtype)
     vae = load_vae(folder / "vae", device, dtype)
     report_progress("registering voices")
-    voices = load_voices(settings.checkpoint, talker, vae, device)
+    speakers = open_speaker_encoder(folder)
+    voices = load_voices(settings.checkpoint, talker, vae, speakers)
     if not voices:
         raise CheckpointError(f"{folder} names no voice")
-    return SpeechModel(talker, vae, PromptTokenizer(folder), voices)
+    return SpeechModel(talker, vae, PromptTokenizer(folder), voices, speakers)

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.qwen2 import FullContext
 from sglang_omni.models.ming.talker import Talker
 
@@ -19,8 +20,8 @@ class TalkerSlots:
 
     `keys` and `values` are [layers, slots, kv_heads, context, head_dim]. Per slot: `lengths`, the
     cache entries that are written; `next_embed` [slots, hidden], the backbone's next input;
-    `history` [slots, past, latent]; and the counters of the noise, `seed`, `segment` and `patch`
-    (int64 [slots]).
+    `history` [slots, past, latent]; the counters of the noise, `seed`, `segment` and `patch`
+    (int64 [slots]); and how its patches are sampled, `cfg` and `noise_scale` ([slots]).
     """
 
     def __init__(self, talker: Talker, count: int, context: int) -> None:
@@ -33,9 +34,16 @@ class TalkerSlots:
         self.history = like.new_zeros(count, config.history_patch_size, config.latent_dim)
         counters = like.new_zeros(4, count, dtype=torch.int64)
         self.lengths, self.seed, self.segment, self.patch = counters.unbind()
+        self.cfg, self.noise_scale = like.new_zeros(2, count).unbind()
 
     def prefill(
-        self, slot: int, embeddings: Tensor, history: Tensor, seed: int, segment: int
+        self,
+        slot: int,
+        embeddings: Tensor,
+        history: Tensor,
+        seed: int,
+        segment: int,
+        sampling: Sampling = Sampling(),  # noqa: B008 - frozen
     ) -> None:
         """Start a request in `slot` from prompt `embeddings` [length, hidden], length >= 2.
 
@@ -49,6 +57,7 @@ class TalkerSlots:
         self.lengths[slot] = prompt.shape[1]
         self.seed[slot], self.segment[slot] = as_int64(seed), as_int64(segment)
         self.patch[slot] = 0
+        self.cfg[slot], self.noise_scale[slot] = sampling.cfg, sampling.noise_scale
 
     def advance(self, index: Tensor, latents: Tensor, embeds: Tensor) -> None:
         """Note one generated patch [n, patch, latent] and its embedding [n, hidden] per slot."""

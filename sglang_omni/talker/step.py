@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sglang_omni.models.ming.cfm import Sampling
+from sglang_omni.models.ming.cfm import RowSampling
 from sglang_omni.models.ming.talker import Talker
 from sglang_omni.talker.slots import Decode, TalkerSlots
 
@@ -26,13 +26,12 @@ class StepOutput:
 
 
 @torch.inference_mode()
-def decode_step(
-    talker: Talker, slots: TalkerSlots, index: Tensor, span: int, how: Sampling
-) -> StepOutput:
+def decode_step(talker: Talker, slots: TalkerSlots, index: Tensor, span: int) -> StepOutput:
     """Advance the distinct slots `index` (int64 [n], on the device) by one patch.
 
     `span` bounds the cache positions that are read; see `TalkerSlots.span`.
     """
+    how = RowSampling(slots.cfg[index], slots.noise_scale[index])
     hidden = talker.model(slots.next_embed[index][:, None], Decode(slots, index, span))[:, 0]
     noise = talker.patch_noise(slots.seed[index], slots.segment[index], slots.patch[index], how)
     latents = talker.cfm.sample(hidden, slots.history[index], *noise, how)

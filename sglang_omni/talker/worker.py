@@ -7,11 +7,20 @@ from dataclasses import dataclass, field
 import torch
 
 from sglang_omni.engine.worker import StepInput, StepResults, report_progress
-from sglang_omni.errors import OmniError, UnknownVoice
+from sglang_omni.errors import OmniError
 from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.silence import SilenceTrimmer
-from sglang_omni.models.ming.talker_prompt import PromptIds, SpeechPrompt
-from sglang_omni.talker.contract import TalkerChunk, TalkerInfo, TalkerRequest, TalkerSettings
+from sglang_omni.models.ming.talker_prompt import SPEECH, PromptIds, SpeechPrompt
+from sglang_omni.models.ming.voices import VoicePrompt
+from sglang_omni.talker.contract import (
+    Manner,
+    TalkerChunk,
+    TalkerInfo,
+    TalkerRequest,
+    TalkerSettings,
+    VoiceMade,
+    VoiceRequest,
+)
 from sglang_omni.talker.executor import Admission, Executor, PlainExecutor
 from sglang_omni.talker.listeners import Listener, Promise, ahead_s, choose, require_room
 from sglang_omni.talker.model import SpeechModel, load_speech_model
@@ -23,8 +32,11 @@ from sglang_omni.talker.scheduler import (
     patch_limit,
     steppable,
 )
+from sglang_omni.talker.voices import VoiceBook, VoiceMaker
 
 WARM_UP_TEXT = "One, two, three."
+# How long a step that has nobody to speak for waits for a voice that is being made.
+MAKING_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,7 @@ class Waiting:
 
     request: TalkerRequest
     prompt: PromptIds
+    voice: VoicePrompt
     limit: int
 
 
@@ -75,6 +88,7 @@ class Tally:
     finished: int = 0
     aborted: int = 0
     refused: int = 0
+    voices_made: int = 0
     audio_seconds: float = 0.0
 
 
@@ -110,15 +124,22 @@ class TalkerWorker:
         self._slots, self._promise = settings.slots, Promise(settings.slots)
         self._refuses_late = settings.admission == "real_time"
         self._queues = Queues(list(range(settings.slots)))
+        self._book, self._maker = VoiceBook(model), VoiceMaker(model)
         self._stepped: Stepped | None = None
         self._stalled: frozenset[str] = frozenset()
         self._tally = Tally()
         self._rate = model.vae.config.sample_rate
-        self.info = TalkerInfo(self._rate, tuple(model.voices), settings.slots)
+        self.info = TalkerInfo(
+            self._rate, tuple(model.voices), settings.slots, model.speakers is not None
+        )
 
     @property
     def busy(self) -> bool:
         """Whether a step would do anything: no client of the last step's stalled ones is back."""
+        return self._maker.busy or self._speaks
+
+    @property
+    def _speaks(self) -> bool:
         queues = self._queues
         if self._stepped or (queues.waiting and queues.free):
             return True
@@ -128,13 +149,15 @@ class TalkerWorker:
         """Forget cancelled requests, take new ones in, and advance those that are not stalled.
 
         Each stepped request yields one `TalkerChunk`, in the next call where the executor works
-        ahead. A request that cannot be served yields its `OmniError`.
+        ahead. A `VoiceRequest` yields its `VoiceMade` whenever it is done: no step waits for one
+        as long as anybody speaks. A request that cannot be served yields its `OmniError`.
         """
         for request_id in work.cancellations:
             self._cancel(request_id)
         self._stalled = work.stalled
         results = self._take_in(work)
         self._admit()
+        results += self._made()
         chosen = self._choose(work)
         if chosen:
             self._executor.begin([one.slot for one in chosen.values()])
@@ -154,6 +177,7 @@ class TalkerWorker:
 
     def close(self) -> None:
         """Forget every request. The memory goes with the process."""
+        self._maker.close()
         self._queues = Queues(free=[])
 
     def warm_up(self) -> None:
@@ -172,30 +196,29 @@ class TalkerWorker:
         """Queue the arrivals; returns the errors of those that cannot be served."""
         refusals: StepResults = []
         for request_id, request in work.arrivals:
+            if isinstance(request, VoiceRequest):
+                self._maker.begin(request_id, request)
+                continue
             try:
                 waiting = self._check(request)
                 self._require_room(request)
                 self._queues.waiting[request_id] = waiting
-            except OmniError as error:
+            except (OmniError, OSError) as error:
                 self._tally.refused += 1
                 refusals.append((request_id, error))
         return refusals
 
     def _check(self, request: TalkerRequest) -> Waiting:
-        if request.voice not in self._model.voices:
-            known = ", ".join(self._model.voices)
-            raise UnknownVoice(f"unknown voice {request.voice!r}; known: {known}", param="voice")
-        voice = self._model.voices[request.voice]
-        prompt = self._model.tokenizer.assemble(
-            SpeechPrompt(
-                request.text,
-                prompt_text=voice.text,
-                prompt_patches=len(voice.embeds),
-                speakers=0 if voice.speaker is None else 1,
-            )
-        )
+        voice = self._book.find(request.voice)
+        prompt = self._model.tokenizer.assemble(speech_prompt(request, voice))
         limit = patch_limit(request.text, request.max_patches, len(prompt.ids), self._limits)
-        return Waiting(request, prompt, limit)
+        return Waiting(request, prompt, voice, limit)
+
+    def _made(self) -> StepResults:
+        """The voices that are ready by now."""
+        made = self._maker.done(0.0 if self._speaks else MAKING_S) if self._maker.busy else []
+        self._tally.voices_made += sum(isinstance(one, VoiceMade) for _, one in made)
+        return made
 
     def _require_room(self, request: TalkerRequest) -> None:
         """Refuse a new answer for which somebody's speech would stall, where the pace is known.
@@ -226,9 +249,16 @@ class TalkerWorker:
             queues.free.remove(slot)
             queues.running[request_id] = Running(slot, waiting.limit, SilenceTrimmer(self._rate))
             one = waiting.request
-            admissions.append(Admission(slot, waiting.prompt, one.voice, one.seed, one.segment))
+            how = self._sampling(one.manner)
+            admissions.append(
+                Admission(slot, waiting.prompt, waiting.voice, one.seed, one.segment, how)
+            )
         if admissions:
             self._executor.prefill(admissions)
+
+    def _sampling(self, manner: Manner) -> Sampling:
+        cfg = self._model.talker.config.cfg_strength if manner.cfg is None else manner.cfg
+        return Sampling(cfg, manner.sigma, manner.temperature)
 
     def _choose(self, work: StepInput) -> dict[str, Running]:
         """Who steps: those whose clients keep up, the most urgent where they are too many."""
@@ -285,7 +315,7 @@ class TalkerWorker:
     def _cancel(self, request_id: str) -> None:
         """Drop a request. One whose samples are under way keeps its slot until they are here."""
         self._tally.aborted += 1
-        if self._queues.waiting.pop(request_id, None):
+        if self._queues.waiting.pop(request_id, None) or self._maker.cancel(request_id):
             return
         running = self._queues.running.pop(request_id, None)
         if self._stepped and request_id in self._stepped.requests:
@@ -294,16 +324,29 @@ class TalkerWorker:
             self._queues.release(running.slot)
 
 
+def speech_prompt(request: TalkerRequest, voice: VoicePrompt) -> SpeechPrompt:
+    """What the talker is asked. Under a caption the recording only primes the history, as in the
+    released demos: its words would set the tone that the caption is to set."""
+    manner = request.manner
+    return SpeechPrompt(
+        request.text,
+        description=SPEECH if manner.description is None else manner.description,
+        prompt_text=voice.text if manner.instruction is None else None,
+        prompt_patches=len(voice.embeds),
+        speakers=0 if voice.speaker is None else 1,
+        instruction=manner.instruction,
+    )
+
+
 def open_executor(model: SpeechModel, settings: TalkerSettings) -> Executor:
     """The executor for the device: graphs on CUDA unless they are switched off, else plain."""
-    how = Sampling(cfg=model.talker.config.cfg_strength)
     if torch.device(settings.device).type != "cuda" or not settings.graphs:
-        return PlainExecutor(model, settings.slots, settings.context, how)
+        return PlainExecutor(model, settings.slots, settings.context)
     # Imported here because Triton is neither needed nor always there without a GPU.
     from sglang_omni.talker.fast.executor import GraphExecutor
 
     return GraphExecutor(
-        model, settings.slots, settings.context, settings.max_patches, how, fp8=settings.fp8
+        model, settings.slots, settings.context, settings.max_patches, fp8=settings.fp8
     )
 
 

@@ -33,7 +33,12 @@ class ThinkerSettings:
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """How the thinker samples. The defaults are greedy, as the released demos run."""
+    """How the thinker samples. The defaults are greedy, as the released demos run.
+
+    `logit_bias` pairs token ids with what is added to their logits. Under a `json_schema` (JSON in
+    text) the answer is a document of that schema. With `top_logprobs`, each token comes with its
+    log probability and those of so many likeliest ones.
+    """
 
     max_tokens: int = 2048
     temperature: float = 0.0
@@ -41,8 +46,13 @@ class SamplingParams:
     top_k: int = -1
     min_p: float = 0.0
     repetition_penalty: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
     stop: tuple[str, ...] = ()
     seed: int | None = None
+    json_schema: str | None = None
+    top_logprobs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,14 +87,26 @@ class ThinkerRequest:
 
 
 @dataclass(frozen=True)
+class TokenLogprob:
+    """The natural logarithm of a token's probability, and the likeliest tokens in its place with
+    theirs, likeliest first."""
+
+    token_id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True)
 class ThinkerOutput:
-    """New tokens. The counts are totals so far; `finish_reason` is set on the last output."""
+    """New tokens. The counts are totals so far; `finish_reason` is set on the last output.
+    `logprobs` has one entry for each token where they were asked for."""
 
     token_ids: tuple[int, ...]
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
     finish_reason: FinishReason | None = None
+    logprobs: tuple[TokenLogprob, ...] = ()
 
     @property
     def last(self) -> bool:
@@ -95,8 +117,10 @@ class ThinkerOutput:
 @dataclass(frozen=True)
 class ThinkerInfo:
     """What a loaded thinker reports about itself. `context_length` is what prompt and answer of
-    one request may have together, in tokens."""
+    one request may have together, in tokens. `has_grammars` says whether it can keep to a JSON
+    schema."""
 
     context_length: int
     max_total_tokens: int
     max_running_requests: int
+    has_grammars: bool = True

@@ -70,6 +70,8 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
         "json_model_override_args": json.dumps({"ming_encoders": "external"}),
         # A captured prefill never looks at media, so a picture would get the text router.
         "disable_prefill_cuda_graph": True,
+        # A model that may put any white space into JSON may go on with it for ever.
+        "constrained_json_disable_any_whitespace": True,
         "nccl_port": port,
         "log_level": "warning",
         "enable_metrics": True,
@@ -85,7 +87,8 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
 def _cpu_defaults(settings: ThinkerSettings) -> dict[str, Any]:
     return {
         "attention_backend": "torch_native",
-        "grammar_backend": "none",
+        # SGLang's usual one, xgrammar, needs a card.
+        "grammar_backend": "llguidance",
         # An idle scheduler otherwise spins, and takes a core from the talker.
         "sleep_on_idle": True,
         "max_total_tokens": settings.max_total_tokens or CPU_TOTAL_TOKENS,

@@ -30,6 +30,7 @@ from sglang_omni.thinker.contract import (
     ThinkerOutput,
     ThinkerRequest,
     ThinkerSettings,
+    TokenLogprob,
 )
 from sglang_omni.thinker.launch import server_arguments
 from sglang_omni.thinker.moe_configs import VARIABLE, tuned_environment
@@ -38,11 +39,13 @@ LOGGER = logging.getLogger(__name__)
 
 # What the first requests may ask: greedy answers, and every kind of sampling. On a GPU a kernel may
 # be compiled on first use, for longer than a step may take before the engine counts as hung.
-WARM_UPS: tuple[dict[str, float], ...] = (
+WARM_UPS: tuple[dict[str, Any], ...] = (
     {"temperature": 0.0},
     {"temperature": 0.8, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1},
     {"temperature": 0.8, "top_p": 0.9},
+    {"frequency_penalty": 0.1, "presence_penalty": 0.1, "logit_bias": {"0": 1.0}},
 )
+WARM_UP_SCHEMA = {"temperature": 0.0, "json_schema": '{"type": "object"}'}
 # How often to look for processes that SGLang has started, in seconds.
 LOOK_S = 0.1
 
@@ -55,10 +58,11 @@ def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     _name_tuned_kernels(settings)
     engine = Engine(**server_arguments(settings, rendezvous_port()))
     report_progress("warming up the thinker")
-    for sampling in WARM_UPS:
+    info = _info(engine)
+    for sampling in (*WARM_UPS, *([WARM_UP_SCHEMA] if info.has_grammars else [])):
         engine.generate(input_ids=[0, 1], sampling_params={**sampling, "max_new_tokens": 2})
     _die_of_sigterm()
-    return ThinkerWorker(engine, _info(engine), settings.deterministic, closing)
+    return ThinkerWorker(engine, info, settings.deterministic, closing)
 
 
 def _name_tuned_kernels(settings: ThinkerSettings) -> None:
@@ -103,6 +107,7 @@ def _info(engine: Engine) -> ThinkerInfo:
         context_length=engine.tokenizer_manager.max_req_input_len,
         max_total_tokens=server["max_total_num_tokens"],
         max_running_requests=server["max_running_requests"],
+        has_grammars=engine.server_args.grammar_backend != "none",
     )
 
 
@@ -133,6 +138,8 @@ class ThinkerWorker:
                 extra_key=request.tenant,
                 stream=True,
                 rid=request_id,
+                return_logprob=request.sampling.top_logprobs is not None,
+                top_logprobs_num=request.sampling.top_logprobs or 0,
             )
             async for raw in self._engine.tokenizer_manager.generate_request(asked, None):
                 output = _output(raw)
@@ -140,7 +147,7 @@ class ThinkerWorker:
                 yield output
         except ValueError as error:
             # SGLang validates lengths and parameters here, before it schedules anything.
-            raise InvalidRequest(str(error), param="messages") from error
+            raise InvalidRequest(str(error), param=_param(str(error))) from error
         finally:
             if not finished:
                 # Closing SGLang's generator aborts nothing.
@@ -183,8 +190,14 @@ class ThinkerWorker:
             "top_k": sampling.top_k,
             "min_p": sampling.min_p,
             "repetition_penalty": sampling.repetition_penalty,
+            "frequency_penalty": sampling.frequency_penalty,
+            "presence_penalty": sampling.presence_penalty,
             "stop": list(sampling.stop),
         }
+        if sampling.logit_bias:
+            parameters["logit_bias"] = {str(token): bias for token, bias in sampling.logit_bias}
+        if sampling.json_schema is not None:
+            parameters["json_schema"] = sampling.json_schema
         if self._deterministic and sampling.seed is not None:
             parameters["sampling_seed"] = sampling.seed
         return parameters
@@ -212,7 +225,7 @@ def _output(raw: dict[str, Any]) -> ThinkerOutput:
     if reason is not None and reason["type"] == "abort":
         message = reason.get("message", "aborted")
         if reason.get("status_code") == HTTPStatus.BAD_REQUEST:
-            raise InvalidRequest(message, param="messages")
+            raise InvalidRequest(message, param=_param(message))
         raise EngineFailed(f"the thinker gave up: {message}")
     return ThinkerOutput(
         token_ids=tuple(raw["output_ids"]),
@@ -220,4 +233,22 @@ def _output(raw: dict[str, Any]) -> ThinkerOutput:
         cached_tokens=meta["cached_tokens"],
         completion_tokens=meta["completion_tokens"],
         finish_reason=reason["type"] if reason else None,
+        logprobs=_logprobs(meta),
     )
+
+
+def _logprobs(meta: dict[str, Any]) -> tuple[TokenLogprob, ...]:
+    """SGLang's lists: (log probability, token id, None) for each new token, and lists of such."""
+    chosen = meta.get("output_token_logprobs") or []
+    likeliest = meta.get("output_top_logprobs") or [None] * len(chosen)
+    return tuple(
+        TokenLogprob(token, value, tuple((other, one) for one, other, _ in top or ()))
+        for (value, token, _), top in zip(chosen, likeliest, strict=True)
+    )
+
+
+def _param(message: str) -> str:
+    """The field that SGLang complains of."""
+    if "logit_bias" in message:
+        return "logit_bias"
+    return "response_format" if "rammar" in message or "schema" in message else "messages"

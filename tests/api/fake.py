@@ -3,11 +3,13 @@
 import asyncio
 import copy
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,18 +18,24 @@ from sglang_omni.api.access import Access
 from sglang_omni.api.app import create_app
 from sglang_omni.api.web import web_server
 from sglang_omni.config import RealtimeOptions
-from sglang_omni.errors import RequestNotFound
+from sglang_omni.engine.shared import SharedArray
+from sglang_omni.errors import InvalidRequest, RequestNotFound
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
     Event,
     Finished,
+    MediaPart,
     SpeechRequest,
     TextDelta,
     TextPart,
     TranscriptDelta,
     Usage,
 )
+from sglang_omni.talker.contract import ClonedVoice
+from sglang_omni.voices.cloner import Cloned
+from sglang_omni.voices.shelf import Shelf
+from sglang_omni.voices.store import Quota, VoiceStore
 
 RATE = 44_100
 USAGE = Usage(prompt_tokens=7, cached_tokens=3, completion_tokens=5, audio_tokens=4)
@@ -87,6 +95,21 @@ def hanging(*events: Event) -> Script:
     return script
 
 
+class FakeCloner:
+    """Makes a voice of any recording but an empty one."""
+
+    def __init__(self) -> None:
+        self.cloned: list[tuple[MediaPart, str | None]] = []
+
+    async def clone(self, part: MediaPart, text: str | None) -> Cloned:
+        self.cloned.append((part, text))
+        if part.sources[0].endswith(","):
+            raise InvalidRequest(f"{part.field}: the medium is empty", param=part.field)
+        array = SharedArray()
+        layout = array.write(np.arange(8 * 64 + 192, dtype=np.float32))
+        return Cloned(ClonedVoice("key", text, array, layout, 8), 2.5, True)
+
+
 class FakeBackend:
     """Plays `script` for every request, and knows how many are at work."""
 
@@ -98,20 +121,31 @@ class FakeBackend:
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()
+    knows_speakers = True
+    has_grammars = True
 
     def __init__(self) -> None:
         self.draining = asyncio.Event()
+        self.folder = tempfile.TemporaryDirectory()
         self.reset()
 
     def reset(self) -> None:
         """Forget everything that a test did."""
         self.draining.clear()
+        self.folder.cleanup()
+        store = VoiceStore(Path(self.folder.name), Quota(stored=4, per_owner=3), "weights")
+        store.load()
+        self.cloner = FakeCloner()
+        self.shelf = Shelf(self.cloner, store)
         self.script: Script = echo
         self.requests: list[Any] = []
         self.profiles: list[str | None] = []
         self.running = 0
         self.deterministic_text = False
         self.ready = True
+
+    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+        return f"<{token_id}>", bytes([token_id]) if token_id else b""
 
     def engines(self) -> dict[str, dict[str, Any]]:
         return {"talker": {"state": "ready" if self.ready else "starting", "steps": 3}}
@@ -136,6 +170,17 @@ class FakeBackend:
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         return self._play(request)
+
+    async def narrate(
+        self, request: SpeechRequest, text: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Says each piece of the text as it comes."""
+        self.requests.append(request)
+        async with aclosing(text):
+            async for piece in text:
+                yield TranscriptDelta(piece)
+                yield AudioDelta(tone())
+        yield Finished("stop", USAGE)
 
     def wait_running(self, count: int, seconds: float = 1.0) -> None:
         """Wait until `count` requests are at work."""

@@ -89,7 +89,14 @@ def test_the_documentation_describes_what_is_taken(http: httpx.Client) -> None:
     assert {"/v1/chat/completions", "/v1/audio/speech", "/ready"} <= schema["paths"].keys()
     speech = schema["components"]["schemas"]["SpeechBody"]
     assert speech["additionalProperties"] is False
-    assert speech["properties"]["response_format"]["enum"] == ["wav", "pcm"]
+    assert speech["properties"]["response_format"]["enum"] == [
+        "wav",
+        "pcm",
+        "mp3",
+        "opus",
+        "aac",
+        "flac",
+    ]
     content = schema["components"]["schemas"]["ChatMessage"]["properties"]["content"]
     assert [form["type"] for form in content["anyOf"]] == ["string", "array"]
     answers = schema["paths"]["/v1/audio/speech"]["post"]["responses"]

@@ -22,11 +22,6 @@ def test_another_model_is_not_found(client: openai.OpenAI) -> None:
     assert missing.value.code == "model_not_found"
 
 
-def test_the_voices_are_the_presets(http: httpx.Client) -> None:
-    body = http.get("/v1/audio/voices").json()
-    assert body == {"voices": ["prompt", "river"], "default_voice": "prompt"}
-
-
 def test_ready_says_which_engine_is_not(http: httpx.Client, backend: FakeBackend) -> None:
     reply = http.get("/ready")
     assert reply.status_code == 200

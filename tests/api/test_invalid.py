@@ -26,6 +26,11 @@ def part(kind: str) -> dict[str, Any]:
     return user([{"type": "text", "text": "see"}, {"type": kind, kind: {"url": "http://x/y"}}])
 
 
+TOOL: dict[str, Any] = {"type": "function", "function": {"name": "look"}}
+CALLED: dict[str, Any] = {"id": "c", "type": "function", "function": {"name": "look"}}
+BROKEN = {**CALLED, "function": {"name": "look", "arguments": "not JSON"}}
+CALL_AT = "messages.0.tool_calls.0."
+JSON = {"type": "json_object"}
 CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"model": None}, "model"),
     ({"model": 3}, "model"),
@@ -43,9 +48,13 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     (user([{"type": "text", "text": "a", "style": "b"}]), "messages.0.content.0.style"),
     (part("file"), "messages.0.content.1.type"),
     (turns({"content": "a"}), "messages.0.role"),
-    (turns({"role": "tool", "content": "a"}), "messages.0.role"),
+    (turns({"role": "tool", "content": "a"}), "messages.0"),
+    (turns({"role": "tool", "content": "a", "tool_call_id": "x"}), "messages.0.tool_call_id"),
+    (turns({"role": "user", "content": "a", "tool_call_id": "x"}), "messages.0.tool_call_id"),
+    (turns({"role": "assistant", "tool_calls": [CALLED | {"id": ""}]}), CALL_AT + "id"),
+    (turns({"role": "assistant", "tool_calls": [BROKEN]}), CALL_AT + "function.arguments"),
     (turns({"role": "assistant"}), "messages.0.content"),
-    (turns({"role": "assistant", "audio": {"id": "a"}}), "messages.0.content"),
+    (turns({"role": "assistant", "audio": {"id": "a"}}), "messages.0.audio.id"),
     (turns({"role": "system", "content": "a", "audio": PAST}), "messages.0.audio"),
     (turns({"role": "user", "content": "a", "tool_calls": []}), "messages.0.tool_calls"),
     ({"messages": [{"role": "system", "content": "a"}]}, "messages"),
@@ -54,9 +63,9 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"modalities": ["text", "image"]}, "modalities.1"),
     ({"modalities": ["text", "text"]}, "modalities"),
     ({"audio": {"voice": "river", "format": "wav"}}, "audio"),
-    ({**SPOKEN, "audio": {"format": "mp3"}}, "audio.format"),
+    ({**SPOKEN, "audio": {"format": "midi"}}, "audio.format"),
     ({**SPOKEN, "audio": {"format": "pcm"}}, "audio.format"),
-    ({**SPOKEN, "audio": {"format": "opus"}, "stream": True}, "audio.format"),
+    ({**SPOKEN, "audio": {"format": "pcm24"}, "stream": True}, "audio.format"),
     ({**SPOKEN, "audio": {"voice": "alloy"}}, "audio.voice"),
     ({**SPOKEN, "audio": {"voice": ""}}, "audio.voice"),
     ({**SPOKEN, "audio": {"voice": {"name": "river"}}}, "audio.voice"),
@@ -91,13 +100,30 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"seed": -1}, "seed"),
     ({"seed": 2**63}, "seed"),
     ({"seed": "1"}, "seed"),
-    ({"n": 2}, "n"),
+    ({"n": 9}, "n"),
+    ({"n": 0}, "n"),
     ({"n": True}, "n"),
     ({"user": 1}, "user"),
     ({"chat_template_kwargs": {"enable_thinking": "yes"}}, "chat_template_kwargs.enable_thinking"),
     ({"chat_template_kwargs": {"other": 1}}, "chat_template_kwargs.other"),
-    ({"tools": []}, "tools"),
-    ({"logprobs": True}, "logprobs"),
+    ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
+    ({"tools": [{**TOOL, "function": {"name": "a b"}}]}, "tools.0.function.name"),
+    ({"tools": [{**TOOL, "function": {"name": "a", "strict": True}}]}, "tools.0.function.strict"),
+    ({"tools": [TOOL], "tool_choice": "required"}, "tool_choice"),
+    ({"tools": [TOOL], "tool_choice": {"type": "function"}}, "tool_choice"),
+    ({"functions": []}, "functions"),
+    ({"top_logprobs": 2}, "top_logprobs"),
+    ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+    ({"frequency_penalty": 2.1}, "frequency_penalty"),
+    ({"presence_penalty": -2.1}, "presence_penalty"),
+    ({"logit_bias": {"mill": 1}}, "logit_bias.mill.[key]"),
+    ({"logit_bias": {"7": 101}}, "logit_bias.7"),
+    ({"response_format": {"type": "xml"}}, "response_format.type"),
+    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema.json_schema"),
+    ({"response_format": JSON, "tools": [TOOL]}, "response_format"),
+    ({"response_format": JSON, "reasoning_effort": "high"}, "response_format"),
+    ({"reasoning_effort": "endless"}, "reasoning_effort"),
+    ({"store": True}, "store"),
 ]
 
 SPEECH_CASES: list[tuple[dict[str, Any], str]] = [
@@ -107,7 +133,7 @@ SPEECH_CASES: list[tuple[dict[str, Any], str]] = [
     ({"input": " \t\n"}, "input"),
     ({"input": 5}, "input"),
     ({"input": ["a"]}, "input"),
-    ({"input": "a" * 4097}, "input"),
+    ({"input": ["a"]}, "input"),
     ({"voice": "alloy"}, "voice"),
     ({"voice": ""}, "voice"),
     ({"voice": 1}, "voice"),
@@ -115,12 +141,25 @@ SPEECH_CASES: list[tuple[dict[str, Any], str]] = [
     ({"voice": {"id": 1}}, "voice"),
     ({"voice": {}}, "voice"),
     ({"voice": "../river"}, "voice"),
-    ({"response_format": "mp3"}, "response_format"),
+    ({"response_format": "midi"}, "response_format"),
     ({"response_format": "pcm16"}, "response_format"),
     ({"stream_format": "raw"}, "stream_format"),
-    ({"speed": 1.5}, "speed"),
+    ({"speed": 4.5}, "speed"),
+    ({"speed": 0.2}, "speed"),
+    ({"instructions": {"mood": "glad"}}, "instructions.mood"),
+    ({"instructions": {"style": ""}}, "instructions.style"),
+    ({"task": "opera"}, "task"),
+    ({"task": "music"}, "input"),
+    ({"task": "sound", "voice": "prompt"}, "voice"),
+    ({"task": "sound", "instructions": "loud"}, "instructions"),
+    ({"response_format": "mp3", "sample_rate": 44_000}, "sample_rate"),
+    ({"response_format": "opus", "sample_rate": 44_100}, "sample_rate"),
+    ({"ref_text": "Hello."}, "ref_text"),
+    ({"voice": "prompt", "ref_audio": "data:,"}, "ref_audio"),
+    ({"cfg": 11}, "cfg"),
+    ({"max_seconds": 0}, "max_seconds"),
     ({"speed": "1"}, "speed"),
-    ({"instructions": "cheerful"}, "instructions"),
+    ({"instructions": 7}, "instructions"),
     ({"seed": -1}, "seed"),
     ({"seed": 2**63}, "seed"),
     ({"sample_rate": 0}, "sample_rate"),
@@ -167,7 +206,7 @@ def test_a_bad_speech_field_is_named(
 @pytest.mark.parametrize(
     ("path", "change", "code"),
     [
-        ("chat/completions", {"tools": []}, "unknown_parameter"),
+        ("chat/completions", {"functions": []}, "unknown_parameter"),
         ("chat/completions", {"messages": None}, "missing_required_parameter"),
         ("chat/completions", {"top_p": 7}, "invalid_value"),
         ("chat/completions", {**SPOKEN, "audio": {"voice": "alloy"}}, "voice_not_found"),
@@ -187,11 +226,11 @@ def test_an_unknown_part_is_told_those_that_are_known(http: httpx.Client) -> Non
 
 
 def test_a_refused_format_lists_those_that_work(http: httpx.Client) -> None:
-    speech = refusal(http.post("/v1/audio/speech", json={**SPEECH, "response_format": "mp3"}))
-    assert "'wav' or 'pcm'" in speech["message"]
-    body = {**CHAT, **SPOKEN, "audio": {"format": "mp3"}}
+    speech = refusal(http.post("/v1/audio/speech", json={**SPEECH, "response_format": "midi"}))
+    assert "'wav', 'pcm', 'mp3', 'opus', 'aac' or 'flac'" in speech["message"]
+    body = {**CHAT, **SPOKEN, "audio": {"format": "midi"}}
     chat = refusal(http.post("/v1/chat/completions", json=body))
-    assert "'wav' or 'pcm16'" in chat["message"]
+    assert "'wav', 'pcm16', 'mp3', 'opus', 'aac' or 'flac'" in chat["message"]
 
 
 @pytest.mark.parametrize(("path", "body"), [("chat/completions", CHAT), ("audio/speech", SPEECH)])
@@ -240,7 +279,7 @@ def test_half_a_surrogate_pair_is_no_text(http: httpx.Client) -> None:
 
 def test_the_official_client_raises_its_own_errors(client: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as bad:
-        client.chat.completions.create(**CHAT, n=2)  # type: ignore[call-overload]
+        client.chat.completions.create(**CHAT, n=9)  # type: ignore[call-overload]
     assert (bad.value.param, bad.value.code) == ("n", "invalid_value")
     with pytest.raises(openai.NotFoundError):
         client.audio.speech.create(model="tts-1", voice="river", input="a")

@@ -5,6 +5,7 @@ import io
 import json
 from typing import Any
 
+import av
 import httpx
 import numpy as np
 import openai
@@ -12,6 +13,7 @@ import pytest
 import soundfile
 
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage, Voice
+from sglang_omni.talker.contract import Manner
 from tests.api.fake import USAGE, FakeBackend, hanging, playing, tone
 
 BODY: dict[str, Any] = {"model": "org/ming", "input": "one two three"}
@@ -38,6 +40,71 @@ def test_the_official_client_gets_a_complete_wav(
     assert info.subtype == "PCM_16"
     assert backend.requests[0].text == "one two three"
     assert backend.requests[0].voice.name == "river"
+
+
+@pytest.mark.parametrize("audio_format", ["mp3", "opus", "aac", "flac"])
+def test_the_official_client_gets_every_format(client: openai.OpenAI, audio_format: Any) -> None:
+    reply = client.audio.speech.create(
+        model="org/ming", voice="river", input="one two three", response_format=audio_format
+    )
+    with av.open(io.BytesIO(reply.content)) as container:
+        samples = sum(frame.samples for frame in container.decode(audio=0))
+        rate = container.streams.audio[0].rate
+    assert abs(samples / rate - SAMPLES / 44_100) < 0.1
+
+
+@pytest.mark.parametrize("audio_format", ["pcm", "mp3", "opus", "aac"])
+def test_a_format_without_a_length_in_its_header_is_streamed(
+    http: httpx.Client, backend: FakeBackend, audio_format: str
+) -> None:
+    backend.script = hanging(*[AudioDelta(tone())] * 6)
+    asked = {**BODY, "response_format": audio_format}
+    with http.stream("POST", "/v1/audio/speech", json=asked) as reply:
+        assert next(reply.iter_raw())
+    backend.wait_running(0)
+
+
+def test_speed_changes_the_length(http: httpx.Client) -> None:
+    for speed in (0.5, 2.0):
+        data = speak(http, speed=speed).content
+        assert abs(soundfile.info(io.BytesIO(data)).frames * speed / SAMPLES - 1) < 0.1
+
+
+@pytest.mark.parametrize("asked", ["Whisper.", {"style": "Whisper."}])
+def test_instructions_become_the_models_caption(
+    http: httpx.Client, backend: FakeBackend, asked: Any
+) -> None:
+    speak(http, instructions=asked)
+    (entry,) = json.loads(backend.requests[0].manner.instruction)["audio_sequence"]
+    assert entry["风格"] == "Whisper." and entry["情感"] is None
+    assert backend.requests[0].manner.description is None
+
+
+def test_without_instructions_there_is_no_caption(http: httpx.Client, backend: FakeBackend) -> None:
+    speak(http, cfg=3.0, sigma=0.4, temperature=1.0, max_seconds=2.5)
+    assert backend.requests[0].manner == Manner(None, None, 3.0, 0.4, 1.0)
+    assert backend.requests[0].max_seconds == 2.5
+
+
+def test_a_sound_is_made_by_nobody_with_the_demos_settings(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    speak(http, task="sound", input="Rain on a tin roof.")
+    (asked,) = backend.requests
+    assert asked.verbatim and asked.voice.name == "" and asked.voice.source is None
+    assert "audio events" in asked.manner.description
+    assert (asked.manner.cfg, asked.manner.sigma, asked.manner.temperature) == (4.5, 0.3, 2.5)
+
+
+def test_music_is_described_by_five_fields(http: httpx.Client, backend: FakeBackend) -> None:
+    text = "Genre: Folk. Mood: Calm. Instrument: Harp. Theme: Rivers. Duration: 60s."
+    speak(http, task="music", input=text)
+    assert backend.requests[0].text == f" {text}"
+    assert "music" in backend.requests[0].manner.description
+    lacking = http.post(
+        "/v1/audio/speech", json={**BODY, "task": "music", "input": "Genre: Folk. Mood: Calm."}
+    )
+    assert "lacks Instrument, Theme, Duration" in lacking.json()["error"]["message"]
 
 
 def test_a_complete_wav_has_a_length_and_true_sizes(http: httpx.Client) -> None:

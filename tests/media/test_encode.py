@@ -1,5 +1,7 @@
 import io
+import math
 
+import av
 import numpy as np
 import pytest
 import soundfile
@@ -7,6 +9,7 @@ import soxr
 
 from sglang_omni.errors import EngineFailed
 from sglang_omni.media.encode import AudioEncoder, AudioFormat, to_int16
+from sglang_omni.media.stretch import TimeStretch, tempo_chain
 
 PCM = (0.4 * np.sin(np.arange(30_000) / 17)).astype(np.float32)
 CHUNKS = np.split(PCM, [1, 9000, 9000, 23_112])
@@ -68,3 +71,84 @@ def test_samples_that_are_not_finite_are_an_error(bad: float, rate: int) -> None
     encoder = AudioEncoder("wav", 44_100, rate, streaming=True)
     with pytest.raises(EngineFailed, match="not finite"):
         encoder.push(np.array([0.1, bad], np.float32))
+
+
+def read_any(data: bytes) -> tuple[np.ndarray, int]:
+    """Mono float32 samples and rate of a file in any format."""
+    with av.open(io.BytesIO(data)) as container:
+        frames = list(container.decode(audio=0))
+    resampler = av.AudioResampler("flt", "mono")
+    pieces = [out.to_ndarray()[0] for frame in frames for out in resampler.resample(frame)]
+    return np.concatenate(pieces), frames[0].sample_rate
+
+
+def dominant_hz(pcm: np.ndarray, rate: int) -> float:
+    """The loudest frequency."""
+    spectrum = np.abs(np.fft.rfft(pcm * np.hanning(len(pcm))))
+    return float(spectrum.argmax() * rate / len(pcm))
+
+
+def a_tone(seconds: float, hz: float = 440.0, rate: int = 44_100) -> np.ndarray:
+    time = np.arange(int(seconds * rate)) / rate
+    return (0.4 * np.sin(2 * np.pi * hz * time)).astype(np.float32)
+
+
+COMPRESSED = {"mp3": 44_100, "opus": 48_000, "aac": 44_100, "flac": 44_100}
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize("audio_format", COMPRESSED)
+def test_a_compressed_file_sounds_as_what_went_in(audio_format: str, streaming: bool) -> None:
+    rate, pcm = COMPRESSED[audio_format], a_tone(1.5)
+    encoder = AudioEncoder(audio_format, 44_100, rate, streaming)  # type: ignore[arg-type]
+    chunks = [encoder.push(pcm[at : at + 14_112]) for at in range(0, len(pcm), 14_112)]
+    data = b"".join((*chunks, encoder.finish()))
+    assert any(chunks) == streaming
+    heard, heard_rate = read_any(data)
+    assert heard_rate == rate
+    assert abs(len(heard) / rate - 1.5) < 0.08
+    assert abs(dominant_hz(heard, rate) - 440) < 2
+    assert 0.2 < np.abs(heard[rate // 2 : rate]).max() < 0.6
+
+
+def test_a_whole_flac_tells_its_length_and_loses_nothing() -> None:
+    pcm = a_tone(0.5)
+    encoder = AudioEncoder("flac", 44_100, 44_100, streaming=False)
+    encoder.push(pcm)
+    samples, _ = soundfile.read(io.BytesIO(encoder.finish()), dtype="int16")
+    assert np.array_equal(samples.astype("<i2").tobytes(), to_int16(pcm))
+
+
+@pytest.mark.parametrize("speed", [0.25, 0.5, 0.8, 1.5, 2.0, 3.0, 4.0])
+def test_speed_changes_the_length_and_not_the_pitch(speed: float) -> None:
+    pcm = a_tone(2.0)
+    encoder = AudioEncoder("pcm", 44_100, 44_100, streaming=True, speed=speed)
+    pieces = [encoder.push(pcm[at : at + 5_000]) for at in range(0, len(pcm), 5_000)]
+    heard = np.frombuffer(b"".join((*pieces, encoder.finish())), "<i2") / 32767
+    assert abs(len(heard) / len(pcm) * speed - 1) < 0.06
+    assert abs(dominant_hz(heard, 44_100) - 440) < 5
+
+
+@pytest.mark.parametrize("speed", [0.25, 0.7, 1.3, 2.0])
+def test_chunks_make_no_difference_to_a_changed_tempo(speed: float) -> None:
+    pcm = np.random.default_rng(0).normal(0, 0.1, 40_000).astype(np.float32)
+
+    def stretched(size: int) -> np.ndarray:
+        stretch = TimeStretch(44_100, speed)
+        parts = [stretch.push(pcm[at : at + size]) for at in range(0, len(pcm), size)]
+        return np.concatenate((*parts, stretch.finish()))
+
+    assert np.array_equal(stretched(1_000), stretched(40_000))
+
+
+@pytest.mark.parametrize("speed", [0.25, 0.3, 0.5, 1.0, 1.7, 2.0, 2.5, 4.0])
+def test_no_filter_is_asked_for_more_than_it_does_well(speed: float) -> None:
+    chain = tempo_chain(speed)
+    assert all(0.5 <= factor <= 2.0 for factor in chain)
+    assert math.prod(chain) == pytest.approx(speed)
+
+
+def test_nothing_spoken_is_an_empty_file_in_every_format() -> None:
+    for audio_format in (*COMPRESSED, "wav", "pcm"):
+        encoder = AudioEncoder(audio_format, 44_100, 48_000, True, speed=2.0)  # type: ignore[arg-type]
+        encoder.finish()

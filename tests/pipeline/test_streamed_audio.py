@@ -15,6 +15,7 @@ from sglang_omni.engine.worker import StepInput
 from sglang_omni.media.encode import FULL_SCALE, AudioEncoder
 from sglang_omni.media.wav import HEADER_BYTES
 from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.pipeline.joins import Edges
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -102,7 +103,8 @@ def spoken_whole(make_worker):
             results = worker.step(StepInput(arrivals=(("only", request),)))
             while worker.busy:
                 results += worker.step(StepInput())
-            pcm += [chunk.pcm for _, chunk in results]
+            whole = np.concatenate([chunk.pcm for _, chunk in results])
+            pcm.append(Edges(RATE, follows=number > 0).push(whole, last=True))
         return np.concatenate(pcm)
 
     return speak

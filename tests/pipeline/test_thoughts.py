@@ -1,10 +1,10 @@
-"""A leading thought is not spoken, however the answer is cut into deltas."""
+"""A leading thought is told from what is said, however the answer is cut into deltas."""
 
 import time
 
 import pytest
 
-from sglang_omni.pipeline.thoughts import without_thoughts
+from sglang_omni.pipeline.thoughts import Thought, with_thoughts
 
 
 async def stream(deltas):
@@ -13,7 +13,11 @@ async def stream(deltas):
 
 
 async def said(*deltas):
-    return [text async for text in without_thoughts(stream(deltas))]
+    return [part for part in await parts(*deltas) if isinstance(part, str)]
+
+
+async def parts(*deltas):
+    return [part async for part in with_thoughts(stream(deltas))]
 
 
 def cuts(text):
@@ -51,6 +55,30 @@ async def test_the_rule_does_not_depend_on_how_the_answer_is_cut(answer, spoken)
         assert "".join(await said(*deltas)) == spoken, deltas
 
 
+THOUGHTS = {
+    "<think>a plan</think>The answer.": "a plan",
+    "\n <think>\n a plan, \n in two lines\n</think>\n\n Yes.": "a plan, \n in two lines",
+    "<think></think>\n\nYes.": "",
+    "<think>  </think>Yes.": "",
+    "The answer.": "",
+    "<think>a plan without end ": "a plan without end",
+    "<think>a plan</thin": "a plan</thin",
+    "<think>a < b</think>Yes.": "a < b",
+}
+
+
+@pytest.mark.parametrize(("answer", "thought"), THOUGHTS.items())
+async def test_the_thought_does_not_depend_on_how_the_answer_is_cut(answer, thought):
+    for deltas in cuts(answer):
+        found = [part.text for part in await parts(*deltas) if isinstance(part, Thought)]
+        assert "".join(found) == thought, deltas
+
+
+async def test_a_thought_is_told_while_it_is_thought():
+    found = await parts("<think>", "first", " then", " last", "</think>", "Yes.")
+    assert found == [Thought("first"), Thought(" then"), Thought(" last"), "Yes."]
+
+
 async def test_what_is_said_is_not_delayed():
     deltas = ["<think>", "plan", "</think>", "\n\n", "The ", "answer."]
     assert await said(*deltas) == ["The ", "answer."]
@@ -78,7 +106,7 @@ async def test_closing_closes_the_source():
         finally:
             closed.append(True)
 
-    speech = without_thoughts(answer())
+    speech = with_thoughts(answer())
     assert await anext(speech) == "one"
     await speech.aclose()
     assert closed

@@ -17,6 +17,8 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
     Usage,
 )
+from sglang_omni.talker.contract import ClonedVoice
+from sglang_omni.voices.shelf import Upload
 from tests.api.fake import hanging, playing, tone
 from tests.realtime.harness import Talk, base64_of, kinds, loud, talking
 from tests.realtime.sounds import silence
@@ -489,6 +491,18 @@ async def test_g711_both_ways() -> None:
         assert len(b"".join(deltas)) == pytest.approx(0.320 * 8000, abs=2)
         form = talk.of("response.done")[0]["response"]["audio"]["output"]["format"]
         assert form == {"type": "audio/pcma"}
+
+
+async def test_a_stored_voice_answers() -> None:
+    async with talking() as talk:
+        part = MediaPart("audio", ("data:,RIFF",), "audio_sample")
+        await talk.backend.shelf.add(Upload("Ada", part, None, "she agreed", None), ())
+        await talk.update(audio={"output": {"voice": "Ada"}})
+        await talk.write("go on")
+        await talk.send("response.create")
+        assert isinstance(talk.backend.requests[0].voice.source, ClonedVoice)
+        await talk.update(audio={"output": {"voice": "Bob"}})
+        assert talk.error["code"] == "voice_not_found"
 
 
 async def test_a_voice_that_was_heard_cannot_change() -> None:

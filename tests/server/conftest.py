@@ -13,8 +13,9 @@ from tests.server.running import RunningServer, run_server
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[RunningServer]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     command = ("-m", "sglang_omni.cli", "serve", "--version", "v1", "--model-path", str(TINY))
+    command += ("--voices-dir", str(tmp_path_factory.mktemp("voices")))
     # For a machine with a GPU, such as "--thinker.mem_fraction_static 0.3 --device cuda".
     command += tuple(shlex.split(os.environ.get("SGLANG_OMNI_SERVE_OPTIONS", "")))
     with ExitStack() as life:

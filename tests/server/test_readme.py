@@ -27,7 +27,7 @@ def test_the_python_examples_speak_and_see(
     server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    speaking, seeing, _ = blocks("python")
+    speaking, seeing, telling, _ = blocks("python")
     (tmp_path / "mill.png").write_bytes(encoded(picture()))
     names = {"clip_base64": base64.b64encode(wav(tone(0.5), 16_000)).decode()}
     # The examples let the answer end by itself; here it must not take minutes.
@@ -39,6 +39,8 @@ def test_the_python_examples_speak_and_see(
             assert there in example
             example = example.replace(there, ours)
         exec(example.replace('model="ming-omni"', 'model="ming-omni", max_tokens=40'), names)
+    exec(telling.replace("* 3", ""), names)
+    assert soundfile.info("story.mp3").duration > 1
     samples, rate = soundfile.read("answer.wav")
     assert rate == 44100
     assert samples.size > rate

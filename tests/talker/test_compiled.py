@@ -135,7 +135,15 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
     "patch": lambda: flow.assemble_patch(
         empty(WIDTH), floats(N, 4, LATENT), empty(WIDTH, LATENT), empty(WIDTH)
     ),
-    "guide": lambda: flow.guide(empty(8 * N, LATENT), floats(N, 4, LATENT), dt=0.1, cfg=2.0),
+    "guide": lambda: flow.guide(
+        empty(8 * N, LATENT),
+        floats(N, 4, LATENT),
+        numbers(N),
+        floats(SLOTS),
+        floats(SLOTS),
+        floats(N, 4, LATENT),
+        dt=0.1,
+    ),
     "finish": lambda: flow.finish_patch(
         floats(N, 4, LATENT),
         empty(N, HIDDEN),
@@ -148,6 +156,16 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
     ),
     "noise": lambda: noise.slot_noise(
         numbers(SLOTS), numbers(SLOTS), numbers(SLOTS), numbers(N), floats(N, 4, LATENT), empty(1)
+    ),
+    "wanted noise": lambda: noise.slot_noise(
+        numbers(SLOTS),
+        numbers(SLOTS),
+        numbers(SLOTS),
+        numbers(N),
+        floats(N, 10, 4, LATENT),
+        empty(1),
+        first=256,
+        wanted=floats(SLOTS),
     ),
     "stretch": lambda: vocoder.stretch(
         empty(SLOTS, 10, 4, LATENT), numbers(N), numbers(N), numbers(N), 4, 8

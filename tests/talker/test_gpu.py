@@ -7,7 +7,6 @@ import torch
 from benchmarks.speech_shapes import TALKER, random_speech_model
 from benchmarks.talker import admission, run_steps
 from sglang_omni.engine.worker import StepInput
-from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
 from sglang_omni.talker.executor import PlainExecutor
 from sglang_omni.talker.fast.executor import SCRATCH, GraphExecutor
@@ -128,10 +127,10 @@ def test_bfloat16_graphs_stay_as_close_as_plain_bfloat16_modules():
 def test_graphs_write_into_no_memory_of_others():
     # At the released shapes: there sums are split, which takes scratch memory.
     model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
-    executor = GraphExecutor(model, 1, 256, 64, Sampling())
+    executor = GraphExecutor(model, 1, 256, 64)
     others = [torch.zeros(SCRATCH, device="cuda") for _ in range(4)]
     others += [torch.zeros(MAX_TILES, device="cuda", dtype=torch.int32) for _ in range(64)]
-    executor.prefill([admission(0)])
+    executor.prefill([admission(0, model.voices["voice"])])
     run_steps(executor, range(1), 2)
     torch.cuda.synchronize()
     assert not any(other.any() for other in others)

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.talker.slots import TalkerSlots, as_int64
 from sglang_omni.talker.step import decode_step
 
@@ -26,7 +25,7 @@ class Player:
 
     def step(self, *slots):
         span = self.slots.span(int(self.slots.lengths[list(slots)].max()))
-        out = decode_step(self.model.talker, self.slots, torch.tensor(slots), span, Sampling())
+        out = decode_step(self.model.talker, self.slots, torch.tensor(slots), span)
         for slot, latents, stop in zip(slots, out.latents, out.stop, strict=True):
             self.latents[slot].append(latents)
             self.stops[slot].append(stop)

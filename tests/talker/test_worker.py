@@ -9,7 +9,6 @@ import torch
 
 from sglang_omni.engine.worker import StepInput, StepWorker
 from sglang_omni.errors import CheckpointError, ConfigError, InvalidRequest, UnknownVoice
-from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.silence import SilenceTrimmer
 from sglang_omni.models.ming.vae_stream import VaeStream
 from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
@@ -202,6 +201,7 @@ def test_counters_add_up_when_everything_ended(make_worker):
     assert worker.counters() == {
         "active_slots": 0,
         "waiting": 0,
+        "voices_made": 0,
         "steps": 4,
         "patches": 4,
         "finished": 1,
@@ -251,7 +251,7 @@ class Ahead(PlainExecutor):
     overlaps = True
 
     def __init__(self, model, width=8, seconds=0.1):
-        super().__init__(model, 8, 2048, Sampling())
+        super().__init__(model, 8, 2048)
         self.width, self.pace = width, Pace(((width, seconds),))
         self.begun, self.calls = [], []
 

@@ -55,9 +55,25 @@ class Sampling:
     temperature: float = 0.0
 
     @property
+    def noise_scale(self) -> float:
+        """What the noise of a step of length dt is multiplied with, beside sqrt(dt)."""
+        return self.sigma * math.sqrt(self.temperature)
+
+    @property
     def stochastic(self) -> bool:
         """Whether the sampler needs noise after the initial one."""
         return self.temperature > 0
+
+
+class RowSampling:
+    """How each row of a batch is sampled: `cfg` and `noise_scale` [batch], in the states' dtype."""
+
+    def __init__(self, cfg: Tensor, noise_scale: Tensor) -> None:
+        self.cfg, self.noise_scale = cfg[:, None, None], noise_scale[:, None, None]
+        self.stochastic = bool((noise_scale > 0).any())
+
+
+How = Sampling | RowSampling
 
 
 class CFM(nn.Module):
@@ -69,13 +85,13 @@ class CFM(nn.Module):
         self.steps = steps
 
     def sample(
-        self, hidden: Tensor, history: Tensor, y0: Tensor, sde_noise: Tensor | None, how: Sampling
+        self, hidden: Tensor, history: Tensor, y0: Tensor, sde_noise: Tensor | None, how: How
     ) -> Tensor:
         """Sample patches [batch, patch, latent]; see `trajectory`, whose last state this is."""
         return self.trajectory(hidden, history, y0, sde_noise, how)[-1]
 
     def trajectory(
-        self, hidden: Tensor, history: Tensor, y0: Tensor, sde_noise: Tensor | None, how: Sampling
+        self, hidden: Tensor, history: Tensor, y0: Tensor, sde_noise: Tensor | None, how: How
     ) -> list[Tensor]:
         """States before each step and after the last, each [batch, patch, latent].
 
@@ -91,7 +107,7 @@ class CFM(nn.Module):
             y = states[-1] + self._velocity(heads[step], past, states[-1], how.cfg) * dt
             if how.stochastic:
                 assert sde_noise is not None
-                scale = how.sigma * math.sqrt(how.temperature) * dt.sqrt()
+                scale = how.noise_scale * dt.sqrt()
                 y = y + scale * sde_noise[:, step]
             states.append(y)
         return states
@@ -101,7 +117,7 @@ class CFM(nn.Module):
         pair = torch.cat((hidden, torch.zeros_like(hidden)))
         return self.model.t_embedder(times)[:, None] + self.model.c_embedder(pair)
 
-    def _velocity(self, head: Tensor, past: Tensor, y: Tensor, cfg: float) -> Tensor:
+    def _velocity(self, head: Tensor, past: Tensor, y: Tensor, cfg: float | Tensor) -> Tensor:
         """Guided velocity v + cfg (v - v_null); the null condition keeps the history."""
         tokens = torch.cat((past, self.model.x_embedder(y).repeat(2, 1, 1)), dim=1)
         v, v_null = self.model.velocity(head, tokens, y.shape[1]).chunk(2)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sglang_omni.models.ming.cfm import CFM, Sampling
+from sglang_omni.models.ming.cfm import CFM, How, Sampling
 from sglang_omni.models.ming.checkpoint import TensorFolder, created_as, load_strict
 from sglang_omni.models.ming.config import Qwen2Config, TalkerConfig, read_talker_config
 from sglang_omni.models.ming.dit import Aggregator
@@ -49,7 +49,7 @@ class Talker(nn.Module):
         return F.softmax(self.stop_head(hidden).float(), dim=-1)
 
     def patch_noise(
-        self, seed: Tensor, segment: Tensor, patch: Tensor, how: Sampling
+        self, seed: Tensor, segment: Tensor, patch: Tensor, how: How
     ) -> tuple[Tensor, Tensor | None]:
         """Initial noise [batch, patch, latent] and, where needed, the sampler's own noise.
 

@@ -9,13 +9,12 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from sglang_omni.errors import CheckpointError
+from sglang_omni.models.ming.caption import MUSIC_FIELDS
 from sglang_omni.models.ming.talker import Talker
 
 SPEECH = "Please generate speech based on the following description.\n"
 SYSTEM = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
 TEXT_INPUT = " Text input:\n"
-# A text with all of these describes music and gets no " Text input:" line.
-MUSIC_FIELDS = ("Genre: ", "Mood: ", "Instrument: ", "Theme: ", "Duration: ")
 USER, ASSISTANT = "<|im_start|>user\n", "<|im_start|>assistant\n"
 IM_START, IM_END = "<|im_start|>", "<|im_end|>"
 SPEAKER_START, SPEAKER, SPEAKER_END = "<|vision_start|>", "<|vision_pad|>", "<|vision_end|>"
@@ -98,6 +97,7 @@ class PromptTokenizer:
 
 def _body(prompt: SpeechPrompt) -> Iterator[str]:
     """The strings after the speakers, up to and including `<audio>`."""
+    # A description of music has no such line.
     if not all(field in prompt.text for field in MUSIC_FIELDS):
         yield TEXT_INPUT
     if prompt.has_prompt_audio:

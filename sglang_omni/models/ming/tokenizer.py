@@ -68,6 +68,10 @@ class ThinkerTokenizer:
             raise CheckpointError(f"{self._path}: the added token {token!r} is missing")
         return self._added[token]
 
+    def token_name(self, token_id: int) -> str:
+        """How the tokenizer's file writes a token."""
+        return self._full.id_to_token(token_id) or f"<{token_id}>"
+
     def token_bytes(self, token_id: int) -> bytes:
         """The UTF-8 bytes a token adds to the text, perhaps a part of a character.
 

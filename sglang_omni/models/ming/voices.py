@@ -1,4 +1,4 @@
-"""Preset voices: read the checkpoint's recordings and register them with the talker.
+"""Voices: recordings, the checkpoint's own and those of users, registered with the talker.
 
 A registered voice is what the talker's prompt needs: the VAE latents of the recording, their
 aggregator embeddings, and the projected speaker vector.
@@ -46,37 +46,70 @@ class VoicePreset:
 class VoicePrompt:
     """A registered voice.
 
-    `latents` [T, 64] float32, T a multiple of 4; `embeds` [T / 4, hidden], one per patch;
-    `speaker` [hidden], None where the checkpoint has no speaker network.
+    `text` is what the recording says, None where nobody knows. `latents` [T, 64] float32, T a
+    multiple of 4; `embeds` [T / 4, hidden], one per patch; `speaker` [hidden], None where the
+    checkpoint has no speaker network.
     """
 
     name: str
-    text: str
+    text: str | None
     latents: Tensor
     embeds: Tensor
     speaker: Tensor | None
 
 
 def load_voices(
-    checkpoint: Path, talker: Talker, vae: AudioVAE, device: torch.device
+    checkpoint: Path,
+    talker: Talker,
+    vae: AudioVAE,
+    speakers: SpeakerEncoder | None,
 ) -> dict[str, VoicePrompt]:
     """Register every preset of `checkpoint/talker/data/voice_name.json`, by name.
 
-    Raises `CheckpointError` for a malformed manifest or an unusable recording. Without
-    `campplus.onnx` the voices have no speaker vector, which is logged.
+    Without `speakers` the voices have no speaker vector. Raises `CheckpointError` for a malformed
+    manifest or an unusable recording.
     """
-    folder = checkpoint / "talker"
-    speakers = open_speaker_encoder(folder)
     voices = {}
-    for preset in read_presets(folder):
+    for preset in read_presets(checkpoint / "talker"):
         waveform, rate = read_recording(preset.wav)
-        prompt = pad_prompt(resample(waveform, rate, vae.config.sample_rate), vae, talker)
-        noise = posterior_noise(preset.name, prompt, vae, talker)
-        latents, embeds = encode_prompt(prompt.to(device), noise.to(device), vae, talker)
-        vector = None if speakers is None else speakers(_speaker_features(waveform, rate))
-        speaker = None if vector is None else project_speaker(vector, talker)
-        voices[preset.name] = VoicePrompt(preset.name, preset.text, latents, embeds, speaker)
+        latents, vector = encode_voice(preset.name, waveform, rate, talker, vae, speakers)
+        voices[preset.name] = voice_prompt(preset.name, preset.text, latents, vector, talker)
     return voices
+
+
+def encode_voice(
+    name: str,
+    waveform: Tensor,
+    rate: int,
+    talker: Talker,
+    vae: AudioVAE,
+    speakers: SpeakerEncoder | None,
+) -> tuple[Tensor, Tensor | None]:
+    """What a recording [n] at `rate` Hz says of a voice: latents [T, 64] float32 on the VAE's
+    device, and the speaker vector [192] where there is a network for it.
+
+    `name` fixes which latents are drawn from the VAE's posterior.
+    """
+    prompt = pad_prompt(resample(waveform, rate, vae.config.sample_rate), vae, talker)
+    noise = posterior_noise(name, prompt, vae, talker)
+    latents, _ = encode_prompt(prompt, noise, vae, talker)
+    return latents, None if speakers is None else speakers(_speaker_features(waveform, rate))
+
+
+def voice_prompt(
+    name: str, text: str | None, latents: Tensor, vector: Tensor | None, talker: Talker
+) -> VoicePrompt:
+    """Register a voice of latents [T, 64] and speaker vector [192], if it has one."""
+    latents = latents.to(talker.spk_head.weight.device)
+    speaker = None if vector is None else project_speaker(vector, talker)
+    return VoicePrompt(name, text, latents, embed_latents(latents, talker), speaker)
+
+
+def no_voice(talker: Talker) -> VoicePrompt:
+    """What stands for a voice where none is to speak: music, and the sounds of things."""
+    config, like = talker.config, talker.spk_head.weight
+    latents = like.new_zeros(0, config.latent_dim, dtype=torch.float32)
+    return VoicePrompt("", None, latents, like.new_zeros(0, config.llm.hidden_size), None)
 
 
 def open_speaker_encoder(folder: Path) -> SpeakerEncoder | None:
@@ -187,9 +220,16 @@ def encode_prompt(
 
     `noise` [T, 64] picks the latents from the VAE's posterior.
     """
-    latents = vae.encoder(prompt[None]).sample(noise[None])[0]
-    patches = latents.unflatten(0, (-1, talker.config.patch_size))
-    return latents, talker.aggregator(patches.to(talker.spk_head.weight.dtype))
+    device = talker.spk_head.weight.device
+    latents = vae.encoder(prompt[None].to(device)).sample(noise[None].to(device))[0]
+    return latents, embed_latents(latents, talker)
+
+
+@torch.no_grad()
+def embed_latents(latents: Tensor, talker: Talker) -> Tensor:
+    """One embedding [T / 4, hidden] for each patch of latents [T, 64]."""
+    like = talker.spk_head.weight
+    return talker.aggregator(latents.to(like).unflatten(0, (-1, talker.config.patch_size)))
 
 
 @torch.no_grad()

@@ -15,12 +15,11 @@ import torch
 from torch import Tensor
 
 from sglang_omni.engine.worker import report_progress
-from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.talker.executor import Admission
 from sglang_omni.talker.fast.fp8 import Fp8Ops
 from sglang_omni.talker.fast.graphs import BATCHES, Graph, Upload, bucket_for, host_buffer
 from sglang_omni.talker.fast.ops import FusedOps, LibraryOps, Ops
-from sglang_omni.talker.fast.prefill import PROMPTS, Prefill, VoiceTable, pack, take
+from sglang_omni.talker.fast.prefill import PROMPT_ROWS, PROMPTS, Prefill, VoiceTable, pack, take
 from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.fast.step import FastStep
 from sglang_omni.talker.fast.tiles import FEW_ROWS, FP8_ROWS
@@ -59,7 +58,6 @@ class GraphExecutor:
         slots: int,
         context: int,
         max_patches: int,
-        sampling: Sampling,
         *,
         fp8: bool = False,
     ) -> None:
@@ -69,7 +67,7 @@ class GraphExecutor:
         largest = bucket_for(self.width, BATCHES)
         self._sizes = tuple(size for size in BATCHES if size <= largest)
         self.state = SlotState(model.talker, slots, context)
-        self._step = FastStep(model.talker, self.state, sampling, fp8=fp8)
+        self._step = FastStep(model.talker, self.state, fp8=fp8)
         self._vocoder = FastVocoder(model.vae, self.state, max_patches)
         self._voices = VoiceTable(model.talker, model.voices)
         backbone = self._step.backbone
@@ -93,7 +91,7 @@ class GraphExecutor:
         self._index = Upload((largest,), device)
         self._unit_rows = Upload((3, largest), device)
         self._tokens = {size: Upload((4, size), device) for size in self._prefill_sizes}
-        self._prompts = Upload((6, PROMPTS), device)
+        self._prompts = Upload((PROMPT_ROWS, PROMPTS), device)
         self._looked, self._made_patch, self._decoded = (torch.cuda.Event() for _ in range(3))
         self._stop = host_buffer(largest)
         samples = self._vocoder.unit_samples + self._vocoder.crop
@@ -165,6 +163,8 @@ class GraphExecutor:
         for one in admissions:
             self._made[one.slot] = 0
         with torch.cuda.stream(self.steps):
+            # A voice that a request brought was made ready on the usual stream.
+            self.steps.wait_stream(torch.cuda.default_stream(self._device))
             while admissions:
                 count = take(admissions, self._prefill_sizes[-1])
                 self._prefill_some(admissions[:count])

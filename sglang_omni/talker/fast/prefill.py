@@ -4,6 +4,7 @@ The plain form is `TalkerSlots.prefill`. All rows of a prompt but the last go in
 the last is the first step's input, so that the first step is a step like any other.
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,51 +26,91 @@ from sglang_omni.talker.slots import as_int64
 
 PROMPTS = 16
 """The most prompts of one pass."""
+PROMPT_ROWS = 8
+"""Integers that a pass is told of each."""
+CLONES = 64
+"""Cloned voices that have rows at once; more than one pass can name."""
+CLONE_ROWS = 97
+"""Rows of a cloned voice: 96 patches, which are thirty seconds and more, and the speaker."""
 NOBODY = -1
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a voice lies: `number` is its row of `history`, `first` its first row of `rows`, that
+    of its speaker vector; its patches follow."""
+
+    number: int
+    first: int
+
+
+VoiceKey = tuple[str, str | None]
 
 
 class VoiceTable:
     """The voices' embeddings and histories on the device, in rows that a prompt can point at.
 
-    A prompt token at or beyond `vocabulary` stands for row token - vocabulary of `rows`.
+    A prompt token at or beyond `vocabulary` stands for row token - vocabulary of `rows`. Presets
+    stay where they are; a cloned voice takes the place of the one that was used longest ago, which
+    the prompts of earlier passes need no more.
     """
 
-    def __init__(self, talker: Talker, voices: dict[str, VoicePrompt]) -> None:
-        rows: list[Tensor] = []
+    def __init__(
+        self, talker: Talker, voices: dict[str, VoicePrompt], clones: int = CLONES
+    ) -> None:
+        self._talker, like = talker, talker.stop_head.weight
         self.vocabulary = talker.model.embed_tokens.num_embeddings
-        self._speaker: dict[str, int] = {}
-        self._audio: dict[str, int] = {}
-        self._number = {name: number for number, name in enumerate(voices)}
-        for name, voice in voices.items():
-            self._audio[name] = self.vocabulary + sum(map(len, rows))
-            rows.append(voice.embeds)
-            if voice.speaker is not None:
-                self._speaker[name] = self.vocabulary + sum(map(len, rows))
-                rows.append(voice.speaker[None])
-        self.rows = torch.cat(rows).to(talker.stop_head.weight)
-        self.history = torch.stack([initial_history(talker, v.latents) for v in voices.values()])
+        own = sum(1 + len(voice.embeds) for voice in voices.values())
+        self.rows = like.new_zeros(own + clones * CLONE_ROWS, talker.config.llm.hidden_size)
+        past, latent = talker.config.history_patch_size, talker.config.latent_dim
+        self.history = like.new_zeros(len(voices) + clones, past, latent)
+        self._presets: dict[VoiceKey, Place] = {}
+        first = 0
+        for number, voice in enumerate(voices.values()):
+            self._presets[_key(voice)] = self._fill(voice, Place(number, first))
+            first += 1 + len(voice.embeds)
+        self._clones: OrderedDict[VoiceKey, Place] = OrderedDict()
+        self._free = [Place(len(voices) + n, own + n * CLONE_ROWS) for n in range(clones)]
 
-    def tokens(self, prompt: PromptIds, voice: str) -> np.ndarray:
+    def place(self, voice: VoicePrompt) -> Place:
+        """Where a voice lies; one that is not there is put there, on the current stream."""
+        key = _key(voice)
+        if key in self._presets:
+            return self._presets[key]
+        if key not in self._clones:
+            free = self._free.pop() if self._free else self._clones.popitem(last=False)[1]
+            self._clones[key] = self._fill(voice, free)
+        self._clones.move_to_end(key)
+        return self._clones[key]
+
+    def tokens(self, prompt: PromptIds, place: Place) -> np.ndarray:
         """The prompt's tokens, int64 [length], those that a voice replaces pointing at its rows."""
-        ids = np.array(prompt.ids)
-        if prompt.speaker_rows and voice in self._speaker:
-            ids[list(prompt.speaker_rows)] = self._speaker[voice]
-        first = self._audio[voice]
+        ids, first = np.array(prompt.ids), self.vocabulary + place.first
+        ids[list(prompt.speaker_rows)] = first
         audio = slice(prompt.audio_row, prompt.audio_row + prompt.audio_patches)
-        ids[audio] = np.arange(first, first + prompt.audio_patches)
+        ids[audio] = np.arange(first + 1, first + 1 + prompt.audio_patches)
         return ids
 
-    def number(self, voice: str) -> int:
-        """The voice's row of `history`."""
-        return self._number[voice]
+    def _fill(self, voice: VoicePrompt, place: Place) -> Place:
+        rows = self.rows[place.first :]
+        if voice.speaker is not None:
+            rows[0] = voice.speaker
+        rows[1 : 1 + len(voice.embeds)] = voice.embeds
+        self.history[place.number] = initial_history(self._talker, voice.latents)
+        return place
+
+
+def _key(voice: VoicePrompt) -> VoiceKey:
+    return voice.name, voice.text
 
 
 @dataclass(frozen=True)
 class Packed:
-    """One pass's integers: `tokens` [4, size] and `prompts` [6, PROMPTS], int64.
+    """One pass's integers: `tokens` [4, size] and `prompts` [PROMPT_ROWS, PROMPTS], int64.
 
     Rows of `tokens`: id, position, slot, prompt number. Rows of `prompts`: last id, slot, cached
-    length, voice, seed, segment. What is unused belongs to the spare slot.
+    length, voice, seed, segment, and the bits of the float32 numbers cfg and noise scale. What is
+    unused belongs to the spare slot.
     """
 
     tokens: np.ndarray
@@ -80,18 +121,25 @@ def pack(admissions: Sequence[Admission], voices: VoiceTable, size: int, spare: 
     """Lay out at most `PROMPTS` prompts, together at most `size` + one token each."""
     tokens = np.zeros((4, size), np.int64)
     tokens[2:] = [[spare], [NOBODY]]
-    prompts = np.zeros((6, PROMPTS), np.int64)
+    prompts = np.zeros((PROMPT_ROWS, PROMPTS), np.int64)
     prompts[1] = spare
     start = 0
     for number, one in enumerate(admissions):
-        ids = voices.tokens(one.prompt, one.voice)
+        place = voices.place(one.voice)
+        ids = voices.tokens(one.prompt, place)
         end = start + len(ids) - 1
         slot = np.full(end - start, one.slot)
         tokens[:, start:end] = ids[:-1], np.arange(end - start), slot, np.full_like(slot, number)
-        voice, seed, segment = voices.number(one.voice), as_int64(one.seed), as_int64(one.segment)
-        prompts[:, number] = ids[-1], one.slot, end - start, voice, seed, segment
+        noise = as_int64(one.seed), as_int64(one.segment)
+        how = _bits(one.sampling.cfg), _bits(one.sampling.noise_scale)
+        prompts[:, number] = ids[-1], one.slot, end - start, place.number, *noise, *how
         start = end
     return Packed(tokens, prompts)
+
+
+def _bits(number: float) -> int:
+    """A float32 number as the integer of the same bits."""
+    return int(np.float32(number).view(np.int32))
 
 
 def take(admissions: Sequence[Admission], size: int) -> int:
@@ -130,6 +178,8 @@ class Prefill:
         voices: Tensor,
         seed: Tensor,
         part: Tensor,
+        cfg: Tensor,
+        noise_scale: Tensor,
     ) -> None:
         state = self._state
         state.next_embed[slots] = self._embed(ids)
@@ -137,6 +187,8 @@ class Prefill:
         state.ring[slots, : state.past] = history.unflatten(1, (state.past, -1))
         state.lengths[slots], state.patches[slots] = lengths, torch.zeros_like(lengths)
         state.seeds[slots], state.segments[slots] = seed, part
+        state.cfg[slots] = cfg.to(torch.int32).view(torch.float32)
+        state.noise_scale[slots] = noise_scale.to(torch.int32).view(torch.float32)
 
     def _embed(self, ids: Tensor) -> Tensor:
         """Embeddings [n, hidden] of token ids and of rows of voices."""

@@ -14,8 +14,9 @@ class SlotState:
 
     `keys` and `values` are [layers, slots, kv_heads, context, head_dim]. Per slot: `next_embed`
     [slots, hidden], the backbone's next input; `ring` [slots, entries, patch, latent], the latest
-    patches (see `kernels/flow.py`); `lengths`, cache entries that are written; and the counters of
-    the noise, `seeds`, `segments` and `patches` (int64 [slots]).
+    patches (see `kernels/flow.py`); `lengths`, cache entries that are written; the counters of the
+    noise, `seeds`, `segments` and `patches` (int64 [slots]); and how patches are sampled, `cfg` and
+    `noise_scale` (float32 [slots]).
     """
 
     def __init__(self, talker: Talker, count: int, context: int) -> None:
@@ -30,6 +31,7 @@ class SlotState:
         self.ring = like.new_zeros(ring)
         counters = like.new_zeros(4, rows, dtype=torch.int64)
         self.lengths, self.seeds, self.segments, self.patches = counters.unbind()
+        self.cfg, self.noise_scale = like.new_zeros(2, rows, dtype=torch.float32).unbind()
 
     def entry(self, patches: Tensor) -> Tensor:
         """Where in the ring the patches with these numbers lie."""

@@ -10,8 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from sglang_omni.errors import ConfigError
-from sglang_omni.models.ming.cfm import Sampling, sway_schedule
+from sglang_omni.models.ming.cfm import sway_schedule
 from sglang_omni.models.ming.talker import Talker
 from sglang_omni.talker.fast.layers import FirstBlock, run_decoder_layers, run_flow_blocks
 from sglang_omni.talker.fast.ops import Ops
@@ -38,13 +37,9 @@ class FastStep:
     With `fp8` the flow model has weights in eight bits too, for ops that use them.
     """
 
-    def __init__(
-        self, talker: Talker, state: SlotState, how: Sampling, *, fp8: bool = False
-    ) -> None:
-        if how.stochastic:
-            raise ConfigError("the talker's CUDA step has no noise between flow steps")
+    def __init__(self, talker: Talker, state: SlotState, *, fp8: bool = False) -> None:
         config, flow = talker.config, talker.cfm.model
-        self._talker, self._state, self._cfg = talker, state, how.cfg
+        self._talker, self._state = talker, state
         self._patch = (config.patch_size, config.latent_dim)
         self.backbone = pack_decoder(talker.model, state.context)
         length = 1 + config.history_patch_size + config.patch_size
@@ -84,9 +79,8 @@ class FastStep:
     def make(self, index: Tensor, hidden: Tensor, ops_for: OpsFor) -> None:
         """Sample one patch for each slot and note it, with its embedding, in the slots."""
         slots = self._state
-        y = torch.empty(len(index), *self._patch, device=hidden.device, dtype=torch.float32)
-        slot_noise(slots.seeds, slots.segments, slots.patches, index, y, hidden)
-        self._sample(index, hidden, y, ops_for)
+        y, noise = self._draw(index, hidden)
+        self._sample(index, hidden, y, noise, ops_for)
         finish_patch(
             y,
             self._aggregate(y, ops_for),
@@ -98,8 +92,21 @@ class FastStep:
             slots.past,
         )
 
-    def _sample(self, index: Tensor, hidden: Tensor, y: Tensor, ops_for: OpsFor) -> None:
-        """Move noise y [n, patch, latent] to a patch, in place."""
+    def _draw(self, index: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Initial noise [n, patch, latent], and that of the steps [n, steps, patch, latent], which
+        is filled only for the slots that want it."""
+        slots, steps = self._state, len(self._steps)
+        y = torch.empty(len(index), *self._patch, device=like.device, dtype=torch.float32)
+        noise = y.new_empty(len(index), steps, *self._patch)
+        counters = (slots.seeds, slots.segments, slots.patches, index)
+        slot_noise(*counters, y, like)
+        slot_noise(*counters, noise, like, first=y[0].numel(), wanted=slots.noise_scale)
+        return y, noise
+
+    def _sample(
+        self, index: Tensor, hidden: Tensor, y: Tensor, noise: Tensor, ops_for: OpsFor
+    ) -> None:
+        """Move y [n, patch, latent], which is noise, to a patch, in place."""
         flow, slots = self._flow, self._state
         condition = self._talker.cfm.model.c_embedder(hidden)
         rows = slots.past * self._patch[0]
@@ -107,13 +114,13 @@ class FastStep:
         sequences = 2 * len(index)
         ops, tail = ops_for(sequences * len(flow.cos)), ops_for(sequences * self._patch[0])
         first = FirstBlock(flow, ops, self._patch[0])
-        for time, dt in zip(self._times, self._steps, strict=True):
+        for step, (time, dt) in enumerate(zip(self._times, self._steps, strict=True)):
             tokens = assemble_pair(
                 time, condition, self._null, history, y, flow.embed, flow.embed_bias
             )
             made = run_flow_blocks(flow, tokens, slice(-self._patch[0], None), ops, tail, first)
             velocity = tail.norm_linear(made, flow.final_norm, flow.final)
-            guide(velocity, y, dt=dt, cfg=self._cfg)
+            guide(velocity, y, index, slots.cfg, slots.noise_scale, noise[:, step], dt=dt)
 
     def _aggregate(self, y: Tensor, ops_for: OpsFor) -> Tensor:
         """The backbone's next inputs [n, hidden] for patches y."""

@@ -5,6 +5,8 @@ latent]`; patch number p of a stream is entry (p + past) % ring, so that its his
 patches before it, begins at entry p % ring. The sampled state stays in float32.
 """
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -214,28 +216,65 @@ def _assemble(
 def _guide_kernel(  # type: ignore[no-untyped-def]
     velocity,
     state,
+    index,
+    cfgs,
+    noise_scales,
+    noise,
     dt,
-    cfg,
+    root_dt,
+    STRIDE,
     TOTAL,
+    SIZE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < TOTAL
+    row = at // SIZE
+    slot = tl.load(index + row, mask=inside, other=0)
+    cfg = tl.load(cfgs + slot, mask=inside, other=0.0)
+    scale = tl.load(noise_scales + slot, mask=inside, other=0.0)
     v = tl.load(velocity + at, mask=inside, other=0.0).to(tl.float32)
     v_null = tl.load(velocity + TOTAL + at, mask=inside, other=0.0).to(tl.float32)
     y = tl.load(state + at, mask=inside, other=0.0)
-    tl.store(state + at, y + (v + (v - v_null) * cfg) * dt, mask=inside)
+    # Noise that nobody wants was never written.
+    drawn = tl.load(noise + row * STRIDE + at % SIZE, mask=inside & (scale > 0), other=0.0)
+    moved = y + (v + (v - v_null) * cfg) * dt
+    tl.store(state + at, moved + scale * root_dt * drawn, mask=inside)
 
 
-def guide(velocity: Tensor, state: Tensor, *, dt: float, cfg: float) -> None:
-    """Advance state [n, patch, latent] float32 in place by one Euler step of guided velocity.
+def guide(
+    velocity: Tensor,
+    state: Tensor,
+    index: Tensor,
+    cfgs: Tensor,
+    noise_scales: Tensor,
+    noise: Tensor,
+    *,
+    dt: float,
+) -> None:
+    """Advance state [n, patch, latent] float32 in place by one step of guided velocity, and by
+    noise where a slot wants some.
 
     velocity [2 n * patch, latent] holds the conditioned rows and then those of the null twins.
+    `cfgs` and `noise_scales` are float32 [slots], read at `index` [n]; noise [n, patch, latent]
+    float32 may have its rows apart.
     """
-    total = state.numel()
+    total, size = state.numel(), state[0].numel()
     assert velocity.is_contiguous() and velocity.numel() == 2 * total and state.is_contiguous()
     _guide_kernel[(triton.cdiv(total, BLOCK),)](
-        velocity, state, dt, cfg, total, BLOCK=BLOCK, num_warps=4
+        velocity,
+        state,
+        index,
+        cfgs,
+        noise_scales,
+        noise,
+        dt,
+        math.sqrt(dt),
+        noise.stride(0),
+        total,
+        SIZE=size,
+        BLOCK=BLOCK,
+        num_warps=4,
     )
 
 

@@ -29,14 +29,20 @@ def _noise_kernel(  # type: ignore[no-untyped-def]
     index,
     out,
     round_like,
+    wanted,
+    FIRST: tl.constexpr,
+    ALWAYS: tl.constexpr,
     BLOCKS: tl.constexpr,
     BLOCKS_PAD: tl.constexpr,
 ):
     row = tl.program_id(0)
     slot = tl.load(index + row)
+    if not ALWAYS:  # noqa: SIM102 - this one is decided when the kernel is compiled
+        if tl.load(wanted + slot) == 0:
+            return
     seed, segment = tl.load(seeds + slot), tl.load(segments + slot)
     # Words are kept in 64 bits, as in the plain form: a product's low and high halves are exact.
-    c0 = tl.arange(0, BLOCKS_PAD).to(tl.int64)
+    c0 = FIRST + tl.arange(0, BLOCKS_PAD).to(tl.int64)
     c1 = tl.load(patches + slot) & _WORD
     c2, c3 = segment & _WORD, (segment >> 32) & _WORD
     c1, c2, c3 = c1 + c0 * 0, c2 + c0 * 0, c3 + c0 * 0
@@ -61,14 +67,24 @@ def _noise_kernel(  # type: ignore[no-untyped-def]
 
 
 def slot_noise(
-    seeds: Tensor, segments: Tensor, patches: Tensor, index: Tensor, out: Tensor, like: Tensor
+    seeds: Tensor,
+    segments: Tensor,
+    patches: Tensor,
+    index: Tensor,
+    out: Tensor,
+    like: Tensor,
+    *,
+    first: int = 0,
+    wanted: Tensor | None = None,
 ) -> Tensor:
-    """Fill out [n, ...] float32 with the numbers of `gaussian` for the slots `index`.
+    """Fill out [n, ...] float32 with the numbers of `gaussian`, from `first` on, for the slots
+    `index`.
 
     seeds, segments and patches are int64 [slots]; the numbers are rounded to the dtype of `like`.
+    Rows of slots for which `wanted` [slots] is zero stay as they are.
     """
     count = out[0].numel()
-    assert count % LANES == 0 and out.is_contiguous()
+    assert first % LANES == 0 and count % LANES == 0 and out.is_contiguous()
     blocks = count // LANES
     _noise_kernel[(len(index),)](
         seeds,
@@ -77,6 +93,9 @@ def slot_noise(
         index,
         out,
         like,
+        like if wanted is None else wanted,
+        FIRST=first // LANES,
+        ALWAYS=wanted is None,
         BLOCKS=blocks,
         BLOCKS_PAD=triton.next_power_of_2(blocks),
         num_warps=2,

@@ -31,7 +31,7 @@ from sglang_omni.models.ming.tiny import write, write_tiny_checkpoint
 from sglang_omni.models.ming.tiny.words import LANGUAGES
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.vae import AudioVAE, load_vae
-from sglang_omni.models.ming.voices import VoicePrompt, load_voices
+from sglang_omni.models.ming.voices import VoicePrompt, load_voices, open_speaker_encoder
 from tests.golden import TINY
 from tests.models.ming.test_prompt import message
 
@@ -78,7 +78,7 @@ def vae(checkpoint: Path) -> AudioVAE:
 
 @pytest.fixture(scope="module")
 def voices(checkpoint: Path, talker: Talker, vae: AudioVAE) -> dict[str, VoicePrompt]:
-    return load_voices(checkpoint, talker, vae, CPU)
+    return load_voices(checkpoint, talker, vae, open_speaker_encoder(checkpoint / "talker"))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

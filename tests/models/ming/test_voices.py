@@ -58,11 +58,15 @@ def test_registration_matches_the_reference_stage_by_stage(
     case.check("speaker_embedding", voices.project_speaker(vector, talker))
 
 
+def speakers_of(checkpoint: Path) -> SpeakerEncoder | None:
+    return voices.open_speaker_encoder(checkpoint / "talker")
+
+
 def test_loaded_voices_are_complete_and_the_same_in_every_load(
     vae: AudioVAE, talker: Talker
 ) -> None:
-    first = voices.load_voices(TINY, talker, vae, CPU)
-    again = voices.load_voices(TINY, talker, vae, CPU)
+    first = voices.load_voices(TINY, talker, vae, speakers_of(TINY))
+    again = voices.load_voices(TINY, talker, vae, speakers_of(TINY))
     assert list(first) == ["DB30", "plain_en"]
     for name, voice in first.items():
         patches = len(voice.embeds)
@@ -100,7 +104,7 @@ def test_a_missing_speaker_network_is_reported(
     tmp_path: Path, vae: AudioVAE, talker: Talker, caplog: pytest.LogCaptureFixture
 ) -> None:
     checkpoint_with(tmp_path, one("data/spks/prompt.wav"), without="campplus.onnx")
-    loaded = voices.load_voices(tmp_path, talker, vae, CPU)
+    loaded = voices.load_voices(tmp_path, talker, vae, speakers_of(tmp_path))
     assert loaded["v"].speaker is None
     assert len(loaded["v"].embeds) > 0
     assert "campplus.onnx is missing" in caplog.text

@@ -59,12 +59,18 @@ def test_tokens_of_a_patch(draw, dtype, tolerance):
     assert_close(out.float(), expected.float(), tolerance)
 
 
-def test_a_guided_euler_step(draw, tolerance):
+def test_a_guided_step_of_rows_with_strengths_and_noise_of_their_own(draw, device, tolerance):
     velocity, state = draw(2 * N * PATCH, LATENT), draw(N, PATCH, LATENT).float()
+    cfgs = torch.arange(SLOTS, device=device, dtype=torch.float32)
+    scales = torch.tensor([0.5, 0.0, 0.3, 0.0, 0.7, 0.0], device=device)
+    index = torch.tensor([4, 1, 3, 0, 5, 2], device=device)[:N]
+    noise = draw(N, 3, PATCH, LATENT).float()
+    noise[scales[index] == 0] = torch.nan
     v, null = velocity.float().view(2, N, PATCH, LATENT)
-    expected = state + (v + (v - null) * 2.0) * 0.25
-    guide(velocity, state, dt=0.25, cfg=2.0)
-    assert_close(state, expected, tolerance)
+    expected = state + (v + (v - null) * cfgs[index][:, None, None]) * 0.25
+    drawn = torch.nan_to_num(noise[:, 1]) * scales[index][:, None, None]
+    guide(velocity, state, index, cfgs, scales, noise[:, 1], dt=0.25)
+    assert_close(state, expected + drawn * 0.5, tolerance)
 
 
 def test_a_finished_patch_is_noted_and_the_spare_slot_is_not(draw, dtype, device, patches):
@@ -92,6 +98,12 @@ def test_noise_is_that_of_the_plain_rule(device, dtype, index):
     slot_noise(seeds, segments, patches, index, out, out.to(dtype))
     chosen = [tensor[index] for tensor in (seeds, segments, patches)]
     expected = gaussian(*chosen, 256).to(dtype).float().view(3, 4, 64)
+    later, wanted = torch.full((3, 2, 4, 64), -1.0, device=device), torch.ones(6, device=device)
+    wanted[int(index[1])] = 0
+    slot_noise(seeds, segments, patches, index, later, out.to(dtype), first=256, wanted=wanted)
+    more = gaussian(*chosen, 512, first=256).to(dtype).float().view(3, 2, 4, 64)
+    more[1] = -1.0
+    assert_close(later, more, 1e-6 if dtype == torch.float32 else 2**-7)
     # Equal but for the last bit where the two libraries round a logarithm or a sine differently.
     assert (out != expected).float().mean() < 0.01
     assert_close(out, expected, 1e-6 if dtype == torch.float32 else 2**-7)

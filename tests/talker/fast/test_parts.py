@@ -37,6 +37,8 @@ STARTS = 2 if INTERPRETED else 3
 SPARES = 1 if INTERPRETED else 2
 # Patches by slot: six wrap the ring of 80.
 UNITS = {1: 6, 3: 3 if INTERPRETED else 6}
+# Slots that differ in guidance, and one of them in noise between the steps.
+SAMPLING = {2: Sampling(), 0: Sampling(cfg=3.5), 3: Sampling(4.5, 0.3, 2.5)}
 TEXTS = {2: "One, two, three.", 0: "今天天气很好。", 3: "The river runs past the mill."}
 
 
@@ -81,7 +83,14 @@ def admissions(model):
 
     voices = dict(zip(TEXTS, ("DB30", "plain_en", "DB30"), strict=True))
     return [
-        Admission(slot, prompt(text, voices[slot]), voices[slot], seed=slot - 1, segment=slot)
+        Admission(
+            slot,
+            prompt(text, voices[slot]),
+            model.voices[voices[slot]],
+            seed=slot - 1,
+            segment=slot,
+            sampling=SAMPLING[slot],
+        )
         for slot, text in TEXTS.items()
     ]
 
@@ -91,11 +100,11 @@ def plain_slots(model, starts):
     slots = TalkerSlots(model.talker, SLOTS, CONTEXT)
     with torch.inference_mode():
         for one in starts:
-            voice = model.voices[one.voice]
+            voice = one.voice
             speakers = None if voice.speaker is None else voice.speaker[None]
             embeddings = embed_prompt(model.talker, one.prompt, speakers, voice.embeds)
             history = initial_history(model.talker, voice.latents)
-            slots.prefill(one.slot, embeddings, history, one.seed, one.segment)
+            slots.prefill(one.slot, embeddings, history, one.seed, one.segment, one.sampling)
     return slots
 
 
@@ -109,7 +118,7 @@ def ops_for(ops, device):
 def prefilled(model, starts, ops):
     """State and step after a packed prefill."""
     state = SlotState(model.talker, SLOTS, CONTEXT)
-    step = FastStep(model.talker, state, Sampling())
+    step = FastStep(model.talker, state)
     voices = VoiceTable(model.talker, model.voices)
     prefill = Prefill(model.talker, step.backbone, state, voices)
     size = sum(len(one.prompt.ids) - 1 for one in starts) + 5
@@ -146,7 +155,7 @@ def test_packed_prompts_and_steps_at_different_phases_equal_the_plain_ones(
     for slots in TURNS:
         index = torch.tensor(slots, device=device)
         longest = int(expected.lengths[index].max())
-        theirs = decode_step(plain.talker, expected, index, expected.span(longest), Sampling())
+        theirs = decode_step(plain.talker, expected, index, expected.span(longest))
         padded = torch.tensor([*slots, *SPARES * [state.spare]], device=device)
         with torch.inference_mode():
             hidden, stop = step.look(padded, ops)

@@ -19,17 +19,21 @@ LONGEST = 400
 
 
 def fragments(text: str) -> list[str]:
+    """All of `each_fragment`, at once."""
+    return list(each_fragment(text))
+
+
+def each_fragment(text: str) -> Iterator[str]:
     """Normalised fragments of `text` to synthesise one after the other, each 1 to 50 units.
 
-    A unit is a Chinese character or a word. A text with nothing to speak gives []. A segment of
-    a streamed answer is a text of its own.
+    A unit is a Chinese character or a word. A text with nothing to speak has none. A segment of
+    a streamed answer is a text of its own. Each is made when it is asked for, so that a book is
+    begun as soon as a line.
     """
-    found = []
     for fragment in accumulate(prepare(text), PRODUCT):
         for piece in _bounded(fragment.text):
             for words in cut(normalize(piece), LIMIT):
-                found += [part.strip() for part in _bounded(words) if is_speakable(part)]
-    return found
+                yield from (part.strip() for part in _bounded(words) if is_speakable(part))
 
 
 def warm_up() -> None:

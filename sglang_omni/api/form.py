@@ -1,0 +1,84 @@
+"""Bodies of `multipart/form-data`: text fields checked like any other body, and files."""
+
+import asyncio
+import base64
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.datastructures import UploadFile
+
+from sglang_omni.errors import InvalidRequest
+
+
+class FormBody(BaseModel):
+    """Base of the text fields of a form: unknown ones are refused, numbers come as text."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+Fields = TypeVar("Fields", bound=FormBody)
+
+
+async def read_form(
+    request: Request, model: type[Fields], files: Sequence[str]
+) -> tuple[Fields, str]:
+    """The text fields of a form, and its one file as a data URI; any of `files` may name it.
+
+    Raises `InvalidRequest`, naming the field, for what is missing, doubled or unknown.
+    """
+    kind = request.headers.get("content-type", "")
+    if not kind.lower().startswith("multipart/form-data"):
+        raise InvalidRequest("the body must be of type multipart/form-data")
+    async with request.form(max_files=2, max_fields=64) as form:
+        texts: dict[str, Any] = {}
+        found: list[UploadFile] = []
+        for name, value in form.multi_items():
+            if name in files:
+                found.append(_require_file(name, value))
+            elif name in texts:
+                raise InvalidRequest(f"{name}: is given twice", param=name)
+            else:
+                texts[name] = _require_text(name, value)
+        fields = _validated(model, texts)
+        if len(found) != 1:
+            what = "is missing" if not found else "is given twice"
+            raise InvalidRequest(f"{files[0]}: the file {what}", param=files[0])
+        data = await found[0].read()
+    return fields, await asyncio.to_thread(_data_uri, data)
+
+
+def form_schema(model: type[FormBody], file: str) -> dict[str, Any]:
+    """What the generated documentation says of such a body."""
+    schema = model.model_json_schema()
+    properties = {file: {"type": "string", "format": "binary"}, **schema["properties"]}
+    required = [file, *schema.get("required", [])]
+    described = {"type": "object", "properties": properties, "required": required}
+    content = {"multipart/form-data": {"schema": described}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _require_file(name: str, value: object) -> UploadFile:
+    if not isinstance(value, UploadFile):
+        raise InvalidRequest(f"{name}: must be a file", param=name)
+    return value
+
+
+def _require_text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{name}: must be text", param=name)
+    return value
+
+
+def _validated(model: type[Fields], texts: dict[str, Any]) -> Fields:
+    try:
+        return model.model_validate(texts)
+    except ValidationError as error:
+        problems = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
+        raise RequestValidationError(problems) from None
+
+
+def _data_uri(data: bytes) -> str:
+    return "data:application/octet-stream;base64," + base64.b64encode(data).decode("ascii")

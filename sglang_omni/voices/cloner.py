@@ -1,0 +1,111 @@
+"""From a recording to a voice: fetched, decoded, encoded by the talker engine, and remembered."""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sglang_omni.engine.process import Engine
+from sglang_omni.engine.shared import SharedArray
+from sglang_omni.errors import InvalidRequest
+from sglang_omni.intake.contract import Decoded
+from sglang_omni.media.fetch import FetchPolicy, fetch_all
+from sglang_omni.media.limits import Kind, PixelBudget
+from sglang_omni.pipeline.perceive import blaming
+from sglang_omni.pipeline.request import MediaPart
+from sglang_omni.talker.contract import ClonedVoice, VoiceMade, VoiceRequest
+
+# What the VAE is made for. Other rates are resampled by the decoding process.
+RATE_HZ = 44_100
+KEY_BYTES = 16
+
+
+@dataclass(frozen=True)
+class RecordingRules:
+    """What a recording may be: its length in seconds and its bytes, and how many are remembered."""
+
+    min_seconds: float
+    max_seconds: float
+    file_bytes: int
+    cached: int
+
+
+class Intake(Protocol):
+    """The decoding processes."""
+
+    async def decode(
+        self,
+        kind: Kind,
+        files: Sequence[bytes],
+        image: PixelBudget | None = None,
+        sample_rate: int | None = None,
+        most_seconds: float | None = None,
+    ) -> tuple[Decoded, SharedArray]:
+        """Decode files into a new array. Raises `InvalidRequest` for what cannot be decoded."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cloned:
+    """A voice made of a recording of `seconds`."""
+
+    voice: ClonedVoice
+    seconds: float
+    has_speaker: bool
+
+
+class Cloner:
+    """Makes voices of recordings. The same recording is encoded once, also when it comes in several
+    requests at once."""
+
+    def __init__(
+        self, policy: FetchPolicy, rules: RecordingRules, intake: Intake, talker: Engine
+    ) -> None:
+        self._policy = replace(policy, file_bytes=rules.file_bytes)
+        self._rules, self._intake, self._talker = rules, intake, talker
+        self._known: OrderedDict[str, asyncio.Task[Cloned]] = OrderedDict()
+
+    async def clone(self, part: MediaPart, text: str | None) -> Cloned:
+        """The voice of a recording, whose words are `text` if anybody knows them.
+
+        Raises `InvalidRequest`, naming the part's field, for what cannot be used.
+        """
+        with blaming(part):
+            files = await fetch_all(part.sources, self._policy)
+            key = hashlib.blake2b(files[0], digest_size=KEY_BYTES).hexdigest()
+            # Shielded: others may wait for the same, and the next request will want it.
+            made = await asyncio.shield(self._task(key, files[0]))
+        return replace(made, voice=replace(made.voice, text=text))
+
+    def _task(self, key: str, file: bytes) -> "asyncio.Task[Cloned]":
+        if key not in self._known:
+            task = self._known[key] = asyncio.create_task(self._make(key, file))
+            task.add_done_callback(lambda done: self._settle(key, done))
+            while len(self._known) > self._rules.cached:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
+        return self._known[key]
+
+    def _settle(self, key: str, done: "asyncio.Task[Cloned]") -> None:
+        """Forget a failure: the next attempt may succeed. Nobody else may look at its error."""
+        failed = done.cancelled() or done.exception() is not None
+        if failed and self._known.get(key) is done:
+            del self._known[key]
+
+    async def _make(self, key: str, file: bytes) -> Cloned:
+        decoded, recording = await self._intake.decode(
+            "audio", (file,), sample_rate=RATE_HZ, most_seconds=self._rules.max_seconds
+        )
+        seconds = decoded.layout.shape[0] / RATE_HZ
+        if seconds < self._rules.min_seconds:
+            raise InvalidRequest(
+                f"the recording has {seconds:.2f} s; a voice needs {self._rules.min_seconds:g}"
+            )
+        asked = VoiceRequest(key, recording, decoded.layout, RATE_HZ, SharedArray())
+        async with aclosing(self._talker.submit(asked)) as outputs:
+            made: VoiceMade = await anext(outputs)
+        voice = ClonedVoice(key, None, asked.voice, made.layout, made.latents)
+        return Cloned(voice, seconds, made.speaker > 0)

@@ -1,0 +1,94 @@
+"""Every voice of a server: presets by name, stored voices, and recordings that requests bring."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+
+from sglang_omni.errors import Forbidden, InvalidRequest
+from sglang_omni.pipeline.request import MediaPart, Reference, Voice
+from sglang_omni.talker.contract import ClonedVoice
+from sglang_omni.voices.cloner import Cloner
+from sglang_omni.voices.store import StoredVoice, VoiceStore
+
+# Readable in a log line and in a URL; never part of a path.
+NAME = re.compile(r"[\w][\w .-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A recording to keep. `consent` says, in words or by an id, that its speaker agrees."""
+
+    name: str
+    recording: MediaPart
+    text: str | None
+    consent: str
+    owner: str | None
+
+
+class Shelf:
+    """The voices that users bring, beside the presets. Without a store none can be kept."""
+
+    def __init__(self, cloner: Cloner, store: VoiceStore | None) -> None:
+        self._cloner, self._store = cloner, store
+
+    def stored(self, owner: str | None) -> list[StoredVoice]:
+        """The voices that an owner has stored, oldest first."""
+        return self._store.seen_by(owner) if self._store else []
+
+    def choose(self, name: str, owner: str | None) -> ClonedVoice | None:
+        """A stored voice by id or name, None if the owner has none such."""
+        found = self._store.find(name, owner) if self._store else None
+        return found[1] if found else None
+
+    async def open(self, voice: Voice) -> str | ClonedVoice | None:
+        """What the talker is told of a voice. Raises `InvalidRequest` for a recording that cannot
+        be used."""
+        if isinstance(voice.source, Reference):
+            cloned = await self._cloner.clone(voice.source.recording, voice.source.text)
+            return cloned.voice
+        return voice.source or voice.name or None
+
+    async def add(self, upload: Upload, presets: tuple[str, ...]) -> StoredVoice:
+        """Store a voice. Raises `Forbidden` without a folder for voices, `InvalidRequest` for an
+        unusable name or recording, `VoicesFull` beyond a quota."""
+        store = self._require_store()
+        check_name(upload.name, presets)
+        store.reserve(upload.name, upload.owner)
+        try:
+            cloned = await self._cloner.clone(upload.recording, upload.text)
+            voice = store.new(
+                name=upload.name,
+                owner=upload.owner,
+                text=upload.text,
+                consent=upload.consent,
+                seconds=round(cloned.seconds, 3),
+                has_speaker=cloned.has_speaker,
+            )
+            await asyncio.to_thread(store.write, voice, cloned.voice)
+            store.keep(voice, cloned.voice)
+            return voice
+        finally:
+            store.release(upload.name, upload.owner)
+
+    def remove(self, name: str, owner: str | None, *, admin: bool = False) -> StoredVoice:
+        """Delete a stored voice by id or name; an administrator may delete anybody's, by its id.
+
+        Raises `VoiceNotFound`, and `Forbidden` without a folder for voices."""
+        return self._require_store().remove(name, owner, anybodys=admin)
+
+    def _require_store(self) -> VoiceStore:
+        if self._store is None:
+            raise Forbidden("this server was started without --voices-dir and stores no voices")
+        return self._store
+
+
+def check_name(name: str, presets: tuple[str, ...]) -> None:
+    """Raises `InvalidRequest` for a name that is unreadable, a preset's, or looks like an id."""
+    if not NAME.fullmatch(name) or name.startswith("voice_"):
+        raise InvalidRequest(
+            "name: 1 to 64 letters, digits, blanks, dots, dashes or underscores, the first a "
+            "letter or digit; 'voice_' begins ids",
+            param="name",
+        )
+    if name in presets:
+        raise InvalidRequest(f"name: {name!r} is a preset of the checkpoint", param="name")

@@ -1,0 +1,86 @@
+"""A long text is read piece by piece, by one voice, within its bound, and never all at once."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sglang_omni.models.ming.text import front
+from sglang_omni.pipeline.joins import LEAD_S
+from sglang_omni.pipeline.request import AudioDelta, Finished, SpeechRequest, Voice
+from sglang_omni.pipeline.speech import PATCH_SECONDS, Speaker, speak
+from sglang_omni.talker.contract import Manner, TalkerSettings
+from sglang_omni.talker.model import load_speech_model
+from sglang_omni.talker.worker import TalkerWorker
+from tests.golden import TINY
+from tests.pipeline.engines import LocalTalker, Scripted, humming
+
+SENTENCE = "The river runs slowly past the old stone mill. "
+RATE = 44_100
+
+
+def reading(text, **more):
+    return SpeechRequest("book", text, Voice("DB30", 5), **more)
+
+
+async def heard(talker, request, **more):
+    speaker = Speaker(talker, "DB30", 5, RATE, **more)
+    return [event async for event in speak(speaker, request)]
+
+
+async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_own():
+    talker, manner = Scripted(humming()), Manner(instruction="{}", cfg=3.0)
+    await heard(talker, reading(SENTENCE * 40), manner=manner)
+    asked = talker.requests
+    assert len(asked) > 5
+    assert [one.segment for one in asked] == [*range(len(asked))]
+    same = {(one.voice, one.seed, one.manner, one.max_patches) for one in asked}
+    assert same == {("DB30", 5, manner, None)}
+
+
+async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
+    """The second piece is not put into words before the first is being spoken."""
+    cut = []
+    real = front.normalize
+    monkeypatch.setattr(front, "normalize", lambda text: cut.append(text) or real(text))
+    talker = Scripted(humming())
+    events = speak(Speaker(talker, "DB30", 5, RATE), reading(SENTENCE * 2000))
+    await anext(events)
+    assert len(cut) < 5
+    await events.aclose()
+    assert talker.open == 0
+
+
+@pytest.mark.parametrize("seconds", [0.1, 1.0, 7.0])
+async def test_no_more_is_spoken_than_was_asked_for(seconds):
+    talker = Scripted(humming(patches=10))
+    most = max(1, int(seconds / PATCH_SECONDS))
+    events = await heard(talker, reading(SENTENCE * 9), most_patches=most)
+    assert events[-1] == Finished("length", replace(events[-1].usage, audio_tokens=most))
+    assert talker.open == 0
+
+
+async def test_a_description_is_one_piece_word_for_word():
+    talker = Scripted(humming())
+    text = " Genre: Folk. Mood: Calm. Instrument: Harp. Theme: 3 mills. Duration: 60s."
+    await heard(talker, reading(text, verbatim=True, max_seconds=2.0))
+    (asked,) = talker.requests
+    assert (asked.text, asked.max_patches) == (text, 6)
+
+
+async def test_a_real_voice_reads_on_without_a_click_or_a_gap():
+    """The tiny talker's pieces end and begin in the middle of a hum."""
+    settings = TalkerSettings(TINY)
+    async with LocalTalker(TalkerWorker(load_speech_model(settings), settings)) as talker:
+        events = await heard(talker, reading("The mill turns, and turns again. " * 8))
+        pcm = np.concatenate([event.pcm for event in events if isinstance(event, AudioDelta)])
+    usage = events[-1].usage
+    assert usage.audio_tokens * PATCH_SECONDS > 3
+    frames = np.abs(pcm[: len(pcm) // 441 * 441].reshape(-1, 441)).mean(axis=1)
+    quiet = np.flatnonzero(np.diff(np.concatenate(([1], frames > 1e-3, [1]))))
+    pauses = np.diff(quiet)[::2] * 0.01 if len(quiet) > 1 else np.zeros(1)
+    assert pauses.max(initial=0) <= 0.3 + LEAD_S + 0.05
+    # The hum itself steps; where pieces meet nothing steps further than inside of them.
+    steps = np.abs(np.diff(pcm))
+    ends = np.cumsum([len(event.pcm) for event in events if isinstance(event, AudioDelta)])[:-1]
+    assert steps[ends - 1].max() <= np.quantile(steps, 0.9999)

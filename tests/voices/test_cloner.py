@@ -1,0 +1,106 @@
+"""From a recording to a voice: once for equal recordings, within limits, failures forgotten."""
+
+import asyncio
+import base64
+
+import numpy as np
+import pytest
+
+from sglang_omni.engine.shared import SharedArray
+from sglang_omni.errors import EngineFailed, InvalidRequest
+from sglang_omni.intake.contract import Decoded
+from sglang_omni.media.fetch import FetchPolicy
+from sglang_omni.pipeline.request import MediaPart
+from sglang_omni.talker.contract import VoiceMade
+from sglang_omni.voices.cloner import RATE_HZ, Cloner, RecordingRules
+from tests.pipeline.engines import Scripted
+
+RULES = RecordingRules(min_seconds=1.0, max_seconds=30.0, file_bytes=1000, cached=2)
+
+
+class Decoder:
+    """Takes the length of a file for hundredths of a second of sound."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def decode(self, kind, files, image=None, sample_rate=None, most_seconds=None):
+        self.asked.append((kind, files, sample_rate, most_seconds))
+        array = SharedArray()
+        samples = np.zeros(len(files[0]) * RATE_HZ // 100, np.float32)
+        return Decoded(array.write(samples)), array
+
+
+async def encode(request):
+    yield VoiceMade(request.voice.write(np.zeros(4 * 64, np.float32)), 4, 0)
+
+
+def part(data):
+    source = "data:audio/wav;base64," + base64.b64encode(data).decode()
+    return MediaPart("audio", (source,), "ref_audio")
+
+
+@pytest.fixture
+def decoder():
+    return Decoder()
+
+
+@pytest.fixture
+def talker():
+    return Scripted(encode)
+
+
+@pytest.fixture
+def cloner(decoder, talker):
+    return Cloner(FetchPolicy(), RULES, decoder, talker)
+
+
+async def test_equal_recordings_are_encoded_once_whatever_their_words(cloner, decoder, talker):
+    many = [cloner.clone(part(b"a" * 200), text) for text in ("One.", "Two.", None)]
+    voices = await asyncio.gather(*many)
+    assert [one.voice.text for one in voices] == ["One.", "Two.", None]
+    assert len({one.voice.key for one in voices}) == len(talker.requests) == 1
+    assert decoder.asked == [("audio", (b"a" * 200,), RATE_HZ, 30.0)]
+    assert voices[0].seconds == 2.0 and not voices[0].has_speaker
+    await cloner.clone(part(b"b" * 200), None)
+    assert len(talker.requests) == 2
+    assert len({request.key for request in talker.requests}) == 2
+
+
+async def test_the_recordings_used_last_are_remembered(cloner, talker):
+    for name in (b"a", b"b", b"a", b"c", b"a"):
+        await cloner.clone(part(name * 200), None)
+    assert len(talker.requests) == 3
+    await cloner.clone(part(b"b" * 200), None)
+    assert len(talker.requests) == 4
+
+
+@pytest.mark.parametrize(("size", "reason"), [(50, "0.50 s; a voice needs 1"), (1001, "bytes")])
+async def test_a_recording_beyond_the_limits_is_refused_by_its_field(cloner, size, reason):
+    with pytest.raises(InvalidRequest, match=reason) as error:
+        await cloner.clone(part(b"a" * size), None)
+    assert error.value.param == "ref_audio"
+
+
+async def test_a_failure_is_not_remembered(decoder):
+    failures = [EngineFailed("the talker died")]
+
+    async def once(request):
+        if failures:
+            raise failures.pop()
+        async for made in encode(request):
+            yield made
+
+    cloner = Cloner(FetchPolicy(), RULES, decoder, Scripted(once))
+    with pytest.raises(EngineFailed):
+        await cloner.clone(part(b"a" * 200), None)
+    assert (await cloner.clone(part(b"a" * 200), None)).seconds == 2.0
+
+
+async def test_a_client_who_leaves_does_not_spoil_it_for_the_others(cloner, talker):
+    first = asyncio.create_task(cloner.clone(part(b"a" * 200), None))
+    second = asyncio.create_task(cloner.clone(part(b"a" * 200), None))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert (await second).seconds == 2.0
+    assert len(talker.requests) == 1

@@ -1,0 +1,141 @@
+"""Voices on disk: whole or not at all, found again, and never at a path that a user chose."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sglang_omni.engine.shared import SharedArray
+from sglang_omni.errors import ConfigError, Forbidden, InvalidRequest, VoiceNotFound
+from sglang_omni.pipeline.request import MediaPart, Reference, Voice
+from sglang_omni.talker.contract import ClonedVoice
+from sglang_omni.voices.shelf import Shelf, Upload
+from sglang_omni.voices.store import Quota, VoicesFull, VoiceStore
+from tests.api.fake import FakeCloner
+
+QUOTA = Quota(stored=3, per_owner=2)
+PART = MediaPart("audio", ("data:,RIFF",), "audio_sample")
+
+
+def open_store(folder: Path, model: str = "weights") -> VoiceStore:
+    store = VoiceStore(folder, QUOTA, model)
+    store.load()
+    return store
+
+
+def upload(name: str = "Ada", owner: str | None = None) -> Upload:
+    return Upload(name, PART, "The words.", "she agreed", owner)
+
+
+def add(store: VoiceStore, name: str = "Ada", owner: str | None = None) -> str:
+    return asyncio.run(Shelf(FakeCloner(), store).add(upload(name, owner), ("river",))).id
+
+
+def test_a_voice_survives_a_restart_with_everything_known_of_it(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    voice_id = add(store, owner="someone")
+    before, cloned = store.find(voice_id, "someone") or pytest.fail("not kept")
+    after, again = open_store(tmp_path).find("Ada", "someone") or pytest.fail("not found again")
+    assert after == before
+    assert (again.key, again.text, again.latents) == (cloned.key, "The words.", 8)
+    assert np.array_equal(again.array.read(again.layout), cloned.array.read(cloned.layout))
+
+
+def test_a_file_is_named_by_the_id_and_is_nobody_elses_to_read(tmp_path: Path) -> None:
+    voice_id = add(open_store(tmp_path / "voices"))
+    (file,) = (tmp_path / "voices").iterdir()
+    assert file.name == f"{voice_id}.safetensors"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "voices").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(tmp_path)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        add(store)
+    assert list(tmp_path.iterdir()) == []
+    assert store.seen_by(None) == []
+    monkeypatch.undo()
+    assert add(store), "the place that it had was given back"
+
+
+def test_what_is_no_voice_or_belongs_to_other_weights_is_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    add(open_store(tmp_path))
+    (tmp_path / "voice_broken.safetensors").write_bytes(b"nonsense")
+    (tmp_path / "voice_half.part").write_bytes(b"half of a file")
+    (tmp_path / "notes.txt").write_text("mine")
+    assert open_store(tmp_path, "other weights").seen_by(None) == []
+    assert "other weights" in caplog.text and "voice_broken.safetensors is no voice" in caplog.text
+    assert len(open_store(tmp_path).seen_by(None)) == 1
+    assert (tmp_path / "voice_broken.safetensors").exists() and (tmp_path / "notes.txt").exists()
+    assert not (tmp_path / "voice_half.part").exists()
+
+
+def test_a_copied_file_under_another_name_is_no_second_voice(tmp_path: Path) -> None:
+    voice_id = add(open_store(tmp_path))
+    data = (tmp_path / f"{voice_id}.safetensors").read_bytes()
+    (tmp_path / "voice_copy.safetensors").write_bytes(data)
+    assert [voice.id for voice in open_store(tmp_path).seen_by(None)] == [voice_id]
+
+
+def test_quotas_hold_for_uploads_at_once(tmp_path: Path) -> None:
+    shelf = Shelf(FakeCloner(), open_store(tmp_path))
+
+    async def all_at_once() -> list[object]:
+        names = [upload(name, "one") for name in "abcd"] + [upload("a", "one")]
+        return await asyncio.gather(*(shelf.add(n, ()) for n in names), return_exceptions=True)
+
+    results = asyncio.run(all_at_once())
+    kinds = [type(result) for result in results]
+    assert kinds.count(VoicesFull) == 2 and kinds.count(InvalidRequest) == 1
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_deleted_voice_is_gone_from_disk_and_only_its_owner_deletes_it(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    voice_id = add(store, owner="one")
+    for name in (voice_id, "Ada"):
+        with pytest.raises(VoiceNotFound):
+            store.remove(name, "other")
+    with pytest.raises(VoiceNotFound):
+        store.remove("Ada", "other", anybodys=True)
+    assert store.remove(voice_id, "other", anybodys=True).id == voice_id
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_folder_no_voice_is_stored_and_it_is_said(tmp_path: Path) -> None:
+    shelf = Shelf(FakeCloner(), None)
+    with pytest.raises(Forbidden, match="--voices-dir"):
+        asyncio.run(shelf.add(upload(), ()))
+    assert shelf.stored(None) == [] and shelf.choose("Ada", None) is None
+
+
+def test_an_unusable_folder_ends_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError) as error:
+        open_store(tmp_path / "file")
+    assert error.value.param == "voices_dir"
+
+
+def test_the_talker_is_told_a_name_a_voice_or_nobody() -> None:
+    shelf = Shelf(FakeCloner(), None)
+    array = SharedArray()
+    stored = ClonedVoice("k", None, array, array.write(np.zeros(64, np.float32)), 1)
+
+    async def opened(voice: Voice) -> object:
+        return await shelf.open(voice)
+
+    assert asyncio.run(opened(Voice("DB30", 1))) == "DB30"
+    assert asyncio.run(opened(Voice("Ada", 1, stored))) is stored
+    assert asyncio.run(opened(Voice("", 1))) is None
+    cloned = asyncio.run(opened(Voice("", 1, Reference(PART, "One."))))
+    assert isinstance(cloned, ClonedVoice) and cloned.text == "One."
