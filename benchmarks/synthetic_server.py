@@ -23,11 +23,21 @@ from sglang_omni.config import RealtimeOptions
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.text.front import warm_up
-from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
+from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
 from sglang_omni.pipeline.speech import Speaker, speak
+from sglang_omni.voices.cloner import Cloned
+from sglang_omni.voices.shelf import Shelf
 
 TIMEOUT_S = 600.0
 ROOT = Path(__file__).parents[1]
+
+
+class NoCloner:
+    """There is nothing to encode a recording with."""
+
+    async def clone(self, part: MediaPart, text: str | None) -> Cloned:
+        """Raises `InvalidRequest`."""
+        raise InvalidRequest("the synthetic server makes no voices", param=part.field)
 
 
 class SyntheticBackend:
@@ -37,7 +47,7 @@ class SyntheticBackend:
     sample_rate = SAMPLE_RATE
     voices = (VOICE,)
     default_voice = VOICE
-    deterministic_text = False
+    deterministic_text = knows_speakers = has_grammars = False
     max_tokens = 1
     max_body_bytes = 1 << 20
     registries = ()
@@ -51,6 +61,7 @@ class SyntheticBackend:
     ) -> None:
         """Without a `queue` every request goes straight to the engine."""
         self.draining = asyncio.Event()
+        self.shelf = Shelf(NoCloner(), None)
         factory = "benchmarks.synthetic_talker:open_worker"
         paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         spec = ProcessSpec("talker", factory, settings, paths, max_in_flight=max_in_flight)
@@ -77,6 +88,12 @@ class SyntheticBackend:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """There is no thinker. Raises `InvalidRequest`."""
         raise InvalidRequest("the synthetic server only speaks", param="messages")
+
+    def narrate(
+        self, request: SpeechRequest, text: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Texts are read whole. Raises `InvalidRequest`."""
+        raise InvalidRequest("the synthetic server reads no text that is being written")
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""

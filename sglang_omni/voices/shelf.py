@@ -3,11 +3,12 @@
 import asyncio
 import re
 from dataclasses import dataclass
+from typing import Protocol
 
 from sglang_omni.errors import Forbidden, InvalidRequest
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 from sglang_omni.talker.contract import ClonedVoice
-from sglang_omni.voices.cloner import Cloner
+from sglang_omni.voices.cloner import Cloned
 from sglang_omni.voices.store import StoredVoice, VoiceStore
 
 # Readable in a log line and in a URL; never part of a path.
@@ -25,10 +26,18 @@ class Upload:
     owner: str | None
 
 
+class MakesVoices(Protocol):
+    """What turns a recording into a voice, as `Cloner` does."""
+
+    async def clone(self, part: MediaPart, text: str | None) -> Cloned:
+        """The voice of a recording that says `text`. Raises `InvalidRequest`."""
+        ...
+
+
 class Shelf:
     """The voices that users bring, beside the presets. Without a store none can be kept."""
 
-    def __init__(self, cloner: Cloner, store: VoiceStore | None) -> None:
+    def __init__(self, cloner: MakesVoices, store: VoiceStore | None) -> None:
         self._cloner, self._store = cloner, store
 
     def stored(self, owner: str | None) -> list[StoredVoice]:
