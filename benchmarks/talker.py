@@ -113,7 +113,7 @@ def main() -> None:
         print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
     result = {
         "environment": fingerprint(),
-        "arguments": {**vars(options), "out": str(options.out)},
+        "arguments": {name: value for name, value in vars(options).items() if name != "out"},
         "capture_s": round(capture, 1),
         "rows": rows,
     }
