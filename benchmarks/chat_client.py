@@ -5,7 +5,7 @@ import io
 import json
 import time
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import aiohttp
@@ -101,10 +101,6 @@ class ChatRecord:
     left_s: float
     status: int | None
     error: str | None
-
-    def as_row(self) -> list[Any]:
-        """The values in the order of the fields, rounded to 0.1 ms."""
-        return [round(x, 4) if isinstance(x, float) else x for x in asdict(self).values()]
 
 
 @dataclass

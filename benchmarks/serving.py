@@ -22,7 +22,7 @@ from typing import Any, get_args
 from benchmarks.chat_client import ChatQuery, ChatRecord, Kind
 from benchmarks.chat_summary import summarise_chats
 from benchmarks.environment import fingerprint
-from benchmarks.speech_load import Load, run_load
+from benchmarks.speech_load import Load, row_of, run_load
 from benchmarks.speech_serving import FOREVER_S, numbers, served_model
 
 Row = dict[str, Any]
@@ -54,7 +54,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[Row]:
                 continue
             row = {"chat": kind, "load": load.kind, "amount": load.amount, **summarise_chats(seen)}
             show(row)
-            yield row | {"records": [record.as_row() for record in seen.records]}
+            yield row | {"records": [row_of(record) for record in seen.records]}
 
 
 def _numbered(load: Load, first: int) -> Load:

@@ -1,7 +1,7 @@
 """One request for speech over HTTP, as a listener sees it."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -70,10 +70,6 @@ class SpeechRecord:
     left_s: float
     status: int | None
     error: str | None
-
-    def as_row(self) -> list[Any]:
-        """The values in the order of the fields, rounded to 0.1 ms."""
-        return [round(x, 4) if isinstance(x, float) else x for x in asdict(self).values()]
 
 
 class _Ear:

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count
 from multiprocessing import get_context
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -108,6 +108,11 @@ class _Part:
     def numbers(self) -> Iterator[int]:
         """Numbers of its requests; no two processes have one in common."""
         return count(self.load.first_number + self.index, self.of)
+
+
+def row_of(record: Any) -> list[Any]:
+    """The values of a record, a dataclass, in the order of its fields, rounded to 0.1 ms."""
+    return [round(x, 4) if isinstance(x, float) else x for x in asdict(record).values()]
 
 
 def run_load(load: Load, processes: int) -> Observed[Any]:

@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.environment import fingerprint
 from benchmarks.speech_client import SpeechQuery, SpeechRecord
-from benchmarks.speech_load import Load, run_load
+from benchmarks.speech_load import Load, row_of, run_load
 from benchmarks.speech_summary import most_that_pass, plays_through, summarise
 from benchmarks.speech_texts import TEXTS
 
@@ -52,7 +52,7 @@ class Bench:
         )
         row = {"load": load.kind, "amount": load.amount, **about, **summarise(seen)}
         show(row)
-        self.rows.append(row | {"records": [record.as_row() for record in seen.records]})
+        self.rows.append(row | {"records": [row_of(record) for record in seen.records]})
         return row
 
 

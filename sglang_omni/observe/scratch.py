@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -49,9 +50,9 @@ def _sweep(prefix: str) -> None:
         except OSError:
             continue  # Another user's, no folder, or gone meanwhile.
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
-        except BlockingIOError:
-            pass  # Its owner lives.
+            # Locked by another, it has an owner who lives.
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
         finally:
             os.close(lock)
