@@ -358,6 +358,10 @@ def open_worker(settings: TalkerSettings) -> TalkerWorker:
     """
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
+    device = torch.device(settings.device)
+    if device.type == "cuda":
+        # Events, pinned memory and Triton go by the current card.
+        torch.cuda.set_device(device)
     worker = TalkerWorker(load_speech_model(settings), settings)
     report_progress("warming up")
     worker.warm_up()

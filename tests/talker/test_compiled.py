@@ -60,6 +60,26 @@ def carried(m: int, n: int, k: int, **options: Any) -> None:
     linear.linear(x, weight, empty(m, n), tile_for(m, n, k), space, **options)
 
 
+def pair(n: int, **options: Any) -> None:
+    constants = empty(WIDTH, LATENT), empty(WIDTH)
+    state = floats(n, 4, LATENT)
+    flow.assemble_pair(
+        empty(WIDTH),
+        empty(n, WIDTH),
+        empty(WIDTH),
+        empty(n, 32, WIDTH),
+        state,
+        *constants,
+        **options,
+    )
+
+
+def guide(n: int, **options: Any) -> None:
+    velocity, state, scales = empty(8 * n, LATENT), floats(n, 4, LATENT), floats(SLOTS)
+    noise_drawn = floats(n, 4, LATENT)
+    flow.guide(velocity, state, numbers(n), scales, scales, noise_drawn, dt=0.1, **options)
+
+
 LAUNCHES: dict[str, Callable[[], Any]] = {
     "linear, added": lambda: product(
         1, HIDDEN, WIDE, add=True, bias=empty(HIDDEN), then=(empty(HIDDEN), 1e-6)
@@ -123,27 +143,13 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
         empty(WIDTH, LATENT),
         empty(WIDTH),
     ),
-    "pair": lambda: flow.assemble_pair(
-        empty(WIDTH),
-        empty(N, WIDTH),
-        empty(WIDTH),
-        empty(N, 32, WIDTH),
-        floats(N, 4, LATENT),
-        empty(WIDTH, LATENT),
-        empty(WIDTH),
-    ),
+    "pair": lambda: pair(N),
+    "pair, chained": lambda: pair(1, chained=True),
     "patch": lambda: flow.assemble_patch(
         empty(WIDTH), floats(N, 4, LATENT), empty(WIDTH, LATENT), empty(WIDTH)
     ),
-    "guide": lambda: flow.guide(
-        empty(8 * N, LATENT),
-        floats(N, 4, LATENT),
-        numbers(N),
-        floats(SLOTS),
-        floats(SLOTS),
-        floats(N, 4, LATENT),
-        dt=0.1,
-    ),
+    "guide": lambda: guide(N),
+    "guide, chained": lambda: guide(1, chained=True),
     "finish": lambda: flow.finish_patch(
         floats(N, 4, LATENT),
         empty(N, HIDDEN),

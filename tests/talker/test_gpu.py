@@ -16,10 +16,7 @@ from sglang_omni.talker.worker import TalkerWorker
 from tests.golden import TINY, assert_close
 from tests.talker.conftest import NEVER_STOP
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-]
+pytestmark = pytest.mark.gpu
 
 TEXTS = ["One, two, three.", "今天天气很好。", "The river runs slowly past the old stone mill."]
 # Float32 sums in another order, through ten flow steps and a few patches of feedback.

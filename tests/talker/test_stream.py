@@ -129,7 +129,6 @@ def test_latents_to_trimmed_speech_matches_the_reference(vae: AudioVAE, name: st
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_slot_on_the_gpu_equals_the_full_decode_on_the_cpu(vae: AudioVAE) -> None:
     on_gpu = load_vae(TINY / "talker" / "vae", torch.device("cuda"), torch.float32)
     slots, latents = VaeSlots(on_gpu, 2), patches(6, seed=5)

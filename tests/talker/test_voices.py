@@ -85,8 +85,8 @@ def test_a_voice_without_known_words_only_primes_the_history(model):
 
 
 def test_speech_goes_on_while_a_voice_is_made(make_worker, monkeypatch):
-    """A recording that takes a second to encode delays no step."""
-    worker, slow = make_worker(), 1.0
+    """A recording that takes seconds to encode delays no step."""
+    worker, slow = make_worker(), 3.0
     real = VoiceMaker._make
 
     def slowly(self, request):

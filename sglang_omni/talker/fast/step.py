@@ -111,16 +111,32 @@ class FastStep:
         condition = self._talker.cfm.model.c_embedder(hidden)
         rows = slots.past * self._patch[0]
         history = embed_history(slots.ring, index, slots.patches, rows, flow.embed, flow.embed_bias)
-        sequences = 2 * len(index)
-        ops, tail = ops_for(sequences * len(flow.cos)), ops_for(sequences * self._patch[0])
-        first = FirstBlock(flow, ops, self._patch[0])
+        sequences, patch = 2 * len(index), self._patch[0]
+        ops, tail = ops_for(sequences * len(flow.cos)), ops_for(sequences * patch)
+        first, chained = FirstBlock(flow, ops, patch), ops.chained and tail.chained
         for step, (time, dt) in enumerate(zip(self._times, self._steps, strict=True)):
             tokens = assemble_pair(
-                time, condition, self._null, history, y, flow.embed, flow.embed_bias
+                time,
+                condition,
+                self._null,
+                history,
+                y,
+                flow.embed,
+                flow.embed_bias,
+                chained=chained,
             )
-            made = run_flow_blocks(flow, tokens, slice(-self._patch[0], None), ops, tail, first)
+            made = run_flow_blocks(flow, tokens, slice(-patch, None), ops, tail, first)
             velocity = tail.norm_linear(made, flow.final_norm, flow.final)
-            guide(velocity, y, index, slots.cfg, slots.noise_scale, noise[:, step], dt=dt)
+            guide(
+                velocity,
+                y,
+                index,
+                slots.cfg,
+                slots.noise_scale,
+                noise[:, step],
+                dt=dt,
+                chained=chained,
+            )
 
     def _aggregate(self, y: Tensor, ops_for: OpsFor) -> Tensor:
         """The backbone's next inputs [n, hidden] for patches y."""

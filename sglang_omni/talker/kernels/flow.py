@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.talker.kernels.chain import wait_for_inputs
+
 BLOCK = 128
 
 
@@ -101,6 +103,7 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
     PATCH_PAD: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """Some columns of one sequence, or of a conditioned sequence and its null twin."""
     row = tl.program_id(0).to(tl.int64)
@@ -110,10 +113,17 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
     length: tl.constexpr = 1 + HISTORY + PATCH
     first, twin = out + row * length * WIDTH, out + (N + row) * length * WIDTH
 
-    h = tl.load(head + (row * WIDTH if PER_ROW_HEAD else 0) + cols, mask=col_in, other=0.0)
+    # Constants are read while the kernel ahead still runs.
+    at = cols[:, None] * LATENT + dims[None, :]
+    w = tl.load(weight + at, mask=col_in[:, None], other=0.0)
+    offset = tl.load(bias + cols, mask=col_in, other=0.0).to(tl.float32)
     if PAIR:
         t = tl.load(time + cols, mask=col_in, other=0.0).to(tl.float32)
         z = tl.load(null + cols, mask=col_in, other=0.0).to(tl.float32)
+    wait_for_inputs(CHAINED)
+
+    h = tl.load(head + (row * WIDTH if PER_ROW_HEAD else 0) + cols, mask=col_in, other=0.0)
+    if PAIR:
         tl.store(twin + cols, (t + z).to(dtype), mask=col_in)
         h = (t + h.to(tl.float32)).to(dtype)
     tl.store(first + cols, h, mask=col_in)
@@ -130,10 +140,7 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
     rows = tl.arange(0, PATCH_PAD)
     at = (row * PATCH + rows[:, None]) * LATENT + dims[None, :]
     y = tl.load(state + at, mask=rows[:, None] < PATCH, other=0.0).to(dtype)
-    at = cols[:, None] * LATENT + dims[None, :]
-    w = tl.load(weight + at, mask=col_in[:, None], other=0.0)
-    embedded = tl.dot(y, tl.trans(w), input_precision=PRECISION)
-    embedded += tl.load(bias + cols, mask=col_in, other=0.0).to(tl.float32)[None, :]
+    embedded = tl.dot(y, tl.trans(w), input_precision=PRECISION) + offset[None, :]
     at = (1 + HISTORY + rows[:, None]) * WIDTH + cols[None, :]
     inside = (rows[:, None] < PATCH) & col_in[None, :]
     tl.store(first + at, embedded.to(dtype), mask=inside)
@@ -149,16 +156,22 @@ def assemble_pair(
     state: Tensor,
     weight: Tensor,
     bias: Tensor,
+    *,
+    chained: bool = False,
 ) -> Tensor:
     """Tokens of one flow step, conditioned sequences first, then their null twins.
 
     A sequence is one head token, time [width] plus condition [n, width] or plus null [width]; then
     history [n, past, width]; then the embedded state [n, patch, latent] float32. Returns
-    [2 n, 1 + past + patch, width].
+    [2 n, 1 + past + patch, width]. Where `chained`, `time`, `null`, weight and bias are read before
+    the kernel ahead has ended.
     """
     n, past, width = history.shape
     out = history.new_empty(2 * n, 1 + past + state.shape[1], width)
-    _assemble(condition, time, null, history, state, weight, bias, out, pair=True, past=past)
+    _assemble(
+        condition, time, null, history, state, weight, bias, out,
+        pair=True, past=past, chained=chained,
+    )  # fmt: skip
     return out
 
 
@@ -168,7 +181,9 @@ def assemble_patch(cls: Tensor, state: Tensor, weight: Tensor, bias: Tensor) -> 
     Returns [n, 1 + patch, width].
     """
     out = cls.new_empty(state.shape[0], 1 + state.shape[1], weight.shape[0])
-    _assemble(cls, cls, cls, cls, state, weight, bias, out, pair=False, past=0)
+    _assemble(
+        cls, cls, cls, cls, state, weight, bias, out, pair=False, past=0, chained=False
+    )  # fmt: skip
     return out
 
 
@@ -184,6 +199,7 @@ def _assemble(
     *,
     pair: bool,
     past: int,
+    chained: bool,
 ) -> None:
     n, patch, latent = state.shape
     width = weight.shape[0]
@@ -208,7 +224,9 @@ def _assemble(
         PATCH_PAD=max(16, triton.next_power_of_2(patch)),
         BLOCK=BLOCK,
         PRECISION=_precision(weight),
+        CHAINED=chained,
         num_warps=4,
+        launch_pdl=chained,
     )
 
 
@@ -226,10 +244,12 @@ def _guide_kernel(  # type: ignore[no-untyped-def]
     TOTAL,
     SIZE: tl.constexpr,
     BLOCK: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < TOTAL
     row = at // SIZE
+    wait_for_inputs(CHAINED)
     slot = tl.load(index + row, mask=inside, other=0)
     cfg = tl.load(cfgs + slot, mask=inside, other=0.0)
     scale = tl.load(noise_scales + slot, mask=inside, other=0.0)
@@ -251,6 +271,7 @@ def guide(
     noise: Tensor,
     *,
     dt: float,
+    chained: bool = False,
 ) -> None:
     """Advance state [n, patch, latent] float32 in place by one step of guided velocity, and by
     noise where a slot wants some.
@@ -274,7 +295,9 @@ def guide(
         total,
         SIZE=size,
         BLOCK=BLOCK,
+        CHAINED=chained,
         num_warps=4,
+        launch_pdl=chained,
     )
 
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.talker.kernels.linear import gelu_tanh
+from sglang_omni.talker.kernels.product import gelu_tanh
 
 FP8 = torch.float8_e4m3fn
 LARGEST = torch.finfo(FP8).max

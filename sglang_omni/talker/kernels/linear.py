@@ -15,15 +15,17 @@ import triton.language as tl
 from torch import Tensor
 
 from sglang_omni.talker.kernels.chain import LINE, prefetch, wait_for_inputs
+from sglang_omni.talker.kernels.product import (
+    carry_norm,
+    gelu_tanh,
+    multiply,
+    read_row,
+    read_squares,
+    root_scale,
+    share_sum,
+)
 
 MAX_TILES = 4096
-
-
-@triton.jit
-def gelu_tanh(x):  # type: ignore[no-untyped-def]
-    """GELU in its tanh form; tanh(z) = 2 sigmoid(2 z) - 1."""
-    z = 0.7978845608028654 * (x + 0.044715 * x * x * x)
-    return x * tl.sigmoid(2.0 * z)
 
 
 @triton.jit
@@ -63,12 +65,16 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     dtype = x.dtype.element_ty
     rows = tile_m * BM + tl.arange(0, BM)
     cols = tile_n * BN + tl.arange(0, BN)
-    row_in, col_in = rows[:, None] < M, cols[None, :] < N
-    span: tl.constexpr = tl.cdiv(tl.cdiv(K, BK), SPLIT) * BK
-    acc = tl.zeros((BM, BN), tl.float32)
-    gated = tl.zeros((BM, BN), tl.float32)
+    row_in, col_in = rows < M, cols < N
+    at = rows[:, None] * N + cols[None, :]
+    inside = row_in[:, None] & col_in[None, :]
+    span: tl.constexpr = ((K + BK - 1) // BK + SPLIT - 1) // SPLIT * BK
+    # Weights, biases and gains depend on nothing: they travel while the kernel ahead still runs.
+    if BIAS:
+        offset = read_row(bias, cols, col_in)
+    if CARRY:
+        next_gain = read_row(gain, cols, col_in)
     if CHAINED:
-        # Weights depend on nothing: they travel while the kernel before this one ends.
         lines = tl.minimum(share * span + tl.arange(0, LINES) * LINE, K - 1)
         first = tl.minimum(cols, N - 1)[:, None] * K + lines[None, :]
         prefetch(weight + first)
@@ -76,59 +82,45 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
             prefetch(weight + N * K + first)
     wait_for_inputs(CHAINED)
     if PARTS > 0:
-        parts = tl.arange(0, PARTS_PAD)
-        part_at = rows[:, None] * PARTS + parts[None, :]
-        part_in = row_in & (parts[None, :] < PARTS)
-        total = tl.sum(tl.load(squares + part_at, mask=part_in, other=0.0), axis=1)
-        scale = tl.rsqrt(total / K + eps)[:, None]
-    for step in range(0, span, BK):
-        ks = share * span + step + tl.arange(0, BK)
-        k_in = ks < K
-        a = tl.load(x + rows[:, None] * K + ks[None, :], mask=row_in & k_in[None, :], other=0.0)
-        at = cols[:, None] * K + ks[None, :]
-        inside = (cols[:, None] < N) & k_in[None, :]
-        b = tl.load(weight + at, mask=inside, other=0.0)
-        acc = tl.dot(a, tl.trans(b), acc, input_precision=PRECISION)
-        if GATED:
-            up = tl.load(weight + N * K + at, mask=inside, other=0.0)
-            gated = tl.dot(a, tl.trans(up), gated, input_precision=PRECISION)
-    out_at = rows[:, None] * N + cols[None, :]
-    inside = row_in & col_in
+        parts = read_squares(squares, rows, row_in, PARTS, PARTS_PAD)
+    if ADD:
+        # Only the program that ends the sum of this tile writes it, after all others have come.
+        before = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
+    acc, gated = multiply(
+        x, weight, rows, row_in, cols, share * span, N, K, span, GATED, BM, BN, BK, PRECISION
+    )
     finish = True
     if SPLIT > 1:
-        # Shares are summed in a fixed order by whoever comes last, so that sums repeat exactly.
-        tl.store(partial + share * M * N + out_at, acc, mask=inside)
-        tl.debug_barrier()
-        tile = tile_m * tl.num_programs(0) + tile_n
-        before = tl.atomic_add(arrived + tile, 1, sem="acq_rel")
-        finish = before == SPLIT - 1
-        if finish:
-            acc = tl.zeros((BM, BN), tl.float32)
-            for other in range(SPLIT):
-                acc += tl.load(
-                    partial + other * M * N + out_at, mask=inside, other=0.0, cache_modifier=".cg"
-                )
-            tl.store(arrived + tile, 0)
+        tile = arrived + tile_m * tl.num_programs(0) + tile_n
+        acc, finish = share_sum(acc, partial, tile, at, inside, share, M * N, SPLIT, BM, BN)
     if finish:
         if PARTS > 0:
+            scale = root_scale(parts, K, eps)
             acc = acc * scale
             gated = gated * scale
         if BIAS:
-            acc += tl.load(bias + cols, mask=cols < N, other=0.0).to(tl.float32)[None, :]
+            acc += offset[None, :]
         if GELU:
             acc = gelu_tanh(acc)
         if GATED:
             acc = acc * tl.sigmoid(acc) * gated
         if ADD:
-            acc += tl.load(out + out_at, mask=inside, other=0.0).to(tl.float32)
+            acc += before
         made = tl.where(inside, acc, 0.0).to(dtype)
-        tl.store(out + out_at, made, mask=inside)
+        tl.store(out + at, made, mask=inside)
         if CARRY:
-            wide = made.to(tl.float32)
-            g = tl.load(gain + cols, mask=cols < N, other=0.0).to(tl.float32)[None, :]
-            tl.store(scaled + out_at, (wide * g).to(dtype), mask=inside)
-            sums = tl.sum(wide * wide, axis=1)
-            tl.store(squares_out + rows * tl.num_programs(0) + tile_n, sums, mask=rows < M)
+            carry_norm(
+                made,
+                next_gain,
+                scaled,
+                squares_out,
+                at,
+                inside,
+                rows,
+                row_in,
+                tile_n,
+                tl.num_programs(0),
+            )
 
 
 @dataclass(frozen=True)
@@ -183,7 +175,8 @@ def linear(
 
     x [M, K] and out [M, N] are contiguous, weight [N, K]; x may be the carried norm of rows.
     `gated` reads weight [2 N, K] as gate rows and up rows and computes silu(gate) * up. `then`, the
-    gain [N] and epsilon of a norm that follows, has it carried.
+    gain [N] and epsilon of a norm that follows, has it carried. Where `chained`, weight, bias and
+    gain are read before the kernel ahead has ended, and so must not be what it makes.
     """
     rows = x.scaled if isinstance(x, Carried) else x
     squares = x.squares if isinstance(x, Carried) else None
