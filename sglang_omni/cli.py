@@ -118,10 +118,11 @@ ALIASES = {
     "thinker.tp_size": ("--thinker-tp-size",),
     "thinker.gpus": ("--thinker-gpus",),
     "thinker.mem_fraction_static": ("--mem-fraction-static", "--thinker-mem-fraction-static"),
-    "talker.gpu": ("--talker-gpu", "--gpu-talker"),
+    "talker.gpus": ("--talker-gpu", "--gpu-talker"),
+    "talker.replicas": ("--talker-replicas",),
     "image_encoder.tp_size": ("--image-encoder-tp", "--image-encoder-tp-size"),
     "image_encoder.gpus": ("--gpu-image-encoder", "--image-encoder-gpus"),
-    "audio_encoder.gpu": ("--gpu-audio-encoder",),
+    "audio_encoder.gpus": ("--gpu-audio-encoder",),
 }
 
 

@@ -68,14 +68,16 @@ class ThinkerOptions:
 
 @dataclass(frozen=True)
 class TalkerOptions:
-    """The speech engine. `gpu` is the card it runs on (unset: the placement's choice, or the
-    first). `slots` bounds the requests that speak at once (unset: 8 on a CPU, 128 on a card);
-    `context` is the KV length of each; `graphs` has the steps captured in CUDA graphs. With graphs
-    the step times are known, and under `admission` `real_time` a request for which somebody's
-    speech would stall is refused; under `queue` it waits. `fp8` has the flow model multiply in
-    eight bits where a step has many rows; that needs graphs in bfloat16."""
+    """The speech engine. `gpus` are the cards it runs on (unset: the placement's choice, or the
+    first), each with a replica of it; a CPU has `replicas` of it. `slots` bounds the requests that
+    speak at once in each (unset: 8 on a CPU, 128 on a card); `context` is the KV length of each;
+    `graphs` has the steps captured in CUDA graphs. With graphs the step times are known, and under
+    `admission` `real_time` a request for which somebody's speech would stall is refused; under
+    `queue` it waits. `fp8` has the flow model multiply in eight bits where a step has many rows;
+    that needs graphs in bfloat16."""
 
-    gpu: Index | None = None
+    gpus: tuple[Index, ...] = ()
+    replicas: Count = 1
     slots: Count | None = None
     min_patches: Index = 3
     max_patches: Count = 1000
@@ -91,9 +93,10 @@ class TalkerOptions:
 @dataclass(frozen=True)
 class ImageEncoderOptions:
     """The engine for pictures and video frames. `gpus` are the cards of its `tp_size` ranks
-    (unset: the placement's choice, or the first ones); a forward pass takes up to `max_patches`
-    patches of 16 x 16 pixels. `graphs` captures it in CUDA graphs; `cache_bytes` of features are
-    kept for pictures that come again."""
+    (unset: the placement's choice, or the first ones), or of so many for each of several replicas,
+    one after the other; a forward pass takes up to `max_patches` patches of 16 x 16 pixels.
+    `graphs` captures it in CUDA graphs; `cache_bytes` of features are kept for pictures that come
+    again."""
 
     tp_size: Annotated[int, Range(1, 4)] = 1
     gpus: tuple[Index, ...] = ()
@@ -107,11 +110,11 @@ class ImageEncoderOptions:
 
 @dataclass(frozen=True)
 class AudioEncoderOptions:
-    """The engine for audio clips, on card `gpu` (unset: the placement's choice, or the first). A
-    forward pass takes up to `max_seconds` of clips; `cache_bytes` of features are kept for clips
-    that come again."""
+    """The engine for audio clips, a replica on each of the cards `gpus` (unset: the placement's
+    choice, or the first). A forward pass takes up to `max_seconds` of clips; `cache_bytes` of
+    features are kept for clips that come again."""
 
-    gpu: Index | None = None
+    gpus: tuple[Index, ...] = ()
     max_seconds: Annotated[float, Range(1)] = 600.0
     cache_bytes: Bytes = 256 << 20
     start_deadline_s: Seconds = 300.0
@@ -193,10 +196,12 @@ class VoiceOptions:
 class Config:
     """Everything `sgl-omni serve` can be told.
 
-    Without `model_path` a tiny random checkpoint is made and served. `placement` says who chooses
-    cards: with `auto` a plan is made from the checkpoint's sizes and the cards found, around what
-    is given; with `manual` what is not given is the first card. `max_tokens` bounds one answer.
-    `voice` is the preset used when a request names none; unset, the checkpoint's first.
+    Without `model_path` Ming-mini is served, which comes with the package. `placement` says who
+    chooses cards: with `auto` a plan is made from the checkpoint's sizes and the cards found,
+    around what is given; with `manual` what is not given is the first card. `max_tokens` bounds one
+    answer.
+    `voice` is the preset used when a request names none; unset, the checkpoint's first. Each
+    `voice_alias` ALIAS=PRESET gives a preset a second name, for clients that know only their own.
     Voices that users store are kept in `voices_dir`; without it none can be stored.
     `text_only` starts no encoders and refuses media. `allowed_media_domain` restricts downloads
     to these hosts (unset: any public host); without `allowed_local_media_path` no file of this
@@ -221,6 +226,7 @@ class Config:
     dtype: DType = "auto"
     placement: Placement = "manual"
     voice: str | None = None
+    voice_alias: tuple[str, ...] = ()
     voices_dir: Path | None = None
     max_tokens: Count = 2048
     max_body_bytes: Count = 96 << 20

@@ -6,7 +6,7 @@ from pathlib import Path
 from sglang_omni.config import Config
 from sglang_omni.encoder.cache import EmbeddingCache
 from sglang_omni.encoder.client import EncoderClient
-from sglang_omni.engine.process import EngineProcess
+from sglang_omni.engine.pool import EnginePool
 from sglang_omni.intake.pool import IntakePool
 from sglang_omni.media.limits import Kind
 from sglang_omni.pipeline.flow import together
@@ -18,23 +18,24 @@ INTAKE_STOP_S = 2.0
 
 
 class Senses:
-    """Decoding processes, encoder engines and the cache in front of each. A text-only server has no
-    encoders, and a `perception` that refuses media; it decodes the recordings of voices."""
+    """Decoding processes, encoder engines (`pools` of replicas) and the cache in front of each. A
+    text-only server has no encoders, and a `perception` that refuses media; it decodes the
+    recordings of voices."""
 
     def __init__(self, config: Config, checkpoint: Path) -> None:
         """Nothing is started. Raises `ConfigError`."""
         specs = encoder_specs(config, checkpoint)
         self.intake = IntakePool(intake_settings(config), processes=config.media.processes)
         # One engine may serve several kinds.
-        by_name = {spec.name: spec for spec in specs.values()}
-        self._engines = {name: EngineProcess(spec) for name, spec in by_name.items()}
+        by_name = {replicas[0].name: replicas for replicas in specs.values()}
+        self.pools = {name: EnginePool(replicas) for name, replicas in by_name.items()}
         budgets: dict[Kind, int] = {
             "image": config.image_encoder.cache_bytes,
             "audio": config.audio_encoder.cache_bytes,
         }
-        self._engine_of = {kind: specs[kind].name for kind in budgets if specs}
+        self._engine_of = {kind: specs[kind][0].name for kind in budgets if specs}
         self._clients = {
-            kind: EncoderClient(self._engines[name], EmbeddingCache(budgets[kind]))
+            kind: EncoderClient(self.pools[name], EmbeddingCache(budgets[kind]))
             for kind, name in self._engine_of.items()
         }
         of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
@@ -43,19 +44,14 @@ class Senses:
             fetch_policy(config), media_rules(config), self.intake, encoders
         )
 
-    @property
-    def processes(self) -> dict[str, EngineProcess]:
-        """Every process, by name, to look at."""
-        return {**self._engines, **self.intake.processes}
-
     async def start(self) -> None:
         """Start every process. Raises `StartupError` of the first that fails."""
-        starts = (engine.start() for engine in self._engines.values())
+        starts = (pool.start() for pool in self.pools.values())
         await together([self.intake.start(), *starts])
 
     async def stop(self, deadline_s: float = 10.0) -> None:
         """Stop every process; what is left of an encoder after `deadline_s` is killed."""
-        stops = (engine.stop(deadline_s) for engine in self._engines.values())
+        stops = (pool.stop(deadline_s) for pool in self.pools.values())
         await asyncio.gather(self.intake.stop(min(deadline_s, INTAKE_STOP_S)), *stops)
 
     def counters(self) -> dict[str, dict[str, float]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from sglang_omni.admission.door import Door
 from sglang_omni.admission.turnstile import QueueRules
 from sglang_omni.config import Config, RealtimeOptions
+from sglang_omni.engine.pool import EnginePool
 from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.models.ming.text.front import warm_up
@@ -19,28 +21,33 @@ from sglang_omni.observe.sglang import SGLangMetrics
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.senses import Senses
-from sglang_omni.specs import talker_spec, thinker_spec
+from sglang_omni.specs import EngineSpecs, engine_specs
 from sglang_omni.talker.contract import TalkerInfo
 from sglang_omni.thinker.contract import ThinkerInfo
+from sglang_omni.voices.aliases import check_aliases, read_aliases
 from sglang_omni.voices.opening import open_shelf
 
 
 class Server:
     """The engines of one checkpoint and the pipeline over them; what the API talks to."""
 
-    def __init__(self, config: Config, checkpoint: Path) -> None:
+    def __init__(self, config: Config, checkpoint: Path, specs: EngineSpecs = engine_specs) -> None:
         """Read the tokenizer; nothing is started. Raises `StartupError`."""
         self.config = config
         self._tokenizer = ThinkerTokenizer(checkpoint)
         self._senses = Senses(config, checkpoint)
         self._sglang = SGLangMetrics()
-        thinker = thinker_spec(config, checkpoint, self._sglang.environment)
-        specs = (thinker, talker_spec(config, checkpoint))
-        self._engines = {spec.name: EngineProcess(spec) for spec in specs}
+        engines = specs(config, checkpoint, self._sglang.environment)
+        self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
+        self.voice_aliases = read_aliases(config.voice_alias)
         self.shelf = open_shelf(config, checkpoint, self._senses.intake, self._engines["talker"])
-        self.processes = {**self._engines, **self._senses.processes}
+        self._pools = {**self._engines, **self._senses.pools}
+        self.processes = dict(self._senses.intake.processes)
+        for pool in self._pools.values():
+            self.processes |= pool.processes
         rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
-        self._door = Door(self.processes, rules, config.request_timeout)
+        replicas = {name: pool.replicas for name, pool in self._engines.items()}
+        self._door = Door(replicas, rules, config.request_timeout)
         # Set by whoever ends the server; see `Backend.draining`.
         self.draining = asyncio.Event()
 
@@ -116,9 +123,13 @@ class Server:
 
     @property
     def ready(self) -> bool:
-        """Whether every engine is loaded and has done its warm-up, and the server is to stay."""
-        return not self.draining.is_set() and all(
-            process.health.state == "ready" for process in self.processes.values()
+        """Whether every engine is loaded and has done its warm-up, one replica of it at least, and
+        the server is to stay."""
+        decoders = self._senses.intake.processes.values()
+        return (
+            not self.draining.is_set()
+            and all(pool.ready for pool in self._pools.values())
+            and all(decoder.health.state == "ready" for decoder in decoders)
         )
 
     @property
@@ -131,6 +142,11 @@ class Server:
         """Whether an answer can be held to a JSON schema."""
         return self._thinker_info().has_grammars
 
+    @property
+    def has_lark(self) -> bool:
+        """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
+        return self._thinker_info().has_lark
+
     def token_piece(self, token_id: int) -> tuple[str, bytes]:
         """A token's name, and the bytes it adds to a text, none for a special one."""
         return self._tokenizer.token_name(token_id), self._tokenizer.token_bytes(token_id)
@@ -138,7 +154,7 @@ class Server:
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, and of what is in front of it: the queue of the
         thinker and the talker, the cache of each encoder."""
-        states = {name: asdict(process.health) for name, process in self.processes.items()}
+        states = {name: _state(process) for name, process in self.processes.items()}
         for name, counters in {**self._senses.counters(), **self._door.counters()}.items():
             states[name]["counters"] = {**states[name]["counters"], **counters}
         return states
@@ -160,26 +176,41 @@ class Server:
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
-        pipeline = self._pipeline()
-        return self._door.serve(request, lambda: pipeline.respond(request))
+        self._require_started()
+        return self._door.serve(
+            request, lambda stack: self._pipeline(request, stack).respond(request)
+        )
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud, once there is room. Raises `Overloaded` where there is none."""
-        pipeline = self._pipeline()
-        return self._door.serve(request, lambda: pipeline.speak(request))
+        self._require_started()
+        return self._door.serve(
+            request, lambda stack: self._pipeline(request, stack).speak(request)
+        )
 
     def narrate(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
         """Read a text aloud while it is written. Raises `Overloaded` where there is no room."""
-        pipeline = self._pipeline()
-        return self._door.serve(request, lambda: pipeline.narrate(request, text))
+        self._require_started()
+        return self._door.serve(
+            request, lambda stack: self._pipeline(request, stack).narrate(request, text)
+        )
 
-    def _pipeline(self) -> Pipeline:
+    def _require_started(self) -> None:
+        """Raises `EngineUnavailable` before the thinker and the talker have ever been up."""
+        self._thinker_info()
+        self._talker_info()
+
+    def _pipeline(self, request: ChatRequest | SpeechRequest, stack: AsyncExitStack) -> Pipeline:
+        """For a request that is let in: until the stack is left it stays with one replica of each
+        engine that it needs."""
+        thinker, talker = self._engines["thinker"], self._engines["talker"]
+        thinks, speaks = isinstance(request, ChatRequest), request.voice is not None
         return Pipeline(
             perception=self._senses.perception,
-            thinker=self.processes["thinker"],
-            talker=self.processes["talker"],
+            thinker=stack.enter_context(thinker.held()) if thinks else thinker,
+            talker=stack.enter_context(talker.held()) if speaks else talker,
             tokenizer=self._tokenizer,
             context_length=self._thinker_info().context_length,
             segmenting=self.config.segment,
@@ -188,13 +219,13 @@ class Server:
         )
 
     def _thinker_info(self) -> ThinkerInfo:
-        info: ThinkerInfo | None = self.processes["thinker"].health.info
+        info: ThinkerInfo | None = self._engines["thinker"].info
         if info is None:
             raise EngineUnavailable("the thinker is starting")
         return info
 
     def _talker_info(self) -> TalkerInfo:
-        info: TalkerInfo | None = self.processes["talker"].health.info
+        info: TalkerInfo | None = self._engines["talker"].info
         if info is None:
             raise EngineUnavailable("the talker is starting")
         return info
@@ -206,3 +237,9 @@ class Server:
                 f"{', '.join(self.voices)}",
                 param="voice",
             )
+        check_aliases(self.voice_aliases, self.voices)
+
+
+def _state(process: EngineProcess) -> dict[str, Any]:
+    """How an engine is, and which of its kind it is."""
+    return {**asdict(process.health), "kind": process.spec.kind, "replica": process.spec.replica}

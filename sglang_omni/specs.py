@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
@@ -16,6 +16,7 @@ from sglang_omni.config import (
 )
 from sglang_omni.encoder.contract import EncoderSettings
 from sglang_omni.encoder.launch import environment as encoder_environment
+from sglang_omni.engine.cards import VISIBLE
 from sglang_omni.engine.process import ProcessSpec
 from sglang_omni.errors import ConfigError
 from sglang_omni.intake.contract import IntakeSettings
@@ -26,6 +27,7 @@ from sglang_omni.talker.contract import TalkerSettings
 from sglang_omni.thinker.contract import ThinkerSettings
 from sglang_omni.thinker.launch import environment as thinker_environment
 
+EngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
 EngineOptions = ThinkerOptions | TalkerOptions | ImageEncoderOptions | AudioEncoderOptions
 
 
@@ -57,6 +59,16 @@ def resolve_dtype(dtype: str, device: str) -> str:
     return "bfloat16" if device == "cuda" else "float32"
 
 
+def engine_specs(
+    config: Config, checkpoint: Path, env: Mapping[str, str]
+) -> dict[str, tuple[ProcessSpec, ...]]:
+    """The thinker, with `env` added to its environment, and the talker: replicas of each."""
+    return {
+        "thinker": (thinker_spec(config, checkpoint, env),),
+        "talker": talker_specs(config, checkpoint),
+    }
+
+
 def thinker_spec(
     config: Config, checkpoint: Path, env: Mapping[str, str] | None = None
 ) -> ProcessSpec:
@@ -80,7 +92,7 @@ def thinker_spec(
         "thinker",
         "sglang_omni.thinker.worker:open_worker",
         settings,
-        {**thinker_environment(settings, threads=_threads()), **(env or {})},
+        {**thinker_environment(settings, _threads(), os.environ.get(VISIBLE)), **(env or {})},
         **_deadlines(options),
     )
 
@@ -100,15 +112,32 @@ def thinker_ranks(options: ThinkerOptions) -> int:
     return ranks
 
 
+def talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
+    """Every replica of the talker: one for each card that is named, one of which may be named
+    again; on a CPU as many as are asked for. Raises `ConfigError` for a number without cards."""
+    options, spec = config.talker, talker_spec(config, checkpoint)
+    settings: TalkerSettings = spec.settings
+    if settings.device == "cpu":
+        threads = max(1, _threads() // options.replicas)
+        return spec.replicas([replace(settings, threads=threads)] * options.replicas)
+    if options.replicas != 1:
+        raise ConfigError(
+            "talker.replicas is for a CPU: name the cards, one for each replica, by talker.gpus",
+            param="talker.replicas",
+        )
+    cards = options.gpus or (0,)
+    return spec.replicas([replace(settings, device=f"cuda:{card}") for card in cards])
+
+
 def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
-    """The talker engine of a configuration."""
+    """The talker engine of a configuration, on the first of its cards."""
     options, device = config.talker, resolve_device(config.device)
     dtype = resolve_dtype(config.dtype, device)
     if options.fp8 and not (device == "cuda" and dtype == "bfloat16" and options.graphs):
         raise ConfigError("talker.fp8 needs a GPU, bfloat16 and graphs", param="talker.fp8")
     settings = TalkerSettings(
         checkpoint=checkpoint,
-        device=device if device == "cpu" else f"cuda:{options.gpu or 0}",
+        device=device if device == "cpu" else f"cuda:{(options.gpus or (0,))[0]}",
         dtype=dtype,
         slots=options.slots or (CPU_SLOTS if device == "cpu" else CARD_SLOTS),
         min_patches=options.min_patches,
@@ -137,30 +166,40 @@ def _deadlines(options: EngineOptions) -> Deadlines:
     }
 
 
-def encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, ProcessSpec]:
-    """The encoder engine of each kind of medium: on a card one for pictures and one for clips, on
-    a CPU one for both. None on a text-only server."""
+def encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, tuple[ProcessSpec, ...]]:
+    """The replicas of the encoder of each kind of medium: on cards there are encoders for pictures
+    and encoders for clips, on a CPU one for both. None on a text-only server."""
     if config.text_only:
         return {}
     if resolve_device(config.device) == "cpu":
-        both = _encoder_spec("encoders", encoder_settings(config, checkpoint), config)
+        both = _encoder_replicas("encoders", [encoder_settings(config, checkpoint)], config)
         return {"image": both, "video": both, "audio": both}
     shared = encoder_settings(config, checkpoint)
-    gpus = config.image_encoder.gpus or tuple(range(config.image_encoder.tp_size))
-    if len(set(gpus)) != config.image_encoder.tp_size:
+    images = [replace(shared, audio=False, gpus=cards) for cards in image_encoder_cards(config)]
+    audio = [
+        replace(shared, images=False, tp_size=1, gpus=(card,))
+        for card in config.audio_encoder.gpus or (0,)
+    ]
+    pictures = _encoder_replicas("image_encoder", images, config)
+    clips = _encoder_replicas("audio_encoder", audio, config)
+    return {"image": pictures, "video": pictures, "audio": clips}
+
+
+def image_encoder_cards(config: Config) -> list[tuple[int, ...]]:
+    """The cards of each replica of the image encoder: as many as it has ranks.
+
+    Raises `ConfigError` where the cards that are named do not come out even.
+    """
+    ranks = config.image_encoder.tp_size
+    gpus = config.image_encoder.gpus or tuple(range(ranks))
+    groups = [gpus[first : first + ranks] for first in range(0, len(gpus), ranks)]
+    if any(len(set(group)) != ranks for group in groups):
         raise ConfigError(
-            f"image_encoder.gpus must name {config.image_encoder.tp_size} different cards, "
+            f"image_encoder.gpus must name {ranks} different cards for each replica, "
             f"one for each rank, not {', '.join(map(str, gpus))}",
             param="image_encoder.gpus",
         )
-    images = replace(shared, audio=False, gpus=gpus)
-    audio = replace(shared, images=False, tp_size=1, gpus=(config.audio_encoder.gpu or 0,))
-    pictures = _encoder_spec("image_encoder", images, config)
-    return {
-        "image": pictures,
-        "video": pictures,
-        "audio": _encoder_spec("audio_encoder", audio, config),
-    }
+    return groups
 
 
 def encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
@@ -178,14 +217,17 @@ def encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
     )
 
 
-def _encoder_spec(name: str, settings: EncoderSettings, config: Config) -> ProcessSpec:
-    options = config.image_encoder if settings.images else config.audio_encoder
-    return ProcessSpec(
-        name,
-        "sglang_omni.encoder.worker:open_worker",
-        settings,
-        encoder_environment(settings, threads=_threads()),
-        **_deadlines(options),
+def _encoder_replicas(
+    name: str, every: Sequence[EncoderSettings], config: Config
+) -> tuple[ProcessSpec, ...]:
+    """Each sees its own cards only."""
+    options = config.image_encoder if every[0].images else config.audio_encoder
+    factory = "sglang_omni.encoder.worker:open_worker"
+    spec = ProcessSpec(name, factory, every[0], **_deadlines(options))
+    mask = os.environ.get(VISIBLE)
+    return tuple(
+        replace(one, env=encoder_environment(one.settings, _threads(), mask))
+        for one in spec.replicas(every)
     )
 
 

@@ -14,6 +14,7 @@ from sglang_omni.specs import (
     intake_settings,
     media_rules,
     talker_spec,
+    talker_specs,
     thinker_spec,
 )
 from tests.golden import TINY
@@ -26,15 +27,16 @@ def config(**values) -> Config:
 def test_one_process_encodes_everything_on_a_cpu() -> None:
     specs = encoder_specs(config(device="cpu"), TINY)
     assert specs.keys() == {"image", "video", "audio"}
-    (spec,) = {spec.name: spec for spec in specs.values()}.values()
+    (spec,) = {spec.name: spec for (spec,) in specs.values()}.values()
     assert spec.settings.images and spec.settings.audio
     assert not spec.settings.graphs
 
 
 def test_pictures_and_clips_have_an_engine_each_on_cards() -> None:
-    asked = config(device="cuda", image_encoder__tp_size=2, audio_encoder__gpu=3)
+    asked = config(device="cuda", image_encoder__tp_size=2, audio_encoder__gpus="3")
     specs = encoder_specs(asked, TINY)
-    images, audio = specs["image"].settings, specs["audio"].settings
+    ((pictures,), (clips,)) = specs["image"], specs["audio"]
+    images, audio = pictures.settings, clips.settings
     assert specs["video"] is specs["image"]
     assert (images.images, images.audio, images.tp_size, images.gpus) == (True, False, 2, (0, 1))
     assert (audio.images, audio.audio, audio.tp_size, audio.gpus) == (False, True, 1, (3,))
@@ -58,6 +60,33 @@ def test_the_thinker_has_a_rank_for_each_card_that_is_named() -> None:
         thinker_spec(config(device="cuda", thinker__gpus="2,3", thinker__tp_size=4), TINY)
 
 
+def test_there_is_a_replica_for_every_card_that_is_named() -> None:
+    asked = config(
+        device="cuda",
+        image_encoder__tp_size=2,
+        image_encoder__gpus="0,1,2,3",
+        audio_encoder__gpus="3,4",
+        talker__gpus="1,5,5",
+    )
+    specs = encoder_specs(asked, TINY) | {"talker": talker_specs(asked, TINY)}
+    assert [spec.settings.gpus for spec in specs["image"]] == [(0, 1), (2, 3)]
+    assert [spec.settings.gpus for spec in specs["audio"]] == [(3,), (4,)]
+    assert [spec.env["CUDA_VISIBLE_DEVICES"] for spec in specs["image"]] == ["0,1", "2,3"]
+    assert [spec.env["CUDA_VISIBLE_DEVICES"] for spec in specs["audio"]] == ["3", "4"]
+    assert [spec.settings.device for spec in specs["talker"]] == ["cuda:1", "cuda:5", "cuda:5"]
+    assert [spec.name for spec in specs["talker"]] == ["talker", "talker-1", "talker-2"]
+    assert [spec.replica for spec in specs["talker"]] == [0, 1, 2]
+    assert {spec.kind for spec in specs["talker"]} == {"talker"}
+    assert [spec.name for spec in specs["image"]] == ["image_encoder", "image_encoder-1"]
+
+
+def test_a_cpu_has_as_many_talkers_as_asked_for_and_a_card_as_many_as_it_is_named() -> None:
+    assert len(talker_specs(config(device="cpu", talker__replicas=3), TINY)) == 3
+    assert len(talker_specs(config(device="cpu", talker__gpus="1,2"), TINY)) == 1
+    with pytest.raises(ConfigError, match=r"talker\.gpus"):
+        talker_specs(config(device="cuda", talker__replicas=2), TINY)
+
+
 @pytest.mark.parametrize("gpus", ["0", "1,1", "0,1,2"])
 def test_each_rank_needs_a_card_of_its_own(gpus: str) -> None:
     asked = config(device="cuda", image_encoder__tp_size=2, image_encoder__gpus=gpus)
@@ -72,7 +101,7 @@ def test_three_ranks_are_refused() -> None:
 
 async def test_a_text_only_server_has_no_encoder_and_refuses_media() -> None:
     senses = Senses(config(device="cpu", text_only="true"), TINY)
-    assert set(senses.processes) == {"intake-0", "intake-1"}
+    assert set(senses.intake.processes) == {"intake-0", "intake-1"}
     await senses.start()
     with pytest.raises(InvalidRequest, match="text only") as error:
         await senses.perception.open(MediaPart("image", ("data:,",), "images.0"))

@@ -1,12 +1,12 @@
 """The door of the server: what each kind of request needs of which engine."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 
 from sglang_omni.admission.deadline import within
 from sglang_omni.admission.policy import Budget
 from sglang_omni.admission.turnstile import QueueRules, Turnstile
-from sglang_omni.engine.process import EngineProcess
+from sglang_omni.engine.process import EngineHealth, EngineProcess
 from sglang_omni.observe.trace import stage
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest, TextPart
 from sglang_omni.talker.contract import TalkerInfo
@@ -22,6 +22,7 @@ LIKELY_TOKENS = 512
 UP = ("ready", "unresponsive")
 
 Request = ChatRequest | SpeechRequest
+Events = Callable[[AsyncExitStack], AsyncGenerator[Event, None]]
 
 
 def likely_kv_tokens(request: ChatRequest) -> int:
@@ -36,39 +37,40 @@ class Door:
     """Admits requests to the thinker and the talker, by these engines' own budgets."""
 
     def __init__(
-        self, processes: Mapping[str, EngineProcess], rules: QueueRules, timeout_s: float
+        self,
+        engines: Mapping[str, Sequence[EngineProcess]],
+        rules: QueueRules,
+        timeout_s: float,
     ) -> None:
-        """`timeout_s` is the longest that any request may take."""
+        """`engines` has the replicas of each engine; `timeout_s` is the longest that any request
+        may take."""
         self._timeout_s = timeout_s
         self._turnstiles = {
-            "talker": Turnstile("talker", lambda: talker_budget(processes["talker"]), rules),
-            "thinker": Turnstile("thinker", lambda: thinker_budget(processes["thinker"]), rules),
+            "talker": Turnstile("talker", lambda: talker_budget(engines["talker"]), rules),
+            "thinker": Turnstile("thinker", lambda: thinker_budget(engines["thinker"]), rules),
         }
 
     def counters(self) -> dict[str, dict[str, float]]:
         """Who is admitted, who waits and who was refused, by engine."""
         return {name: one.counters() for name, one in self._turnstiles.items()}
 
-    def serve(
-        self, request: Request, events: Callable[[], AsyncGenerator[Event, None]]
-    ) -> AsyncGenerator[Event, None]:
-        """The events of a request once it is admitted, for as long as it may take.
+    def serve(self, request: Request, events: Events) -> AsyncGenerator[Event, None]:
+        """The events of a request once it is admitted, for as long as it may take. What `events`
+        enters on the stack it is given is left when the request ends.
 
         Raises `Overloaded` before the first event, `DeadlineExceeded` when its time is up.
         """
         seconds = min(request.timeout_s or self._timeout_s, self._timeout_s)
         return within(self._admitted(request, events), seconds)
 
-    async def _admitted(
-        self, request: Request, events: Callable[[], AsyncGenerator[Event, None]]
-    ) -> AsyncGenerator[Event, None]:
+    async def _admitted(self, request: Request, events: Events) -> AsyncGenerator[Event, None]:
         async with AsyncExitStack() as stack:
             # Always in this order, so that no two requests wait for each other.
             if request.voice is not None:
                 await self._enter(stack, "talker", request)
             if isinstance(request, ChatRequest):
                 await self._enter(stack, "thinker", request, likely_kv_tokens(request))
-            async with aclosing(events()) as admitted:
+            async with aclosing(events(stack)) as admitted:
                 async for event in admitted:
                     yield event
 
@@ -80,18 +82,26 @@ class Door:
             await stack.enter_async_context(admitted)
 
 
-def thinker_budget(thinker: EngineProcess) -> Budget | None:
-    """The thinker's slots and cache; None while it is not up."""
-    health = thinker.health
-    info: ThinkerInfo | None = health.info
-    if info is None or health.state not in UP:
+def thinker_budget(replicas: Sequence[EngineProcess]) -> Budget | None:
+    """The thinker's slots and cache, of those replicas that are up; None while none is."""
+    up = _up(replicas)
+    if not up:
         return None
-    used = int(health.counters.get("kv_tokens_used", 0))
-    return Budget(info.max_running_requests, info.max_total_tokens, used)
+    infos: list[ThinkerInfo] = [health.info for health in up]
+    return Budget(
+        sum(info.max_running_requests for info in infos),
+        sum(info.max_total_tokens for info in infos),
+        sum(int(health.counters.get("kv_tokens_used", 0)) for health in up),
+    )
 
 
-def talker_budget(talker: EngineProcess) -> Budget | None:
-    """The talker's slots, each with a cache of its own; None while it is not up."""
-    health = talker.health
-    info: TalkerInfo | None = health.info
-    return Budget(info.slots) if info is not None and health.state in UP else None
+def talker_budget(replicas: Sequence[EngineProcess]) -> Budget | None:
+    """The talker's slots, each with a cache of its own, of those replicas that are up; None while
+    none is."""
+    infos: list[TalkerInfo] = [health.info for health in _up(replicas)]
+    return Budget(sum(info.slots for info in infos)) if infos else None
+
+
+def _up(replicas: Sequence[EngineProcess]) -> list[EngineHealth]:
+    healths = [replica.health for replica in replicas]
+    return [health for health in healths if health.info is not None and health.state in UP]

@@ -1,34 +1,22 @@
 """Which checkpoint a command uses."""
 
-import os
-import subprocess
-import sys
-from importlib.metadata import version
 from pathlib import Path
 
-from sglang_omni.errors import CheckpointError, StartupError
+from sglang_omni.checksums import check_files
+from sglang_omni.errors import CheckpointError
+
+MING_MINI = Path(__file__).resolve().parents[1] / "checkpoints" / "ming-mini"
+"""A small model in the released layout, which comes with the package."""
 
 
 def find_checkpoint(model_path: Path | None) -> Path:
-    """The given folder, or a tiny random checkpoint that is made once and kept in the cache.
+    """The given folder, or Ming-mini's.
 
-    Raises `CheckpointError` when the folder is not there.
+    Raises `CheckpointError` when the folder is not there, or Ming-mini's files are damaged.
     """
     if model_path is None:
-        return _tiny_checkpoint()
+        check_files(MING_MINI)
+        return MING_MINI
     if not (model_path / "config.json").exists():
         raise CheckpointError(f"{model_path} holds no config.json: not a checkpoint folder")
     return model_path.resolve()
-
-
-def _tiny_checkpoint() -> Path:
-    base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    folder = base / "sglang-omni" / f"tiny-{version('sglang_omni')}"
-    if not (folder / "config.json").exists():
-        print(f"no --model-path: making a tiny random checkpoint in {folder}", flush=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # In a process of its own, because it needs torch and this one must stay light.
-        command = [sys.executable, "-m", "sglang_omni.cli", "make-tiny", str(folder)]
-        if subprocess.run(command, check=False).returncode != 0:
-            raise StartupError(f"could not make a tiny checkpoint in {folder}")
-    return folder

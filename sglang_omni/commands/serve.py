@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ LOGGER = logging.getLogger(__name__)
 GRACE_S = 2
 
 
-def serve(config: Config) -> int:
+def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server) -> int:
     """Serve until Ctrl-C or SIGTERM, then drain; returns the exit status. Raises `StartupError`."""
     set_up(config.log_level, config.log_format)
     with bind(config.host, config.port) as listener:
@@ -41,7 +42,7 @@ def serve(config: Config) -> int:
         checkpoint = find_checkpoint(config.model_path)
         config = placed(config, checkpoint)
         print(f"checkpoint: {checkpoint}\n{as_yaml(config)}", flush=True)
-        run(_run(Server(config, checkpoint), listener, access, tls))
+        run(_run(open_server(config, checkpoint), listener, access, tls))
     return 0
 
 

@@ -1,21 +1,23 @@
 """From encoder settings to the environment of their process. Pure functions."""
 
 from sglang_omni.encoder.contract import EncoderSettings
+from sglang_omni.engine.cards import VISIBLE, mask_of
 from sglang_omni.errors import ConfigError
 
 DTYPES = ("float32", "bfloat16")
 RANKS = (1, 2, 4)
 
 
-def environment(settings: EncoderSettings, threads: int) -> dict[str, str]:
-    """Variables that must be set before the engine starts. `threads` is per process.
+def environment(settings: EncoderSettings, threads: int, mask: str | None = None) -> dict[str, str]:
+    """Variables that must be set before the engine starts. `threads` is per process, `mask` the
+    server's own `CUDA_VISIBLE_DEVICES`.
 
     Raises `ConfigError` for settings that cannot be run.
     """
     check(settings)
     variables = {"OMP_NUM_THREADS": str(threads)}
     if settings.device == "cuda" and settings.gpus:
-        variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, settings.gpus))
+        variables[VISIBLE] = mask_of(settings.gpus, mask)
     if settings.device == "cpu" and settings.uses_sglang:
         # SGLang looks for a GPU at import; compiling would cost seconds and gain nothing. A CUDA
         # build of torch would load NCCL for the tensor-parallel group.

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sglang_omni.engine.child import Child
@@ -55,7 +55,7 @@ class ProcessSpec:
     `unready_after_s`, or after a silence of that, or of 3 s if that is longer.
     `window` outputs of a request may wait for their client before the request is stalled.
     `max_in_flight` requests are accepted at once. `longest_delay_s` is the longest pause before a
-    restart, however often the process dies.
+    restart, however often the process dies. `kind` and `replica` say which of several alike it is.
     """
 
     name: str
@@ -71,10 +71,39 @@ class ProcessSpec:
     window: int = 32
     max_in_flight: int = 256
     longest_delay_s: float = 30.0
+    replica: int = 0
+
+    @property
+    def kind(self) -> str:
+        """What its replicas have in common: their name, less the number."""
+        return self.name.removesuffix(f"-{self.replica}") if self.replica else self.name
+
+    def replicas(self, settings: Sequence[Any]) -> "tuple[ProcessSpec, ...]":
+        """One for each of the `settings`; all but the first have a number in their names."""
+        return tuple(
+            replace(
+                self,
+                name=f"{self.name}-{number}" if number else self.name,
+                settings=one,
+                replica=number,
+            )
+            for number, one in enumerate(settings)
+        )
 
 
 class _StartTimeout(Exception):
     """A deadline of the start ran out; the message ends a sentence that begins with the name."""
+
+
+def _with_waiting(output: Any, outputs: Mailbox[Any]) -> tuple[Any, int]:
+    """An output together with those that wait behind it already, and how many these are; mostly it
+    is alone."""
+    # Asked by name: to ask for the protocol costs as much as all else that is done here.
+    join = getattr(output, "joined", None) if outputs.waiting else None
+    if join is None:
+        return output, 1
+    waiting = outputs.take_while(lambda later: not isinstance(later, OmniError))
+    return join(waiting), 1 + len(waiting)
 
 
 class Session:
@@ -142,10 +171,11 @@ class Session:
                 output = await outputs.get()
                 if isinstance(output, OmniError):
                     raise output
+                output, several = _with_waiting(output, outputs)
+                taken += several
                 if output.last:
                     yield output
                     return
-                taken += 1
                 # Half a window at a time: one message for many outputs, and no client waits for it.
                 if taken * 2 >= self._spec.window:
                     self._channel.send(Consumed(request_id, taken))

@@ -54,6 +54,7 @@ class StreamLoop:
         self._window = window
         self._requests: dict[str, tuple[asyncio.Task[None], _Window]] = {}
         self._profiling: set[asyncio.Task[None]] = set()
+        self._outputs: list[tuple[str, Any]] = []
         self._stopping = asyncio.Event()
 
     def deliver(self, message: ToEngine) -> None:
@@ -104,10 +105,36 @@ class StreamLoop:
         try:
             async with aclosing(self._worker.run(request_id, request)) as outputs:
                 async for output in outputs:
-                    self._uplink.send(Outputs(((request_id, output),)))
+                    self._send(request_id, output)
                     if output.last:
                         return
                     await window.spend()
             raise EngineFailed("the worker ended the request without a last output")
         except Exception as error:
+            self._flush()  # What it gave before goes first.
             self._uplink.send(Failed(request_id, as_omni_error(error)))
+
+    def _send(self, request_id: str, output: Any) -> None:
+        """Send an output with the others of this turn of the loop: a step has one for every
+        request, and a message costs the API process as much as several outputs in it."""
+        if not self._outputs:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outputs.append((request_id, output))
+
+    def _flush(self) -> None:
+        outputs, self._outputs = self._outputs, []
+        try:
+            if outputs:
+                self._uplink.send(Outputs(tuple(outputs)))
+        except Exception:
+            for request_id, output in outputs:
+                self._send_alone(request_id, output)
+
+    def _send_alone(self, request_id: str, output: Any) -> None:
+        """An output that cannot be encoded fails its own request."""
+        try:
+            self._uplink.send(Outputs(((request_id, output),)))
+        except Exception as error:
+            self._uplink.send(Failed(request_id, as_omni_error(error)))
+            if request_id in self._requests:
+                self._requests[request_id][0].cancel()

@@ -16,7 +16,11 @@ WorkerFactory = Callable[[Any], "StepWorker | StreamWorker"]
 
 
 class WorkerOutput(Protocol):
-    """One output of a request. The output with `last` set ends it. Must pickle without torch."""
+    """One output of a request. The output with `last` set ends it. Must pickle without torch.
+
+    Where it has a method `joined(later)`, which makes one output of it and the next ones of the
+    request, a client for whom several wait gets them as one.
+    """
 
     @property
     def last(self) -> bool: ...

@@ -10,6 +10,9 @@ from av.filter import Graph
 
 # What one filter does well: beyond twice it drops sound instead of blending it.
 SLOWEST, FASTEST = 0.5, 2.0
+# A filter gives what it makes of a frame when it has all of it, which is some windows into the next
+# frame: the frames are short, so that little is held.
+FRAMES_PER_S = 50
 
 
 def tempo_chain(speed: float) -> list[float]:
@@ -35,12 +38,9 @@ class TimeStretch:
 
     def push(self, pcm: np.ndarray) -> np.ndarray:
         """Feed float32 samples [n]; returns what is ready, [m]."""
-        if not pcm.size:
-            return pcm
-        frame = AudioFrame.from_ndarray(np.ascontiguousarray(pcm[None]), "flt", "mono")
-        frame.sample_rate, frame.pts = self._rate, self._samples
-        self._samples += len(pcm)
-        self._graph.push(frame)
+        step = self._rate // FRAMES_PER_S
+        for start in range(0, len(pcm), step):
+            self._feed(pcm[start : start + step])
         return self._ready()
 
     def finish(self) -> np.ndarray:
@@ -49,6 +49,12 @@ class TimeStretch:
             return np.zeros(0, np.float32)
         self._graph.push(None)
         return self._ready()
+
+    def _feed(self, pcm: np.ndarray) -> None:
+        frame = AudioFrame.from_ndarray(np.ascontiguousarray(pcm[None]), "flt", "mono")
+        frame.sample_rate, frame.pts = self._rate, self._samples
+        self._samples += len(pcm)
+        self._graph.push(frame)
 
     def _ready(self) -> np.ndarray:
         return np.concatenate([np.zeros(0, np.float32), *self._pull()])

@@ -29,6 +29,8 @@ LEVELS = frozenset(
     )
 )
 
+LABELS = ("engine", "replica")
+
 Engines = Callable[[], Mapping[str, Mapping[str, Any]]]
 
 
@@ -94,24 +96,25 @@ class EngineCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """State, restarts and every counter of every engine."""
-        up = GaugeMetricFamily(f"{PREFIX}_engine_up", "1 while ready", labels=["engine"])
+        up = GaugeMetricFamily(f"{PREFIX}_engine_up", "1 while ready", labels=LABELS)
         restarts = CounterMetricFamily(
-            f"{PREFIX}_engine_restarts", "Restarts after a death or a hang", labels=["engine"]
+            f"{PREFIX}_engine_restarts", "Restarts after a death or a hang", labels=LABELS
         )
         numbers: dict[str, Metric] = {}
         for name, engine in self._engines().items():
-            up.add_metric([name], engine.get("state") == "ready")
-            restarts.add_metric([name], engine.get("restarts", 0))
+            labels = [engine.get("kind", name), str(engine.get("replica", 0))]
+            up.add_metric(labels, engine.get("state") == "ready")
+            restarts.add_metric(labels, engine.get("restarts", 0))
             for counter, value in engine.get("counters", {}).items():
                 family = numbers.setdefault(counter, _family(counter))
-                family.add_metric([name], value)  # type: ignore[attr-defined]
+                family.add_metric(labels, value)  # type: ignore[attr-defined]
         yield from (up, restarts, *numbers.values())
 
 
 def _family(counter: str) -> Metric:
     kind = GaugeMetricFamily if counter in LEVELS else CounterMetricFamily
     name = f"{PREFIX}_engine_{counter}"
-    return kind(name, f"{counter.replace('_', ' ')}, as the engine counts", labels=["engine"])
+    return kind(name, f"{counter.replace('_', ' ')}, as the engine counts", labels=LABELS)
 
 
 def exposition(*registries: CollectorRegistry) -> bytes:

@@ -3,12 +3,13 @@
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from sglang_omni.errors import OmniError
 from sglang_omni.observe.listening import heard
 from sglang_omni.observe.metrics import RequestMetrics
-from sglang_omni.observe.trace import Trace
+from sglang_omni.observe.trace import Trace, current_trace, tracing
 
 ACCESS_LOG = logging.getLogger("sglang_omni.access")
 KEPT = 2048
@@ -48,6 +49,19 @@ class Observer:
         ACCESS_LOG.log(level, "%s %s in %.3f s", route, trace.status or "gone", seconds)
         for export in self._exporters:
             export(trace)
+
+    @contextmanager
+    def within(self, request_id: str, route: str) -> Iterator[Trace]:
+        """Trace the body as a request of its own within the present one, such as an answer in a
+        session: what happens in it is told of it alone. It has the same tenant."""
+        around = current_trace()
+        trace = self.begin(request_id)
+        trace.tenant = around.tenant if around else None
+        try:
+            with tracing(trace):
+                yield trace
+        finally:
+            self.end(trace, route)
 
     def find(self, request_id: str) -> Trace | None:
         """The trace of a request that is under way or among the latest."""

@@ -33,10 +33,10 @@ def given_by(config: Config) -> Given:
     return Given(
         tp_size=config.thinker.tp_size or len(config.thinker.gpus) or None,
         thinker=config.thinker.gpus,
-        talker=config.talker.gpu,
+        talker=config.talker.gpus,
         image_encoder=config.image_encoder.gpus,
         image_encoder_ranks=config.image_encoder.tp_size,
-        audio_encoder=config.audio_encoder.gpu,
+        audio_encoder=config.audio_encoder.gpus,
         encoders=not config.text_only,
     )
 
@@ -50,13 +50,13 @@ def apply(config: Config, plan: Plan) -> Config:
             mem_fraction_static=plan.mem_fraction_static,
             max_total_tokens=thinker.max_total_tokens or plan.kv_tokens,
         )
-    config = replace(config, thinker=thinker, talker=replace(config.talker, gpu=plan.talker))
-    if plan.audio_encoder is None:
+    config = replace(config, thinker=thinker, talker=replace(config.talker, gpus=plan.talker))
+    if not plan.audio_encoder:
         return config
     return replace(
         config,
         image_encoder=replace(config.image_encoder, gpus=plan.image_encoder),
-        audio_encoder=replace(config.audio_encoder, gpu=plan.audio_encoder),
+        audio_encoder=replace(config.audio_encoder, gpus=plan.audio_encoder),
     )
 
 

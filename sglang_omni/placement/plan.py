@@ -24,14 +24,16 @@ RANKS = (4, 2, 1)
 
 @dataclass(frozen=True)
 class Given:
-    """What the user has fixed; None is for the plan to choose. `encoders` says if there are any."""
+    """What the user has fixed; None, or no card, is for the plan to choose. The talker has a
+    replica on each of its cards, and so have the encoders, the image encoder on each so many ranks.
+    `encoders` says if there are any."""
 
     tp_size: int | None = None
     thinker: tuple[int, ...] = ()
-    talker: int | None = None
+    talker: tuple[int, ...] = ()
     image_encoder: tuple[int, ...] = ()
     image_encoder_ranks: int = 1
-    audio_encoder: int | None = None
+    audio_encoder: tuple[int, ...] = ()
     encoders: bool = True
 
 
@@ -55,9 +57,9 @@ class Plan:
     """
 
     thinker: tuple[int, ...]
-    talker: int
+    talker: tuple[int, ...]
     image_encoder: tuple[int, ...]
-    audio_encoder: int | None
+    audio_encoder: tuple[int, ...]
     shares: tuple[Share, ...]
     kv_tokens: int
     fp8: bool
@@ -101,21 +103,23 @@ def fill(
     """A plan with the thinker on `thinker`, the rest on `others` or where it was given; None if
     it does not fit."""
     total = {card.index: int(card.total_bytes * USABLE) for card in cards}
-    talker = others[0] if given.talker is None else given.talker
+    talker = given.talker or others[:1]
     # The encoders beside each other, apart from the talker where there is a card for that.
     free = others[1:] if len(others) > given.image_encoder_ranks else others
     images = given.image_encoder or free[: given.image_encoder_ranks]
-    audio = free[0] if given.audio_encoder is None else given.audio_encoder
-    if given.encoders and len(images) != given.image_encoder_ranks:
+    audio = given.audio_encoder or free[:1]
+    if given.encoders and (not images or len(images) % given.image_encoder_ranks):
         return None
     shares = [
         Share("thinker", card, sizes.thinker // len(thinker), THINKER_RESERVE) for card in thinker
     ]
-    shares.append(Share("talker", talker, sizes.talker, TALKER_RESERVE))
+    shares += [Share("talker", card, sizes.talker, TALKER_RESERVE) for card in talker]
     if given.encoders:
-        weights = sizes.image_encoder // len(images)
+        weights = sizes.image_encoder // given.image_encoder_ranks
         shares += [Share("image encoder", card, weights, IMAGE_RESERVE) for card in images]
-        shares.append(Share("audio encoder", audio, sizes.audio_encoder, AUDIO_RESERVE))
+        shares += [
+            Share("audio encoder", card, sizes.audio_encoder, AUDIO_RESERVE) for card in audio
+        ]
     if not {share.card for share in shares} <= total.keys():
         return None
     left = {
@@ -131,7 +135,7 @@ def fill(
         thinker=thinker,
         talker=talker,
         image_encoder=tuple(images) if given.encoders else (),
-        audio_encoder=audio if given.encoders else None,
+        audio_encoder=audio if given.encoders else (),
         shares=tuple(shares),
         kv_tokens=kv_tokens,
         fp8=sizes.fp8,
@@ -142,9 +146,7 @@ def fill(
 def nearest(sizes: Sizes, cards: Sequence[Card], given: Given) -> tuple[Plan | None, Plan | None]:
     """What would fit: the same cards with the thinker in FP8, and the fewest cards like the last
     that would do. Either may be None."""
-    free = replace(
-        given, tp_size=None, thinker=(), talker=None, image_encoder=(), audio_encoder=None
-    )
+    free = replace(given, tp_size=None, thinker=(), talker=(), image_encoder=(), audio_encoder=())
     quantised = None if sizes.fp8 else make_plan(sizes.quantised(), cards, free)
     pattern = cards[-1]
     for count in range(1, 9):

@@ -1,6 +1,8 @@
 """What the thinker engine is told, asked and answers. Plain data; no torch, no sglang."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,12 +34,22 @@ class ThinkerSettings:
 
 
 @dataclass(frozen=True)
+class Grammar:
+    """What an answer may be, in llguidance's Lark. `field` names the request's field that it comes
+    from, for error messages."""
+
+    lark: str
+    field: str
+
+
+@dataclass(frozen=True)
 class SamplingParams:
     """How the thinker samples. The defaults are greedy, as the released demos run.
 
     `logit_bias` pairs token ids with what is added to their logits. Under a `json_schema` (JSON in
-    text) the answer is a document of that schema. With `top_logprobs`, each token comes with its
-    log probability and those of so many likeliest ones.
+    text) the answer is a document of that schema, under a `grammar` what that says; there is at
+    most one of the two. With `top_logprobs`, each token comes with its log probability and those of
+    so many likeliest ones.
     """
 
     max_tokens: int = 2048
@@ -52,6 +64,7 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     json_schema: str | None = None
+    grammar: Grammar | None = None
     top_logprobs: int | None = None
 
 
@@ -113,14 +126,24 @@ class ThinkerOutput:
         """Whether the request ends with this output."""
         return self.finish_reason is not None
 
+    def joined(self, later: "Sequence[ThinkerOutput]") -> "ThinkerOutput":
+        """This output and the next ones of the request, as if SGLang had given them at once."""
+        every = (self, *later)
+        return replace(
+            every[-1],
+            token_ids=tuple(chain.from_iterable(one.token_ids for one in every)),
+            logprobs=tuple(chain.from_iterable(one.logprobs for one in every)),
+        )
+
 
 @dataclass(frozen=True)
 class ThinkerInfo:
     """What a loaded thinker reports about itself. `context_length` is what prompt and answer of
     one request may have together, in tokens. `has_grammars` says whether it can keep to a JSON
-    schema."""
+    schema, `has_lark` whether to a grammar as well."""
 
     context_length: int
     max_total_tokens: int
     max_running_requests: int
     has_grammars: bool = True
+    has_lark: bool = True

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from sglang_omni.engine.cards import VISIBLE, mask_of
 from sglang_omni.errors import ConfigError
 from sglang_omni.thinker.contract import ThinkerSettings
 
@@ -13,13 +14,18 @@ CPU_TOTAL_TOKENS = 16_384
 CPU_RUNNING_REQUESTS = 16
 
 
-def environment(settings: ThinkerSettings, threads: int) -> dict[str, str]:
-    """Variables that must be set before sglang is imported. `threads` is per process."""
+def environment(settings: ThinkerSettings, threads: int, mask: str | None = None) -> dict[str, str]:
+    """Variables that must be set before sglang is imported. `threads` is per process, `mask` the
+    server's own `CUDA_VISIBLE_DEVICES`. Raises `ConfigError` for a card that is not there."""
     variables = {"SGLANG_DISABLED_MODEL_ARCHS": ",".join(_stock_models())}
     if settings.device == "cpu":
         variables |= _cpu_environment(settings, threads)
-    elif settings.gpus:
-        variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, settings.gpus))
+        return variables
+    if settings.gpus:
+        variables[VISIBLE] = mask_of(settings.gpus, mask)
+    if settings.tp_size > 1:
+        # Other engines may share one of its cards, and take their memory while it starts.
+        variables["SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK"] = "false"
     return variables
 
 
@@ -72,6 +78,8 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
         "disable_prefill_cuda_graph": True,
         # A model that may put any white space into JSON may go on with it for ever.
         "constrained_json_disable_any_whitespace": True,
+        # The grammars of calls are in its language; SGLang's usual one, xgrammar, needs a card.
+        "grammar_backend": "llguidance",
         "nccl_port": port,
         "log_level": "warning",
         "enable_metrics": True,
@@ -81,14 +89,14 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
     arguments |= dict(settings.server_args)
     if not arguments["disable_prefill_cuda_graph"]:
         raise ConfigError("prefill CUDA graphs are not supported: they ignore the media routers")
+    if arguments.get("ep_size", 1) != 1:
+        raise ConfigError("ep_size: every rank would add the shared expert; use tp_size")
     return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _cpu_defaults(settings: ThinkerSettings) -> dict[str, Any]:
     return {
         "attention_backend": "torch_native",
-        # SGLang's usual one, xgrammar, needs a card.
-        "grammar_backend": "llguidance",
         # An idle scheduler otherwise spins, and takes a core from the talker.
         "sleep_on_idle": True,
         "max_total_tokens": settings.max_total_tokens or CPU_TOTAL_TOKENS,

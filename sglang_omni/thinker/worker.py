@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import AsyncGenerator
 from http import HTTPStatus
 from multiprocessing import connection
@@ -20,6 +21,7 @@ from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 
 from sglang_omni.engine.cards import cards
 from sglang_omni.engine.ports import rendezvous_port
+from sglang_omni.engine.stopped import is_stopped
 from sglang_omni.engine.worker import report_progress
 from sglang_omni.errors import EngineFailed, InvalidRequest
 from sglang_omni.models.ming.config import read_json
@@ -45,9 +47,12 @@ WARM_UPS: tuple[dict[str, Any], ...] = (
     {"temperature": 0.8, "top_p": 0.9},
     {"frequency_penalty": 0.1, "presence_penalty": 0.1, "logit_bias": {"0": 1.0}},
 )
+# Tokens of a prompt: a prefill of many has other kernels than one of few.
+WARM_UP_PROMPTS = (200, 700, 2000)
 WARM_UP_SCHEMA = {"temperature": 0.0, "json_schema": '{"type": "object"}'}
-# How often to look for processes that SGLang has started, in seconds.
-LOOK_S = 0.1
+# How often to look for processes that SGLang has started, in seconds, and for how long one of them
+# may be stopped: SGLang itself asks only its schedulers whether they live.
+LOOK_S, STOPPED_S = 0.1, 3.0
 
 
 def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
@@ -61,6 +66,10 @@ def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     info = _info(engine)
     for sampling in (*WARM_UPS, *([WARM_UP_SCHEMA] if info.has_grammars else [])):
         engine.generate(input_ids=[0, 1], sampling_params={**sampling, "max_new_tokens": 2})
+    if settings.device == "cuda":
+        for tokens in WARM_UP_PROMPTS:
+            if tokens < min(info.context_length, info.max_total_tokens):
+                engine.generate(input_ids=[0] * tokens, sampling_params={"max_new_tokens": 1})
     _die_of_sigterm()
     return ThinkerWorker(engine, info, settings.deterministic, closing)
 
@@ -68,23 +77,28 @@ def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
 def _name_tuned_kernels(settings: ThinkerSettings) -> None:
     """Let SGLang find kernel configurations tuned for this card, unless the user chose some."""
     if settings.device == "cuda" and VARIABLE not in os.environ:
-        card = cards()[settings.gpus[0] if settings.gpus else 0].name
+        # Its own cards are all that this process sees.
+        card = cards()[0].name
         config = read_json(settings.checkpoint / "config.json")
         os.environ |= tuned_environment(config, card, settings.tp_size)
 
 
 def watch_processes(closing: threading.Event) -> None:
-    """End this process as soon as one that SGLang started is gone, unless it is `closing`.
+    """End this process as soon as one that SGLang started is gone, or has long been stopped, unless
+    it is `closing`.
 
     SGLang looks after them itself, but takes five seconds to miss one, and while it starts it waits
     for a rank that will never answer. Meanwhile its loop, which is ours, stands still in whatever
     it sends to a scheduler that is not there.
     """
     seen: set[Any] = set()
+    moved_at: dict[Any, float] = {}
     while not closing.is_set():
         seen |= set(multiprocessing.active_children())
         connection.wait([process.sentinel for process in seen], timeout=LOOK_S)
-        lost = [process.name for process in seen if not process.is_alive()]
+        now = time.monotonic()
+        moved_at |= {one: now for one in seen if one not in moved_at or not is_stopped(one.pid)}
+        lost = [one.name for one in seen if not one.is_alive() or now - moved_at[one] > STOPPED_S]
         if not seen:
             closing.wait(LOOK_S)
         elif lost and not closing.is_set():
@@ -108,6 +122,7 @@ def _info(engine: Engine) -> ThinkerInfo:
         max_total_tokens=server["max_total_num_tokens"],
         max_running_requests=server["max_running_requests"],
         has_grammars=engine.server_args.grammar_backend != "none",
+        has_lark=engine.server_args.grammar_backend == "llguidance",
     )
 
 
@@ -142,12 +157,13 @@ class ThinkerWorker:
                 top_logprobs_num=request.sampling.top_logprobs or 0,
             )
             async for raw in self._engine.tokenizer_manager.generate_request(asked, None):
-                output = _output(raw)
+                output = _output(raw, request.sampling)
                 finished = output.last
                 yield output
         except ValueError as error:
             # SGLang validates lengths and parameters here, before it schedules anything.
-            raise InvalidRequest(str(error), param=_param(str(error))) from error
+            field = _param(str(error), request.sampling)
+            raise InvalidRequest(str(error), param=field) from error
         finally:
             if not finished:
                 # Closing SGLang's generator aborts nothing.
@@ -198,6 +214,9 @@ class ThinkerWorker:
             parameters["logit_bias"] = {str(token): bias for token, bias in sampling.logit_bias}
         if sampling.json_schema is not None:
             parameters["json_schema"] = sampling.json_schema
+        if sampling.grammar is not None:
+            # llguidance tells Lark from SGLang's EBNF by how it begins.
+            parameters["ebnf"] = sampling.grammar.lark
         if self._deterministic and sampling.seed is not None:
             parameters["sampling_seed"] = sampling.seed
         return parameters
@@ -219,13 +238,13 @@ def _rows(entry: Features) -> torch.Tensor:
     return rows.view(torch.bfloat16) if rows.dtype == torch.uint16 else rows
 
 
-def _output(raw: dict[str, Any]) -> ThinkerOutput:
+def _output(raw: dict[str, Any], sampling: SamplingParams) -> ThinkerOutput:
     meta = raw["meta_info"]
     reason = meta["finish_reason"]
     if reason is not None and reason["type"] == "abort":
         message = reason.get("message", "aborted")
         if reason.get("status_code") == HTTPStatus.BAD_REQUEST:
-            raise InvalidRequest(message, param=_param(message))
+            raise InvalidRequest(message, param=_param(message, sampling))
         raise EngineFailed(f"the thinker gave up: {message}")
     return ThinkerOutput(
         token_ids=tuple(raw["output_ids"]),
@@ -247,8 +266,10 @@ def _logprobs(meta: dict[str, Any]) -> tuple[TokenLogprob, ...]:
     )
 
 
-def _param(message: str) -> str:
+def _param(message: str, sampling: SamplingParams) -> str:
     """The field that SGLang complains of."""
     if "logit_bias" in message:
         return "logit_bias"
-    return "response_format" if "rammar" in message or "schema" in message else "messages"
+    if "rammar" not in message and "schema" not in message:
+        return "messages"
+    return sampling.grammar.field if sampling.grammar else "response_format"

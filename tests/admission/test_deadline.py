@@ -49,3 +49,27 @@ async def test_the_reader_is_never_interrupted() -> None:
         await anext(items)
         await anext(items)
     assert source.closed
+
+
+async def test_to_be_cancelled_is_not_to_be_late() -> None:
+    source = Source(60)
+
+    async def read() -> list[int]:
+        return [one async for one in within(source.items(), 5)]
+
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(0.02)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert source.closed
+
+
+async def test_a_task_that_met_a_deadline_can_be_cancelled_and_time_out_as_before() -> None:
+    with pytest.raises(DeadlineExceeded):
+        [one async for one in within(Source(60).items(), 0.01)]
+    task = asyncio.current_task()
+    assert task is not None and not task.cancelling()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            [one async for one in within(Source(60).items(), 5)]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,8 +36,8 @@ def engine(info: Any) -> Any:
 
 def door(queue: int = 0, timeout_s: float = 10.0, cache: int = 10_000) -> Door:
     processes = {
-        "thinker": engine(ThinkerInfo(4096, max_total_tokens=cache, max_running_requests=2)),
-        "talker": engine(TalkerInfo(44_100, ("river",), slots=1)),
+        "thinker": [engine(ThinkerInfo(4096, max_total_tokens=cache, max_running_requests=2))],
+        "talker": [engine(TalkerInfo(44_100, ("river",), slots=1))],
     }
     return Door(processes, QueueRules(queue, 5.0), timeout_s)
 
@@ -47,7 +47,7 @@ def chat(voice: Voice | None = None, text: str = "hello", **terms: Any) -> ChatR
     return ChatRequest("1", messages, SamplingParams(max_tokens=100), voice, **terms)
 
 
-async def endless() -> AsyncGenerator[Event, None]:
+async def endless(stack: AsyncExitStack) -> AsyncGenerator[Event, None]:
     yield TextDelta("a")
     await asyncio.sleep(60)
     yield Finished("stop", Usage())
@@ -115,7 +115,9 @@ def test_only_an_engine_that_is_down_lets_everybody_through_to_its_error(
 ) -> None:
     talker = engine(TalkerInfo(44_100, ("river",), slots=3))
     talker.health.state = state
-    assert talker_budget(talker) == (Budget(3) if known else None)
+    assert talker_budget([talker]) == (Budget(3) if known else None)
+    other = engine(TalkerInfo(44_100, ("river",), slots=5))
+    assert talker_budget([talker, other]) == Budget(8 if known else 5)
 
 
 def test_prompts_media_and_answers_count() -> None:

@@ -14,11 +14,12 @@ import httpx
 import pytest
 
 from tests.commands.slow_server import PAUSE_S, WORDS
-from tests.server.running import Call, call, free_port, wait_until
+from tests.server.running import HTTP, Call, call, free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
 CHAT = {"model": "org/ming", "messages": [{"role": "user", "content": "hello"}], "stream": True}
 ANSWER_S = WORDS * PAUSE_S
+START_S = 60
 
 
 @contextmanager
@@ -27,16 +28,18 @@ def serving(drain_timeout: float) -> Iterator[tuple[subprocess.Popen[bytes], str
     command = [sys.executable, "-m", "tests.commands.slow_server", str(port), str(drain_timeout)]
     process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT)
     try:
-        wait_until(lambda: answers(f"http://127.0.0.1:{port}"), 20, "it serves")
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}", process), START_S, "it serves")
         yield process, f"http://127.0.0.1:{port}"
     finally:
         process.kill()
         process.wait()
 
 
-def answers(url: str) -> bool:
+def answers(url: str, process: subprocess.Popen[bytes] | None = None) -> bool:
+    """Whether it serves; fails when its process has ended."""
+    assert process is None or process.poll() is None, f"it ended with {process.returncode}"
     try:
-        return httpx.get(f"{url}/ready").status_code == 200
+        return HTTP.get(f"{url}/ready").status_code == 200
     except httpx.HTTPError:
         return False
 

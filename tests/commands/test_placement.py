@@ -27,7 +27,7 @@ def test_auto_prints_its_plan_and_gives_every_engine_its_card(
 ) -> None:
     placed = serve.placed(config(placement="auto"), TINY)
     assert (placed.thinker.tp_size, placed.thinker.gpus) == (1, (0,))
-    assert placed.talker.gpu == placed.audio_encoder.gpu == 1
+    assert placed.talker.gpus == placed.audio_encoder.gpus == (1,)
     assert placed.image_encoder.gpus == (1,)
     shown = capsys.readouterr().out
     assert "thinker in bfloat16 on 1 rank(s)" in shown and "1: NVIDIA H200" in shown

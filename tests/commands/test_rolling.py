@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.commands.proxy import proxy
-from tests.commands.test_drain import answers
+from tests.commands.test_drain import START_S, answers
 from tests.server.running import Call, call, free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ class RollingServer:
         module = ["-m", "tests.commands.slow_server", str(self._port), str(DRAIN_S)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         self._process = subprocess.Popen([sys.executable, *module], env=environment, cwd=ROOT)
-        wait_until(lambda: answers(self.url), 60, "it serves")
+        wait_until(lambda: answers(self.url, self._process), START_S, "it serves")
 
     def stop(self) -> int:
         """Have it drain and end; its exit status."""

@@ -21,10 +21,7 @@ from tests.encoder.requests import clip, encode, picture
 from tests.golden import TINY, assert_close, load_case
 from tests.models.ming.encoders.cases import CLIPS, IMAGES, frames, samples
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-]
+pytestmark = pytest.mark.gpu
 
 # Of bfloat16: eight bits, in every layer of a tiny model.
 TOLERANCE = 0.05

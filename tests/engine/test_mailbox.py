@@ -40,3 +40,13 @@ async def test_an_item_after_a_cancelled_reader_is_kept_for_the_next() -> None:
 
 async def take(box: Mailbox[int], count: int) -> list[int]:
     return [await box.get() for _ in range(count)]
+
+
+async def test_what_is_wanted_of_what_waits_is_taken_without_waiting() -> None:
+    box: Mailbox[int] = Mailbox()
+    assert box.take_while(lambda item: True) == []
+    for item in (1, 2, 30, 4):
+        box.put(item)
+    assert box.take_while(lambda item: item < 10) == [1, 2]
+    assert box.waiting == 2
+    assert [await box.get(), await box.get()] == [30, 4]

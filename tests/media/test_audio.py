@@ -89,10 +89,10 @@ def test_a_clip_is_as_long_as_allowed_and_no_longer() -> None:
 def test_an_hour_of_silence_in_a_small_file_is_refused_early() -> None:
     data = wav(np.zeros((3600 * 48_000, 1), np.int16), 48_000, form="FLAC")
     assert len(data) < 1 << 20
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(InvalidRequest, match="longer than 300 s"):
         decode(data)
-    assert time.monotonic() - began < 3
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize("rate", [1, 3_999, 384_001, 10_000_000])

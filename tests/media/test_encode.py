@@ -129,6 +129,15 @@ def test_speed_changes_the_length_and_not_the_pitch(speed: float) -> None:
     assert abs(dominant_hz(heard, 44_100) - 440) < 5
 
 
+@pytest.mark.parametrize("speed", [0.25, 0.8, 1.5, 4.0])
+def test_a_changed_tempo_is_heard_with_the_first_patch(speed: float) -> None:
+    stretch, pcm = TimeStretch(44_100, speed), a_tone(0.32)
+    behind = 0.32 - len(stretch.push(pcm)) / 44_100 * speed
+    assert behind < 0.2
+    later = [len(stretch.push(pcm)) for _ in range(20)]
+    assert sum(later) / 44_100 * speed == pytest.approx(20 * 0.32, abs=0.1)
+
+
 @pytest.mark.parametrize("speed", [0.25, 0.7, 1.3, 2.0])
 def test_chunks_make_no_difference_to_a_changed_tempo(speed: float) -> None:
     pcm = np.random.default_rng(0).normal(0, 0.1, 40_000).astype(np.float32)

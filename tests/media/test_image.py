@@ -102,10 +102,10 @@ def test_a_tiff_is_not_turned_twice() -> None:
 
 
 def test_a_bomb_is_refused_by_its_header() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(InvalidRequest, match="more than 100000000 pixels"):
         image.decode(png(50_000, 50_000, b""), LIMITS, RULES.image)
-    assert time.monotonic() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 def test_pixels_are_counted_up_to_the_limit() -> None:

@@ -150,10 +150,10 @@ def turned(data: bytes, quarters: int) -> bytes:
 
 def test_more_frames_than_allowed_are_refused_before_decoding() -> None:
     data = movie(10_000, fps=60, size=(16, 16))
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(InvalidRequest, match="more than 9000 frames"):
         decode(data)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_more_frames_than_allowed_are_found_where_none_are_declared() -> None:

@@ -57,8 +57,8 @@ def test_a_card_that_is_over_serves_speech_and_pictures(
 ) -> None:
     plan = make_plan(sizes, h200(count), Given())
     assert plan is not None
-    assert (plan.thinker, plan.talker) == (thinker, talker)
-    assert (plan.image_encoder, plan.audio_encoder) == ((encoders,), encoders)
+    assert (plan.thinker, plan.talker) == (thinker, (talker,))
+    assert (plan.image_encoder, plan.audio_encoder) == ((encoders,), (encoders,))
 
 
 @pytest.mark.parametrize("count", range(1, 9))
@@ -80,16 +80,16 @@ def test_what_is_given_stays() -> None:
     given = config(
         thinker__tp_size="2",
         thinker__gpus="2,3",
-        talker__gpu="2",
+        talker__gpus="2",
         image_encoder__tp_size="2",
         image_encoder__gpus="0,1",
         thinker__mem_fraction_static="0.8",
     )
     placed, plan = place(given, FP8, h200(4))
-    assert plan.thinker == (2, 3) and plan.talker == 2 and plan.image_encoder == (0, 1)
+    assert plan.thinker == (2, 3) and plan.talker == (2,) and plan.image_encoder == (0, 1)
     assert placed.thinker.mem_fraction_static == 0.8
     assert placed.thinker.max_total_tokens is None
-    assert placed.audio_encoder.gpu == 0
+    assert placed.audio_encoder.gpus == (0,)
 
 
 def test_ranks_and_cards_that_disagree_are_refused() -> None:
@@ -102,14 +102,14 @@ def test_ranks_and_cards_that_disagree_are_refused() -> None:
 def test_a_text_only_server_places_no_encoders() -> None:
     placed, plan = place(config(text_only="true"), FP8, h200(1))
     assert {share.part for share in plan.shares} == {"thinker", "talker"}
-    assert plan.audio_encoder is None and placed.image_encoder.gpus == ()
+    assert plan.audio_encoder == () and placed.image_encoder.gpus == ()
 
 
 def test_a_plan_becomes_the_configuration_and_a_table() -> None:
     placed, plan = place(config(), FP8, h200(1))
     assert placed.thinker.tp_size == 1 and placed.thinker.gpus == (0,)
     assert placed.thinker.max_total_tokens == plan.kv_tokens > 100_000
-    assert placed.talker.gpu == placed.audio_encoder.gpu == 0
+    assert placed.talker.gpus == placed.audio_encoder.gpus == (0,)
     shown = table(plan, h200(1))
     for part in ("thinker", "talker", "image encoder", "audio encoder", "NVIDIA H200", "FP8"):
         assert part in shown
@@ -139,7 +139,7 @@ def test_a_given_placement_that_does_not_fit_names_one_that_does() -> None:
     with pytest.raises(StartupError, match="it needs 2 such"):
         place(config(thinker__tp_size="1"), BF16, h200(2))
     with pytest.raises(StartupError):
-        place(config(talker__gpu="7"), FP8, h200(2))
+        place(config(talker__gpus="7"), FP8, h200(2))
 
 
 def test_sizes_are_read_from_headers() -> None:
@@ -158,3 +158,24 @@ def test_planning_needs_no_torch() -> None:
     program = "import sys, sglang_omni.placement.place; sys.exit('torch' in sys.modules)"
     folder = Path(__file__).parents[2]
     assert subprocess.run([sys.executable, "-c", program], cwd=folder).returncode == 0
+
+
+def test_a_replica_is_planned_for_every_card_that_is_named() -> None:
+    given = config(
+        thinker__gpus="0",
+        talker__gpus="1,2,2",
+        image_encoder__tp_size="2",
+        image_encoder__gpus="0,1,2,3",
+        audio_encoder__gpus="1,3",
+    )
+    placed, plan = place(given, FP8, h200(4))
+    cards: dict[str, list[int]] = {}
+    for share in plan.shares:
+        cards.setdefault(share.part, []).append(share.card)
+    assert cards["talker"] == [1, 2, 2] and cards["audio encoder"] == [1, 3]
+    assert cards["image encoder"] == [0, 1, 2, 3]
+    assert {s.weights for s in plan.shares if s.part == "image encoder"} == {FP8.image_encoder // 2}
+    assert placed.talker.gpus == (1, 2, 2) and placed.audio_encoder.gpus == (1, 3)
+    assert place(config(image_encoder__tp_size="1", talker__gpus="0,0,0"), FP8, h200(2))
+    with pytest.raises(StartupError):
+        place(config(talker__gpus=",".join("0" * 12)), FP8, h200(1))

@@ -21,10 +21,7 @@ from tests.commands.quantised import write_wide_checkpoint
 from tests.golden import TINY, cases, load_case
 from tests.models.ming.thinker.features import greedy_request
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-]
+pytestmark = pytest.mark.gpu
 
 HELD = 4
 

@@ -30,10 +30,14 @@ def test_deterministic_sampling_without_a_gpu_is_refused() -> None:
         server_arguments(ThinkerSettings(Path("model"), deterministic=True), PORT)
 
 
-def test_prefill_graphs_are_refused() -> None:
-    graphs = (("disable_prefill_cuda_graph", False),)
-    with pytest.raises(ConfigError, match="prefill"):
-        server_arguments(ThinkerSettings(Path("model"), device="cuda", server_args=graphs), PORT)
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [(("disable_prefill_cuda_graph", False), "prefill"), (("ep_size", 2), "shared expert")],
+)
+def test_what_would_answer_wrongly_is_refused(asked: tuple[str, object], reason: str) -> None:
+    settings = ThinkerSettings(Path("model"), device="cuda", server_args=(asked,))
+    with pytest.raises(ConfigError, match=reason):
+        server_arguments(settings, PORT)
 
 
 def test_the_cpu_engine_is_chosen_by_environment() -> None:
@@ -49,6 +53,7 @@ def test_a_gpu_engine_sees_its_own_cards() -> None:
     variables = environment(CUDA, threads=1)
     assert variables["CUDA_VISIBLE_DEVICES"] == "2,3"
     assert "SGLANG_USE_CPU_ENGINE" not in variables
+    assert variables["SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK"] == "false"
 
 
 def test_models_that_are_not_served_are_not_imported() -> None:

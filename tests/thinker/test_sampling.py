@@ -1,4 +1,5 @@
-"""What a request may ask of SGLang's sampling: schemas, biases, penalties, log probabilities."""
+"""What a request may ask of SGLang's sampling: schemas, grammars, biases, penalties, log
+probabilities."""
 
 import asyncio
 import json
@@ -9,8 +10,15 @@ import pytest
 
 from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.models.ming.answer_grammar import answer_grammar
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from sglang_omni.thinker.contract import SamplingParams, ThinkerOutput, ThinkerRequest
+from sglang_omni.models.ming.tools import Calling, CallReader, SpelledMarks, Tool, ToolCall
+from sglang_omni.thinker.contract import (
+    Grammar,
+    SamplingParams,
+    ThinkerOutput,
+    ThinkerRequest,
+)
 from tests.golden import TINY
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -84,3 +92,28 @@ async def test_penalties_end_a_repetition(one_rank: EngineProcess) -> None:
     for penalty in ({"frequency_penalty": 2.0}, {"presence_penalty": 2.0}):
         varied = ids(await generate(one_rank, replace(once, **penalty)))  # type: ignore[arg-type]
         assert varied != again
+
+
+async def test_an_answer_keeps_to_a_grammar_on_one_rank_and_on_two(
+    one_rank: EngineProcess, two_ranks: EngineProcess
+) -> None:
+    assert one_rank.health.info.has_lark
+    look = Tool("look", "", SCHEMA)
+    lark = answer_grammar([look], Calling(forced=True, parallel=False), None, False)
+    assert lark is not None
+    asked = SamplingParams(max_tokens=200, temperature=1.0, grammar=Grammar(lark, "tools"))
+    ranks = (one_rank, two_ranks, two_ranks)
+    for outputs in await asyncio.gather(*(generate(process, asked) for process in ranks)):
+        reader, spelled = CallReader(), SpelledMarks(TOKENIZER)
+        text = b"".join(map(spelled.token_bytes, ids(outputs))).decode()
+        (call,) = [*reader.push(text), *reader.finish()]
+        assert isinstance(call, ToolCall) and call.name == "look"
+        assert json.loads(call.arguments).keys() == {"count", "kind"}
+        assert outputs[-1].finish_reason == "stop"
+
+
+async def test_a_grammar_that_is_none_is_refused_by_its_field(one_rank: EngineProcess) -> None:
+    broken = Grammar("%llguidance {}\nstart: nothing", "tools")
+    with pytest.raises(InvalidRequest) as error:
+        await generate(one_rank, replace(PLAIN, grammar=broken))
+    assert error.value.param == "tools"

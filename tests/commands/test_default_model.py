@@ -1,0 +1,51 @@
+"""Without `--model-path` there is Ming-mini: it answers, and a recogniser hears its words."""
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.metrics.pocket import Recogniser, spoken_words
+from cookbook.ming_mini import grammar
+from cookbook.ming_mini.evaluate_speech import Speech
+from cookbook.ming_mini.sentences import commands, finish
+from cookbook.ming_mini.speakers import PRESETS
+from cookbook.ming_mini.thinker.answer import Answerer
+from sglang_omni.commands.checkpoint import MING_MINI, find_checkpoint
+from sglang_omni.errors import CheckpointError
+from sglang_omni.talker.contract import TalkerSettings
+from sglang_omni.talker.worker import load_speech_model
+
+
+def test_a_given_folder_must_hold_a_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"no config\.json"):
+        find_checkpoint(tmp_path)
+
+
+def test_ming_mini_is_whole() -> None:
+    assert find_checkpoint(None) == MING_MINI
+    size = sum(path.stat().st_size for path in MING_MINI.rglob("*") if path.is_file())
+    assert 40e6 < size < 48e6
+
+
+@pytest.mark.alone
+def test_both_halves_load_in_five_seconds() -> None:
+    began = time.monotonic()
+    find_checkpoint(None)
+    Answerer(MING_MINI)
+    load_speech_model(TalkerSettings(MING_MINI, slots=1))
+    assert time.monotonic() - began < 5.0
+
+
+def test_unseen_commands_are_understood() -> None:
+    settings = TalkerSettings(MING_MINI, slots=1)
+    with torch.no_grad():
+        speech = Speech(load_speech_model(settings), settings)
+        hear = Recogniser(grammar.jsgf()).words
+        right = sum(
+            hear(speech.say(finish(text), PRESETS[number % 4].name, seed=3)) == spoken_words(text)
+            for number, text in enumerate(commands(8, 3, "held_out"))
+        )
+    # All 40 were, when it was packed; this allows for another machine's rounding.
+    assert right >= 7
