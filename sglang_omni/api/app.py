@@ -21,6 +21,7 @@ from sglang_omni.api.backend import Backend
 from sglang_omni.api.body import BodyLimit
 from sglang_omni.api.drain import DrainLayer, InFlight
 from sglang_omni.api.gate import Gate
+from sglang_omni.api.playground import routes as playground
 from sglang_omni.observe.observer import Observer
 
 
@@ -49,12 +50,13 @@ def create_app(
     app.webhooks.include_router(speech_stream.documentation())
     app.include_router(transcriptions.routes(backend))
     app.include_router(voices.routes(backend))
-    app.include_router(realtime.routes(backend))
+    app.include_router(realtime.routes(backend, observer))
     app.webhooks.include_router(realtime.documentation())
     app.include_router(health.model_routes(backend))
     app.include_router(health.health_routes(backend))
     app.include_router(watch.routes(backend, observer))
     app.include_router(admin.routes(backend))
+    app.include_router(playground.routes())
     _add_layers(app, backend, access or Access(), in_flight or InFlight(), observer)
     return app
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sglang_omni.api.backend import Backend
-from sglang_omni.api.schema import MAX_SEED
+from sglang_omni.api.schema.body import MAX_SEED
 from sglang_omni.errors import InvalidRequest, ModelNotFound, UnknownVoice
 from sglang_omni.media.encode import AudioEncoder, AudioFormat, rates_of
 from sglang_omni.media.wav import CHANNELS
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
+from sglang_omni.voices.shelf import DEFAULT_VOICE
 
 # OpenAI's clients take pcm to be 24 kHz without asking; opus knows no 44.1 kHz.
 USUAL_RATES = {"pcm": 24_000, "opus": 48_000}
@@ -89,9 +90,13 @@ def choose_voice(
     name: str | None, seed: int | None, backend: Backend, param: str, owner: str | None = None
 ) -> Voice:
     """A preset, or a voice that `owner` has stored, and the seed of its noise, drawn at random if
-    the request has none. Raises `UnknownVoice`, naming the field `param`."""
-    if name is None or name in backend.voices:
-        return Voice(backend.default_voice if name is None else name, _seed(seed))
+    the request has none. No name, and "default", stand for the server's default voice; an alias for
+    its preset. Raises `UnknownVoice`, naming the field `param`."""
+    if name is None or name == DEFAULT_VOICE:
+        name = backend.default_voice
+    name = backend.voice_aliases.get(name, name)
+    if name in backend.voices:
+        return Voice(name, _seed(seed))
     stored = backend.shelf.choose(name, owner)
     if stored is None:
         raise UnknownVoice(f"{param}: no voice {name!r}; see GET /v1/audio/voices", param=param)

@@ -1,7 +1,7 @@
 """What the API needs from the server behind it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
@@ -30,6 +30,10 @@ class Backend(Protocol):
     @property
     def voices(self) -> tuple[str, ...]:
         """Names of the preset voices."""
+
+    @property
+    def voice_aliases(self) -> Mapping[str, str]:
+        """Second names of preset voices, and the presets that they stand for."""
 
     @property
     def shelf(self) -> Shelf:
@@ -66,7 +70,7 @@ class Backend(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether every engine is loaded and warm."""
+        """Whether every engine is loaded and warm, one replica of it at least."""
 
     @property
     def registries(self) -> Sequence[CollectorRegistry]:
@@ -75,6 +79,10 @@ class Backend(Protocol):
     @property
     def has_grammars(self) -> bool:
         """Whether an answer can be held to a JSON schema."""
+
+    @property
+    def has_lark(self) -> bool:
+        """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
 
     def token_piece(self, token_id: int) -> tuple[str, bytes]:
         """A token's name, and the bytes it adds to a text, none for a special one."""

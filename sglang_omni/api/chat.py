@@ -10,15 +10,17 @@ from fastapi.responses import JSONResponse
 from sglang_omni.api import sse
 from sglang_omni.api.audio import AudioOutput, choose_output, choose_speaker, require_model
 from sglang_omni.api.backend import Backend
+from sglang_omni.api.calling import NO_LARK, check_calling
 from sglang_omni.api.completion import Answer, chunks, complete
 from sglang_omni.api.content import Recall, to_messages
 from sglang_omni.api.errors import RESPONSES
-from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
-from sglang_omni.api.schema import ChatAudio, ChatBody, PlainFormat, SchemaFormat
+from sglang_omni.api.reply import WholeReply, until_finished
+from sglang_omni.api.schema.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
+from sglang_omni.api.schema.functions import AllowedChoice, FunctionChoice, PlainChoice
 from sglang_omni.api.spoken_answers import SpokenAnswers
 from sglang_omni.api.terms import Terms, owner_of, terms_of
 from sglang_omni.errors import InvalidRequest
-from sglang_omni.models.ming.tools import Tool
+from sglang_omni.models.ming.tools import Calling, Tool
 from sglang_omni.pipeline.request import ChatRequest, SamplingParams, Voice
 
 
@@ -36,12 +38,8 @@ def check(body: ChatBody, backend: Backend) -> None:
         raise InvalidRequest("stream_options: needs stream=true", param="stream_options")
     if body.top_logprobs is not None and not body.logprobs:
         raise InvalidRequest("top_logprobs: needs logprobs=true", param="top_logprobs")
-    if body.tool_choice not in ("auto", "none"):
-        raise InvalidRequest(
-            "tool_choice: this server knows 'auto' and 'none'; a call cannot be forced",
-            param="tool_choice",
-        )
     check_format(body, backend)
+    check_calling(callable_tools(body), calling(body), backend)
 
 
 def check_format(body: ChatBody, backend: Backend) -> None:
@@ -51,10 +49,8 @@ def check_format(body: ChatBody, backend: Backend) -> None:
     reason = None
     if not backend.has_grammars:
         reason = "the thinker was started without a grammar back end"
-    elif body.thinks:
-        reason = "a thought before the answer is no JSON; not together with thinking"
-    elif callable_tools(body):
-        reason = "a call is not of the schema; not together with tools"
+    elif not backend.has_lark and (body.thinks or callable_tools(body)):
+        reason = f"not together with thinking or tools: {NO_LARK}"
     if reason is not None:
         raise InvalidRequest(f"response_format: {reason}", param="response_format")
 
@@ -71,10 +67,23 @@ def json_schema(body: ChatBody) -> str | None:
 
 def callable_tools(body: ChatBody) -> tuple[Tool, ...]:
     """The functions that the model may call."""
-    if body.tool_choice == "none":
+    if body.tool_choice.type == "none":
         return ()
     functions = (tool.function for tool in body.tools)
-    return tuple(Tool(one.name, one.description, one.parameters) for one in functions)
+    return tuple(Tool(one.name, one.description, one.parameters, one.strict) for one in functions)
+
+
+def calling(body: ChatBody) -> Calling:
+    """Which of them the answer calls."""
+    several = body.parallel_tool_calls
+    match body.tool_choice:
+        case FunctionChoice(function=named):
+            return Calling(forced=True, only=(named.name,), parallel=False)
+        case AllowedChoice(allowed_tools=allowed):
+            names = tuple(choice.function.name for choice in allowed.tools)
+            return Calling(allowed.mode == "required", names, several)
+        case PlainChoice(type=choice):
+            return Calling(forced=choice == "required", parallel=several)
 
 
 def token_limit(body: ChatBody, backend: Backend) -> int:
@@ -134,7 +143,7 @@ def to_request(
         voice=to_voice(body, backend, owner),
         thinking=body.thinks,
         tools=callable_tools(body),
-        parallel_calls=body.parallel_tool_calls,
+        calling=calling(body),
     )
 
 
@@ -209,8 +218,7 @@ def routes(backend: Backend) -> APIRouter:
         choices = [until_finished(backend.respond(one)) for one in each_choice(chat, body.n)]
         headers = answer.audio.headers if answer.audio else {}
         if body.stream:
-            pieces = sse.stream(chunks(choices, answer), sse.DONE)
-            return StreamedReply(pieces, sse.MEDIA_TYPE, {**sse.HEADERS, **headers})
+            return sse.EventReply(chunks(choices, answer), headers, sse.DONE)
 
         async def whole() -> Response:
             return JSONResponse(await complete(choices, answer), headers=headers)

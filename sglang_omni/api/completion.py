@@ -10,6 +10,8 @@ from typing import Any
 
 from sglang_omni.api.audio import AudioOutput
 from sglang_omni.api.spoken_answers import LIFETIME_S
+from sglang_omni.api.sse import Data
+from sglang_omni.api.template import Template
 from sglang_omni.api.token_logprobs import TokenPiece, logprobs_json
 from sglang_omni.models.ming.tools import ToolCall
 from sglang_omni.pipeline.flow import merge, together
@@ -189,7 +191,7 @@ def _message_audio(answer: Answer, index: int, data: bytes, transcript: str) -> 
     }
 
 
-async def chunks(choices: Choices, answer: Answer) -> AsyncGenerator[Json, None]:
+async def chunks(choices: Choices, answer: Answer) -> AsyncGenerator[Data, None]:
     """The `chat.completion.chunk` objects, each as soon as its event is there."""
     writers = [ChunkWriter(answer, index) for index in range(len(choices))]
     usages: list[Usage] = []
@@ -227,13 +229,17 @@ class ChunkWriter:
         self._opened = False
         self._calls = 0
         self._said: list[str] = []
+        self._text = Template(lambda text: self._delta({"content": text}))
+        self._sound = Template(lambda data: self._audio(data=data))
 
-    async def write(self, event: Event) -> list[Json]:
+    async def write(self, event: Event) -> list[Data]:
         """The chunks that `event` gives rise to, possibly none."""
         opening = [] if self._opened else self._opening()
         self._opened = True
         match event:
             case TextDelta(text, logprobs) if (text or logprobs) and self._answer.shows_text:
+                if self._answer.piece_of is None:
+                    return [*opening, self._text.fill(text)]
                 about = self._answer.logprobs([event])
                 return [*opening, self._delta({"content": text}, **about)]
             case ThoughtDelta(text) if self._answer.shows_text:
@@ -249,7 +255,7 @@ class ChunkWriter:
                 return [*opening, *await self._closing(event)]
         return opening
 
-    def _opening(self) -> list[Json]:
+    def _opening(self) -> list[Data]:
         role = {"role": "assistant", **({"content": ""} if self._answer.shows_text else {})}
         first = {**self._delta(role), **self._answer.seed_note()}
         return [first, self._audio()] if self._encoder else [first]
@@ -260,16 +266,16 @@ class ChunkWriter:
         self._calls += 1
         return self._delta(delta)
 
-    async def _closing(self, finished: Finished) -> list[Json]:
-        closing = [self._delta({}, _finish_reason(finished, self._calls > 0))]
+    async def _closing(self, finished: Finished) -> list[Data]:
+        closing: list[Data] = [self._delta({}, _finish_reason(finished, self._calls > 0))]
         if self._encoder:
             self._answer.remember(self._answer.audio_id(self._index), "".join(self._said))
             rest = self._data(await self._encoder.close())
             closing = [*rest, self._audio(expires_at=_expires_at()), *closing]
         return closing
 
-    def _data(self, data: bytes) -> list[Json]:
-        return [self._audio(data=_base64(data))] if data else []
+    def _data(self, data: bytes) -> list[Data]:
+        return [self._sound.fill_plain(base64.b64encode(data))] if data else []
 
     def _audio(self, **fields: Any) -> Json:
         return self._delta({"audio": {"id": self._answer.audio_id(self._index), **fields}})

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Iterator
 
-from sglang_omni.api.schema import (
+from sglang_omni.api.schema.chat import ChatBody, ChatMessage, PastAudio
+from sglang_omni.api.schema.media import (
     AudioPart,
     AudioUrl,
-    ChatBody,
-    ChatMessage,
     ImagePart,
     ImageUrl,
     InputAudioPart,
     Part,
-    PastAudio,
     TextPart,
     VideoPart,
     VideoUrl,

@@ -1,14 +1,18 @@
 """Which routes are not for callers who want an answer, but for those who run the server."""
 
-# Open to everybody: they say whether the server lives, and what it can be asked.
-OPEN = frozenset({"/health", "/ready", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"})
+# Open to everybody: they say whether the server lives, what it can be asked, and let it be tried.
+OPEN = frozenset(
+    {"/", "/health", "/ready", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"}
+)
+# The files of the page at "/".
+PLAYGROUND = "/playground/"
 METRICS = "/metrics"
 ADMIN = "/admin/"
 
 
 def is_open(path: str) -> bool:
     """Whether a route needs no key."""
-    return path in OPEN
+    return path in OPEN or path.startswith(PLAYGROUND)
 
 
 def is_admin(path: str) -> bool:
@@ -18,4 +22,4 @@ def is_admin(path: str) -> bool:
 
 def is_watched(path: str) -> bool:
     """Whether a route is one of those that watch the server, and so is answered always."""
-    return path in OPEN or path == METRICS or is_admin(path)
+    return is_open(path) or path == METRICS or is_admin(path)

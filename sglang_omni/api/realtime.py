@@ -13,6 +13,7 @@ from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES, error_response, public_error
 from sglang_omni.api.terms import owner_of, tenant_of
 from sglang_omni.errors import InvalidRequest, OmniError, Overloaded
+from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime.beta import SUBPROTOCOL, asks_for_beta
 from sglang_omni.realtime.client_events import Event
 from sglang_omni.realtime.connection import ClientLeft, Connection, Seats, SystemClock
@@ -61,8 +62,8 @@ class TextSocket:
             await self._websocket.close(code, reason)
 
 
-def routes(backend: Backend) -> APIRouter:
-    """The realtime route of `backend`."""
+def routes(backend: Backend, observer: Observer) -> APIRouter:
+    """The realtime route of `backend`; `observer` sees each response."""
     router = APIRouter(tags=["realtime"])
     seats = Seats(backend.realtime.max_sessions)
 
@@ -75,7 +76,7 @@ def routes(backend: Backend) -> APIRouter:
             await _refuse(websocket, error)
             return
         try:
-            await _serve(websocket, model, backend)
+            await _serve(websocket, model, backend, observer)
         finally:
             leave()
 
@@ -99,7 +100,9 @@ def documentation() -> APIRouter:
     return router
 
 
-async def _serve(websocket: WebSocket, model: str | None, backend: Backend) -> None:
+async def _serve(
+    websocket: WebSocket, model: str | None, backend: Backend, observer: Observer
+) -> None:
     offered = websocket.scope.get("subprotocols", [])
     dialect = BETA if asks_for_beta(websocket.headers, offered) else GA
     try:
@@ -107,7 +110,7 @@ async def _serve(websocket: WebSocket, model: str | None, backend: Backend) -> N
             require_model(model, backend)
         # The first one loads the model, for which the other streams must not wait.
         detector = await asyncio.to_thread(SileroDetector)
-        connection = connect(websocket, backend, dialect, detector)
+        connection = connect(websocket, backend, dialect, detector, observer)
     except Exception as error:
         await _refuse(websocket, public_error(error))
         return
@@ -119,14 +122,18 @@ async def _serve(websocket: WebSocket, model: str | None, backend: Backend) -> N
 
 
 def connect(
-    websocket: WebSocket, backend: Backend, dialect: Dialect, detector: Detector
+    websocket: WebSocket,
+    backend: Backend,
+    dialect: Dialect,
+    detector: Detector,
+    observer: Observer,
 ) -> Connection:
     """A session for one client. Raises `EngineUnavailable` while the talker is not loaded."""
     options, clock = backend.realtime, SystemClock()
     outbox = Outbox(options.send_bytes, options.stall_seconds, clock, dialect.to_client)
     tenant = tenant_of(websocket)
     owner = owner_of(websocket)
-    session = Session(backend, options, outbox, detector, clock, dialect, tenant, owner)
+    session = Session(backend, options, outbox, detector, clock, dialect, tenant, owner, observer)
     return Connection(TextSocket(websocket), outbox, session, options, clock, backend.draining)
 
 

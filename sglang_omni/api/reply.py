@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -90,30 +91,47 @@ class StreamedReply(Response):
         # The base class has just announced an empty body.
         del self.headers["content-length"]
         self._pieces = pieces
+        self._started = False
+        self._starting = asyncio.Lock()
+        self._sent_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the pieces end or the client goes."""
         await while_connected(receive, self._send(send))
 
     async def _send(self, send: Send) -> None:
-        started = False
         try:
-            async with aclosing(self._pieces) as pieces:
-                async for piece in pieces:
-                    if not started:
-                        await self._start(send)
-                        started = True
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await self._send_pieces(send)
         except Exception as error:
-            if not started:
+            if not self._started:
                 raise
-            # Without a last piece the server drops the connection: the client sees the cut.
-            logger.error("a response broke off: %s", public_error(error).code)
-            return
-        if not started:
-            await self._start(send)
+            if (words := self._last_words(error)) is None:
+                # Without a last piece the server drops the connection: the client sees the cut.
+                logger.error("a response broke off: %s", public_error(error).code)
+                return
+            await self._put(send, words)
+        await self._start(send)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
+    async def _send_pieces(self, send: Send) -> None:
+        async with aclosing(self._pieces) as pieces:
+            async for piece in pieces:
+                await self._put(send, piece)
+
+    def _last_words(self, error: Exception) -> bytes | None:
+        """How the body tells of an error; None if it cannot."""
+        return None
+
+    async def _put(self, send: Send, piece: bytes) -> None:
+        if not self._started:
+            await self._start(send)
+        self._sent_at = time.monotonic()
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+
     async def _start(self, send: Send) -> None:
-        start = {"type": "http.response.start", "status": self.status_code}
-        await send({**start, "headers": self.raw_headers})
+        """Send the headers, unless they have been."""
+        async with self._starting:
+            if not self._started:
+                start = {"type": "http.response.start", "status": self.status_code}
+                await send({**start, "headers": self.raw_headers})
+                self._started = True

@@ -2,7 +2,7 @@
 
 from sglang_omni.api.audio import choose_speaker
 from sglang_omni.api.backend import Backend
-from sglang_omni.api.schema import SpeechOptions
+from sglang_omni.api.schema.speech import SpeechOptions
 from sglang_omni.api.terms import Terms
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.caption import (

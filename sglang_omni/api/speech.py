@@ -12,7 +12,7 @@ from sglang_omni.api.audio import choose_output, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
-from sglang_omni.api.schema import SpeechBody
+from sglang_omni.api.schema.speech import SpeechBody
 from sglang_omni.api.speaking import spoken
 from sglang_omni.api.terms import Terms, owner_of, terms_of
 from sglang_omni.media.encode import AudioEncoder, media_type
@@ -72,8 +72,7 @@ def reply(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response
     output = choose_output(body.response_format, body.sample_rate, backend, body.speed)
     encoder = output.encoder(body.streamed)
     if body.stream_format == "sse":
-        pieces = sse.stream(speech_events(events, encoder))
-        return StreamedReply(pieces, sse.MEDIA_TYPE, {**sse.HEADERS, **output.headers})
+        return sse.EventReply(speech_events(events, encoder), output.headers)
     kind = media_type(body.response_format)
     audio = audio_bytes(events, encoder)
     if body.streamed:

@@ -14,7 +14,7 @@ from sglang_omni.api.audio import choose_output, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES, envelope, public_error
 from sglang_omni.api.reply import WholeReply, until_finished
-from sglang_omni.api.schema import SpeechOptions, SpokenText
+from sglang_omni.api.schema.speech import SpeechOptions, SpokenText
 from sglang_omni.api.speaking import spoken
 from sglang_omni.api.speech import usage_json
 from sglang_omni.api.terms import Terms, owner_of, terms_of

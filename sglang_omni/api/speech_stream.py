@@ -20,7 +20,8 @@ from sglang_omni.api.audio import choose_output, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import envelope, error_response, invalid_body, public_error
 from sglang_omni.api.reply import until_finished
-from sglang_omni.api.schema import Body, SpeechOptions
+from sglang_omni.api.schema.body import Body
+from sglang_omni.api.schema.speech import SpeechOptions
 from sglang_omni.api.speaking import spoken
 from sglang_omni.api.speech import usage_json
 from sglang_omni.api.terms import owner_of, terms_of
@@ -44,7 +45,7 @@ class SessionConfig(SpeechOptions):
     response_format: AudioFormat = "pcm"
 
 
-class InputText(Body):
+class TextInput(Body):
     """More of the text."""
 
     type: Literal["input.text"]
@@ -64,7 +65,7 @@ class SessionClose(Body):
 
 
 ClientEvent = Annotated[
-    SessionConfig | InputText | InputDone | SessionClose, Field(discriminator="type")
+    SessionConfig | TextInput | InputDone | SessionClose, Field(discriminator="type")
 ]
 EVENTS: TypeAdapter[Any] = TypeAdapter(ClientEvent)
 
@@ -133,12 +134,12 @@ class SpeechSession:
             # Refused now, not with the first word.
             spoken("a", event, self._backend, terms_of(self._socket, event), self._owner)
             choose_output(event.response_format, event.sample_rate, self._backend)
-        elif isinstance(event, InputText):
+        elif isinstance(event, TextInput):
             await self._speak(event)
         else:
             raise InvalidRequest("input.done: there is no text", param="type")
 
-    async def _speak(self, first: InputText) -> None:
+    async def _speak(self, first: TextInput) -> None:
         """Speak a text while the rest of it arrives."""
         feed = TextFeed()
         feed.put(first.text)
@@ -161,7 +162,7 @@ class SpeechSession:
     def _take(self, event: Any, feed: TextFeed) -> bool:
         """An event that comes while a text is spoken; False if it ends the session."""
         match event:
-            case InputText(text=text):
+            case TextInput(text=text):
                 feed.put(text)
             case InputDone():
                 feed.close()

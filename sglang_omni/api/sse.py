@@ -2,11 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
+from starlette.types import Send
+
 from sglang_omni.api.errors import envelope, public_error
+from sglang_omni.api.reply import StreamedReply
 
 MEDIA_TYPE = "text/event-stream"
 # Proxies must pass the events on as they come.
@@ -16,76 +20,64 @@ DONE = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
 QUIET_S = 15.0
 
+Data = dict[str, Any] | bytes
+"""A JSON object, or the ASCII text of one."""
 
-def event(data: dict[str, Any]) -> bytes:
+
+def event(data: Data) -> bytes:
     """One event. Pure ASCII: several clients split lines at U+2028 and U+0085 as well."""
-    return b"data: " + json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n\n"
+    text = data if isinstance(data, bytes) else encoded(data)
+    return b"data: %b\n\n" % text
 
 
-async def stream(
-    objects: AsyncGenerator[dict[str, Any], None], end: bytes = b"", quiet_s: float = QUIET_S
-) -> AsyncGenerator[bytes, None]:
-    """Encode `objects`, then `end`. While nothing comes for `quiet_s` seconds a comment goes out,
+def encoded(data: dict[str, Any]) -> bytes:
+    """The text of a JSON object, without blanks and in ASCII."""
+    return json.dumps(data, separators=(",", ":")).encode("ascii")
+
+
+class EventReply(StreamedReply):
+    """Objects as events, then `end`. While nothing comes for `quiet_s` seconds a comment goes out,
     so that no proxy takes the connection for dead.
 
-    An error before the first piece is raised, so that it can still be an HTTP status; a later
-    one becomes an event `{"error": ...}`, which ends the stream without `end`.
+    An error before the first event is raised, so that it can still be an HTTP status; a later one
+    becomes an event `{"error": ...}`, which ends the stream without `end`.
     """
-    started = False
-    async with aclosing(_or_quiet(objects, quiet_s)) as items:
+
+    def __init__(
+        self,
+        objects: AsyncGenerator[Any, None],
+        headers: Mapping[str, str] | None = None,
+        end: bytes = b"",
+        quiet_s: float = QUIET_S,
+    ) -> None:
+        super().__init__(_events(objects, end), MEDIA_TYPE, {**HEADERS, **(headers or {})})
+        self._quiet_s = quiet_s
+
+    async def _send_pieces(self, send: Send) -> None:
+        keeping = asyncio.create_task(self._keep_alive(send))
         try:
-            async for item in items:
-                started = True
-                yield KEEP_ALIVE if item is None else event(item)
-        except Exception as error:
-            if not started:
-                raise
-            yield event(envelope(public_error(error)))
-            return
+            await super()._send_pieces(send)
+        finally:
+            keeping.cancel()
+            await asyncio.wait((keeping,))
+
+    async def _keep_alive(self, send: Send) -> None:
+        """Fill the pauses. A timer for all of them: events come a hundred times as often."""
+        self._sent_at = time.monotonic()
+        while True:
+            rest_s = self._sent_at + self._quiet_s - time.monotonic()
+            if rest_s > 0:
+                await asyncio.sleep(rest_s)
+            else:
+                await self._put(send, KEEP_ALIVE)
+
+    def _last_words(self, error: Exception) -> bytes:
+        return event(envelope(public_error(error)))
+
+
+async def _events(objects: AsyncGenerator[Data, None], end: bytes) -> AsyncGenerator[bytes, None]:
+    async with aclosing(objects):
+        async for one in objects:
+            yield event(one)
     if end:
         yield end
-
-
-async def _or_quiet(
-    objects: AsyncGenerator[dict[str, Any], None], quiet_s: float
-) -> AsyncGenerator[dict[str, Any] | None, None]:
-    """The objects, and None for each `quiet_s` seconds without one. Closes `objects`.
-
-    A task of its own reads them, for to give up a read would end them.
-    """
-    ready: asyncio.Queue[Any] = asyncio.Queue(1)
-    pump = asyncio.create_task(_pump(objects, ready))
-    try:
-        while True:
-            try:
-                async with asyncio.timeout(quiet_s):
-                    item = await ready.get()
-            except TimeoutError:
-                yield None
-                continue
-            if isinstance(item, _Ended):
-                if item.error is not None:
-                    raise item.error
-                return
-            yield item
-    finally:
-        pump.cancel()
-        await asyncio.gather(pump, return_exceptions=True)
-
-
-class _Ended:
-    """The end of the objects, with what ended them."""
-
-    def __init__(self, error: Exception | None) -> None:
-        self.error = error
-
-
-async def _pump(objects: AsyncGenerator[dict[str, Any], None], ready: "asyncio.Queue[Any]") -> None:
-    error: Exception | None = None
-    try:
-        async with aclosing(objects):
-            async for item in objects:
-                await ready.put(item)
-    except Exception as caught:
-        error = caught
-    await ready.put(_Ended(error))

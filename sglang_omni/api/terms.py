@@ -7,7 +7,7 @@ from typing import Protocol
 
 from starlette.requests import HTTPConnection
 
-from sglang_omni.api.schema import MAX_TIMEOUT_S
+from sglang_omni.api.schema.body import MAX_TIMEOUT_S
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.pipeline.request import Priority
 

@@ -14,8 +14,8 @@ from sglang_omni.api.audio import require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.form import FormBody, form_schema, read_form
-from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
-from sglang_omni.api.schema import AskedPriority, Timeout
+from sglang_omni.api.reply import WholeReply, until_finished
+from sglang_omni.api.schema.body import AskedPriority, Timeout
 from sglang_omni.api.terms import Terms, terms_of
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.pipeline.request import (
@@ -124,7 +124,7 @@ def routes(backend: Backend) -> APIRouter:
         chat = to_request(form, recording, backend, terms_of(request, form))
         events = transcript_events(until_finished(backend.respond(chat)))
         if form.stream:
-            return StreamedReply(sse.stream(events), sse.MEDIA_TYPE, sse.HEADERS)
+            return sse.EventReply(events)
 
         async def whole() -> Response:
             async with aclosing(events):

@@ -77,6 +77,7 @@ def routes(backend: Backend) -> APIRouter:
         return {
             "voices": [*backend.voices, *(voice.name for voice in stored)],
             "default_voice": backend.default_voice,
+            "aliases": dict(backend.voice_aliases),
             "uploaded_voices": [voice_json(voice) for voice in stored],
             "speaker_vectors": backend.knows_speakers,
         }
@@ -98,7 +99,8 @@ def routes(backend: Backend) -> APIRouter:
             consent=fields.consent,
             owner=owner_of(request),
         )
-        voice = await backend.shelf.add(upload, backend.voices)
+        taken = (*backend.voices, *backend.voice_aliases)
+        voice = await backend.shelf.add(upload, taken)
         return JSONResponse(voice_json(voice), status_code=201)
 
     @router.delete("/v1/audio/voices/{voice}", responses=RESPONSES)

@@ -38,6 +38,8 @@ class TextDecoder:
         if self.stopped:
             return ""
         data = b"".join(map(self._tokenizer.token_bytes, token_ids))
+        if not self._stop:
+            return self._utf8.decode(data)
         text = self._held + self._utf8.decode(data)
         end = stop_position(text, self._stop)
         if end is not None:

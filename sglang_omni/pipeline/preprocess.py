@@ -6,11 +6,12 @@ from itertools import islice
 
 from sglang_omni.encoder.cache import Embedding
 from sglang_omni.errors import ContextExceeded, OmniError
+from sglang_omni.models.ming.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt import Item, render_chat
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer, TokenizedPrompt
 from sglang_omni.pipeline.perceive import Medium
 from sglang_omni.pipeline.request import ChatRequest, MediaPart
-from sglang_omni.thinker.contract import Features, ThinkerRequest
+from sglang_omni.thinker.contract import Features, Grammar, SamplingParams, ThinkerRequest
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,19 @@ def aggregate(
     Raises `OmniError` when an encoder made more or fewer rows than the prompt has places.
     """
     room = context_length - len(prompt.ids)
-    sampling = replace(request.sampling, max_tokens=min(request.sampling.max_tokens, room))
+    sampling = replace(_in_form(request), max_tokens=min(request.sampling.max_tokens, room))
     features = tuple(_features(prompt, media, embeddings))
     return ThinkerRequest(prompt.ids, sampling, features, request.tenant)
+
+
+def _in_form(request: ChatRequest) -> SamplingParams:
+    """The request's sampling, under a grammar where its schema alone does not give the form."""
+    sampling, tools = request.sampling, request.tools
+    lark = answer_grammar(tools, request.calling, sampling.json_schema, request.thinking)
+    if lark is None:
+        return sampling
+    grammar = Grammar(lark, "tools" if tools else "response_format")
+    return replace(sampling, json_schema=None, grammar=grammar)
 
 
 def _features(

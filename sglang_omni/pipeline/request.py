@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.models.ming.tools import Tool, ToolCall, ToolResult
+from sglang_omni.models.ming.tools import AS_IT_LIKES, Calling, Tool, ToolCall, ToolResult
 from sglang_omni.talker.contract import ClonedVoice, Manner
 from sglang_omni.thinker.contract import FinishReason, SamplingParams, TokenLogprob
 
@@ -69,8 +69,8 @@ class Voice:
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A validated chat request. `voice` is None for a text-only answer; `tools` may be called, one
-    only without `parallel_calls`.
+    """A validated chat request. `voice` is None for a text-only answer; `tools` may be called, as
+    `calling` says.
 
     Requests of different `tenant` share no KV; None is a tenant, too. `priority` counts while
     others wait as well. A request that takes longer than `timeout_s` (unset: as long as the server
@@ -83,7 +83,7 @@ class ChatRequest:
     voice: Voice | None = None
     thinking: bool = False
     tools: tuple[Tool, ...] = ()
-    parallel_calls: bool = True
+    calling: Calling = AS_IT_LIKES
     tenant: str | None = None
     priority: Priority = "normal"
     timeout_s: float | None = None

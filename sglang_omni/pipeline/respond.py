@@ -79,13 +79,15 @@ class Pipeline:
             asked = aggregate(request, prompt, media, embeddings, self._context_length)
         del media, embeddings  # Pixels need not stay in memory until the last token.
         written = self._decode(self._think(asked, tally), request, tally)
-        text = Tee(_told_apart(written, request))
-        answer = _shown(text.first(), tally)
-        if speaker is not None:
+        parts = _told_apart(written, request)
+        if speaker is None or request.calling.forced:
+            answer = _shown(parts, tally)
+        else:
             # Text never waits for speech: the spoken copy is not bounded, the answer is.
+            text = Tee(parts)
             words = only_text(text.second())
             spoken = say(speaker, words, self._segmenting, self._clock, tally)
-            answer = merge(answer, spoken)
+            answer = merge(_shown(text.first(), tally), spoken)
         async with aclosing(answer) as events:
             async for event in events:
                 yield event
@@ -157,7 +159,7 @@ def _told_apart(
     parts: AsyncGenerator[Any, None] = written
     if request.thinking:
         parts = with_thoughts(parts)
-    return with_calls(parts, request.parallel_calls) if request.tools else parts
+    return with_calls(parts, request.calling.parallel) if request.tools else parts
 
 
 async def _shown(answer: AsyncGenerator[Part, None], tally: Tally) -> AsyncGenerator[Event, None]:

@@ -32,27 +32,24 @@ PATCH_SECONDS = 0.32
 class Tally:
     """What one request has used so far; written by its own stages only."""
 
-    usage: Usage = field(default_factory=Usage)
     reason: FinishReason = "stop"
     fragments: int = 0
     patches: int = 0
+    _media: Usage = field(default_factory=Usage)
+    _latest: ThinkerOutput | None = None
+    _thoughts: int = 0
     _logprobs: list[TokenLogprob] = field(default_factory=list)
 
     def count_tokens(self, output: ThinkerOutput) -> None:
         """Take over the thinker's totals."""
-        self.usage = replace(
-            self.usage,
-            prompt_tokens=output.prompt_tokens,
-            cached_tokens=output.cached_tokens,
-            completion_tokens=output.completion_tokens,
-        )
+        self._latest = output
         self.reason = output.finish_reason or self.reason
 
     def count_media(self, media: Sequence[Medium]) -> None:
         """Note what of the prompt is no text."""
         audio = sum(medium.rows for medium in media if medium.grid is None)
         images = sum(medium.rows for medium in media if medium.grid is not None)
-        self.usage = replace(self.usage, prompt_audio_tokens=audio, prompt_image_tokens=images)
+        self._media = Usage(prompt_audio_tokens=audio, prompt_image_tokens=images)
 
     def note_logprobs(self, logprobs: Sequence[TokenLogprob]) -> None:
         """Keep those of new tokens for whoever shows their text."""
@@ -60,17 +57,26 @@ class Tally:
 
     def take_logprobs(self) -> tuple[TokenLogprob, ...]:
         """Those that nobody has taken yet."""
-        taken = tuple(self._logprobs)
-        self._logprobs.clear()
+        if not self._logprobs:
+            return ()
+        taken, self._logprobs = tuple(self._logprobs), []
         return taken
 
     def note_thought(self) -> None:
         """All tokens so far were reasoning."""
-        self.usage = replace(self.usage, reasoning_tokens=self.usage.completion_tokens)
+        self._thoughts = self._latest.completion_tokens if self._latest else 0
 
     def finished(self) -> Finished:
         """The last event of the request."""
-        return Finished(self.reason, replace(self.usage, audio_tokens=self.patches))
+        usage = replace(self._media, audio_tokens=self.patches, reasoning_tokens=self._thoughts)
+        if one := self._latest:
+            usage = replace(
+                usage,
+                prompt_tokens=one.prompt_tokens,
+                cached_tokens=one.cached_tokens,
+                completion_tokens=one.completion_tokens,
+            )
+        return Finished(self.reason, usage)
 
 
 @dataclass(frozen=True)

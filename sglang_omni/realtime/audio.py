@@ -11,9 +11,9 @@ from typing import Literal
 
 import numpy as np
 
-from sglang_omni.errors import EngineFailed, InvalidRequest
+from sglang_omni.errors import InvalidRequest
 from sglang_omni.media import g711, wav
-from sglang_omni.media.encode import to_int16
+from sglang_omni.media.encode import AudioEncoder
 from sglang_omni.media.resample import Resampler
 
 Coding = Literal["audio/pcm", "audio/pcmu", "audio/pcma"]
@@ -116,24 +116,30 @@ class Ear:
 class Mouth:
     """Encodes the synthesis of one answer for its client, chunk by chunk."""
 
-    def __init__(self, source_rate: int, wire: WireFormat) -> None:
-        """`source_rate` in Hz."""
+    def __init__(self, source_rate: int, wire: WireFormat, speed: float = 1.0) -> None:
+        """`source_rate` in Hz; the answer is spoken at `speed` times its own."""
         self.wire = wire
-        self._resampler = Resampler(source_rate, wire.rate)
+        self._encoder = AudioEncoder("pcm", source_rate, wire.rate, streaming=True, speed=speed)
+        self._samples_per_ms = source_rate * speed / 1000
+        self._samples = 0
 
-    def speak(self, pcm: np.ndarray) -> bytes:
+    @property
+    def taken_ms(self) -> float:
+        """How long all of the synthesis so far will play, of which the filters hold some back."""
+        return self._samples / self._samples_per_ms
+
+    async def speak(self, pcm: np.ndarray) -> bytes:
         """Encode float32 [samples]. Raises `EngineFailed` for samples that are not finite."""
-        if not np.isfinite(pcm).all():
-            # The filter would carry a NaN into the chunks that follow.
-            raise EngineFailed("the synthesised audio has samples that are not finite")
-        return self._encode(self._resampler.push(np.ascontiguousarray(pcm, np.float32)))
+        data = await self._encoder.encode(pcm)
+        self._samples += len(pcm)
+        return self._coded(data)
 
-    def rest(self) -> bytes:
-        """What the filter holds. Call once, at the end."""
-        return self._encode(self._resampler.finish())
+    async def rest(self) -> bytes:
+        """What the filters hold. Call once, at the end."""
+        return self._coded(await self._encoder.close())
 
-    def _encode(self, pcm: np.ndarray) -> bytes:
-        return self.wire.encode(np.frombuffer(to_int16(pcm), "<i2"))
+    def _coded(self, data: bytes) -> bytes:
+        return self.wire.encode(np.frombuffer(data, "<i2"))
 
 
 def clip_uri(samples: np.ndarray) -> str:

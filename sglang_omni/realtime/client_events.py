@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from sglang_omni.api.schema import Body
+from sglang_omni.api.schema.body import Body
 from sglang_omni.realtime.item_schema import ItemBody
 from sglang_omni.realtime.session_schema import ResponseBody, SessionBody
 

@@ -10,6 +10,7 @@ import numpy as np
 from sglang_omni.api.backend import Backend
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.errors import InvalidRequest, OmniError
+from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime.conversation import Conversation
 from sglang_omni.realtime.error_event import put_error
 from sglang_omni.realtime.item_bodies import to_clip
@@ -42,6 +43,7 @@ class Floor:
         detector: Detector,
         clock: Clock,
         tenant: str | None,
+        observer: Observer,
     ) -> None:
         self._outbox, self._clock = outbox, clock
         self._most_ms = int(options.turn_seconds * 1000)
@@ -50,7 +52,9 @@ class Floor:
         self.conversation_id = new_id("conv")
         self._listener = Listener(config.input_format, detector, self._most_ms)
         self._transcriber = Transcriber(backend.respond, self.conversation, outbox, tenant)
-        self._responder = Responder(backend, outbox, self._transcriber, tenant, self._answered)
+        self._responder = Responder(
+            backend, outbox, self._transcriber, tenant, self._answered, observer
+        )
         # A turn is announced by the name that its item will have.
         self._turn_item = new_id("item")
         self._answer_due = False

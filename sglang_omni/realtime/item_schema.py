@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sglang_omni.api.schema import Body
+from sglang_omni.api.schema.body import Body
 
 Id = Annotated[str, Field(min_length=1, max_length=64)]
 

@@ -121,12 +121,13 @@ class Listener:
 
     def commit(self) -> np.ndarray:
         """Everything in the buffer, int16 at 16 kHz. Raises `BufferEmpty` below 0.1 s."""
+        # First, for what was sent counts, and the filter holds the last 9 ms of it.
+        self._finish_stream()
         held_ms = self._held_ms()
         if held_ms < LEAST_COMMITTED_MS:
             raise BufferEmpty(
                 f"the buffer holds {held_ms} ms of audio, a turn has at least {LEAST_COMMITTED_MS}"
             )
-        self._finish_stream()
         return self.take(self._buffer.start_ms, self._buffer.end_ms + 1)
 
     def take(self, start_ms: int, end_ms: int) -> np.ndarray:

@@ -140,6 +140,7 @@ class SpokenItem(OutputMessage):
     ) -> None:
         super().__init__(outbox, conversation, response_id, index)
         self._mouth = mouth
+        self._is_finished = False
         self._segments: list[Segment] = []
         self._duration_ms = 0.0
 
@@ -149,23 +150,28 @@ class SpokenItem(OutputMessage):
 
     def say(self, words: str) -> None:
         """Words whose sound comes next."""
-        self._segments.append(Segment(words, self._duration_ms))
+        self._segments.append(Segment(words, self._mouth.taken_ms))
         self._outbox.put("response.output_audio_transcript.delta", **self._place, delta=words)
 
-    def sound(self, pcm: np.ndarray) -> None:
+    async def sound(self, pcm: np.ndarray) -> None:
         """More sound: float32 [samples]. Raises `EngineFailed` where it is not finite."""
-        self._send(self._mouth.speak(pcm))
+        self._send(await self._mouth.speak(pcm))
+
+    async def finish(self) -> None:
+        """No more sound comes: send what is held. Not for an answer that is cut."""
+        if not self._is_finished:
+            self._is_finished = True
+            self._send(await self._mouth.rest())
 
     def close(self, status: Status, is_cut: bool, heard_ms: float | None) -> None:
         """The speech is complete; or it `is_cut` to what was sent.
 
         `heard_ms` is how much of that can have been heard, None where nobody spoke over it.
         """
+        segments = tuple(self._segments)
         if is_cut:
             self._duration_ms = self._outbox.sent_ms(self.item.id)
-        else:
-            self._send(self._mouth.rest())
-        segments = tuple(s for s in self._segments if s.start_ms <= self._duration_ms)
+            segments = tuple(s for s in segments if s.start_ms <= self._duration_ms)
         speech = Speech(segments, self._duration_ms, heard_ms)
         self._outbox.put("response.output_audio.done", **self._place)
         transcript = speech.transcript

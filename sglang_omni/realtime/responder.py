@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sglang_omni.api.audio import choose_voice
 from sglang_omni.api.backend import Backend
 from sglang_omni.errors import ContextExceeded, InvalidRequest
+from sglang_omni.observe.observer import Observer
 from sglang_omni.pipeline.request import ChatRequest, Event, SamplingParams, Voice
 from sglang_omni.realtime.context import to_messages, without_oldest
 from sglang_omni.realtime.items import Item
@@ -49,9 +50,10 @@ class Responder:
         transcriber: Transcriber,
         tenant: str | None,
         on_over: Callable[[], None],
+        observer: Observer,
     ) -> None:
         self._backend, self._outbox, self._transcriber = backend, outbox, transcriber
-        self._tenant, self._on_over = tenant, on_over
+        self._tenant, self._on_over, self._observer = tenant, on_over, observer
         self._active: Response | None = None
         self.idle = asyncio.Event()
         """Set while no response is under way."""
@@ -68,7 +70,8 @@ class Responder:
             raise ResponseActive(
                 f"the response {self._active.plan.id} is under way; cancel it or wait for its end"
             )
-        response = Response(question.plan, self._outbox, self._backend.sample_rate)
+        rate = self._backend.sample_rate
+        response = Response(question.plan, self._outbox, rate, self._observer)
         self._transcriber.hold()
         self._active = response
         self.idle.clear()
@@ -123,6 +126,7 @@ class Responder:
             sampling=SamplingParams(max_tokens=min(answers.max_tokens or most, most)),
             voice=self._voice(answers) if spoken else None,
             tools=answers.callable_tools,
+            calling=answers.calling,
             tenant=self._tenant,
             priority="realtime",
         )

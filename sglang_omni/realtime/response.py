@@ -10,6 +10,7 @@ from sglang_omni.api.errors import public_error
 from sglang_omni.api.reply import until_finished
 from sglang_omni.errors import OmniError
 from sglang_omni.models.ming.tools import ToolCall
+from sglang_omni.observe.observer import Observer
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
@@ -26,6 +27,8 @@ from sglang_omni.realtime.outbox import Outbox
 from sglang_omni.realtime.output_item import CalledItem, SpokenItem, WrittenItem
 from sglang_omni.realtime.session_config import AnswerConfig
 
+# What a response is called among the traces of requests, where its id is that of the response.
+ROUTE = "WS /v1/realtime response"
 CancelReason = Literal["turn_detected", "client_cancelled"]
 
 
@@ -53,6 +56,13 @@ class Outcome:
         """What that means for its item."""
         return "completed" if self.status == "completed" else "incomplete"
 
+    @property
+    def http_status(self) -> int | None:
+        """What that would be over HTTP; None where the client did not wait for the end."""
+        if self.error is not None:
+            return self.error.status
+        return None if self.status == "cancelled" else 200
+
     def json(self) -> JSON | None:
         """The `status_details`."""
         if self.status == "completed":
@@ -70,9 +80,10 @@ class Response:
     """Runs once. `cancel` may be called at any time, and takes effect before it returns control
     to the backend: nothing of the answer is queued afterwards."""
 
-    def __init__(self, plan: Plan, outbox: Outbox, source_rate: int) -> None:
+    def __init__(self, plan: Plan, outbox: Outbox, source_rate: int, observer: Observer) -> None:
         """`source_rate`: of the backend's speech, in Hz."""
         self.plan = plan
+        self._observer = observer
         self._outbox = outbox
         self._source_rate = source_rate
         self._message: SpokenItem | WrittenItem | None = None
@@ -80,6 +91,7 @@ class Response:
         self._usage: Usage | None = None
         self._cancelled: CancelReason | None = None
         self._is_over = False
+        self._status: int | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self, events: AsyncGenerator[Event, None]) -> "asyncio.Task[None]":
@@ -107,19 +119,25 @@ class Response:
             await asyncio.wait((self._task,))
 
     async def _run(self, events: AsyncGenerator[Event, None]) -> None:
+        with self._observer.within(self.plan.id, ROUTE) as trace:
+            await self._follow(events)
+            trace.status = self._status
+
+    async def _follow(self, events: AsyncGenerator[Event, None]) -> None:
         try:
             async with aclosing(until_finished(events)) as answer:
                 async for event in answer:
                     await self._outbox.room()
-                    self._take(event)
+                    await self._take(event)
         except asyncio.CancelledError:
             if self._cancelled is None or self._is_over:
                 raise
             self._end(Outcome("cancelled", self._cancelled))
         except Exception as error:
+            await self._finish_sound()
             self._end(Outcome("failed", error=public_error(error)))
 
-    def _take(self, event: Event) -> None:
+    async def _take(self, event: Event) -> None:
         spoken = self.plan.answers.modality == "audio"
         match event:
             case TextDelta(text) if not spoken:
@@ -127,15 +145,20 @@ class Response:
             case TranscriptDelta(words) if spoken:
                 self._spoken().say(words)
             case AudioDelta(pcm) if spoken:
-                self._spoken().sound(pcm)
+                await self._spoken().sound(pcm)
             case ToolCalled(call):
                 self._call(call)
             case Finished(reason, usage):
                 self._usage = usage
                 cut = reason == "length"
+                await self._finish_sound()
                 self._end(
                     Outcome("incomplete", "max_output_tokens") if cut else Outcome("completed")
                 )
+
+    async def _finish_sound(self) -> None:
+        if isinstance(self._message, SpokenItem):
+            await self._message.finish()
 
     def _written(self) -> WrittenItem:
         if not isinstance(self._message, WrittenItem):
@@ -145,7 +168,8 @@ class Response:
 
     def _spoken(self) -> SpokenItem:
         if not isinstance(self._message, SpokenItem):
-            mouth = Mouth(self._source_rate, self.plan.answers.format)
+            answers = self.plan.answers
+            mouth = Mouth(self._source_rate, answers.format, answers.speed)
             self._message = SpokenItem(*self._next(), mouth)
             self._begin(self._message)
         return self._message
@@ -165,6 +189,7 @@ class Response:
 
     def _end(self, outcome: Outcome) -> None:
         self._is_over = True
+        self._status = outcome.http_status
         match self._message:
             case SpokenItem() as spoken:
                 is_cut, heard_ms = outcome.status == "cancelled", self._heard_ms(spoken.item.id)

@@ -10,6 +10,7 @@ from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import public_error
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime import client_events as client
 from sglang_omni.realtime.audio import from_base64
 from sglang_omni.realtime.conversation import ItemError
@@ -44,12 +45,15 @@ class Session:
         dialect: Dialect = GA,
         tenant: str | None = None,
         owner: str | None = None,
+        observer: Observer | None = None,
     ) -> None:
-        """`owner` is whose stored voices may be named. Raises `EngineUnavailable` while the backend
-        does not know its voices."""
+        """`owner` is whose stored voices may be named, `observer` sees each response. Raises
+        `EngineUnavailable` while the backend does not know its voices."""
         self._backend, self._outbox, self._dialect = backend, outbox, dialect
         config = SessionConfig(backend.model, AnswerConfig(backend.default_voice, owner=owner))
-        self._floor = Floor(config, backend, options, outbox, detector, clock, tenant)
+        self._floor = Floor(
+            config, backend, options, outbox, detector, clock, tenant, observer or Observer()
+        )
         self.id = new_id("sess")
 
     def start(self) -> None:

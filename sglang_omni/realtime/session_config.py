@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 from sglang_omni.api.audio import choose_voice, require_model
 from sglang_omni.api.backend import Backend
+from sglang_omni.api.calling import check_calling
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.prompt import DEFAULT_SYSTEM
-from sglang_omni.models.ming.tools import Tool
+from sglang_omni.models.ming.tools import Calling, Tool
 from sglang_omni.realtime.audio import PCM, WireFormat
 from sglang_omni.realtime.session_schema import (
     Answering,
@@ -18,6 +19,7 @@ from sglang_omni.realtime.session_schema import (
     ServerVad,
     SessionBody,
     ToolChoice,
+    ToolChoiceFunction,
     Transcription,
     TurnDetection,
 )
@@ -31,23 +33,35 @@ SERVER_VAD = ServerVad(type="server_vad")
 @dataclass(frozen=True)
 class AnswerConfig:
     """How answers are given. `max_tokens` None leaves the length to the server's own limit. `voice`
-    is a preset, or one that `owner` has stored."""
+    is a preset, or one that `owner` has stored; it speaks at `speed` times its own."""
 
     voice: str
     owner: str | None = None
     modality: Modality = "audio"
     instructions: str = DEFAULT_SYSTEM
     format: WireFormat = PCM
+    speed: float = 1.0
     max_tokens: int | None = None
     tools: tuple[FunctionTool, ...] = ()
     tool_choice: ToolChoice = "auto"
+    parallel_calls: bool = True
 
     @property
     def callable_tools(self) -> tuple[Tool, ...]:
         """The functions that the model is told of."""
         if self.tool_choice == "none":
             return ()
-        return tuple(Tool(tool.name, tool.description, tool.parameters) for tool in self.tools)
+        return tuple(
+            Tool(tool.name, tool.description, tool.parameters, bool(tool.strict))
+            for tool in self.tools
+        )
+
+    @property
+    def calling(self) -> Calling:
+        """Which of them an answer calls."""
+        if isinstance(self.tool_choice, ToolChoiceFunction):
+            return Calling(forced=True, only=(self.tool_choice.name,), parallel=False)
+        return Calling(forced=self.tool_choice == "required", parallel=self.parallel_calls)
 
     def json(self) -> JSON:
         """The fields that a session and a response share."""
@@ -56,7 +70,8 @@ class AnswerConfig:
             "instructions": self.instructions,
             "max_output_tokens": self.max_tokens or "inf",
             "tools": [tool.model_dump(exclude_none=True) for tool in self.tools],
-            "tool_choice": self.tool_choice,
+            "tool_choice": _choice_json(self.tool_choice),
+            "parallel_tool_calls": self.parallel_calls,
         }
 
 
@@ -89,7 +104,7 @@ class SessionConfig:
                 "output": {
                     "format": answers.format.json(),
                     "voice": answers.voice,
-                    "speed": 1.0,
+                    "speed": answers.speed,
                 },
             },
             "truncation": "auto" if self.drops_oldest else "disabled",
@@ -160,18 +175,24 @@ def answering(
     if body.tools is not None:
         changes["tools"] = tuple(body.tools)
     if body.tool_choice is not None:
-        if body.tool_choice not in ("auto", "none"):
-            raise _unsupported(f"{prefix}.tool_choice", "this server knows 'auto' and 'none'")
         changes["tool_choice"] = body.tool_choice
+    if body.parallel_tool_calls is not None:
+        changes["parallel_calls"] = body.parallel_tool_calls
     if output is not None:
         changes |= _speaking(output, backend, config.owner, f"{prefix}.audio.output")
-    return replace(config, **changes)
+    answers = replace(config, **changes)
+    check_calling(answers.callable_tools, answers.calling, backend, f"{prefix}.")
+    return answers
+
+
+def _choice_json(choice: ToolChoice) -> Any:
+    return choice.model_dump() if isinstance(choice, ToolChoiceFunction) else choice
 
 
 def _speaking(output: AudioOutput, backend: Backend, owner: str | None, prefix: str) -> JSON:
     changes: JSON = {}
-    if output.speed not in (None, 1):
-        raise _unsupported(f"{prefix}.speed", "this server speaks at speed 1 only")
+    if output.speed is not None:
+        changes["speed"] = output.speed
     if output.voice is not None:
         choose_voice(output.voice, None, backend, f"{prefix}.voice", owner)
         changes["voice"] = output.voice

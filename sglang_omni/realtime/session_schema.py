@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from sglang_omni.api.schema import Body, VoiceName
+from sglang_omni.api.schema.body import Body, VoiceName
+from sglang_omni.api.schema.functions import Parameters
 from sglang_omni.realtime.item_schema import InputItem
 
 MOST_TOKENS = 4096
@@ -95,17 +96,18 @@ class AudioConfig(Body):
 
 
 class FunctionTool(Body):
-    """A function that the model may call; `parameters` is a JSON schema."""
+    """A function that the model may call; `parameters` is a JSON schema of an object. Calls keep to
+    it if it is `strict`, and wherever they are forced."""
 
     type: Literal["function"]
     name: Annotated[str, Field(min_length=1, max_length=64)]
     description: str = ""
-    parameters: dict[str, Any] = Field(default={})
+    parameters: Parameters = Field(default={})
     strict: bool | None = None
 
 
 class ToolChoiceFunction(Body):
-    """Call this function."""
+    """Call this function, once."""
 
     type: Literal["function"]
     name: str

@@ -13,6 +13,8 @@ from sglang_omni.voices.store import StoredVoice, VoiceStore
 
 # Readable in a log line and in a URL; never part of a path.
 NAME = re.compile(r"[\w][\w .-]{0,63}")
+DEFAULT_VOICE = "default"
+"""Stands for whatever voice a server speaks with by default: for clients that must name one."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,11 @@ class Shelf:
             return cloned.voice
         return voice.source or voice.name or None
 
-    async def add(self, upload: Upload, presets: tuple[str, ...]) -> StoredVoice:
+    async def add(self, upload: Upload, taken: tuple[str, ...]) -> StoredVoice:
         """Store a voice. Raises `Forbidden` without a folder for voices, `InvalidRequest` for an
         unusable name or recording, `VoicesFull` beyond a quota."""
         store = self._require_store()
-        check_name(upload.name, presets)
+        check_name(upload.name, taken)
         store.reserve(upload.name, upload.owner)
         try:
             cloned = await self._cloner.clone(upload.recording, upload.text)
@@ -91,13 +93,16 @@ class Shelf:
         return self._store
 
 
-def check_name(name: str, presets: tuple[str, ...]) -> None:
-    """Raises `InvalidRequest` for a name that is unreadable, a preset's, or looks like an id."""
+def check_name(name: str, taken: tuple[str, ...]) -> None:
+    """Raises `InvalidRequest` for a name that is unreadable, looks like an id, or is `taken` by a
+    preset or one of its aliases."""
     if not NAME.fullmatch(name) or name.startswith("voice_"):
         raise InvalidRequest(
             "name: 1 to 64 letters, digits, blanks, dots, dashes or underscores, the first a "
             "letter or digit; 'voice_' begins ids",
             param="name",
         )
-    if name in presets:
+    if name == DEFAULT_VOICE:
+        raise InvalidRequest(f"name: {name!r} stands for the server's default voice", param="name")
+    if name in taken:
         raise InvalidRequest(f"name: {name!r} is a preset of the checkpoint", param="name")

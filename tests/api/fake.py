@@ -6,10 +6,11 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -116,13 +117,14 @@ class FakeBackend:
     model = "org/ming"
     sample_rate = RATE
     voices = ("prompt", "river")
+    voice_aliases: Mapping[str, str] = MappingProxyType({"nova": "river"})
     default_voice = "prompt"
     max_tokens = 4096
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()
     knows_speakers = True
-    has_grammars = True
+    has_grammars = has_lark = True
 
     def __init__(self) -> None:
         self.draining = asyncio.Event()

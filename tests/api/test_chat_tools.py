@@ -10,9 +10,10 @@ import openai
 import pytest
 
 from sglang_omni.api import sse
+from sglang_omni.api.reply import StreamedReply
 from sglang_omni.api.spoken_answers import LIFETIME_S, SpokenAnswers
 from sglang_omni.errors import EngineFailed
-from sglang_omni.models.ming.tools import Tool, ToolCall, ToolResult
+from sglang_omni.models.ming.tools import Calling, Tool, ToolCall, ToolResult
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -35,6 +36,13 @@ TOOLS: list[Any] = [
         "function": {"name": "look", "description": "Look around.", "parameters": SCHEMA},
     }
 ]
+NAMED = {"type": "function", "function": {"name": "look"}}
+
+
+def allowed(mode: str) -> Any:
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [NAMED]}}
+
+
 CALLING = (
     TextDelta("Wait."),
     ToolCalled(ToolCall("look", '{"at": "mill"}')),
@@ -89,15 +97,57 @@ def test_an_answer_of_calls_alone_has_no_content(
 
 
 @pytest.mark.parametrize(
-    ("fields", "tools", "parallel"),
-    [({}, 1, True), ({"tool_choice": "none"}, 0, True), ({"parallel_tool_calls": False}, 1, False)],
+    ("fields", "tools", "calling"),
+    [
+        ({}, 1, Calling()),
+        ({"tool_choice": "none"}, 0, Calling()),
+        ({"parallel_tool_calls": False}, 1, Calling(parallel=False)),
+        ({"tool_choice": "required"}, 1, Calling(forced=True)),
+        ({"tool_choice": NAMED}, 1, Calling(forced=True, only=("look",), parallel=False)),
+        ({"tool_choice": allowed("auto")}, 1, Calling(only=("look",))),
+        ({"tool_choice": allowed("required")}, 1, Calling(forced=True, only=("look",))),
+    ],
 )
-def test_what_may_be_called_is_told_to_the_pipeline(
-    client: openai.OpenAI, backend: FakeBackend, fields: Any, tools: int, parallel: bool
+def test_what_may_and_must_be_called_is_told_to_the_pipeline(
+    client: openai.OpenAI, backend: FakeBackend, fields: Any, tools: int, calling: Calling
 ) -> None:
     ask(client, tools=TOOLS, **fields)
     asked = backend.requests[-1]
-    assert (len(asked.tools), asked.parallel_calls) == (tools, parallel)
+    assert (len(asked.tools), asked.calling) == (tools, calling)
+
+
+STRICT = [{"type": "function", "function": {**TOOLS[0]["function"], "strict": True}}]
+
+
+def test_a_strict_function_is_told_to_be_so(client: openai.OpenAI, backend: FakeBackend) -> None:
+    ask(client, tools=STRICT)
+    assert [tool.strict for tool in backend.requests[-1].tools] == [True]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"tools": TOOLS, "tool_choice": "required"}, "tool_choice"),
+        ({"tools": TOOLS, "tool_choice": allowed("auto")}, "tool_choice"),
+        ({"tools": STRICT}, "tools"),
+        ({"tools": TOOLS, "response_format": {"type": "json_object"}}, "response_format"),
+        (
+            {"reasoning_effort": "low", "response_format": {"type": "json_object"}},
+            "response_format",
+        ),
+    ],
+)
+def test_a_thinker_that_knows_schemas_alone_is_held_to_no_calls(
+    http: httpx.Client,
+    backend: FakeBackend,
+    monkeypatch: pytest.MonkeyPatch,
+    fields: Any,
+    param: str,
+) -> None:
+    monkeypatch.setattr(type(backend), "has_lark", False)
+    body = {"model": "org/ming", "messages": HELLO, **fields}
+    refused = http.post("/v1/chat/completions", json=body).json()["error"]
+    assert refused["param"] == param and "llguidance" in refused["message"]
 
 
 def test_thoughts_are_apart_from_the_answer_and_counted(
@@ -252,13 +302,32 @@ def test_what_was_said_is_forgotten_in_time_by_size_and_for_others() -> None:
     assert spoken.recall("ada", "d") is None
 
 
+async def sent(reply: StreamedReply) -> list[bytes]:
+    """The pieces of a reply's body; its headers go before them, once."""
+    messages: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(3600)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        messages.append(dict(message))
+
+    await reply({"type": "http"}, receive, send)
+    start, *body = messages
+    assert start["type"] == "http.response.start" and start["status"] == 200
+    assert {one["type"] for one in body} == {"http.response.body"}
+    assert [one["more_body"] for one in body] == [True] * (len(body) - 1) + [False]
+    return [one["body"] for one in body if one["body"]]
+
+
 async def test_comments_keep_a_quiet_stream_alive() -> None:
     async def slow() -> AsyncGenerator[dict[str, Any], None]:
         await asyncio.sleep(0.05)
         yield {"n": 1}
         await asyncio.sleep(0.05)
 
-    pieces = [piece async for piece in sse.stream(slow(), sse.DONE, quiet_s=0.02)]
+    pieces = await sent(sse.EventReply(slow(), end=sse.DONE, quiet_s=0.02))
     assert pieces[0] == sse.KEEP_ALIVE and pieces[-1] == sse.DONE
     assert [piece for piece in pieces if piece.startswith(b"data: {")] == [sse.event({"n": 1})]
 
@@ -269,7 +338,7 @@ async def test_an_error_after_a_comment_is_an_event() -> None:
         raise EngineFailed("the thinker died")
         yield {}
 
-    *quiet, last = [piece async for piece in sse.stream(fails(), sse.DONE, quiet_s=0.02)]
+    *quiet, last = await sent(sse.EventReply(fails(), end=sse.DONE, quiet_s=0.02))
     assert set(quiet) == {sse.KEEP_ALIVE}
     assert json.loads(last.removeprefix(b"data: "))["error"]["code"] == "engine_failed"
 

@@ -1,5 +1,6 @@
 """No body and no use of the documented interface makes the server say 500."""
 
+import copy
 import json
 import random
 from typing import Any
@@ -89,6 +90,11 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
+def odd(chance: random.Random) -> Any:
+    """An odd value, a copy, since the next mutation may change it."""
+    return copy.deepcopy(chance.choice(ODD))
+
+
 def mutated(body: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     """A body with an odd value, a value moved, one removed, or one too many, a few times."""
     changed: dict[str, Any] = json.loads(json.dumps(body))
@@ -101,9 +107,9 @@ def mutated(body: dict[str, Any], chance: random.Random) -> dict[str, Any]:
             case 0:
                 del holder[path[-1]]
             case 1 if isinstance(holder, dict):
-                holder[chance.choice(["", "x", "stream", "\ud800"])] = chance.choice(ODD)
+                holder[chance.choice(["", "x", "stream", "\ud800"])] = odd(chance)
             case _:
-                holder[path[-1]] = chance.choice(ODD)
+                holder[path[-1]] = odd(chance)
         if not changed:
             return changed
     return changed
@@ -153,8 +159,7 @@ def test_the_documented_interface_holds_no_500(server: Served, examples: int) ->
         )
         def ask(case: Any) -> None:
             reply = case.call()
-            # 503 is what `/ready` is for.
-            assert reply.status_code in (200, 202) or 400 <= reply.status_code < 500, case
+            assert reply.status_code // 100 in (2, 4), (reply.status_code, case)
 
         ask()
         checked += 1

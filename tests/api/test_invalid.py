@@ -30,7 +30,18 @@ TOOL: dict[str, Any] = {"type": "function", "function": {"name": "look"}}
 CALLED: dict[str, Any] = {"id": "c", "type": "function", "function": {"name": "look"}}
 BROKEN = {**CALLED, "function": {"name": "look", "arguments": "not JSON"}}
 CALL_AT = "messages.0.tool_calls.0."
-JSON = {"type": "json_object"}
+LISTED = {"name": "look", "parameters": {"type": "array"}}
+
+
+def calling(name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name}}
+
+
+def allowing(*names: str) -> dict[str, Any]:
+    tools = [calling(name) for name in names]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}
+
+
 CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"model": None}, "model"),
     ({"model": 3}, "model"),
@@ -108,9 +119,12 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"chat_template_kwargs": {"other": 1}}, "chat_template_kwargs.other"),
     ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
     ({"tools": [{**TOOL, "function": {"name": "a b"}}]}, "tools.0.function.name"),
-    ({"tools": [{**TOOL, "function": {"name": "a", "strict": True}}]}, "tools.0.function.strict"),
-    ({"tools": [TOOL], "tool_choice": "required"}, "tool_choice"),
-    ({"tools": [TOOL], "tool_choice": {"type": "function"}}, "tool_choice"),
+    ({"tools": [{**TOOL, "function": LISTED}]}, "tools.0.function.parameters"),
+    ({"tool_choice": "required"}, "tool_choice"),
+    ({"tools": [TOOL], "tool_choice": "sometimes"}, "tool_choice.type"),
+    ({"tools": [TOOL], "tool_choice": {"type": "function"}}, "tool_choice.function.function"),
+    ({"tools": [TOOL], "tool_choice": calling("listen")}, "tool_choice"),
+    ({"tools": [TOOL], "tool_choice": allowing("look", "listen")}, "tool_choice"),
     ({"functions": []}, "functions"),
     ({"top_logprobs": 2}, "top_logprobs"),
     ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
@@ -120,8 +134,6 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"logit_bias": {"7": 101}}, "logit_bias.7"),
     ({"response_format": {"type": "xml"}}, "response_format.type"),
     ({"response_format": {"type": "json_schema"}}, "response_format.json_schema.json_schema"),
-    ({"response_format": JSON, "tools": [TOOL]}, "response_format"),
-    ({"response_format": JSON, "reasoning_effort": "high"}, "response_format"),
     ({"reasoning_effort": "endless"}, "reasoning_effort"),
     ({"store": True}, "store"),
 ]

@@ -71,15 +71,18 @@ def test_every_request_leaves_a_line_with_its_id_and_nothing_of_its_content(
 ) -> None:
     caplog.handler.addFilter(RequestId())
     with caplog.at_level(logging.INFO, "sglang_omni.access"):
-        reply = http.post("/v1/chat/completions", json=CHAT)
-        http.get(f"/v1/nowhere/{SECRET}?{SECRET}")
-        lines: list[logging.LogRecord] = []
-        while len(lines) < 2:
-            time.sleep(0.01)
-            # The line of a request that an earlier test made may come late.
-            ids = [record.__dict__["request_id"] for record in caplog.records]
-            mine = reply.headers["x-request-id"]
-            lines = caplog.records[ids.index(mine) :] if mine in ids else []
-    first, second = lines[:2]
-    assert first.getMessage().startswith("POST /v1/chat/completions 200 in 0.")
-    assert second.getMessage().startswith("GET unmatched 404")
+        chat = http.post("/v1/chat/completions", json=CHAT)
+        lost = http.get(f"/v1/nowhere/{SECRET}?{SECRET}")
+        assert line_of(chat, caplog).startswith("POST /v1/chat/completions 200 in ")
+        assert line_of(lost, caplog).startswith("GET unmatched 404")
+
+
+def line_of(reply: httpx.Response, caplog: pytest.LogCaptureFixture) -> str:
+    """The line of a request; its writer may be behind the reply, and behind later requests."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        for record in list(caplog.records):
+            if record.__dict__["request_id"] == reply.headers["x-request-id"]:
+                return record.getMessage()
+        time.sleep(0.01)
+    raise AssertionError("the request left no line")

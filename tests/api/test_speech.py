@@ -186,7 +186,7 @@ def test_without_voice_and_seed_the_default_speaks_with_its_own_noise(
     http: httpx.Client, backend: FakeBackend
 ) -> None:
     speak(http)
-    speak(http)
+    speak(http, voice="default")
     first, second = (request.voice for request in backend.requests)
     assert first.name == second.name == "prompt"
     assert first.seed != second.seed

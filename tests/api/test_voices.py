@@ -26,6 +26,7 @@ def test_the_voices_are_at_first_the_presets(http: httpx.Client) -> None:
     assert http.get("/v1/audio/voices").json() == {
         "voices": ["prompt", "river"],
         "default_voice": "prompt",
+        "aliases": {"nova": "river"},
         "uploaded_voices": [],
         "speaker_vectors": True,
     }
@@ -60,6 +61,15 @@ def test_a_stored_voice_is_listed_used_by_name_and_id_and_deleted(
     assert http.delete("/v1/audio/voices/Ada").status_code == 404
 
 
+@pytest.mark.parametrize("named", ["nova", {"id": "nova"}])
+def test_an_alias_speaks_with_its_preset(
+    http: httpx.Client, backend: FakeBackend, named: object
+) -> None:
+    body = {"model": "org/ming", "input": "Hello.", "voice": named}
+    assert http.post("/v1/audio/speech", json=body).status_code == 200
+    assert backend.requests[-1].voice.name == "river"
+
+
 @pytest.mark.parametrize("name", ["audio", "file", "ref_audio"])
 def test_other_names_of_the_file_are_taken_too(http: httpx.Client, name: str) -> None:
     assert upload(http, files={name: SOUND["audio_sample"]}).status_code == 201
@@ -73,11 +83,13 @@ def test_other_names_of_the_file_are_taken_too(http: httpx.Client, name: str) ->
         ({"consent": " "}, "consent"),
         ({"name": None}, "name"),
         ({"name": "../../etc/passwd"}, "name"),
+        ({"name": "nova"}, "name"),
         ({"name": ".hidden"}, "name"),
         ({"name": "a/b"}, "name"),
         ({"name": "x" * 65}, "name"),
         ({"name": "voice_1"}, "name"),
         ({"name": "river"}, "name"),
+        ({"name": "default"}, "name"),
         ({"surname": "Lovelace"}, "surname"),
         ({"files": {"attachment": SOUND["audio_sample"]}}, "attachment"),
         ({"files": {"audio_sample": ("a.wav", b"", "audio/wav")}}, "audio_sample"),

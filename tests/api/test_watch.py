@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import openai
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -62,15 +63,18 @@ def test_requests_are_counted_with_what_was_heard(http: httpx.Client) -> None:
 
 def test_engines_are_shown_as_they_are(http: httpx.Client, backend: FakeBackend) -> None:
     state = {"state": "ready", "restarts": 2, "counters": {"active_slots": 3, "steps": 9}}
-    backend.engines = lambda: {"talker": state}  # type: ignore[method-assign]
+    other = {**state, "state": "restarting", "kind": "talker", "replica": 1}
+    engines = {"talker": state, "talker-1": other}
+    backend.engines = lambda: engines  # type: ignore[method-assign]
     try:
         shown = samples(http)
     finally:
         del backend.engines
-    assert shown["sgl_omni_engine_up", "talker"] == 1
-    assert shown["sgl_omni_engine_restarts_total", "talker"] == 2
-    assert shown["sgl_omni_engine_active_slots", "talker"] == 3
-    assert shown["sgl_omni_engine_steps_total", "talker"] == 9
+    assert shown["sgl_omni_engine_up", "talker", "0"] == 1
+    assert shown["sgl_omni_engine_up", "talker", "1"] == 0
+    assert shown["sgl_omni_engine_restarts_total", "talker", "0"] == 2
+    assert shown["sgl_omni_engine_active_slots", "talker", "0"] == 3
+    assert shown["sgl_omni_engine_steps_total", "talker", "0"] == 9
 
 
 def test_an_address_nobody_declared_makes_no_series_of_its_own(http: httpx.Client) -> None:
@@ -130,3 +134,40 @@ def test_only_its_own_key_and_an_administrators_find_a_request(locked: Served) -
         }
         assert statuses == {KEY: 200, OTHER: 404, ADMIN: 200}
         assert samples(http, **bearer(KEY))
+
+
+async def one_answer(server: Served, key: str = "none") -> str:
+    """The id of a spoken answer of a realtime session, which stays open until it has ended."""
+    content = [{"type": "input_text", "text": "hello you"}]
+    address = f"{server.url.replace('http', 'ws')}/v1"
+    async with (
+        openai.AsyncOpenAI(websocket_base_url=address, api_key=key) as client,
+        client.realtime.connect(model="org/ming") as connection,
+    ):
+        await connection.conversation.item.create(
+            item={"type": "message", "role": "user", "content": content}  # type: ignore[typeddict-item]
+        )
+        await connection.response.create()
+        async for event in connection:
+            if event.type == "response.done":
+                return str(event.response.id)
+    raise AssertionError("closed before the answer was done")
+
+
+async def test_an_answer_in_a_session_has_a_timeline_of_its_own(
+    http: httpx.Client, server: Served, backend: FakeBackend
+) -> None:
+    answers = [ended(http, await one_answer(server)) for _ in range(2)]
+    for found in answers:
+        assert (found["route"], found["status"]) == ("WS /v1/realtime response", 200)
+        assert found["sound"]["audio_s"] == pytest.approx(0.64)
+        assert 0 <= found["first_text_s"] <= found["sound"]["first_s"] <= found["seconds"]
+    backend.script = playing(AudioDelta(tone()), then=EngineFailed("died"))
+    assert ended(http, await one_answer(server))["status"] == 500
+
+
+async def test_an_answer_in_a_session_is_found_by_the_key_of_the_session(locked: Served) -> None:
+    path = f"/v1/requests/{await one_answer(locked, KEY)}"
+    with httpx.Client(base_url=locked.url) as http:
+        statuses = [http.get(path, headers=bearer(key)).status_code for key in (KEY, OTHER)]
+    assert statuses == [200, 404]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from sglang_omni.models.ming.tools import MARKS, Tool, ToolCall
+from sglang_omni.models.ming.answer_grammar import answer_grammar
+from sglang_omni.models.ming.tools import MARKS, Calling, Tool, ToolCall
 from sglang_omni.pipeline.calls import only_text, with_calls
 from sglang_omni.pipeline.request import (
     ChatRequest,
@@ -71,6 +72,45 @@ async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voic
     shown = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert shown == "Let me see."
     assert [request.text for request in talker.requests] == (["Let me see."] if voice else [])
+
+
+async def test_an_answer_that_must_be_calls_is_held_to_a_grammar_and_says_nothing(tokenizer):
+    mark, cut = tokenizer.token_id(MARKS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
+
+    async def thinking(request):
+        yield ThinkerOutput((mark, *cut), 7, 0, 9, "length")
+
+    thinker, talker = Scripted(thinking), Scripted(humming())
+    pipeline = Pipeline(BLIND, thinker, talker, tokenizer, 512, SegmentSettings())
+    tools, voice = (Tool("look", "", {}),), Voice("DB30", seed=5)
+    asked = ChatRequest(
+        "a", QUESTION, SamplingParams(), voice, tools=tools, calling=Calling(forced=True)
+    )
+    events = [event async for event in pipeline.respond(asked)]
+    assert talker.requests == []
+    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert shown == '<tool_call>\n{"name": "lo'
+    grammar = thinker.requests[0].sampling.grammar
+    assert (grammar.field, grammar.lark) == (
+        "tools",
+        answer_grammar(tools, asked.calling, None, False),
+    )
+
+
+async def test_a_schema_alone_is_left_to_sglang(tokenizer):
+    thinker = Scripted(lambda request: one_word(tokenizer))
+    pipeline = Pipeline(BLIND, thinker, None, tokenizer, 512, SegmentSettings())
+    schema = SamplingParams(json_schema="{}")
+    for thinking in (False, True):
+        asked = ChatRequest("a", QUESTION, schema, thinking=thinking)
+        assert [event async for event in pipeline.respond(asked)]
+    plain, thoughtful = (request.sampling for request in thinker.requests)
+    assert (plain.json_schema, plain.grammar) == ("{}", None)
+    assert (thoughtful.json_schema, thoughtful.grammar.field) == (None, "response_format")
+
+
+async def one_word(tokenizer):
+    yield ThinkerOutput(tuple(tokenizer.encode_text("{}")), 7, 0, 1, "stop")
 
 
 async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(tokenizer):

@@ -139,7 +139,7 @@ def test_cost_per_token_does_not_grow(tokenizer):
     """20,000 invalid bytes: a decoder that decodes its tail again would never finish."""
     stray = tokenizer.encode_text("é")[-1]
     decoder = TextDecoder(tokenizer, ("never",))
-    began = time.perf_counter()
+    began = time.process_time()
     length = sum(len(decoder.push([stray])) for _ in range(20_000))
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 2.0
     assert length == len(tokenizer.decode([stray] * 20_000))

@@ -91,9 +91,9 @@ async def test_no_empty_deltas_leave():
 
 async def test_a_long_thought_costs_no_more_per_token():
     """50,000 tokens: searching the whole thought for each of them would take minutes."""
-    began = time.perf_counter()
+    began = time.process_time()
     assert await said("<think>", *["some thought, "] * 50_000, "</think>", "Yes.") == ["Yes."]
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 async def test_closing_closes_the_source():

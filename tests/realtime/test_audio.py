@@ -41,13 +41,26 @@ def test_what_is_sent_is_heard(wire: WireFormat) -> None:
 
 
 @pytest.mark.parametrize("wire", FORMATS)
-def test_what_is_spoken_is_sent(wire: WireFormat) -> None:
+async def test_what_is_spoken_is_sent(wire: WireFormat) -> None:
     mouth = Mouth(44_100, wire)
-    data = mouth.speak(tone(44_100)) + mouth.rest()
+    data = await mouth.speak(tone(44_100)) + await mouth.rest()
     assert wire.milliseconds(len(data)) == pytest.approx(500, abs=0.2)
     middle = slice(wire.rate // 10, wire.rate * 4 // 10)
     sent = wire.decode(data)[middle].astype(np.float32) / 32_768
     assert np.abs(sent - tone(wire.rate)[middle]).max() < 0.02
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+@pytest.mark.parametrize("speed", [0.25, 0.8, 1.5])
+async def test_speech_at_another_speed_is_as_much_longer_or_shorter(
+    wire: WireFormat, speed: float
+) -> None:
+    mouth, pcm = Mouth(44_100, wire, speed), tone(44_100)
+    pieces = [await mouth.speak(pcm[at : at + 4096]) for at in range(0, len(pcm), 4096)]
+    assert mouth.taken_ms == pytest.approx(500 / speed)
+    data = b"".join((*pieces, await mouth.rest()))
+    # The filter blends windows of some 20 ms, and ends in one.
+    assert wire.milliseconds(len(data)) * speed == pytest.approx(500, abs=25)
 
 
 @pytest.mark.parametrize("wire", FORMATS)
@@ -65,9 +78,10 @@ def test_half_a_sample_is_refused() -> None:
         Ear(FORMATS[0]).hear(b"abc")
 
 
-def test_samples_that_are_not_finite_are_not_sent() -> None:
+@pytest.mark.parametrize("speed", [1.0, 1.5])
+async def test_samples_that_are_not_finite_are_not_sent(speed: float) -> None:
     with pytest.raises(EngineFailed):
-        Mouth(44_100, FORMATS[0]).speak(np.array([0.0, np.nan], np.float32))
+        await Mouth(44_100, FORMATS[0], speed).speak(np.array([0.0, np.nan], np.float32))
 
 
 def test_base64_is_read_strictly_and_up_to_a_limit() -> None:

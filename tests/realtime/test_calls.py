@@ -2,7 +2,10 @@
 
 import json
 
-from sglang_omni.models.ming.tools import Tool, ToolCall, ToolResult
+import pytest
+
+from sglang_omni.errors import EngineUnavailable
+from sglang_omni.models.ming.tools import Calling, Tool, ToolCall, ToolResult
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Finished,
@@ -11,7 +14,8 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
     Usage,
 )
-from tests.api.fake import playing, tone
+from sglang_omni.realtime.items import JSON
+from tests.api.fake import FakeBackend, playing, tone
 from tests.realtime.harness import kinds, talking
 
 LOOK = {
@@ -20,6 +24,7 @@ LOOK = {
     "description": "Looks at a place.",
     "parameters": {"type": "object"},
 }
+NAMED = {"type": "function", "name": "look"}
 CALL = ToolCall("look", '{"at": "mill"}')
 DONE = Finished("stop", Usage())
 CALLED = [
@@ -80,13 +85,79 @@ async def test_a_call_beside_speech_is_an_item_of_its_own() -> None:
         ]
 
 
-async def test_tools_may_be_withheld_but_not_forced() -> None:
+async def test_tools_may_be_withheld_and_forced() -> None:
     async with talking() as talk:
         await talk.update(tools=[LOOK], tool_choice="none")
         await talk.send("response.create")
         assert talk.backend.requests[0].tools == ()
-        for choice in ("required", {"type": "function", "name": "look"}):
+        for choice, calling in (
+            ("required", Calling(forced=True)),
+            (NAMED, Calling(forced=True, only=("look",), parallel=False)),
+        ):
             await talk.update(tool_choice=choice)
-            assert talk.error["param"] == "session.tool_choice"
+            assert talk.of("session.updated")[-1]["session"]["tool_choice"] == choice
+            await talk.send("response.create")
+            assert talk.backend.requests[-1].calling == calling
         await talk.send("response.create", response={"tools": [], "tool_choice": "auto"})
-        assert talk.backend.requests[1].tools == ()
+        assert (talk.backend.requests[-1].tools, talk.backend.requests[-1].calling) == (
+            (),
+            Calling(),
+        )
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        {"tool_choice": "required"},
+        {"tool_choice": NAMED},
+        {"tools": [LOOK], "tool_choice": {**NAMED, "name": "listen"}},
+    ],
+)
+async def test_a_call_of_nothing_is_refused(session: JSON) -> None:
+    async with talking() as talk:
+        await talk.update(**session)
+        assert talk.error["param"] == "session.tool_choice"
+        assert "session.updated" not in kinds(talk.events)
+
+
+async def test_a_response_that_withholds_what_must_be_called_is_refused() -> None:
+    async with talking() as talk:
+        await talk.update(tools=[LOOK], tool_choice="required")
+        await talk.send("response.create", response={"tools": []})
+        assert talk.error["param"] == "response.tool_choice"
+        assert talk.backend.requests == []
+
+
+async def test_strict_functions_and_calls_one_at_a_time_are_asked_for() -> None:
+    async with talking() as talk:
+        await talk.update(tools=[{**LOOK, "strict": True}], parallel_tool_calls=False)
+        assert talk.of("session.updated")[-1]["session"]["parallel_tool_calls"] is False
+        await talk.send("response.create")
+        asked = talk.backend.requests[-1]
+        assert asked.tools[0].strict and asked.calling == Calling(parallel=False)
+        await talk.send("response.create", response={"parallel_tool_calls": True})
+        assert talk.backend.requests[-1].calling == Calling()
+
+
+async def test_a_thinker_without_grammars_of_calls_is_held_to_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking() as talk:
+        monkeypatch.setattr(type(talk.backend), "has_lark", False)
+        await talk.update(tools=[LOOK], tool_choice="required")
+        assert talk.error["param"] == "session.tool_choice"
+        assert "llguidance" in talk.error["message"]
+
+
+async def test_settings_without_forced_calls_do_not_ask_what_the_thinker_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def starting(backend: FakeBackend) -> bool:
+        raise EngineUnavailable("the thinker is starting")
+
+    async with talking() as talk:
+        monkeypatch.setattr(type(talk.backend), "has_lark", property(starting))
+        await talk.update(tools=[LOOK])
+        assert talk.of("session.updated")
+        await talk.update(tool_choice="required")
+        assert "starting" in talk.error["message"]

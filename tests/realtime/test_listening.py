@@ -84,6 +84,12 @@ async def test_too_little_is_not_a_turn() -> None:
         made.commit()
 
 
+async def test_the_shortest_turn_counts_from_what_was_sent() -> None:
+    made = listener(None)
+    await hear(made, loud(0.1))
+    assert len(made.commit()) == pytest.approx(1600, abs=16)
+
+
 async def test_a_turn_that_the_client_commits_is_over() -> None:
     made = listener()
     assert len(await hear(made, loud(0.5), silence(0.064))) == 1

@@ -8,22 +8,18 @@ from typing import Any
 import pytest
 
 from sglang_omni.realtime.parsing import to_event
-from tests.api.fake import FakeBackend, hanging
+from tests import recordings
+from tests.api.fake import hanging
 from tests.realtime.harness import talking
 
 RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*.jsonl"))
-# The names of things in the recorded server, in terms of the fake one.
-NAMES = {"ming-omni": FakeBackend.model, "DB30": "river"}
 # Where an event meets another moment of an answer than it met then.
 TIMING = {"response_cancel_not_active", "conversation_already_has_active_response"}
 
 
 def recorded(file: Path) -> list[dict[str, Any]]:
     """The client's events; their sound is silence of the length that it had."""
-    text = file.read_text(encoding="utf-8")
-    for there, here in NAMES.items():
-        text = text.replace(json.dumps(there), json.dumps(here))
-    events = [json.loads(line) for line in text.splitlines()]
+    events = recordings.recorded(file)
     for event in events:
         if event["type"] == "input_audio_buffer.append":
             size = event["audio"] // 4 * 3

@@ -524,8 +524,8 @@ async def test_a_voice_that_was_heard_cannot_change() -> None:
     [
         ({"model": "other"}, "model", "model_not_found"),
         ({"audio": {"output": {"voice": "nobody"}}}, "session.audio.output.voice", None),
-        ({"audio": {"output": {"speed": 1.2}}}, "session.audio.output.speed", None),
-        ({"audio": {"output": {"speed": 9}}}, "session.audio.output.speed", None),
+        ({"audio": {"output": {"speed": 1.6}}}, "session.audio.output.speed", None),
+        ({"audio": {"output": {"speed": 0.2}}}, "session.audio.output.speed", None),
         ({"output_modalities": ["text", "audio"]}, "session.output_modalities", None),
         ({"max_output_tokens": 0}, "session.max_output_tokens", None),
         ({"prompt": {"id": "p"}}, "session.prompt", None),

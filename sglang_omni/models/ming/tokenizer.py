@@ -22,7 +22,7 @@ class TokenizedPrompt:
 
 
 class ThinkerTokenizer:
-    """Encodes rendered chats and decodes answers. Immutable, safe to share between threads.
+    """Encodes rendered chats and decodes answers. Safe to share between threads.
 
     Raises `CheckpointError` when `tokenizer.json` is absent or is not byte-level.
     """
@@ -38,6 +38,8 @@ class ThinkerTokenizer:
         added = layout["added_tokens"]
         self._added = {token["content"]: token["id"] for token in added}
         self._special = frozenset(token["id"] for token in added if token["special"])
+        # What was asked for before: text has few different tokens, and they come by the thousand.
+        self._bytes: dict[int, bytes] = {}
 
     def encode(self, prompt: Prompt) -> TokenizedPrompt:
         """Tokens of a rendered chat; nothing is added before or after."""
@@ -77,6 +79,12 @@ class ThinkerTokenizer:
 
         Empty for special tokens and for ids the tokenizer does not use (padding rows).
         """
+        known = self._bytes.get(token_id)
+        if known is None:
+            known = self._bytes[token_id] = self._read_bytes(token_id)
+        return known
+
+    def _read_bytes(self, token_id: int) -> bytes:
         token = None if token_id in self._special else self._full.id_to_token(token_id)
         if token is None:
             return b""

@@ -12,6 +12,7 @@ The rest of the list's wording is its model family's; the released one was not a
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -21,15 +22,36 @@ from sglang_omni.models.ming.pieces import Control, Piece
 CALL, CALL_CLOSE = "<tool_call>", "</tool_call>"
 RESPONSE, RESPONSE_CLOSE = Control("<tool_response>"), Control("</tool_response>")
 MARKS = (CALL, CALL_CLOSE)
+STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A function: its name, what it does, and a JSON schema of its arguments."""
+    """A function: its name, what it does, and a JSON schema of its arguments, which a call keeps to
+    if it is `strict` and may otherwise miss."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class Calling:
+    """Which functions an answer calls: if it is `forced` some at any rate, and then nothing is said
+    beside; of those offered `only` the named ones, unless that is empty; in `parallel` several.
+    """
+
+    forced: bool = False
+    only: tuple[str, ...] = ()
+    parallel: bool = True
+
+    def choose(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        """Those of `tools` that may be called."""
+        return tuple(tool for tool in tools if not self.only or tool.name in self.only)
+
+
+AS_IT_LIKES = Calling()
 
 
 @dataclass(frozen=True)
@@ -143,11 +165,12 @@ class CallReader:
         read: list[str | ToolCall] = []
         while CALL in self._held:
             before, _, rest = self._held.partition(CALL)
-            inside, closed, after = rest.partition(CALL_CLOSE)
-            if not closed:
+            end = _end(rest)
+            if end is None:
                 said = before.rstrip()
                 self._held = self._held[len(said) :]
                 return read + self._said(said)
+            inside, after = rest[:end], rest[end + len(CALL_CLOSE) :]
             call = parse_call(inside)
             if call is None:
                 read += self._said(before + CALL + inside + CALL_CLOSE)
@@ -163,9 +186,14 @@ class CallReader:
         return read + self._said(said)
 
     def finish(self) -> list[str | ToolCall]:
-        """What was held back for a call that did not come."""
+        """What was held back for a call that did not come, and calls behind it."""
+        read: list[str | ToolCall] = []
+        while CALL_CLOSE in self._held:
+            # It was taken for a part of a string, and that never ended.
+            no_call, _, self._held = self._held.partition(CALL_CLOSE)
+            read += [*self._said(no_call + CALL_CLOSE), *self.push("")]
         held, self._held = self._held, ""
-        return self._said(held)
+        return read + self._said(held)
 
     def _said(self, text: str) -> list[str | ToolCall]:
         """Text that is not empty; blanks between calls are none."""
@@ -175,6 +203,15 @@ class CallReader:
             return []
         self._after_call = False
         return [text]
+
+
+def _end(rest: str) -> int | None:
+    """Where the call that `rest` begins with ends; None if it goes on. A mark within a string of
+    its JSON ends nothing."""
+    end = rest.find(CALL_CLOSE)
+    while end >= 0 and '"' in STRINGS.sub("", rest[:end]):
+        end = rest.find(CALL_CLOSE, end + 1)
+    return None if end < 0 else end
 
 
 def _begun(text: str) -> int:

@@ -81,7 +81,6 @@ def test_a_range_that_cuts_a_counter_block_is_refused():
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_cuda_draws_the_same_numbers_as_the_cpu():
     rows = [row(5, -9, 1 << 40), row(0, 1, 2), row(3, 0, 1)]
     on_gpu = gaussian(*(r.cuda() for r in rows), 4096).cpu()

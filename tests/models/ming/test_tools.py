@@ -82,6 +82,14 @@ CASES = {
     "no call": ("a < b, <tool_ is not one ", ["a < b, <tool_ is not one "]),
     "not json": ("<tool_call>{x}</tool_call>", ["<tool_call>{x}</tool_call>"]),
     "no end": ('Hm. <tool_call>\n{"name": "look"', ['Hm. <tool_call>\n{"name": "look"']),
+    "a mark in a string": (
+        '<tool_call>{"name": "look", "arguments": {"at": "a\\"</tool_call>"}}</tool_call>',
+        [ToolCall("look", '{"at": "a\\"</tool_call>"}')],
+    ),
+    "a string without end": (
+        f'<tool_call>{{"a</tool_call> {CALL}',
+        ['<tool_call>{"a</tool_call>', CALLED],
+    ),
     "no arguments": ('<tool_call>{"name": "look"}</tool_call>', [ToolCall("look", "{}")]),
     "nothing": ("", []),
 }

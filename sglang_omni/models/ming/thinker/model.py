@@ -49,8 +49,9 @@ class Decoder(nn.Module):
         )
         self.norm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         rope = config.rope_parameters
-        # Built on the CPU: float32 powers differ in the last bit between devices.
-        frequencies = inverse_frequencies(config.rotary_dim, rope["rope_theta"])
+        # On the CPU, whatever device models are built on: float32 powers differ in the last bit.
+        with torch.device("cpu"):
+            frequencies = inverse_frequencies(config.rotary_dim, rope["rope_theta"])
         rows = torch.tensor(frequency_rows(rope["mrope_section"]))
         device = self.norm.weight.device
         self.register_buffer("inv_freq", frequencies.to(device), persistent=False)

@@ -54,9 +54,10 @@ def assert_within_bounds(found):
 
 @pytest.mark.parametrize("text", PATHOLOGICAL.values(), ids=PATHOLOGICAL.keys())
 def test_pathological_text_takes_bounded_time_and_stays_in_bounds(text):
-    began = time.perf_counter()
+    began = time.process_time()
     found = fragments(text)
-    assert time.perf_counter() - began < 3.0  # an exponential pattern would take ages
+    # An exponential pattern would take ages; the slowest here takes 1 s, and 4 on a crowded core.
+    assert time.process_time() - began < 10.0
     assert_within_bounds(found)
     assert bool(found) == is_speakable(text) or "http" in text
 
@@ -142,9 +143,9 @@ def test_a_sentence_takes_less_than_five_milliseconds():
 
 
 def _seconds(text):
-    began = time.perf_counter()
+    began = time.process_time()
     fragments(text)
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def test_threads_get_what_one_thread_gets():

@@ -134,11 +134,7 @@ def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
     assert len(compiled) == 1
 
 
-gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
 @pytest.mark.gpu
-@gpu
 @pytest.mark.parametrize("routing", [TINY, RELEASED])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_routing_agrees_on_a_gpu(routing: Routing, dtype: torch.dtype) -> None:
@@ -146,7 +142,6 @@ def test_routing_agrees_on_a_gpu(routing: Routing, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.gpu
-@gpu
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_heads_agree_on_a_gpu(shape: tuple[int, int, int], dtype: torch.dtype) -> None:

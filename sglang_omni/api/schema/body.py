@@ -1,0 +1,58 @@
+"""What bodies of requests have in common."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+MAX_SEED = 2**63 - 1
+MAX_TIMEOUT_S = 86_400
+
+
+class Body(BaseModel):
+    """Base of every object in a request: unknown fields and loose types are refused.
+
+    A null field counts as absent: OpenAI's clients send either.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: item for name, item in value.items() if item is not None}
+        return value
+
+
+def _as_voice_name(voice: Any) -> Any:
+    is_object = isinstance(voice, dict) and voice.keys() == {"id"}
+    return voice["id"] if is_object else voice
+
+
+NonEmpty = Annotated[str, Field(min_length=1)]
+Source = Annotated[
+    str,
+    Field(min_length=1, description="http(s) URL, data URI, or path on the server if allowed"),
+]
+VoiceName = Annotated[
+    str,
+    BeforeValidator(_as_voice_name, json_schema_input_type=str | dict[Literal["id"], str]),
+    Field(description="A preset's or stored voice's name, or an object with its `id`"),
+]
+RefAudio = Annotated[
+    Source | None,
+    Field(description="A recording of 1 to 30 s to speak like, in place of a voice; an extension"),
+]
+RefText = Annotated[
+    str | None, Field(max_length=1000, description="What the recording says; an extension")
+]
+SampleRate = Annotated[int, Field(ge=8000, le=48_000, description="Hz; an extension")]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+AskedPriority = Annotated[
+    Literal["high", "normal", "low"],
+    Field(description="Whose turn comes first where requests wait; an extension"),
+]
+Timeout = Annotated[
+    float,
+    Field(gt=0, le=MAX_TIMEOUT_S, description="Seconds the whole answer may take; an extension"),
+]
