@@ -1,6 +1,7 @@
 """Training batches of the talker: many utterances, each behind a prompt as the product builds it.
 
-Everything here is numbers on the host; the device gathers latents by patch number.
+Everything here is numbers on the host; the device gathers latents by patch number. Batches have
+few shapes, for every shape is a graph on the device.
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,11 @@ HISTORY = 8
 """Patches of history."""
 NO_PROMPT, HISTORY_ONLY = 0.06, 0.03
 """Shares of utterances without any voice prompt, and with one that only primes the history."""
+LADDER = (6, 8, 10, 12, 16, 20, 24, 32, 48, 64)
+"""Patches that utterances are padded to; longer ones are left out."""
+PROMPT_PATCHES = 15
+PROMPT_ROWS, ROWS_A_PATCH = 112, 7
+"""Rows of the backbone there is room for: frame and prompt, and each patch with its text."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class Batch:
     `history` [B, 8] are the patches before the first, `target` [B, P] the utterance's, of which
     `patches` [B] exist. `state` [B] is the row whose output makes patch 0.
     `text` [B, 2] is the span of the text's rows, `seconds` [B] how long it sounds.
+    `chosen` [C] are places in `target`, flattened, of patches that exist: what the flow learns.
     """
 
     ids: np.ndarray
@@ -68,6 +75,21 @@ class Batch:
     state: np.ndarray
     text: np.ndarray
     seconds: np.ndarray
+    chosen: np.ndarray
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What B utterances are padded to: rows, voices among them, and patches to make."""
+
+    rows: int
+    audio: int
+    patches: int
+
+
+def shape_of(patches: int) -> Shape:
+    """The shape of batches of utterances of at most so many patches."""
+    return Shape(PROMPT_ROWS + ROWS_A_PATCH * patches, PROMPT_PATCHES + patches - 1, patches)
 
 
 @dataclass(frozen=True)
@@ -82,6 +104,11 @@ class Row:
     state: int
     text: tuple[int, int]
     seconds: float
+
+    def fits(self, shape: Shape) -> bool:
+        """Whether it can be padded to a shape."""
+        sizes = (len(self.ids), len(self.audio), len(self.target))
+        return all(size <= most for size, most in zip(sizes, vars(shape).values(), strict=True))
 
 
 def row(frame: Frame, said: Spoken, prompt: Spoken | None, in_text: bool) -> Row:
@@ -116,51 +143,72 @@ def _numbers(spoken: Spoken) -> np.ndarray:
     return np.arange(spoken.first, spoken.first + spoken.patches)
 
 
-def stack(rows: Sequence[Row]) -> Batch:
-    """Rows side by side."""
+def stack(rows: Sequence[Row], shape: Shape, chosen: int, rng: np.random.Generator) -> Batch:
+    """Rows side by side, padded to a shape, with so many patches chosen for the flow."""
+    patches = np.array([len(one.target) for one in rows])
     return Batch(
-        ids=_padded([one.ids for one in rows]),
-        audio=_padded([one.audio for one in rows]),
+        ids=_padded([one.ids for one in rows], shape.rows),
+        audio=_padded([one.audio for one in rows], shape.audio),
         audio_row=np.array([one.audio_row for one in rows]),
         audio_count=np.array([len(one.audio) for one in rows]),
         history=np.array([one.history for one in rows]),
-        target=_padded([one.target for one in rows]),
-        patches=np.array([len(one.target) for one in rows]),
+        target=_padded([one.target for one in rows], shape.patches),
+        patches=patches,
         state=np.array([one.state for one in rows]),
         text=np.array([one.text for one in rows]),
         seconds=np.array([one.seconds for one in rows]),
+        chosen=_choose(np.arange(shape.patches) < patches[:, None], chosen, rng),
     )
 
 
-def _padded(lists: Sequence[np.ndarray]) -> np.ndarray:
-    out = np.zeros((len(lists), max(map(len, lists))), dtype=np.int64)
+def _padded(lists: Sequence[np.ndarray], length: int) -> np.ndarray:
+    out = np.zeros((len(lists), length), dtype=np.int64)
     for target, values in zip(out, lists, strict=True):
         target[: len(values)] = values
     return out
 
 
+def _choose(exists: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """`count` places that exist, in any order; all of them once before one comes twice."""
+    places = rng.permutation(np.flatnonzero(exists))
+    return np.resize(places, count)
+
+
 class Batcher:
-    """Draws batches of about equally long utterances, `patches` patches in each."""
+    """Draws batches of about equally long utterances, at most `patches` patches in each."""
 
     def __init__(self, tables: Tables, frame: Frame, patches: int, seed: int) -> None:
         self._tables, self._frame, self._patches = tables, frame, patches
-        self._rng = Random(seed)
+        self._rng, self._places = Random(seed), np.random.default_rng(seed)
+        self._sorted = 0
+        self._pools: dict[int, list[Spoken]] = {}
+        self._weights: list[int] = []
 
     def draw(self) -> Batch:
         """One batch; longer utterances are as likely as their share of all patches."""
-        pool = self._pool()
-        longest = max(one.patches for one in pool)
-        count = max(1, self._patches // longest)
-        return stack([self._behind_prompt(self._rng.choice(pool)) for _ in range(count)])
+        if self._sorted != self._tables.count:
+            self._sort()
+        (most,) = self._rng.choices(list(self._pools), self._weights)
+        shape = shape_of(most)
+        count = max(1, self._patches // most)
+        rows = [self._draw_row(self._pools[most], shape) for _ in range(count)]
+        return stack(rows, shape, self._patches, self._places)
 
-    def _pool(self) -> list[Spoken]:
-        """Utterances of a drawn length, or up to an eighth longer."""
-        table = self._tables.by_patches
-        lengths = sorted(table)
-        weights = [length * len(table[length]) for length in lengths]
-        (least,) = self._rng.choices(lengths, weights)
-        most = least + least // 8
-        return [one for length in lengths if least <= length <= most for one in table[length]]
+    def _sort(self) -> None:
+        """Put utterances together by the step of the ladder that they are padded to."""
+        self._sorted, self._pools = self._tables.count, {}
+        for least, most in zip((0, *LADDER), LADDER, strict=False):
+            for length, pool in self._tables.by_patches.items():
+                if least < length <= most:
+                    self._pools.setdefault(most, []).extend(pool)
+        self._weights = [sum(one.patches for one in pool) for pool in self._pools.values()]
+
+    def _draw_row(self, pool: Sequence[Spoken], shape: Shape) -> Row:
+        """An utterance and a prompt that there is room for: nearly all are."""
+        while True:
+            drawn = self._behind_prompt(self._rng.choice(pool))
+            if drawn.fits(shape):
+                return drawn
 
     def _behind_prompt(self, said: Spoken) -> Row:
         choices = self._tables.prompts.get(said.speaker)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cookbook.ming_mini.lexicon import WORDNET
+from sglang_omni.checksums import write_checksums
 
 RECIPE = Path(__file__).parent / "thinker" / "recipe.sh"
 
@@ -83,6 +84,7 @@ def main() -> None:
             making.terminate()
             learning.terminate()
     shutil.copytree(args.work / "thinker" / "checkpoint", args.output, dirs_exist_ok=True)
+    write_checksums(args.output)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ class Arrays:
     state: Tensor
     text: Tensor
     seconds: Tensor
+    chosen: Tensor
 
     @property
     def states(self) -> Tensor:
@@ -57,14 +58,14 @@ class Arrays:
         return steps < self.patches[:, None]
 
 
-def to_device(batch: Batch, device: torch.device) -> Arrays:
-    """Copy a batch."""
-    pin = device.type == "cuda"
-    copies = {}
-    for field in fields(batch):
-        tensor = torch.from_numpy(getattr(batch, field.name))
-        copies[field.name] = (tensor.pin_memory() if pin else tensor).to(device, non_blocking=True)
-    return Arrays(**copies)
+def host_tensors(batch: Batch) -> tuple[Tensor, ...]:
+    """A batch's arrays in the order of `Arrays`."""
+    return tuple(torch.from_numpy(getattr(batch, field.name)) for field in fields(Arrays))
+
+
+def mean_over(values: Tensor, mask: Tensor) -> Tensor:
+    """Mean of the values where `mask`, of which there is one; reads nothing on the host."""
+    return torch.where(mask, values, 0).sum() / mask.sum()
 
 
 class TrainingContext:
@@ -95,7 +96,7 @@ class TrainingContext:
         attention = scores.masked_fill(later, -torch.inf).softmax(-1)
         assert self._wrong is not None
         wrong = (attention * self._wrong[:, None]).sum(-1).mean(1)
-        return wrong[arrays.exists].mean()
+        return mean_over(wrong, arrays.exists)
 
 
 def wrongness(arrays: Arrays, length: int) -> Tensor:
@@ -213,9 +214,10 @@ def flow_times(count: int, generator: torch.Generator, device: torch.device) -> 
 def stop_loss(talker: Talker, hidden: Tensor, arrays: Arrays) -> Tensor:
     """Cross entropy of "this patch is the last", over the patches that exist."""
     steps = torch.arange(arrays.target.shape[1], device=hidden.device)
-    last = (steps == arrays.patches[:, None] - 1)[arrays.exists].long()
-    logits = talker.stop_head(hidden[arrays.exists]).float()
-    return F.cross_entropy(logits, last)
+    last = (steps == arrays.patches[:, None] - 1).long()
+    logits = talker.stop_head(hidden).float()
+    losses = F.cross_entropy(logits.flatten(0, 1), last.flatten(), reduction="none")
+    return mean_over(losses, arrays.exists.flatten())
 
 
 def flow_loss(

@@ -106,9 +106,11 @@ def phase_band(progress: float) -> int:
     The phases of all harmonics follow from when the voice's pulses fall. High ones say so most
     exactly, but only to who nearly knows it already; the fundamental says so from anywhere. With
     all bins from the start nothing was learned in 1900 steps; from below, one voice in 700.
+    It grows in a few strides, for each is another graph.
     """
-    lowest, highest = 24, 400
-    return round(lowest * (highest / lowest) ** min(1.0, 1.2 * progress))
+    lowest, highest, strides = 24, 400, 12
+    share = round(strides * min(1.0, 1.2 * progress)) / strides
+    return round(lowest * (highest / lowest) ** share)
 
 
 def divergence(posterior: Posterior) -> Tensor:

@@ -3,7 +3,7 @@
 `python -m cookbook.ming_mini.pack --weights DIR --output CHECKPOINT`
 
 Writes `CHECKPOINT/talker` with bf16 weights, configurations, tokenizer, and the preset voices:
-short recordings of the source synthesizers and what they say.
+short recordings of the source synthesizers and what they say; and the checksums of all files.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from cookbook.ming_mini.synthesize import RATE, synthesize, to_int16
 from cookbook.ming_mini.train_talker import TALKER
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.weights import load_pieces
+from sglang_omni.checksums import write_checksums
 from sglang_omni.models.ming.checkpoint_files import SINGLE
 from sglang_omni.models.ming.config import TalkerConfig
 from sglang_omni.models.ming.dit import ROTARY_THETA
@@ -44,6 +45,7 @@ def pack(weights: Path, checkpoint: Path) -> int:
     write_tensors(folder / SINGLE, talker)
     write_tensors(folder / "vae" / SINGLE, load_pieces(weights, VAE))
     write_voices(folder)
+    write_checksums(checkpoint)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 

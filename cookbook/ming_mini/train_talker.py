@@ -2,24 +2,25 @@
 
 `python -m cookbook.ming_mini.train_talker --corpus DIR --vae DIR --output DIR --seconds 360`
 
-The VAE's weights come from `--vae`. `--pause` ends a call before the run is over; the next one goes
-on from the state in `--output`.
+The VAE's weights come from `--vae`, the folder of its run or the file of a packed one. The talker
+is new, or that of a packed file (`--start`). `--pause` ends a call before the run is over; the next
+one goes on from the state in `--output`.
 """
 
 import argparse
-import math
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from cookbook.ming_mini.batches import Batch, Batcher, prompt_frame
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
+from cookbook.ming_mini.descent import Descent
 from cookbook.ming_mini.flow import (
     GUIDED_LAYERS,
     NO_HISTORY,
@@ -30,15 +31,18 @@ from cookbook.ming_mini.flow import (
     flow_loss,
     forget,
     gather,
+    host_tensors,
     stop_loss,
     teacher_forced,
-    to_device,
 )
 from cookbook.ming_mini.layout import configurations, write_layout
+from cookbook.ming_mini.options import chosen, run_parser
+from cookbook.ming_mini.prefetch import Prefetch
+from cookbook.ming_mini.replay import Replay
 from cookbook.ming_mini.schedule import Clock, Meter, Rate
 from cookbook.ming_mini.talker_start import new_talker
 from cookbook.ming_mini.train_vae import VAE
-from cookbook.ming_mini.utterances import Library
+from cookbook.ming_mini.utterances import Library, PatchStore
 from cookbook.ming_mini.weights import Average, load_pieces, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.talker_prompt import PromptTokenizer
@@ -62,6 +66,7 @@ class Settings:
     guide: float = 0.5
     sketch: float = 0.5
     compile: bool = True
+    record: bool = True
     seed: int = 0
     hours: float = 40.0
 
@@ -69,22 +74,30 @@ class Settings:
 class Trainer:
     """The talker and what trains it."""
 
-    def __init__(self, config: TalkerConfig, settings: Settings, device: torch.device) -> None:
+    def __init__(
+        self,
+        config: TalkerConfig,
+        settings: Settings,
+        store: PatchStore,
+        device: torch.device,
+        packed: Path | None = None,
+    ) -> None:
+        """`packed` is the file of a talker that is trained on, instead of a new one."""
         self.settings, self.device = settings, device
         self.talker = new_talker(config, settings.seed).to(device)
+        if packed is not None:
+            # Beside the weights it holds the rotary tables, which modules make themselves.
+            stored = load_file(packed)
+            self.talker.load_state_dict({name: stored[name] for name in self.talker.state_dict()})
         self.sketch = Sketch(config.llm.hidden_size, config.latent_dim).to(device)
-        self._weights = [*self.talker.parameters(), *self.sketch.parameters()]
         self.velocity = self.talker.cfm.model
         if settings.compile:
             self.velocity = torch.compile(self.velocity, dynamic=False)
         self.random = torch.Generator(device).manual_seed(settings.seed)
         self.step = 0
-        self._optimizer = torch.optim.AdamW(
-            self._weights,
-            betas=(0.9, 0.98),
-            weight_decay=0.01,
-            fused=device.type == "cuda",
-        )
+        weights = (*self.talker.parameters(), *self.sketch.parameters())
+        self._store, self._descent = store, Descent(weights, betas=(0.9, 0.98), decay=0.01)
+        self._replay = Replay(self._improve, self.random, settings.record)
         self.average = Average(self.talker)
 
     def resume(self, folder: Path) -> float:
@@ -110,72 +123,48 @@ class Trainer:
             "talker": self.talker,
             "sketch": self.sketch,
             "average": self.average,
-            "optimizer": self._optimizer,
+            "optimizer": self._descent,
         }
 
-    def train(self, library: Library, batch: Batch, progress: float) -> Losses:
-        """One step; returns its losses."""
-        arrays = to_device(batch, self.device)
-        losses = self.losses(library, arrays)
+    def train(self, batch: Batch, progress: float) -> Losses:
+        """One step; returns its losses, which the next one overwrites."""
         settings = self.settings
         guide = settings.guide * max(0.1, 1 - progress)
-        total = losses.flow + settings.stop * losses.stop + guide * losses.misplaced
-        total = total + settings.sketch * losses.sketch
-        for group in self._optimizer.param_groups:
-            group["lr"] = self.settings.rate.at(progress, self.step)
-        self._optimizer.zero_grad(set_to_none=True)
-        total.backward()
-        torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
-        self._optimizer.step()
+        controls = torch.tensor((settings.rate.at(progress, self.step), guide))
+        losses = self._replay(batch.target.shape, (controls, *host_tensors(batch)))
         self.average.update()
         self.step += 1
         return losses
 
-    def losses(self, library: Library, arrays: Arrays) -> Losses:
+    def _improve(self, shape: tuple[int, ...], inputs: tuple[Tensor, ...]) -> Losses:
+        """One step on the device: the controls are the rate and the weight of guidance."""
+        controls, *tensors = inputs
+        self._descent.rate.copy_(controls[0])
+        losses = self.losses(Arrays(*tensors))
+        settings = self.settings
+        total = losses.flow + settings.stop * losses.stop + controls[1] * losses.misplaced
+        self._descent.step(total + settings.sketch * losses.sketch)
+        return Losses(*(loss.detach() for loss in vars(losses).values()))
+
+    def losses(self, arrays: Arrays) -> Losses:
         """The losses of one batch."""
-        heard, primed, past, aim = gather(library.store, arrays, self.random)
+        heard, primed, past, aim = gather(self._store, arrays, self.random)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             heard = forget(heard, UNHEARD, self.random)
             run = teacher_forced(self.talker, arrays, heard, primed, past)
             stop = stop_loss(self.talker, run.hidden, arrays)
-            chosen = self._choose(arrays.exists)
-            parts = (part.flatten(0, 1)[chosen] for part in (run.hidden, run.history, aim))
+            parts = (part.flatten(0, 1)[arrays.chosen] for part in (run.hidden, run.history, aim))
             hidden, history, patches = parts
             history = forget(history, NO_HISTORY, self.random)
             flow = flow_loss(self.velocity, hidden, history, patches, self.random)
             sketch = self.sketch(hidden, patches)
         return Losses(flow, stop, run.misplaced / len(GUIDED_LAYERS), sketch)
 
-    def _choose(self, exists: Tensor) -> Tensor:
-        """Places of exactly `patches` existing patches, some twice: shapes never change."""
-        places = exists.flatten().nonzero().flatten()
-        order = torch.randperm(len(places), generator=self.random, device=self.device)
-        repeats = -(-self.settings.patches // len(places))
-        return places[order].repeat(repeats)[: self.settings.patches]
 
-
-class Prefetch:
-    """Draws the next batch in a thread while the device works."""
-
-    def __init__(self, batcher: Batcher) -> None:
-        self._batcher, self._pool = batcher, ThreadPoolExecutor(1)
-        self._next: Future[Batch] = self._pool.submit(batcher.draw)
-
-    def draw(self) -> Batch:
-        """The batch drawn meanwhile."""
-        batch = self._next.result()
-        self._next = self._pool.submit(self._batcher.draw)
-        return batch
-
-    def rest(self) -> None:
-        """Wait until nothing is being drawn, so that the tables may change."""
-        self._next.exception()
-
-
-def trained_vae(config: VAEConfig, folder: Path, device: torch.device) -> AudioVAE:
-    """The VAE of a training run, frozen."""
+def trained_vae(config: VAEConfig, place: Path, device: torch.device) -> AudioVAE:
+    """The VAE in the folder of a training run, or in a packed file; frozen."""
     vae = AudioVAE(config, encoder_layers=None)
-    vae.load_state_dict(load_pieces(folder, VAE))
+    vae.load_state_dict(load_file(place) if place.is_file() else load_pieces(place, VAE))
     return vae.to(device).eval().requires_grad_(False)
 
 
@@ -200,11 +189,11 @@ def run(
     add(library, tokenizer, corpus.wait(120))
     settings = trainer.settings
     batches = Prefetch(
-        Batcher(library.tables, prompt_frame(tokenizer), settings.patches, settings.seed)
+        Batcher(library.tables, prompt_frame(tokenizer), settings.patches, settings.seed).draw
     )
     meter, printed, saved = Meter(), clock.elapsed, clock.elapsed
     while clock.running:
-        losses = trainer.train(library, batches.draw(), clock.progress)
+        losses = trainer.train(batches.draw(), clock.progress)
         if trainer.step % 10 == 0:
             meter.add({name: value.item() for name, value in vars(losses).items()})
         if clock.elapsed - printed > 5:
@@ -220,23 +209,13 @@ def run(
 
 
 def parse() -> tuple[argparse.Namespace, Settings]:
-    """The command line; every plain number of `Settings` is an option."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", type=Path, required=True)
+    """The command line, and what it says of the settings."""
+    parser = run_parser(__doc__, Settings(), Settings().rate.peak)
     parser.add_argument("--vae", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=360)
-    parser.add_argument("--pause", type=float, default=math.inf, help="seconds of this call")
-    parser.add_argument("--peak", type=float, default=Settings().rate.peak)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    numbers = {k: v for k, v in asdict(Settings()).items() if isinstance(v, int | float)}
-    for name, value in numbers.items():
-        option = argparse.BooleanOptionalAction if isinstance(value, bool) else None
-        kind = {"action": option} if option else {"type": type(value)}
-        parser.add_argument("--" + name, default=value, **kind)
+    parser.add_argument("--start", type=Path, help="model.safetensors of a packed talker")
     args = parser.parse_args()
-    chosen = {name: getattr(args, name) for name in numbers}
-    return args, Settings(rate=Rate(args.peak, args.peak / 30, 300), **chosen)
+    rate = Rate(args.peak, args.peak / 30, 300)
+    return args, replace(Settings(), rate=rate, **chosen(args, Settings()))
 
 
 def main() -> None:
@@ -247,7 +226,7 @@ def main() -> None:
     config, vae_config = configurations()
     vae = trained_vae(vae_config, args.vae, device)
     library = Library(vae, int(settings.hours * PATCHES_AN_HOUR), device)
-    trainer = Trainer(config, settings, device)
+    trainer = Trainer(config, settings, library.store, device, args.start)
     clock = Clock(args.seconds, args.pause, trainer.resume(args.output))
     run(trainer, library, CorpusFolder(args.corpus), args.output, clock)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")

@@ -3,24 +3,25 @@
 `python -m cookbook.ming_mini.train_vae --corpus DIR --output DIR --seconds 360`
 
 `--pause` ends a call before the run is over; the next one goes on from the state in `--output`. The
-encoder's posterior has a fixed
-budget in nats per latent: below it information is free, above it every nat costs. Such a
-posterior has unit variance in all, which is what the talker's flow starts from.
+encoder's posterior has a fixed budget in nats per latent: below it information is free, above it
+every nat costs. Such a posterior has unit variance in all, which is what the talker's flow starts
+from. `--decoder-of FILE` takes a packed VAE and trains its decoder alone: the latents stay what
+they are, and so does a talker that makes them.
 """
 
 import argparse
-import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from torch import Tensor
 
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
+from cookbook.ming_mini.descent import Descent
 from cookbook.ming_mini.discriminators import (
     Discriminators,
     adversarial_loss,
@@ -29,6 +30,8 @@ from cookbook.ming_mini.discriminators import (
 )
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence, phase_band
+from cookbook.ming_mini.options import chosen, run_parser
+from cookbook.ming_mini.replay import Replay
 from cookbook.ming_mini.schedule import Clock, Meter, Rate
 from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.vae_start import new_vae
@@ -60,8 +63,13 @@ class Settings:
     level: float = 0.3
     phase: float = 0.5
     channels: int = 32
+    record: bool = True
     seed: int = 0
     hours: float = 6.0
+
+
+Stage = tuple[int, bool]
+"""What a step asks for: the bins whose phases count, and whether there are judges."""
 
 
 class Tape:
@@ -79,21 +87,26 @@ class Tape:
             self._samples[self.length : self.length + len(new)] = new.to(self._samples.device)
             self.length += len(new)
 
-    def crops(self, count: int, samples: int, generator: torch.Generator) -> Tensor:
-        """Float crops [count, samples] in [-1, 1] at random places.
+    def places(self, count: int, samples: int, generator: torch.Generator) -> Tensor:
+        """Where `count` random crops of so many samples start: int64 [count, 1] on the host.
 
         They begin with a frame, as clips do: the pulses of steady speech keep their places.
         """
         frames = (self.length - samples) // HOP
-        start = HOP * torch.randint(frames, (count, 1), generator=generator)
-        index = start.to(self._samples.device) + torch.arange(samples, device=self._samples.device)
+        return HOP * torch.randint(frames, (count, 1), generator=generator)
+
+    def crops(self, places: Tensor, samples: int) -> Tensor:
+        """Float crops [count, samples] in [-1, 1] from places [count, 1] on the device."""
+        index = places + torch.arange(samples, device=places.device)
         return self._samples[index].float() / 32767
 
 
-def vary(crops: Tensor, generator: torch.Generator) -> Tensor:
-    """Crops at other loudness (6 dB either way); one in eight silent in a part of it."""
-    count, samples = crops.shape
-    draws = torch.rand(3, count, 1, generator=generator).to(crops.device)
+def vary(crops: Tensor, draws: Tensor) -> Tensor:
+    """Crops at other loudness (6 dB either way); one in eight silent in a part of it.
+
+    `draws` [3, count, 1] are uniform.
+    """
+    samples = crops.shape[1]
     gain, edge, kind = 2 ** (2 * draws[0] - 1), draws[1] * samples, draws[2] * 16
     place = torch.arange(samples, device=crops.device)
     silent = ((kind < 1) & (place < edge)) | ((kind > 15) & (place >= edge))
@@ -103,22 +116,31 @@ def vary(crops: Tensor, generator: torch.Generator) -> Tensor:
 class Trainer:
     """The VAE, its discriminators and what trains them."""
 
-    def __init__(self, config: VAEConfig, settings: Settings, device: torch.device) -> None:
-        self.settings, self.device = settings, device
+    def __init__(
+        self,
+        config: VAEConfig,
+        settings: Settings,
+        tape: Tape,
+        device: torch.device,
+        packed: Path | None = None,
+    ) -> None:
+        """`packed` is the file of a VAE whose decoder alone is trained on."""
+        self.settings, self.device, self._tape = settings, device, tape
         self.vae = new_vae(config, settings.seed).to(device)
+        self._knows_phases = packed is not None
+        if packed is not None:
+            self.vae.load_state_dict(load_file(packed))
+            self.vae.encoder.requires_grad_(False)
         self.judges = Discriminators(channels=settings.channels).to(device)
         self.spectral = SpectralLoss().to(device)
         self.frames = FrameLoss(self.vae.decoder.head.istft).to(device)
         self.noise = torch.Generator(device).manual_seed(settings.seed)
         self.places = torch.Generator().manual_seed(settings.seed)
         self.step = 0
-        fused = device.type == "cuda"
-        self._optimizer = torch.optim.AdamW(
-            self.vae.parameters(), betas=(0.8, 0.98), weight_decay=0.01, fused=fused
-        )
-        self._judge_optimizer = torch.optim.AdamW(
-            self.judges.parameters(), betas=(0.5, 0.9), weight_decay=0.0, fused=fused
-        )
+        learnt = (one for one in self.vae.parameters() if one.requires_grad)
+        self._descent = Descent(learnt, betas=(0.8, 0.98), decay=0.01)
+        self._judge_descent = Descent(self.judges.parameters(), betas=(0.5, 0.9), decay=0.0)
+        self._replay = Replay(self._step, self.noise, settings.record)
         self.average = Average(self.vae)
 
     def resume(self, folder: Path) -> float:
@@ -145,22 +167,40 @@ class Trainer:
             "vae": self.vae,
             "judges": self.judges,
             "average": self.average,
-            "optimizer": self._optimizer,
-            "judge_optimizer": self._judge_optimizer,
+            "optimizer": self._descent,
+            "judge_optimizer": self._judge_descent,
         }
 
-    def train(self, tape: Tape, progress: float) -> dict[str, Tensor]:
-        """One step; returns its losses."""
+    def train(self, progress: float) -> dict[str, Tensor]:
+        """One step; returns its losses, which the next one overwrites."""
         settings = self.settings
-        samples = settings.crop * self.vae.config.samples_per_latent
-        real = vary(tape.crops(settings.batch, samples, self.places), self.places)
-        made, posterior, framewise = self.reconstruct(real, phase_band(progress))
-        judged = progress >= settings.adversarial_from
-        report = self._judge(real, made.detach(), progress) if judged else {}
-        report |= self._improve(real, made, posterior, framewise, progress, judged)
+        rates = [
+            rate.at(progress, self.step) for rate in (settings.rate, settings.adversarial_rate)
+        ]
+        draws = torch.rand(3, settings.batch, 1, generator=self.places)
+        places = self._tape.places(settings.batch, self._samples, self.places)
+        band = phase_band(1.0 if self._knows_phases else progress)
+        stage = band, progress >= settings.adversarial_from
+        report = self._replay(stage, (torch.tensor(rates), draws, places))
         self.average.update()
         self.step += 1
         return report
+
+    @property
+    def _samples(self) -> int:
+        """Of a crop."""
+        return self.settings.crop * self.vae.config.samples_per_latent
+
+    def _step(self, stage: Stage, inputs: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        """One step on the device."""
+        band, judged = stage
+        rates, draws, places = inputs
+        self._descent.rate.copy_(rates[0])
+        self._judge_descent.rate.copy_(rates[1])
+        real = vary(self._tape.crops(places, self._samples), draws)
+        made, posterior, framewise = self.reconstruct(real, band)
+        report = self._judge(real, made.detach()) if judged else {}
+        return report | self._improve(real, made, posterior, framewise, judged)
 
     def reconstruct(self, real: Tensor, band: int) -> tuple[Tensor, Posterior, Tensor]:
         """Encode, sample and decode waveforms [batch, samples].
@@ -183,7 +223,6 @@ class Trainer:
         made: Tensor,
         posterior: Posterior,
         framewise: Tensor,
-        progress: float,
         judged: bool,
     ) -> dict[str, Tensor]:
         """One step of the VAE."""
@@ -199,7 +238,7 @@ class Trainer:
             fooled, alike = self._deceive(real, made)
             loss = loss + settings.adversarial * fooled + settings.features * alike
             report |= {"fooled": fooled, "features": alike}
-        _descend(self._optimizer, loss, self.vae, settings.rate.at(progress, self.step))
+        self._descent.step(loss)
         return {name: value.detach() for name, value in report.items()}
 
     def _deceive(self, real: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
@@ -211,33 +250,20 @@ class Trainer:
         self.judges.requires_grad_(True)
         return adversarial_loss(seen), feature_loss(wanted, seen)
 
-    def _judge(self, real: Tensor, made: Tensor, progress: float) -> dict[str, Tensor]:
+    def _judge(self, real: Tensor, made: Tensor) -> dict[str, Tensor]:
         """One step of the discriminators."""
         with torch.autocast(self.device.type, torch.bfloat16):
             loss = discriminator_loss(self.judges(real), self.judges(made))
-        rate = self.settings.adversarial_rate.at(progress, self.step)
-        _descend(self._judge_optimizer, loss, self.judges, rate)
+        self._judge_descent.step(loss)
         return {"judged": loss.detach()}
 
 
-def _descend(
-    optimizer: torch.optim.Optimizer, loss: Tensor, module: torch.nn.Module, rate: float
-) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
-    optimizer.step()
-
-
-def run(trainer: Trainer, corpus: CorpusFolder, output: Path, clock: Clock) -> None:
+def run(trainer: Trainer, tape: Tape, corpus: CorpusFolder, output: Path, clock: Clock) -> None:
     """Train until the clock has run out; prints every five seconds, saves every minute."""
-    tape = Tape(trainer.settings.hours, trainer.device)
     tape.add(corpus.wait(120))
     meter, printed, saved = Meter(), clock.elapsed, clock.elapsed
     while clock.running:
-        report = trainer.train(tape, clock.progress)
+        report = trainer.train(clock.progress)
         if trainer.step % 10 == 0:
             meter.add({name: value.item() for name, value in report.items()})
         if clock.elapsed - printed > 5:
@@ -251,21 +277,13 @@ def run(trainer: Trainer, corpus: CorpusFolder, output: Path, clock: Clock) -> N
     trainer.save(output, clock.spent)
 
 
-def parse(settings: type[Settings] = Settings) -> tuple[argparse.Namespace, Settings]:
-    """The command line; every plain number of `Settings` is an option."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=360)
-    parser.add_argument("--pause", type=float, default=math.inf, help="seconds of this call")
-    parser.add_argument("--peak", type=float, default=settings().rate.peak)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    numbers = {key: value for key, value in asdict(settings()).items() if np.isscalar(value)}
-    for name, value in numbers.items():
-        parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
+def parse() -> tuple[argparse.Namespace, Settings]:
+    """The command line, and what it says of the settings."""
+    parser = run_parser(__doc__, Settings(), Settings().rate.peak)
+    parser.add_argument("--decoder-of", type=Path, help="model.safetensors of a packed VAE")
     args = parser.parse_args()
-    chosen = {name: getattr(args, name) for name in numbers}
-    return args, settings(rate=Rate(args.peak, args.peak / 20), **chosen)
+    rate = Rate(args.peak, args.peak / 20)
+    return args, replace(Settings(), rate=rate, **chosen(args, Settings()))
 
 
 def main() -> None:
@@ -273,9 +291,11 @@ def main() -> None:
     args, settings = parse()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     _, config = configurations()
-    trainer = Trainer(config, settings, torch.device(args.device))
+    device = torch.device(args.device)
+    tape = Tape(settings.hours, device)
+    trainer = Trainer(config, settings, tape, device, args.decoder_of)
     clock = Clock(args.seconds, args.pause, trainer.resume(args.output))
-    run(trainer, CorpusFolder(args.corpus), args.output, clock)
+    run(trainer, tape, CorpusFolder(args.corpus), args.output, clock)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
 
 

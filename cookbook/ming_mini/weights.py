@@ -64,16 +64,17 @@ class Average:
     """The exponential moving average of a module's floating-point tensors."""
 
     def __init__(self, module: nn.Module, decay: float = 0.999) -> None:
-        self._module, self._decay, self._steps = module, decay, 0
-        self.tensors = {key: value.detach().clone() for key, value in self._source().items()}
+        self._decay, self._steps = decay, 0
+        # The module's own memory, which its training writes to.
+        self._source = [value.detach() for value in module.state_dict().values()]
+        self.tensors = {key: value.detach().clone() for key, value in module.state_dict().items()}
 
     @torch.no_grad()
     def update(self) -> None:
         """Take in the module's present weights; early on the average is short."""
         self._steps += 1
         decay = min(self._decay, self._steps / (self._steps + 10))
-        values = list(self._source().values())
-        torch._foreach_lerp_(list(self.tensors.values()), values, 1 - decay)
+        torch._foreach_lerp_(list(self.tensors.values()), self._source, 1 - decay)
 
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` takes."""
@@ -84,6 +85,3 @@ class Average:
         self._steps = state["steps"]
         for name, tensor in self.tensors.items():
             tensor.copy_(state["tensors"][name])
-
-    def _source(self) -> dict[str, Tensor]:
-        return {key: value.detach() for key, value in self._module.state_dict().items()}

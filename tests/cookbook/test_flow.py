@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from cookbook.ming_mini.batches import prompt_frame, row, stack
-from cookbook.ming_mini.flow import gather, teacher_forced, to_device
+from cookbook.ming_mini.batches import prompt_frame, row, shape_of, stack
+from cookbook.ming_mini.flow import Arrays, gather, host_tensors, teacher_forced
 from cookbook.ming_mini.utterances import PatchStore, Spoken
 from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.talker import Talker, generate
@@ -37,16 +37,20 @@ def test_a_training_pass_equals_the_loop_that_made_its_patches(
         for (first, count), text in zip(spoken, (TEXT, PROMPT_TEXT), strict=True)
     )
     prompt = asked if prompt_patches else None
+    # Beside it a shorter one; both are padded.
     short = Spoken(0, said.first, 2, said.tokens[:3], 0.5)
     frame = prompt_frame(tokenizer)
     rows = [row(frame, one, prompt, in_text) for one in (said, short)]
-    arrays = to_device(stack(rows), torch.device("cpu"))
+    batch = stack(rows, shape_of(10), 12, np.random.default_rng(0))
+    arrays = Arrays(*host_tensors(batch))
     heard, primed, past, aim = gather(store, arrays, torch.Generator())
     run = teacher_forced(small_talker, arrays, heard, primed, past)
     # The store keeps float16.
-    torch.testing.assert_close(aim[0], torch.stack([p.latents for p in made]), rtol=0, atol=4e-3)
+    torch.testing.assert_close(
+        aim[0, :STEPS], torch.stack([p.latents for p in made]), rtol=0, atol=4e-3
+    )
     states = torch.stack([patch.hidden for patch in made])
-    torch.testing.assert_close(run.hidden[0], states, rtol=0, atol=2e-2)
+    torch.testing.assert_close(run.hidden[0, :STEPS], states, rtol=0, atol=2e-2)
     for step, y0 in enumerate(noise):
         again = small_talker.cfm.sample(
             run.hidden[:1, step], run.history[:1, step], y0, None, Sampling()

@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from cookbook.ming_mini import train_talker, train_vae
 from cookbook.ming_mini.batches import Batcher, prompt_frame
 from cookbook.ming_mini.corpus import Chunk
+from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.losses import FrameLoss
 from cookbook.ming_mini.schedule import Clock, Rate
 from cookbook.ming_mini.utterances import Library
 from cookbook.ming_mini.weights import load_pieces, save_pieces
+from sglang_omni.commands.checkpoint import MING_MINI
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.talker_prompt import PromptTokenizer
 from sglang_omni.models.ming.vae import ISTFT, AudioVAE
@@ -23,28 +26,44 @@ CPU = torch.device("cpu")
 Configs = tuple[TalkerConfig, VAEConfig]
 
 
-def test_the_vae_learns(small_configs: Configs, chunk: Chunk) -> None:
+@pytest.fixture
+def tape(chunk: Chunk) -> train_vae.Tape:
+    tape = train_vae.Tape(0.01, CPU)
+    tape.add([chunk])
+    return tape
+
+
+def test_the_vae_learns(small_configs: Configs, tape: train_vae.Tape) -> None:
     settings = train_vae.Settings(
         batch=2, crop=6, rate=Rate(3e-3, 3e-3, 1), channels=4, adversarial_from=0.9
     )
-    trainer = train_vae.Trainer(small_configs[1], settings, CPU)
-    tape = train_vae.Tape(0.01, CPU)
-    tape.add([chunk])
-    losses = [trainer.train(tape, progress=0)["mel"].item() for _ in range(12)]
+    trainer = train_vae.Trainer(small_configs[1], settings, tape, CPU)
+    losses = [trainer.train(progress=0)["mel"].item() for _ in range(12)]
     assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
-    assert {"judged", "fooled"} <= trainer.train(tape, progress=1).keys()
+    assert {"judged", "fooled"} <= trainer.train(progress=1).keys()
+
+
+def test_a_decoder_alone_learns_and_the_latents_stay(
+    small_configs: Configs, tape: train_vae.Tape, tmp_path: Path
+) -> None:
+    settings = train_vae.Settings(batch=2, crop=6, rate=Rate(3e-3, 3e-3, 1), channels=4)
+    start = train_vae.Trainer(small_configs[1], settings, tape, CPU).vae
+    save_file({k: v.bfloat16() for k, v in start.state_dict().items()}, tmp_path / "vae")
+    trainer = train_vae.Trainer(small_configs[1], settings, tape, CPU, tmp_path / "vae")
+    before = {k: v.clone() for k, v in trainer.vae.encoder.state_dict().items()}
+    losses = [trainer.train(progress=0)["mel"].item() for _ in range(12)]
+    assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
+    assert_equal(dict(trainer.vae.encoder.state_dict()), before)
 
 
 def test_the_vae_goes_on_where_it_paused(
-    small_configs: Configs, chunk: Chunk, tmp_path: Path
+    small_configs: Configs, tape: train_vae.Tape, tmp_path: Path
 ) -> None:
     settings = train_vae.Settings(batch=2, crop=6, channels=4, adversarial_from=0.0)
-    first = train_vae.Trainer(small_configs[1], settings, CPU)
-    tape = train_vae.Tape(0.01, CPU)
-    tape.add([chunk])
-    first.train(tape, progress=0.5)
+    first = train_vae.Trainer(small_configs[1], settings, tape, CPU)
+    first.train(progress=0.5)
     first.save(tmp_path, spent=7.0)
-    second = train_vae.Trainer(small_configs[1], replace(settings, seed=1), CPU)
+    second = train_vae.Trainer(small_configs[1], replace(settings, seed=1), tape, CPU)
     assert second.resume(tmp_path) == 7.0
     assert second.step == 1
     assert_equal_states(first._parts(), second._parts())
@@ -62,8 +81,10 @@ def assert_equal(ours: Any, theirs: Any) -> None:
     torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
 
 
-def test_a_run_that_was_never_begun_begins(small_configs: Configs, tmp_path: Path) -> None:
-    trainer = train_vae.Trainer(small_configs[1], train_vae.Settings(channels=4), CPU)
+def test_a_run_that_was_never_begun_begins(
+    small_configs: Configs, tape: train_vae.Tape, tmp_path: Path
+) -> None:
+    trainer = train_vae.Trainer(small_configs[1], train_vae.Settings(channels=4), tape, CPU)
     assert trainer.resume(tmp_path) == 0.0
 
 
@@ -120,9 +141,9 @@ def test_the_talker_learns(
     small_configs: Configs, library: Library, tokenizer: PromptTokenizer
 ) -> None:
     settings = train_talker.Settings(patches=24, rate=Rate(3e-3, 3e-3, 1), compile=False)
-    trainer = train_talker.Trainer(small_configs[0], settings, CPU)
+    trainer = train_talker.Trainer(small_configs[0], settings, library.store, CPU)
     batcher = Batcher(library.tables, prompt_frame(tokenizer), settings.patches, seed=0)
-    flows = [trainer.train(library, batcher.draw(), 0).flow.item() for _ in range(40)]
+    flows = [trainer.train(batcher.draw(), 0).flow.item() for _ in range(40)]
     assert np.mean(flows[-5:]) < 0.8 * np.mean(flows[:5])
 
 
@@ -130,15 +151,31 @@ def test_the_talker_goes_on_where_it_paused(
     small_configs: Configs, library: Library, tokenizer: PromptTokenizer, tmp_path: Path
 ) -> None:
     settings = train_talker.Settings(patches=24, compile=False)
-    first = train_talker.Trainer(small_configs[0], settings, CPU)
+    first = train_talker.Trainer(small_configs[0], settings, library.store, CPU)
     batcher = Batcher(library.tables, prompt_frame(tokenizer), settings.patches, seed=0)
-    first.train(library, batcher.draw(), 0)
+    first.train(batcher.draw(), 0)
     first.save(tmp_path, spent=7.0)
-    second = train_talker.Trainer(small_configs[0], replace(settings, seed=1), CPU)
+    second = train_talker.Trainer(small_configs[0], replace(settings, seed=1), library.store, CPU)
     assert second.resume(tmp_path) == 7.0
     assert second.step == 1
     assert_equal_states(first._parts(), second._parts())
     assert_equal(load_pieces(tmp_path, train_talker.TALKER), first.average.tensors)
+
+
+def test_a_packed_vae_encodes(tmp_path: Path) -> None:
+    config = configurations()[1]
+    packed = MING_MINI / "talker" / "vae" / "model.safetensors"
+    vae = train_talker.trained_vae(config, packed, CPU)
+    save_pieces(vae.state_dict(), tmp_path, train_vae.VAE)
+    again = train_talker.trained_vae(config, tmp_path, CPU)
+    assert_equal(dict(vae.state_dict()), dict(again.state_dict()))
+
+
+def test_a_packed_talker_is_trained_on(library: Library) -> None:
+    settings = train_talker.Settings(patches=24, compile=False)
+    packed = MING_MINI / "talker" / "model.safetensors"
+    trainer = train_talker.Trainer(configurations()[0], settings, library.store, CPU, packed)
+    assert_equal(trainer.talker.stop_head.weight, load_file(packed)["stop_head.weight"].float())
 
 
 def test_large_weights_travel_in_pieces(tmp_path: Path) -> None:

@@ -17,13 +17,13 @@ from sglang_omni.models.ming.thinker.routing import ROUTERS, Routing
 
 
 @torch.no_grad()
-def rebalance(layers: Sequence[SparseMLP], counts: Tensor, speed: float) -> None:
+def rebalance(layers: Sequence[SparseMLP], counts: Tensor, speed: float | Tensor) -> None:
     """Move the biases by `speed`; `counts` [layers, 3, experts] are the step's."""
-    for layer, of_layer in zip(layers, counts, strict=True):
-        wanted = home_shares(layer.routing, counts.device) * of_layer.sum(-1, keepdim=True)
-        for name, more in zip(ROUTERS, (wanted - of_layer).sign(), strict=True):
-            # Zero for a router that no token of the step used.
-            getattr(layer, name).expert_bias += speed * more
+    wanted = home_shares(layers[0].routing, counts.device) * counts.sum(-1, keepdim=True)
+    # Zero for a router that no token of the step used.
+    moves = (wanted - counts).sign() * speed
+    biases = [getattr(layer, name).expert_bias for layer in layers for name in ROUTERS]
+    torch._foreach_add_(biases, list(moves.flatten(0, 1).unbind()))
 
 
 def summed(steps: Sequence[Sequence[Load]]) -> Tensor:

@@ -2,7 +2,7 @@
 
 import re
 
-from cookbook.ming_mini.edits import distance
+from benchmarks.metrics.edits import distance
 from cookbook.ming_mini.numbers import number_words
 from cookbook.ming_mini.thinker.items import Item
 

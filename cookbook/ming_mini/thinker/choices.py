@@ -1,6 +1,7 @@
 """Yes or no, and multiple choice in the form of MMMU's questions."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
@@ -12,6 +13,7 @@ INSTRUCTIONS = (
     "Answer with the option's letter from the given choices directly.",
     "Answer with the letter.",
 )
+IN_WORDS = "Answer with the choice itself."
 LETTERS = "ABCD"
 
 
@@ -29,18 +31,54 @@ def options(question: str, right: str, wrong: Sequence[str], rng: Random) -> tup
     return text, LETTERS[choices.index(right)]
 
 
+@dataclass(frozen=True)
+class Quiz:
+    """A question with its right answer and wrong ones; `about` as an item's."""
+
+    question: str
+    right: str
+    wrong: Sequence[str]
+    about: str = ""
+
+
 def choice(rng: Random, lexicon: Lexicon) -> Item:
-    """A text question with three or four choices."""
-    wrong = rng.randint(2, 3)
-    question, right, others = rng.choice((_of_kind, _opposite, _after))(rng, wrong)
-    text, letter = options(question, right, others, rng)
-    return Item("choice", text, letter, "letter")
+    """A text question with three or four choices.
+
+    What one must know for it is taught in other items: held out are the choices and their order.
+    """
+    quiz = _quiz(rng)
+    text, letter = options(quiz.question, quiz.right, quiz.wrong, rng)
+    return Item("choice", text, letter, "letter", about=quiz.about)
 
 
-def _of_kind(rng: Random, wrong: int) -> tuple[str, str, list[str]]:
+def option(rng: Random, lexicon: Lexicon) -> Item:
+    """To find one's way in a list of choices: from letter to text and back, or to answer in words.
+
+    A letter alone teaches little: it is right now and then whatever it was chosen by.
+    """
+    quiz = _quiz(rng)
+    lines = options(quiz.question, quiz.right, quiz.wrong, rng)[0].split("\n")[1:-1]
+    letter, shown = rng.choice(lines).split(". ")
+    listed = "\n".join(lines)
+    match rng.randrange(4):
+        case 0:
+            return Item("option", f"Which letter has {shown}?\n{listed}", letter, "letter")
+        case 1:
+            return Item("option", f"What is choice {letter}?\n{listed}", shown)
+        case _:
+            ask = f"{quiz.question}\n{listed}\n{IN_WORDS}"
+            return Item("option", ask, quiz.right, about=quiz.about)
+
+
+def _quiz(rng: Random) -> Quiz:
+    return rng.choice((_of_kind, _opposite, _after, _most, _sum))(rng, rng.randint(2, 3))
+
+
+def _of_kind(rng: Random, wrong: int) -> Quiz:
     kind, *others = rng.sample(sorted(KINDS), wrong + 1)
     question = f"Which of these is {article(kind)}?"
-    return question, _member(rng, kind, others), [_member(rng, one, [kind]) for one in others]
+    wrong_ones = [_member(rng, one, [kind]) for one in others]
+    return Quiz(question, _member(rng, kind, others), wrong_ones)
 
 
 def _member(rng: Random, kind: str, others: Sequence[str]) -> str:
@@ -49,21 +87,36 @@ def _member(rng: Random, kind: str, others: Sequence[str]) -> str:
     return rng.choice([word for word in KINDS[kind] if word not in excluded])
 
 
-def _opposite(rng: Random, wrong: int) -> tuple[str, str, list[str]]:
+def _opposite(rng: Random, wrong: int) -> Quiz:
     pair, *others = rng.sample(OPPOSITES, wrong + 1)
     shown, right = rng.sample(pair, 2)
     words = [rng.choice(other) for other in others]
     if right in words or shown in words:
         return _opposite(rng, wrong)
-    return f"What is the opposite of {shown}?", right, words
+    return Quiz(f"What is the opposite of {shown}?", right, words)
 
 
-def _after(rng: Random, wrong: int) -> tuple[str, str, list[str]]:
+def _after(rng: Random, wrong: int) -> Quiz:
     row = rng.choice((DAYS, MONTHS))
     place, step = rng.randrange(len(row)), rng.choice((-1, 1))
     right = row[(place + step) % len(row)]
     others = rng.sample([one for one in row if one != right], wrong)
-    return f"What comes {'after' if step > 0 else 'before'} {row[place]}?", right, others
+    return Quiz(f"What comes {'after' if step > 0 else 'before'} {row[place]}?", right, others)
+
+
+def _most(rng: Random, wrong: int) -> Quiz:
+    numbers = sorted(rng.sample(range(rng.choice((20, 100, 1000))), wrong + 1))
+    word, place = rng.choice((("largest", -1), ("smallest", 0)))
+    right = numbers.pop(place)
+    return Quiz(f"Which number is the {word}?", str(right), [str(one) for one in numbers])
+
+
+def _sum(rng: Random, wrong: int) -> Quiz:
+    one, other = rng.randint(2, 20), rng.randint(2, 20)
+    right = one + other
+    near = [right + step for step in (-10, -2, -1, 1, 2, 10) if right + step > 0]
+    others = [str(number) for number in rng.sample(near, wrong)]
+    return Quiz(f"What is {one} + {other}?", str(right), others, about=f"{one} + {other}")
 
 
 def yes_no(rng: Random, lexicon: Lexicon) -> Item:
@@ -94,5 +147,13 @@ def _has_letter(rng: Random, lexicon: Lexicon) -> tuple[str, bool]:
 
 def fact(rng: Random, lexicon: Lexicon) -> Item:
     """A small piece of knowledge in a word."""
-    question, right, _ = rng.choice((_opposite, _after, _after))(rng, 1)
-    return Item("fact", question, f"{right.capitalize()}.", fixed=True)
+    quiz = rng.choice((_opposite, _after, _after))(rng, 1)
+    return Item("fact", quiz.question, f"{quiz.right.capitalize()}.", fixed=True)
+
+
+def kind(rng: Random, lexicon: Lexicon) -> Item:
+    """What kind of thing a word names, for words that are of one kind only."""
+    which = rng.choice(sorted(KINDS))
+    word = _member(rng, which, [other for other in KINDS if other != which])
+    answer = f"{article(which).capitalize()}."
+    return Item("fact", f"What kind of thing is {word}?", answer, fixed=True)

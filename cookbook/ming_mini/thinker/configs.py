@@ -43,7 +43,8 @@ MINI = Sizes(
         "num_position_embeddings": 64,
         "deepstack_visual_indexes": [],
     },
-    audio={"n_state": 192, "n_head": 4, "n_layer": 4},
+    # 26 seconds of sound, as long as the whole model fits into 48 MB.
+    audio={"n_ctx": 1300, "n_state": 192, "n_head": 4, "n_layer": 4},
 )
 """Ming-mini. Two tensor-parallel ranks divide its heads, experts' widths and vocabulary."""
 

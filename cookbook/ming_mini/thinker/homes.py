@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sglang_omni.models.ming.thinker.routing import ROUTERS, Routing
 
-AT_HOME = 8.0
+AT_HOME = 24.0
 """How many times as often a router should use an expert at home as one abroad."""
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from random import Random
 
 import numpy as np
 import torch
 
+from cookbook.ming_mini.thinker.pools import Examples, Pool, padded_examples
 from cookbook.ming_mini.thinker.senses import rows_of
 from cookbook.ming_mini.thinker.shards import Shard
-from cookbook.ming_mini.thinker.store import ClipStore, PictureStore, Size
-from cookbook.ming_mini.thinker.tasks import Kind
+from cookbook.ming_mini.thinker.store import ClipStore, PictureStore, Size, padded
+from cookbook.ming_mini.thinker.tasks import TASKS, Kind
 from sglang_omni.models.ming.media import MERGE, PATCH
 from sglang_omni.models.ming.positions import VisualBlock, positions
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
@@ -26,23 +26,14 @@ NO_SIZE: Size = (0, 0)
 
 
 @dataclass(frozen=True)
-class Ready:
-    """An example to train on: its tokens int16 [n], where the answer begins, task and medium."""
-
-    ids: np.ndarray
-    answer: int
-    task: int
-    media: int
-
-
-@dataclass(frozen=True)
 class Batch:
     """B examples of one kind, padded to L tokens, as arrays.
 
     `ids` [B, L], `positions` [3, B, L], `routes` [B, L] and `real` [B, L] are the thinker's.
     Rows number `before` [N] of the flattened batch must predict `answers` [N], which belong to
-    examples `owners` [N] of `tasks` [B]. Features number `sources` [R] of the media's rows stand at
-    `places` [R]. `media` [B] are pictures of `size`, or clips.
+    examples `owners` [N] of `tasks` [B] and count in the loss with `weights` [N]. Features
+    number `sources` [R] of the media's rows stand at `places` [R]. `media` [B] are pictures of
+    `size`, or clips.
     """
 
     kind: Kind
@@ -53,6 +44,7 @@ class Batch:
     before: np.ndarray
     answers: np.ndarray
     owners: np.ndarray
+    weights: np.ndarray
     tasks: np.ndarray
     media: np.ndarray
     sources: np.ndarray
@@ -73,63 +65,66 @@ class Library:
     """All examples and their media."""
 
     def __init__(self, tokens: Placeholders, device: torch.device, seed: int) -> None:
-        self._tokens, self._device, self._rng = tokens, device, Random(seed)
-        self.groups: dict[Kind, dict[Key, list[Ready]]] = {"text": {}, "picture": {}, "speech": {}}
+        self._tokens, self._device = tokens, device
+        self._random = np.random.default_rng(seed)
+        self.groups: dict[Kind, dict[Key, Pool]] = {"text": {}, "picture": {}, "speech": {}}
         self.pictures: dict[Size, PictureStore] = {}
         self.clips = ClipStore(device)
         self.added: dict[Kind, int] = dict.fromkeys(self.groups, 0)
 
     def add(self, kind: Kind, shard: Shard) -> None:
         """Take in a shard."""
-        media = self._add_media(kind, shard)
-        for index in range(len(shard)):
-            ids = shard.tokens(index)
-            if len(ids) > LONGEST:
-                continue
-            size, number = media[shard.media[index]] if media else (NO_SIZE, -1)
-            key = size, -(-len(ids) // STEP) * STEP
-            one = Ready(ids, int(shard.answers[index]), int(shard.tasks[index]), number)
-            self.groups[kind].setdefault(key, []).append(one)
-            self.added[kind] += 1
+        sizes, numbers = self._add_media(kind, shard)
+        lengths = np.diff(shard.offsets)
+        of_length = -(-lengths // STEP) * STEP
+        which = shard.media if kind != "text" else np.zeros(len(shard), np.int64)
+        keys = np.column_stack((sizes[which], of_length))[lengths <= LONGEST]
+        kept = np.flatnonzero(lengths <= LONGEST)
+        for height, width, length in np.unique(keys, axis=0).tolist():
+            rows = kept[(keys == (height, width, length)).all(1)]
+            pool = self.groups[kind].setdefault(((height, width), length), Pool(length))
+            pool.add(padded_examples(shard, rows, numbers[which[rows]], length))
+        self.added[kind] += len(kept)
 
-    def _add_media(self, kind: Kind, shard: Shard) -> list[tuple[Size, int]]:
+    def _add_media(self, kind: Kind, shard: Shard) -> tuple[np.ndarray, np.ndarray]:
+        """Sizes [media, 2] of a shard's media, and their numbers [media] in their store."""
+        if kind == "text":
+            return np.zeros((1, 2), np.int64), np.full(1, -1)
         if kind == "speech":
-            first = self.clips.add(shard)
-            return [(NO_SIZE, first + number) for number in range(len(shard.frames))]
-        return self._add_pictures(shard)
+            numbers = self.clips.add(shard) + np.arange(len(shard.frames))
+            return np.zeros((len(numbers), 2), np.int64), numbers
+        return shard.shapes.astype(np.int64), self._add_pictures(shard)
 
-    def _add_pictures(self, shard: Shard) -> list[tuple[Size, int]]:
-        """Pictures of one size travel together; returns size and number of each in its order."""
+    def _add_pictures(self, shard: Shard) -> np.ndarray:
+        """Pictures of one size travel together; returns the number of each in its order."""
         shapes = [(height, width) for height, width in shard.shapes.tolist()]
         pixels = _cut(shard.pixels, [height * width * 3 for height, width in shapes])
         marks = _cut(shard.marks, [h * w // (PATCH * MERGE) ** 2 for h, w in shapes])
-        found: list[tuple[Size, int]] = [(NO_SIZE, -1)] * len(shapes)
+        numbers = np.zeros(len(shapes), np.int64)
         for size in set(shapes):
             chosen = [number for number, shape in enumerate(shapes) if shape == size]
             store = self.pictures.setdefault(size, PictureStore(self._device))
             drawn = [pixels[number].reshape(*size, 3) for number in chosen]
             first = store.add(drawn, [marks[number] for number in chosen])
-            for place, number in enumerate(chosen):
-                found[number] = size, first + place
-        return found
+            numbers[chosen] = first + np.arange(len(chosen))
+        return numbers
 
     def draw(self, kind: Kind, tokens: int) -> Batch:
         """A batch of about `tokens` tokens; every length as likely as its share of all."""
         groups = self.groups[kind]
         keys = list(groups)
-        weights = [key[1] * len(groups[key]) for key in keys]
-        (key,) = self._rng.choices(keys, weights)
-        count = min(len(groups[key]), max(1, tokens // key[1]))
-        return self.batch(kind, self._take(groups[key], kind, count), key[0])
+        weights = np.array([key[1] * len(groups[key]) for key in keys], float)
+        key = keys[int(self._random.choice(len(keys), p=weights / weights.sum()))]
+        pool = groups[key]
+        count = min(len(pool), max(1, tokens // key[1]))
+        return self.batch(kind, self._take(pool, kind, count), key[0])
 
-    def _take(self, pool: list[Ready], kind: Kind, count: int) -> list[Ready]:
-        taken = []
-        for _ in range(count):
-            place = self._rng.randrange(len(pool))
-            taken.append(pool[place])
-            if kind == "text" and len(pool) > PLENTY:
-                pool[place] = pool[-1]
-                pool.pop()
+    def _take(self, pool: Pool, kind: Kind, count: int) -> Examples:
+        if kind != "text" or len(pool) <= PLENTY:
+            return pool.examples(self._random.integers(len(pool), size=count))
+        places = self._random.choice(len(pool), count, replace=False)
+        taken = pool.examples(places)
+        pool.forget(places)
         return taken
 
     def all(self, kind: Kind, tokens: int) -> Iterator[Batch]:
@@ -137,40 +132,66 @@ class Library:
         for (size, length), pool in self.groups[kind].items():
             count = max(1, tokens // length)
             for start in range(0, len(pool), count):
-                yield self.batch(kind, pool[start : start + count], size)
+                rows = np.arange(start, min(start + count, len(pool)))
+                yield self.batch(kind, pool.examples(rows), size)
 
-    def batch(self, kind: Kind, examples: list[Ready], size: Size = NO_SIZE) -> Batch:
+    def batch(self, kind: Kind, examples: Examples, size: Size = NO_SIZE) -> Batch:
         """Examples side by side."""
-        length = max(len(one.ids) for one in examples)
-        ids = np.zeros((len(examples), length), np.int64)
-        real = np.zeros(ids.shape, bool)
-        table = np.empty((3, *ids.shape), np.int64)
-        for row, one in enumerate(examples):
-            ids[row, : len(one.ids)], real[row, : len(one.ids)] = one.ids, True
-            table[:, row] = self._positions(one, length, size)
+        ids = examples.ids.astype(np.int64)
+        columns = np.arange(ids.shape[1])
+        real = columns < examples.ends[:, None]
+        answered = real & (columns >= examples.answers[:, None])
+        owners, _ = answered.nonzero()
         routes = np.where(ids == self._tokens.image, IMAGE, TEXT)
         routes[ids == self._tokens.audio] = AUDIO
-        before, answers, owners = _answers(examples, ids)
-        media = np.array([one.media for one in examples])
         places = np.flatnonzero(routes)
         return Batch(
-            kind, ids, table, routes, real, before, answers, owners,
-            np.array([one.task for one in examples]), media, self._sources(kind, media, places),
-            places, size,
+            kind, ids, self._positions(ids, size), routes, real, np.flatnonzero(answered) - 1,
+            ids[answered], owners, answer_weights(owners, examples.tasks), examples.tasks,
+            examples.media,
+            self._sources(kind, examples.media, places), places, size,
         )  # fmt: skip
 
-    def _positions(self, one: Ready, length: int, size: Size) -> np.ndarray:
-        start = int((one.ids == self._tokens.image).argmax()) if size != NO_SIZE else 0
-        return _table(length, start, size)
+    def _positions(self, ids: np.ndarray, size: Size) -> np.ndarray:
+        if size == NO_SIZE:
+            return np.broadcast_to(np.arange(ids.shape[1]), (3, *ids.shape))
+        starts = (ids == self._tokens.image).argmax(1)
+        found, which = np.unique(starts, return_inverse=True)
+        tables = [_table(ids.shape[1], start, size) for start in found.tolist()]
+        return np.stack(tables, axis=1)[:, which]
 
     def _sources(self, kind: Kind, media: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Which of the media's padded feature rows go to the places, in order."""
         if kind != "speech":
             return np.arange(len(places))
-        frames = [self.clips.frames[number][1] for number in media]
-        rows = [rows_of(count, self._tokens.stride) for count in frames]
-        longest = max(rows)
-        return np.concatenate([number * longest + np.arange(n) for number, n in enumerate(rows)])
+        frames = self.clips.lengths(media)
+        rows = rows_of(frames, self._tokens.stride)
+        longest = rows_of(padded(frames), self._tokens.stride)
+        return np.flatnonzero(np.arange(longest) < rows[:, None])
+
+
+def answer_weights(owners: np.ndarray, tasks: np.ndarray) -> np.ndarray:
+    """Weights [N], together 1, of answers' tokens that belong to examples `owners` [N] of `tasks`
+    [examples].
+
+    An answer counts as the square root of its length. By length, a letter to choose would drown in
+    the sentences to repeat; were all alike, a sentence's words would. Some tasks count for more:
+    answers of one token, which are a hundredth of all, and what is learnt last.
+    """
+    lengths = np.bincount(owners)[owners]
+    weights = lengths**-0.5 * _BOOSTS[tasks][owners]
+    return (weights / weights.sum()).astype(np.float32)
+
+
+BOOST = {
+    "choice": 3.0,
+    "yes_no": 4.0,
+    "compare": 2.0,
+    "picture_read": 2.0,
+    "picture_where": 3.0,
+    "picture_choice": 3.0,
+}
+_BOOSTS = np.array([BOOST.get(task, 1.0) for task in TASKS])
 
 
 def _cut(rows: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
@@ -183,12 +204,3 @@ def _table(length: int, start: int, size: Size) -> np.ndarray:
     """Positions [3, length] of a prompt with a picture of `size` at `start`."""
     rows, columns = (side // (PATCH * MERGE) for side in size)
     return positions(length, [VisualBlock(start, 1, rows, columns)] if rows else [])[0]
-
-
-def _answers(examples: list[Ready], ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Flat rows before each token of the answers, the tokens, and whose they are."""
-    length = ids.shape[1]
-    spans = [np.arange(one.answer, len(one.ids)) for one in examples]
-    owners = np.repeat(np.arange(len(examples)), [len(span) for span in spans])
-    columns = np.concatenate(spans)
-    return owners * length + columns - 1, ids[owners, columns], owners

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
+from subprocess import SubprocessError
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def _medium(shop: Workshop, item: Item, rng: Random) -> tuple[dict[str, np.ndarr
         return {}, 0
     try:
         samples = vary(at_16khz(shop.speak(item.speech, _speaker(shop, rng))), rng)
-    except SynthesisError:
+    except (SynthesisError, SubprocessError):
         return None, 0
     letters, mel = spell(item.speech), mel_of(samples)
     sizes = {

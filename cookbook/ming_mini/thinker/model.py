@@ -1,4 +1,4 @@
-"""All that is trained: the product's modules, and two heads that only training has."""
+"""All that is trained: the product's modules, and heads that only training has."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from cookbook.ming_mini.thinker.hearing import LETTERS
-from cookbook.ming_mini.thinker.seeing import HUES, NAMES
+from cookbook.ming_mini.thinker.scenes import CELLS
+from cookbook.ming_mini.thinker.seeing import HUES, MOST_BEFORE, NAMES
 from cookbook.ming_mini.thinker.shards import SLOTS
 from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.encoders.attention import load_attention
@@ -31,20 +32,30 @@ AUDIO_RESIDUAL = ("attn.out.weight", "mlp.2.weight")
 class Heads(nn.Module):
     """What pictures and clips must show on their own, so that the encoders learn fast.
 
-    `marks` reads what lies in each token of a picture off its features; `letters` spells a clip
-    off the tower's states.
+    `marks` reads what lies in each token of a picture off its features, `cells` where the token
+    lies and `turns` how much lies before it; `letters` spells a clip off the tower's states.
     """
 
     def __init__(self, hidden: int, state: int) -> None:
         super().__init__()
         self.scale = math.sqrt(hidden)
         self.marks = nn.Linear(hidden, SLOTS * len(NAMES) + len(HUES))
+        self.cells = nn.Linear(hidden, 2 * CELLS)
+        self.turns = nn.Linear(hidden, MOST_BEFORE + 1)
         self.letters = nn.Linear(state, len(LETTERS) + 1)
 
     def read_marks(self, features: Tensor) -> list[Tensor]:
         """Logits of features [..., hidden]: one for each slot's name, then the first colour."""
         sizes = [len(NAMES)] * SLOTS + [len(HUES)]
         return list(self.marks(features * self.scale).split(sizes, dim=-1))
+
+    def read_cells(self, features: Tensor) -> Tensor:
+        """Logits [..., 2, CELLS] of features [..., hidden]: the row and the column of cells."""
+        return self.cells(features * self.scale).unflatten(-1, (2, -1))
+
+    def read_turns(self, features: Tensor) -> Tensor:
+        """Logits [..., MOST_BEFORE + 1] of features [..., hidden]: how much lies before."""
+        return self.turns(features * self.scale)
 
 
 class Thinking(nn.Module):

@@ -24,7 +24,18 @@ from cookbook.ming_mini.thinker.text_tasks import word
 ROWS, COLUMNS = ("top", "middle", "bottom"), ("left", "middle", "right")
 QUESTIONS_A_SCENE = 6
 MOST_SHAPES = 7
+LETTERED_SHARE, TEXT_COLOUR_SHARE = 0.55, 0.4
+"""Of the pictures, with a text; and of those, with a question for its colour besides."""
 MARGIN = 6
+SMALLEST_LETTERS, LARGEST_LETTERS = 24, 48
+"""Heights of letters in pixels. A token is 32 pixels wide: hardly ever do more than three
+of these letters stand in one."""
+LINE = 1.2
+"""Height of a line in letters."""
+SIGN_SIZES = ((64, 192), (64, 256), (96, 192), (96, 256))
+"""Of signs, in which there is little to look at but letters."""
+LETTERED_SIZES = (*SIZES, *SIGN_SIZES)
+"""Of pictures with a text."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class Asked:
 
 def picture_items(rng: Random, lexicon: Lexicon) -> list[Item]:
     """Different questions about one new scene."""
-    if rng.random() < 0.3:
+    if rng.random() < LETTERED_SHARE:
         return _reading(rng, lexicon)
     scene = shape_scene(rng)
     makers = rng.choices(tuple(ABOUT_SHAPES), tuple(ABOUT_SHAPES.values()), k=QUESTIONS_A_SCENE)
@@ -165,14 +176,15 @@ def _where(scene: Scene, rng: Random) -> Asked | None:
 
 
 def _exists(scene: Scene, rng: Random) -> Asked | None:
-    shape, colour = rng.choice(SHAPES), rng.choice(visible(scene.background))
-    if rng.random() < 0.55:
-        one = rng.choice(scene.shapes)
-        shape, colour = one.shape, one.colour
-    elif rng.random() < 0.7:
-        # Both are there, but perhaps not together.
-        shape, colour = rng.choice(scene.shapes).shape, rng.choice(scene.shapes).colour
-    true = bool(_of(scene, shape, colour))
+    there = {(one.shape, one.colour) for one in scene.shapes}
+    kinds, hues = ({pair[part] for pair in there} for part in (0, 1))
+    absent = [(s, c) for s in SHAPES for c in visible(scene.background) if (s, c) not in there]
+    # Not there, though each half is; or one half, where no such pair is left.
+    near = [(s, c) for s, c in absent if s in kinds and c in hues]
+    near = near or [(s, c) for s, c in absent if s in kinds or c in hues]
+    true = rng.random() < 0.5
+    wrong = near if near and rng.random() < 0.7 else absent
+    shape, colour = rng.choice(sorted(there) if true else wrong)
     return _yes_no(f"Is there a {colour} {shape}?".replace("a orange", "an orange"), true)
 
 
@@ -213,7 +225,7 @@ ABOUT_SHAPES: dict[Callable[[Scene, Random], Asked | None], float] = {
     _colour: 2,
     _shape: 1,
     _count: 3,
-    _where: 2,
+    _where: 3,
     _exists: 2,
     _beside: 1.5,
     _describe: 1,
@@ -222,7 +234,7 @@ ABOUT_SHAPES: dict[Callable[[Scene, Random], Asked | None], float] = {
 
 
 def _reading(rng: Random, lexicon: Lexicon) -> list[Item]:
-    """A word or a number to read, and its colour."""
+    """A word or a number to read, and sometimes its colour."""
     number = rng.random() < 0.35
     text = str(rng.randrange(10 ** rng.randint(1, 5))) if number else word(rng, lexicon)
     shown = text if number else rng.choice((text, text.upper(), text.capitalize()))
@@ -232,25 +244,27 @@ def _reading(rng: Random, lexicon: Lexicon) -> list[Item]:
     assert scene.lettering
     colour = scene.lettering.colour
     wrong = tuple(c for c in visible(scene.background) if c != colour)
-    asked = (
-        Asked("picture_read", rng.choice(asks), text, (), "number" if number else "exact"),
-        Asked("picture_colour", f"What colour is the {what}?", colour, wrong),
-    )
+    asked = [Asked("picture_read", rng.choice(asks), text, (), "number" if number else "exact")]
+    if rng.random() < TEXT_COLOUR_SHARE:
+        asked.append(Asked("picture_colour", f"What colour is the {what}?", colour, wrong))
     return [_item(one, scene, rng) for one in asked]
 
 
 def lettered_scene(text: str, rng: Random) -> Scene:
-    """A text somewhere in the picture, as large as fits or smaller."""
-    size, background = rng.choice(SIZES), rng.choice(tuple(BACKGROUNDS))
-    face = rng.choice(FONTS)
-    pixels = rng.randint(20, 44)
-    while pixels > 14 and font(face, pixels).getlength(text) > size[1] - 2 * MARGIN:
-        pixels -= 2
+    """A line of text, half the time in the middle of the picture and else anywhere in it."""
+    face, background = rng.choice(FONTS), rng.choice(tuple(BACKGROUNDS))
+    least = font(face, SMALLEST_LETTERS).getlength(text) + 2 * MARGIN
+    size = rng.choice([one for one in LETTERED_SIZES if least <= one[1]])
+    pixels = rng.randint(SMALLEST_LETTERS, LARGEST_LETTERS)
+    while font(face, pixels).getlength(text) > size[1] - 2 * MARGIN:
+        pixels -= 1
     free = (
-        size[0] - round(1.3 * pixels),
+        size[0] - round(LINE * pixels) - 1,
         size[1] - round(font(face, pixels).getlength(text)) - MARGIN,
     )
-    top_left = (rng.randint(2, max(3, free[0])), rng.randint(3, max(4, free[1])))
+    top_left = (rng.randint(0, free[0]), rng.randint(MARGIN, free[1]))
+    if rng.random() < 0.5:
+        top_left = (free[0] // 2, (MARGIN + free[1]) // 2)
     colour = rng.choice(visible(background))
     return Scene(
         size, background, (), Lettering(text, colour, face, pixels, top_left), rng.randrange(2**30)

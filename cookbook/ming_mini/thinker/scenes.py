@@ -112,8 +112,13 @@ class Scene:
 
 @cache
 def font(name: str, pixels: int) -> ImageFont.FreeTypeFont:
-    """A font of the set, from Debian's `fonts-dejavu` or else from matplotlib's data."""
-    return ImageFont.truetype(str(_font_folder() / name), pixels)
+    """A font of the set, from Debian's `fonts-dejavu` or else from matplotlib's data.
+
+    Widths decide what is drawn next, so that all machines must measure alike: by Pillow's own
+    layout, which is everywhere, not by Raqm's, which needs a library of the system.
+    """
+    path = str(_font_folder() / name)
+    return ImageFont.truetype(path, pixels, layout_engine=ImageFont.Layout.BASIC)
 
 
 @cache

@@ -1,8 +1,8 @@
-"""Pictures for training: what every token of a picture shows."""
+"""Pictures for training: what every token of a picture shows, and where it lies."""
 
 import numpy as np
 
-from cookbook.ming_mini.thinker.scenes import COLOURS, SHAPES, Scene
+from cookbook.ming_mini.thinker.scenes import CELLS, COLOURS, SHAPES, Scene
 from cookbook.ming_mini.thinker.shards import SLOTS
 from sglang_omni.models.ming.media import MERGE, PATCH
 
@@ -11,12 +11,13 @@ CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 NAMES = ("", *SHAPES, *CHARACTERS)
 """What a slot may hold; nothing first."""
 HUES = ("", *COLOURS)
+MOST_BEFORE = 9
 
 
 def mark_tokens(scene: Scene) -> np.ndarray:
     """Numbers of what has its middle in each token of a picture, int8 [tokens, SLOTS + 1].
 
-    The columns are up to three names from left to right, then the colour of the first. Tokens go
+    The columns are up to SLOTS names from left to right, then the colour of the first. Tokens go
     row by row, as the encoder's features do.
     """
     height, width = (side // TOKEN_SIDE for side in scene.size)
@@ -32,3 +33,13 @@ def mark_tokens(scene: Scene) -> np.ndarray:
         if len(free):
             token[free[0]] = NAMES.index(mark.name)
     return found.reshape(-1, SLOTS + 1)
+
+
+def cell_tokens(size: tuple[int, int]) -> np.ndarray:
+    """In which row and column of cells each token of a picture of `size` (height, width) has its
+    middle, int64 [tokens, 2], in the tokens' order."""
+    height, width = (
+        ((np.arange(side // TOKEN_SIDE) + 0.5) * TOKEN_SIDE * CELLS // side) for side in size
+    )
+    grid = np.meshgrid(height, width, indexing="ij")
+    return np.stack(grid, axis=-1).astype(np.int64).reshape(-1, 2)

@@ -1,22 +1,33 @@
 """The encoders over many pictures or clips at once; parameters and numbers are the product's."""
 
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from cookbook.ming_mini.thinker.regions import Run, plainly
+from sglang_omni.models.ming.config import AUDIO_KERNEL
 from sglang_omni.models.ming.encoders import audio, vision_reference
-from sglang_omni.models.ming.encoders.audio import AudioEncoder, PackedConvolution, strided
+from sglang_omni.models.ming.encoders.audio import AudioEncoder, PackedConvolution
 from sglang_omni.models.ming.encoders.grid import Grid, angles, frame_places, sample_positions
 from sglang_omni.models.ming.encoders.pixels import MEAN, STD, WHITE
 from sglang_omni.models.ming.encoders.rotary import rotate
 from sglang_omni.models.ming.encoders.vision_reference import VisionReference
+
+Parts = tuple[Tensor, Tensor, Tensor]
+"""Queries, keys and values [rows, heads, head_dim]."""
+Length = TypeVar("Length", int, np.ndarray)
 
 
 def patchify(pixels: Tensor, side: int, merge: int, time: int) -> Tensor:
     """Patches [n, patches, width] of single-frame pictures [n, height, width, 3] of one size, with
     values of 0 to 255."""
     count, height, width, _ = pixels.shape
-    mean, std = (pixels.new_tensor(values, dtype=torch.float32) for values in (MEAN, STD))
+    mean, std = _colours(pixels.device)
     normal = (pixels / WHITE - mean) / std
     unit = side * merge
     split = normal.view(count, height // unit, merge, side, width // unit, merge, side, 3)
@@ -26,71 +37,108 @@ def patchify(pixels: Tensor, side: int, merge: int, time: int) -> Tensor:
     return frames.reshape(count, height // side * (width // side), -1)
 
 
-def see(model: VisionReference, pixels: Tensor) -> Tensor:
+@lru_cache
+def _colours(device: torch.device) -> tuple[Tensor, Tensor]:
+    """Mean and deviation of the colours; kept, for to copy them would wait for the device."""
+    return torch.tensor(MEAN, device=device), torch.tensor(STD, device=device)
+
+
+def see(model: VisionReference, pixels: Tensor, run: Run = plainly) -> Tensor:
     """Unit-norm features [n, tokens, hidden] of pictures [n, height, width, 3] of one size."""
     vision, config = model.vision, model.vision.config
     side = config.patch_size
     grid = Grid(1, pixels.shape[1] // side, pixels.shape[2] // side)
     places = frame_places(grid, config, pixels.device)
     patches = patchify(pixels, side, config.spatial_merge_size, config.temporal_patch_size)
-    x = vision.patch_embed(patches) + sample_positions(vision.pos_embed.weight, places)
-    turns = angles(places, config.head_dim).repeat(len(pixels), 1)
+    count, shape = len(pixels), patches.shape[:2]
+    positions = sample_positions(vision.pos_embed.weight, places).repeat(count, 1)
+    x = vision.patch_embed(patches.flatten(0, 1)) + positions
+    turns = angles(places, config.head_dim).repeat(count, 1)
+    cos, sin = turns.cos(), turns.sin()
     for block in vision.blocks:
-        x = x + _look(block.attn, block.norm1(x), turns)
-        x = x + block.mlp(block.norm2(x))
+        x = run(_after_look, block, x, _look(run(_before_look, block, x, cos, sin), shape))
     merged = model.linear_proj(vision.merger(x))
-    return F.normalize(merged.float(), dim=-1).view(len(pixels), -1, merged.shape[-1])
+    return F.normalize(merged.float(), dim=-1).view(count, -1, merged.shape[-1])
 
 
-def _look(module: vision_reference.Attention, x: Tensor, turns: Tensor) -> Tensor:
-    count, patches, _ = x.shape
-    q, k, v = module.qkv(x).view(count * patches, 3, module.heads, -1).unbind(1)
-    q, k = (rotate(part, turns.cos(), turns.sin()) for part in (q, k))
-    q, k, v = (part.view(count, patches, module.heads, -1).transpose(1, 2) for part in (q, k, v))
-    return module.proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+def _before_look(block: vision_reference.Block, x: Tensor, cos: Tensor, sin: Tensor) -> Parts:
+    heads = block.attn.heads
+    q, k, v = block.attn.qkv(block.norm1(x)).unflatten(-1, (3, heads, -1)).unbind(1)
+    return rotate(q, cos, sin), rotate(k, cos, sin), v.clone()
 
 
-def hear(model: AudioEncoder, mel: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+def _after_look(block: vision_reference.Block, x: Tensor, seen: Tensor) -> Tensor:
+    x = x + block.attn.proj(seen)
+    return x + block.mlp(block.norm2(x))
+
+
+def _look(parts: Parts, shape: Sequence[int], mask: Tensor | None = None) -> Tensor:
+    """Attention of parts [rows, heads, head_dim] within each of the n sequences of a shape (n,
+    length): [rows, heads * head_dim]."""
+    out = F.scaled_dot_product_attention(
+        *(part.unflatten(0, shape).transpose(1, 2) for part in parts), attn_mask=mask
+    )
+    # A copy: of a view, what is compiled would ask whose view it is, and compile for each shape.
+    return out.transpose(1, 2).flatten(2).flatten(0, 1).clone()
+
+
+def hear(
+    model: AudioEncoder, mel: Tensor, lengths: Tensor, run: Run = plainly
+) -> tuple[Tensor, Tensor]:
     """Unit-norm features [n, rows, hidden] and the tower's states [n, states, n_state] of clips.
 
     `mel` [n, frames, bins] is padded behind the `lengths` [n] of its clips; what is behind the
     rows of a clip is undefined.
     """
     tower, projector = model.audio, model.linear_proj_audio
-    x = F.gelu(_convolve(tower.conv1, _cut(mel, lengths)))
-    x = F.gelu(_convolve(tower.conv2, _cut(x, lengths)))
+    x = F.gelu(_convolve(tower.conv1, cut(mel, lengths)))
+    x = F.gelu(_convolve(tower.conv2, cut(x, lengths)))
     states = (lengths - 1) // audio.TOWER_STRIDE + 1
-    x = x + tower.positional_embedding[: x.shape[1]]
-    mask = (torch.arange(x.shape[1], device=x.device) < states[:, None])[:, None, None]
+    shape = x.shape[:2]
+    mask = (torch.arange(shape[1], device=x.device) < states[:, None])[:, None, None]
+    x = x.flatten(0, 1) + tower.positional_embedding[: shape[1]].repeat(shape[0], 1)
     for block in tower.blocks:
-        x = x + _listen(block.attn, block.attn_ln(x), mask)
-        x = x + block.mlp(block.mlp_ln(x))
-    x = tower.ln_post(x)
-    rows = projector["3"](F.gelu(_convolve(projector["0"], _cut(x, states))))
+        heard = _look(run(_before_listening, block, x), shape, mask)
+        x = run(_after_listening, block, x, heard)
+    x = tower.ln_post(x).unflatten(0, shape)
+    rows = projector["3"](F.gelu(_convolve(projector["0"], cut(x, states))))
     return F.normalize(rows.float(), dim=-1), x
 
 
-def rows_of(frames: int, stride: int) -> int:
+def _before_listening(block: audio.Block, x: Tensor) -> Parts:
+    normed, module = block.attn_ln(x), block.attn
+    projections = module.query, module.key, module.value
+    q, k, v = (one(normed).unflatten(-1, (module.heads, -1)) for one in projections)
+    return q, k, v
+
+
+def _after_listening(block: audio.Block, x: Tensor, heard: Tensor) -> Tensor:
+    x = x + block.attn.out(heard)
+    return x + block.mlp(block.mlp_ln(x))
+
+
+def rows_of(frames: Length, stride: int) -> Length:
     """Feature rows of a clip of so many mel frames; `stride` is the projector's."""
-    return strided(strided(frames, audio.TOWER_STRIDE), stride)
+    return rows_after(rows_after(frames, audio.TOWER_STRIDE), stride)
 
 
-def _cut(x: Tensor, lengths: Tensor) -> Tensor:
+def rows_after(length: Length, stride: int) -> Length:
+    """Outputs of a convolution of kernel 3 and padding 1."""
+    return (length - 1) // stride + 1
+
+
+def cut(x: Tensor, lengths: Tensor) -> Tensor:
     """Zeros behind the end of each clip, as a convolution finds them there."""
     inside = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
     return x * inside[..., None]
 
 
 def _convolve(module: PackedConvolution, x: Tensor) -> Tensor:
-    kernel = module.weight
-    return F.conv1d(
-        x.to(kernel.dtype).transpose(1, 2), kernel, module.bias, module.stride, padding=1
-    ).transpose(1, 2)
-
-
-def _listen(module: audio.SelfAttention, x: Tensor, mask: Tensor) -> Tensor:
-    projections = module.query, module.key, module.value
-    q, k, v = (one(x).unflatten(-1, (module.heads, -1)).transpose(1, 2) for one in projections)
-    return module.out(
-        F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2)
+    """The convolution of kernel 3 and padding 1 over x [n, length, in], as one product."""
+    beside = F.pad(x, (0, 0, 1, 1))
+    count = rows_after(x.shape[1], module.stride)
+    ends = [place + module.stride * (count - 1) + 1 for place in range(AUDIO_KERNEL)]
+    windows = [beside[:, place : end : module.stride] for place, end in enumerate(ends)]
+    return F.linear(
+        torch.cat(windows, dim=-1), module.weight.transpose(1, 2).flatten(1), module.bias
     )

@@ -9,6 +9,7 @@ from torch import Tensor
 from cookbook.ming_mini.thinker.shards import Shard
 
 Size = tuple[int, int]
+FRAME_STEP = 64
 
 
 class Growing:
@@ -50,40 +51,58 @@ class PictureStore:
 
 
 class ClipStore:
-    """Clips: log-mels in a row and transcripts in a row, with where each starts."""
+    """Clips: log-mels in a row and transcripts in a row; `frames` and `spelled` [clips, 2] tell
+    the start and the length of each, and lie on the host."""
 
     def __init__(self, device: torch.device) -> None:
-        self._device = device
+        self._device, host = device, torch.device("cpu")
         self.mel, self.letters = Growing(device), Growing(device)
-        self.frames: list[tuple[int, int]] = []
-        self.spelled: list[tuple[int, int]] = []
+        self.frames, self.spelled = Growing(host), Growing(host)
 
     def add(self, shard: Shard) -> int:
         """Append the clips of a shard; returns the number of the first."""
-        first = len(self.frames)
-        for rows, sizes, spans in (
+        first = self.frames.length
+        for start, sizes, spans in (
             (self.mel.add(shard.mel), shard.frames, self.frames),
             (self.letters.add(shard.letters), shard.spelled, self.spelled),
         ):
-            for size in sizes.tolist():
-                spans.append((rows, size))
-                rows += size
+            ends = start + np.cumsum(sizes, dtype=np.int64)
+            spans.add(np.stack((ends - sizes, sizes), axis=1))
         return first
 
-    def mels(self, numbers: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Padded log-mels [n, longest, bins] of clips, and their lengths [n]."""
-        return _gather(self.mel.rows, [self.frames[number] for number in numbers], self._device)
+    def lengths(self, numbers: np.ndarray) -> np.ndarray:
+        """Frames [n] of clips."""
+        return self.frames.rows.numpy()[numbers, 1]
 
-    def transcripts(self, numbers: np.ndarray) -> tuple[Tensor, Tensor]:
+    def mels(self, numbers: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Padded log-mels [n, frames, bins] of clips, and their lengths [n]."""
+        spans = self.frames.rows.numpy()[numbers]
+        return _gather(self.mel.rows, spans, padded(spans[:, 1]), self._device)
+
+    def transcripts(self, numbers: np.ndarray) -> tuple[Tensor, np.ndarray]:
         """Padded letters [n, longest] of clips, and their lengths [n]."""
-        spans = [self.spelled[number] for number in numbers]
-        letters, lengths = _gather(self.letters.rows, spans, self._device)
-        return letters.long(), lengths
+        spans = self.spelled.rows.numpy()[numbers]
+        letters, _ = _gather(self.letters.rows, spans, int(spans[:, 1].max()), self._device)
+        return letters.long(), spans[:, 1]
+
+
+def padded(lengths: np.ndarray) -> int:
+    """Frames to which clips of these lengths are padded: few numbers, which kernels like."""
+    return -(-int(lengths.max()) // FRAME_STEP) * FRAME_STEP
+
+
+def put(array: np.ndarray, device: torch.device) -> Tensor:
+    """The array on a device, without waiting for what the device still has to do."""
+    tensor = torch.from_numpy(array)
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 def _gather(
-    rows: Tensor, spans: list[tuple[int, int]], device: torch.device
+    rows: Tensor, spans: np.ndarray, longest: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    starts, lengths = torch.tensor(spans).T.to(device)
-    index = starts[:, None] + torch.arange(max(size for _, size in spans), device=device)
-    return rows[index.clamp(max=len(rows) - 1)], lengths
+    starts, lengths = put(np.ascontiguousarray(spans.T), device)
+    index = (starts[:, None] + torch.arange(longest, device=device)).clamp(max=len(rows) - 1)
+    found = rows.index_select(0, index.flatten())
+    return found.unflatten(0, index.shape), lengths

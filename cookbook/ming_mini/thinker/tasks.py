@@ -22,9 +22,11 @@ TEXT: dict[Maker, float] = {
     text_tasks.compare: 2,
     arithmetic.sums: 5,
     arithmetic.word_problem: 6,
-    choices.choice: 1.5,
-    choices.yes_no: 1,
+    choices.choice: 5,
+    choices.option: 2,
+    choices.yes_no: 2.5,
     choices.fact: 0.5,
+    choices.kind: 0.5,
     chat.small_talk: 1,
     chat.decline: 1,
 }
@@ -32,7 +34,8 @@ TEXT: dict[Maker, float] = {
 
 TASKS = (
     *("repeat", "rephrase", "spell", "count", "compare", "arithmetic"),
-    *("word_problem_1", "word_problem_2", "choice", "yes_no", "fact", "small_talk", "decline"),
+    *("word_problem_1", "word_problem_2", "choice", "option", "yes_no", "fact"),
+    *("small_talk", "decline"),
     *("picture_colour", "picture_shape", "picture_count", "picture_where", "picture_yes_no"),
     *("picture_describe", "picture_read", "picture_choice", "transcribe", "spoken_question"),
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cookbook.ming_mini.edits import distance
+from benchmarks.metrics.edits import distance
 from cookbook.ming_mini.thinker.checks import is_right, word_errors
 from cookbook.ming_mini.thinker.items import Check, Item
 

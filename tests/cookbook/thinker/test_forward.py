@@ -1,15 +1,18 @@
 """Batched training computes what the reference computes, and every router learns."""
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from cookbook.ming_mini.thinker.balance import rebalance, spread, summed
-from cookbook.ming_mini.thinker.forward import Rows, think
+from cookbook.ming_mini.thinker.forward import think
 from cookbook.ming_mini.thinker.homes import home_shares
+from cookbook.ming_mini.thinker.joined import join
 from cookbook.ming_mini.thinker.learn import perceive, study
-from cookbook.ming_mini.thinker.library import Batch, Library
+from cookbook.ming_mini.thinker.library import LONGEST, Batch, Library
 from cookbook.ming_mini.thinker.model import Thinking
+from cookbook.ming_mini.thinker.pools import Examples
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind
 from sglang_omni.models.ming.encoders.grid import grid_of
 from sglang_omni.models.ming.encoders.pixels import patchify
@@ -20,28 +23,30 @@ TOLERANCE = 2e-5
 
 
 def embedded(model: Thinking, batch: Batch, library: Library) -> Tensor:
-    """Embeddings with features in their places."""
-    x = model.thinker.model.word_embeddings(torch.from_numpy(batch.ids))
+    """Embeddings [T, hidden] with features in their places."""
+    x = model.thinker.model.word_embeddings(torch.from_numpy(batch.ids)).flatten(0, 1)
     if batch.kind == "text":
         return x
     features, _ = perceive(model, batch, library, None)
     rows = features.flatten(0, 1)[torch.from_numpy(batch.sources)]
-    return x.flatten(0, 1).index_copy(0, torch.from_numpy(batch.places), rows).view_as(x)
+    return x.index_copy(0, torch.from_numpy(batch.places), rows)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @torch.no_grad()
 def test_logits_are_the_references(kind: Kind, thinking: Thinking, library: Library) -> None:
     batch = library.draw(kind, 900)
-    x = embedded(thinking, batch, library)
-    rows = Rows(*(torch.from_numpy(a) for a in (batch.positions, batch.routes, batch.real)))
+    shape = batch.ids.shape
+    x, rows = embedded(thinking, batch, library), join([batch]).rows
     hidden, _ = think(thinking.thinker, x, rows)
-    ours = thinking.thinker.lm_head(hidden)
+    ours = thinking.thinker.lm_head(hidden).unflatten(0, shape)
+    x, routes = x.unflatten(0, shape), rows.routes.unflatten(0, shape)
+    positions = rows.positions.unflatten(1, shape)
     for row in range(len(batch.ids)):
         real = int(batch.real[row].sum())
-        routes = rows.routes[row, :real]
-        assert (routes > 0).any() == (kind != "text")
-        theirs = thinking.thinker(x[row, :real], rows.positions[:, row, :real], routes)
+        own = routes[row, :real]
+        assert (own > 0).any() == (kind != "text")
+        theirs = thinking.thinker(x[row, :real], positions[:, row, :real], own)
         torch.testing.assert_close(ours[row, :real], theirs, rtol=0, atol=TOLERANCE)
 
 
@@ -58,21 +63,26 @@ def test_pictures_are_seen_as_the_reference_sees_them(thinking: Thinking, librar
 
 @torch.no_grad()
 def test_clips_are_heard_as_the_product_hears_them(thinking: Thinking, library: Library) -> None:
-    numbers = torch.arange(6).numpy()
+    numbers = np.arange(6)
     mels, lengths = library.clips.mels(numbers)
     assert len(set(lengths.tolist())) > 1
     packed = thinking.audio(
         [mel[:length].float() for mel, length in zip(mels, lengths, strict=True)]
     )
-    batch = library.batch("speech", [clip_example(library, number) for number in numbers])
+    batch = library.batch("speech", clip_examples(library, numbers))
     ours, _ = perceive(thinking, batch, library, None)
     for features, theirs in zip(ours, packed, strict=True):
         torch.testing.assert_close(features[: len(theirs)], theirs, rtol=0, atol=TOLERANCE)
 
 
-def clip_example(library: Library, number: int):
-    pools = library.groups["speech"].values()
-    return next(one for pool in pools for one in pool if one.media == number)
+def clip_examples(library: Library, numbers: np.ndarray) -> Examples:
+    """An example of each of these clips, of whatever length."""
+    pools = [pool.examples(np.arange(len(pool))) for pool in library.groups["speech"].values()]
+    wide = [np.pad(one.ids, ((0, 0), (0, LONGEST - one.ids.shape[1]))) for one in pools]
+    names = ("ends", "answers", "tasks", "media")
+    rest = [np.concatenate([getattr(one, name) for one in pools]) for name in names]
+    _, firsts = np.unique(rest[-1], return_index=True)
+    return Examples(*(array[firsts[numbers]] for array in (np.concatenate(wide), *rest)))
 
 
 @pytest.mark.parametrize(
@@ -94,8 +104,8 @@ def test_gradients_reach_the_routers_of_the_modality(
 def test_every_weight_learns_from_the_three_kinds_together(
     thinking: Thinking, library: Library
 ) -> None:
-    for kind in KINDS:
-        learnt = study(thinking, library.draw(kind, 3000), library)
+    for batch in (batch for kind in KINDS for batch in library.all(kind, 3000)):
+        learnt = study(thinking, batch, library)
         uneven = torch.stack([load.uneven for load in learnt.loads]).sum()
         (learnt.loss + learnt.sense + uneven).backward()
     still = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.intervals import wilson
+from benchmarks.metrics.intervals import wilson
 from benchmarks.quality import (
     Answered,
     Question,
@@ -16,6 +16,7 @@ from benchmarks.quality import (
     message,
     questions,
     report,
+    unmet,
 )
 from cookbook.ming_mini.thinker.items import Item
 from tests.cookbook.thinker.conftest import LEXICON, hum
@@ -70,3 +71,14 @@ def test_the_report_counts_right_answers_and_words() -> None:
     assert row["accuracy"] == pytest.approx(1 / 3)
     assert row["word_error"] == pytest.approx(5 / 12)
     assert row["word_error_interval"][0] <= row["word_error"] <= row["word_error_interval"][1]
+
+
+def test_a_gate_is_unmet_by_less_and_by_what_was_not_measured() -> None:
+    rows = {"spell": {"accuracy": 0.8}, "count": {"accuracy": 0.7}, "speak, slt": {"excess": 0.1}}
+    assert unmet(rows, {"spell": 0.8, "count": 0.7}) == []
+    missed = unmet(rows, {"spell": 0.85, "count": 0.7, "arithmetic": 0.5, "speak, slt": 0.1})
+    assert missed == [
+        "spell: 80.0%, least 85.0%",
+        "arithmetic: 0.0%, least 50.0%",
+        "speak, slt: 0.0%, least 10.0%",
+    ]

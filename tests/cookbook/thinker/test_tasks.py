@@ -10,11 +10,21 @@ import pytest
 
 from cookbook.ming_mini.thinker.arithmetic import ONE_STEP, TWO_STEPS, operands, solution, sums
 from cookbook.ming_mini.thinker.checks import is_right
+from cookbook.ming_mini.thinker.choices import choice, kind, option
 from cookbook.ming_mini.thinker.items import Item, Split
-from cookbook.ming_mini.thinker.picture_tasks import picture_items, place, plural, shape_scene
+from cookbook.ming_mini.thinker.picture_tasks import (
+    lettered_scene,
+    picture_items,
+    place,
+    plural,
+    shape_scene,
+)
 from cookbook.ming_mini.thinker.scenes import COLOURS, FONTS, SHAPES, Lettering, Scene
+from cookbook.ming_mini.thinker.seeing import NAMES, mark_tokens
 from cookbook.ming_mini.thinker.speech_tasks import said
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind, groups
+from cookbook.ming_mini.thinker.words import KINDS as KINDS_OF_THINGS
+from cookbook.ming_mini.thinker.words import OPPOSITES
 from tests.cookbook.thinker.conftest import LEXICON
 
 
@@ -33,6 +43,27 @@ def test_training_and_held_out_items_are_disjoint(kind: Kind) -> None:
     train = {item.key for item in islice(items(kind, 1), 1500)}
     held_out = {item.key for item in islice(items(kind, 2, "held_out"), 60)}
     assert held_out and not train & held_out
+
+
+def test_whether_something_is_there_cannot_be_guessed() -> None:
+    """Not from the question, and mostly not from seeing its shape and its colour somewhere."""
+    asked = [
+        item
+        for item in islice(items("picture", 7), 3000)
+        if item.task == "picture_yes_no" and item.question.startswith("Is there")
+    ]
+    missing = [item for item in asked if item.answer == "No."]
+    assert len(asked) > 100 and 0.4 < len(missing) / len(asked) < 0.6
+    halves = 0
+    for item in missing:
+        *_, colour, shape = item.question.rstrip("?").split()
+        assert item.scene is not None
+        shapes = item.scene.shapes
+        assert not any((one.colour, one.shape) == (colour, shape) for one in shapes)
+        halves += any(one.colour == colour for one in shapes) or any(
+            one.shape == shape for one in shapes
+        )
+    assert halves > 0.6 * len(missing)
 
 
 def test_a_sum_is_of_one_split_in_whatever_words_it_is_asked() -> None:
@@ -141,3 +172,76 @@ def test_spoken_questions_hold_no_digits() -> None:
 
 def test_every_shape_has_a_name_and_a_picture() -> None:
     assert len(SHAPES) == len(set(SHAPES)) == 8
+
+
+def choices_of(item: Item) -> dict[str, str]:
+    """The listed choices by their letters."""
+    return dict(re.findall(r"^([A-D])\. (.*)$", item.question, re.MULTILINE))
+
+
+def test_the_right_choice_is_the_only_right_one() -> None:
+    rng = Random(6)
+    asked = set()
+    for item in (choice(rng, LEXICON) for _ in range(600)):
+        found = choices_of(item)
+        assert len(set(found.values())) == len(found) in (3, 4)
+        right, question = found[item.answer], item.question.splitlines()[0]
+        asked.add(question.split()[0:3][-1])
+        others = [one for letter, one in found.items() if letter != item.answer]
+        if named := re.match(r"Which of these is an? (.*)\?", question):
+            members = KINDS_OF_THINGS[named[1]]
+            assert right in members and not set(others) & set(members)
+        elif named := re.match(r"What is the opposite of (.*)\?", question):
+            assert {(named[1], right), (right, named[1])} & set(OPPOSITES)
+        elif named := re.match(r"Which number is the (.*)\?", question):
+            best = max if named[1] == "largest" else min
+            assert int(right) == best(map(int, found.values()))
+        elif named := re.match(r"What is (\d+) \+ (\d+)\?", question):
+            assert int(right) == int(named[1]) + int(named[2]) and item.about
+    assert len(asked) > 4
+
+
+def test_held_out_choices_ask_for_what_training_teaches() -> None:
+    def known(split: Split, seed: int, count: int) -> set[tuple[str, str]]:
+        rng = Random(seed)
+        made = (choice(rng, LEXICON) for _ in range(count))
+        return {
+            (item.question.splitlines()[0], choices_of(item)[item.answer])
+            for item in made
+            # A held-out sum is new, as everywhere; and numbers to compare are no knowledge.
+            if item.split == split and not re.search(r"\d", item.question)
+        }
+
+    held_out = known("held_out", 7, 1000)
+    assert held_out and held_out <= known("train", 8, 12_000)
+
+
+def test_options_are_told_by_letter_and_by_text() -> None:
+    rng = Random(9)
+    for item in (option(rng, LEXICON) for _ in range(200)):
+        found, question = choices_of(item), item.question.splitlines()[0]
+        if named := re.match(r"Which letter has (.*)\?", question):
+            assert found[item.answer] == named[1]
+        elif named := re.match(r"What is choice (.)\?", question):
+            assert item.answer == found[named[1]]
+        else:
+            assert item.answer in found.values()
+
+
+def test_a_word_has_one_kind_where_its_kind_is_asked_for() -> None:
+    rng = Random(10)
+    for item in (kind(rng, LEXICON) for _ in range(300)):
+        word = item.question.removeprefix("What kind of thing is ").rstrip("?")
+        (only,) = [name for name, members in KINDS_OF_THINGS.items() if word in members]
+        assert item.answer.lower() in (f"a {only}.", f"an {only}.") and item.split == "train"
+
+
+@pytest.mark.parametrize("text", ["7", "Io", "WARDROBES", "umbrellas"])
+def test_a_line_fits_its_picture_and_no_letter_is_lost(text: str) -> None:
+    rng = Random(11)
+    for scene in (lettered_scene(text, rng) for _ in range(60)):
+        pixels = scene.draw().astype(int)
+        ink = np.abs(pixels - pixels[0, 0]).max(2) > 20
+        assert ink.any() and not (ink[[0, -1]].any() or ink[:, [0, -1]].any())
+        marks = mark_tokens(scene)[:, :-1]
+        assert "".join(NAMES[n] for n in marks[marks > 0]) == text.lower()

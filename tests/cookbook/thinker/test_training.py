@@ -1,8 +1,9 @@
 """Shards, steps and resuming."""
 
 import copy
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,14 +11,17 @@ import torch
 
 from cookbook.ming_mini.schedule import Rate
 from cookbook.ming_mini.thinker.ablate import ORDERS, ablate
-from cookbook.ming_mini.thinker.library import Library
+from cookbook.ming_mini.thinker.learn import miscounted, unrecognised
+from cookbook.ming_mini.thinker.library import BOOST, Library, answer_weights
 from cookbook.ming_mini.thinker.make import Workshop, make_shard
-from cookbook.ming_mini.thinker.model import Thinking, swap_routers
+from cookbook.ming_mini.thinker.model import Heads, Thinking, swap_routers
+from cookbook.ming_mini.thinker.picture_tasks import shape_scene
+from cookbook.ming_mini.thinker.reports import MOST_SKIPPED, Reports
 from cookbook.ming_mini.thinker.scenes import Drawn, Lettering, Scene
-from cookbook.ming_mini.thinker.seeing import HUES, NAMES, mark_tokens
+from cookbook.ming_mini.thinker.seeing import HUES, NAMES, TOKEN_SIDE, cell_tokens, mark_tokens
 from cookbook.ming_mini.thinker.shards import Shard, ShardFolder, write_shard
-from cookbook.ming_mini.thinker.tasks import KINDS, Kind
-from cookbook.ming_mini.thinker.train import MOST_SKIPPED, Settings, Trainer, accuracy, means
+from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
+from cookbook.ming_mini.thinker.train import Settings, Trainer, accuracy
 from tests.cookbook.thinker.conftest import CPU
 
 SETTINGS = Settings(10.0, tokens=600, rate=Rate(3e-3, 3e-5, 5), text_only=0.0)
@@ -46,28 +50,105 @@ def test_marks_name_what_a_token_shows() -> None:
     assert np.count_nonzero(marks) == 2 + 3
 
 
+def test_the_token_of_a_shape_lies_in_the_cell_of_the_shape() -> None:
+    rng = Random(1)
+    for scene in (shape_scene(rng) for _ in range(300)):
+        across = scene.size[1] // TOKEN_SIDE
+        for one in scene.shapes:
+            row, column = (int(part // TOKEN_SIDE) for part in scene.centre(one))
+            assert tuple(cell_tokens(scene.size)[row * across + column]) == one.cell
+
+
+def test_the_loss_of_marks_is_the_same_however_empty_the_picture() -> None:
+    heads = Heads(hidden=8, state=4)
+    features = torch.randn(8, generator=torch.Generator().manual_seed(2))
+    marks = torch.tensor([[5, 6, 7, 1], [0, 0, 0, 0]])
+    emptier = torch.cat([marks, torch.zeros(40, 4, dtype=torch.long)])
+    plain, other = (
+        unrecognised(heads, features.expand(1, len(one), 8), one[None]).detach()
+        for one in (marks, emptier)
+    )
+    assert float(other) == pytest.approx(float(plain))
+
+
+def test_a_letter_knows_how_many_lie_before_it() -> None:
+    heads = Heads(hidden=4, state=4)
+    with torch.no_grad():
+        heads.turns.weight.zero_()
+        heads.turns.weight[[0, 2, 3], [0, 1, 2]] = 50.0
+        heads.turns.bias.zero_()
+    marks = torch.tensor([[[9, 10, 0, 1], [0] * 4, [11, 0, 0, 1], [12, 13, 14, 1]]])
+    features = torch.eye(4)[[0, 3, 1, 2]][None]
+    assert float(miscounted(heads, features, marks).detach()) == pytest.approx(0.0, abs=1e-6)
+    assert float(miscounted(heads, features.flip(1), marks).detach()) > 10.0
+
+
+def test_short_answers_count_for_more_than_their_length() -> None:
+    weights = answer_weights(np.repeat([0, 1, 2], [1, 4, 16]), np.full(3, TASKS.index("repeat")))
+    assert weights.sum() == pytest.approx(1.0)
+    assert [weights[n] * count for n, count in ((0, 1), (1, 4), (5, 16))] == pytest.approx(
+        [1 / 7, 2 / 7, 4 / 7]
+    )
+
+
+def test_what_is_learnt_last_counts_for_more() -> None:
+    tasks = np.array([TASKS.index("repeat"), TASKS.index("choice")])
+    alike, chosen = answer_weights(np.array([0, 1]), tasks)
+    assert chosen == pytest.approx(BOOST["choice"] * alike)
+
+
+def test_the_encoder_practises_on_signs_from_the_first_step(folder: Path, library: Library) -> None:
+    trainer = new_trainer(folder, library, replace(SETTINGS, signs=3, text_only=1.0))
+    before = trainer.model.heads.marks.weight.detach().clone()
+    report = trainer.train()
+    assert {"text", "signs", "letters"} <= set(report) and "picture" not in report
+    assert 0.0 <= float(report["letters"]) <= 1.0
+    assert not torch.equal(trainer.model.heads.marks.weight, before)
+
+
 def test_steps_lower_the_loss(folder: Path, library: Library) -> None:
     trainer = new_trainer(folder, library)
     first = trainer.train()
-    for _ in range(12):
+    for _ in range(20):
         last = trainer.train()
     for kind in KINDS:
         assert float(last[kind]) < 0.9 * float(first[kind]), kind
 
 
 def test_a_batch_without_a_finite_gradient_changes_nothing(folder: Path, library: Library) -> None:
-    trainer = new_trainer(folder, library)
+    trainer, reports = new_trainer(folder, library), Reports()
     trainer.train()
-    before = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    before = state_of(trainer)
     trainer.library = spoilt(library)
-    report = trainer.train()
-    assert set(report) == {"skipped", "skipped, speech", "skipped, speech sense"}
-    assert means([report, report])["skipped"] == 2
-    after = trainer.model.state_dict()
+    for _ in range(2):
+        reports.add(trainer.train())
+    expected = {"steps", "skipped", "skipped, speech", "skipped, speech sense"}
+    found = reports.flush()
+    assert set(found) == expected and set(found.values()) == {2.0}
+    after = state_of(trainer)
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    for _ in range(MOST_SKIPPED - 1):
+        reports.add(trainer.train())
     with pytest.raises(FloatingPointError, match="no finite gradient"):
-        for _ in range(MOST_SKIPPED):
-            trainer.train()
+        reports.flush()
+
+
+def test_a_step_that_moves_ends_the_row_of_skipped_ones(folder: Path, library: Library) -> None:
+    trainer, reports = new_trainer(folder, library), Reports()
+    moved = trainer.train()
+    skipped = moved | {"skipped": torch.ones(()), "text": torch.tensor(float("inf"))}
+    for one in (*[skipped] * MOST_SKIPPED, moved, *[skipped] * MOST_SKIPPED):
+        reports.add(one)
+    found = reports.flush()
+    assert found["skipped"] == found["skipped, text"] == 2 * MOST_SKIPPED
+    assert found["text"] == pytest.approx(float(moved["text"]))
+
+
+def state_of(trainer: Trainer) -> dict[str, torch.Tensor]:
+    """Copies of the weights and of what the optimizer remembers."""
+    optimizer = trainer._descent.state_dict()["state"]
+    moments = {f"{n} {key}": one[key] for n, one in optimizer.items() for key in one}
+    return {name: one.clone() for name, one in (trainer.model.state_dict() | moments).items()}
 
 
 def spoilt(library: Library) -> Library:
@@ -77,8 +158,8 @@ def spoilt(library: Library) -> Library:
     return other
 
 
-def new_trainer(folder: Path, library: Library) -> Trainer:
-    trainer = Trainer(folder, SETTINGS, CPU)
+def new_trainer(folder: Path, library: Library, settings: Settings = SETTINGS) -> Trainer:
+    trainer = Trainer(folder, settings, CPU)
     trainer.library = library
     return trainer
 
@@ -93,6 +174,21 @@ def test_a_resumed_run_has_the_same_weights_and_clock(
     other = new_trainer(folder, library)
     other.resume(tmp_path)
     assert (other.step, other.progress) == (1, 0.4)
+    for name, tensor in trainer.model.state_dict().items():
+        assert torch.equal(other.model.state_dict()[name], tensor), name
+
+
+def test_a_run_may_begin_with_anothers_weights_alone(
+    folder: Path, library: Library, tmp_path: Path
+) -> None:
+    trainer = new_trainer(folder, library)
+    trainer.train()
+    trainer.save(tmp_path)
+    other = new_trainer(folder, library)
+    with pytest.raises(FileNotFoundError):
+        other.begin_with(tmp_path / "nowhere")
+    other.begin_with(tmp_path)
+    assert (other.step, other.progress) == (0, 0.0)
     for name, tensor in trainer.model.state_dict().items():
         assert torch.equal(other.model.state_dict()[name], tensor), name
 

@@ -1,0 +1,38 @@
+"""Command lines of the training runs of the speaking half."""
+
+import argparse
+import math
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def run_parser(description: str | None, settings: Any, peak: float) -> argparse.ArgumentParser:
+    """What every run takes, with each plain number and flag of a settings dataclass."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=360)
+    parser.add_argument("--pause", type=float, default=math.inf, help="seconds of this call")
+    parser.add_argument("--peak", type=float, default=peak, help="the highest rate")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    for name, value in plain(settings).items():
+        option = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            parser.add_argument(option, default=value, action=argparse.BooleanOptionalAction)
+        else:
+            parser.add_argument(option, default=value, type=type(value))
+    return parser
+
+
+def plain(settings: Any) -> dict[str, int | float]:
+    """The plain numbers and flags of a settings dataclass."""
+    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}
+
+
+def chosen(args: argparse.Namespace, settings: Any) -> dict[str, int | float]:
+    """What a command line made of them."""
+    return {name: getattr(args, name) for name in plain(settings)}

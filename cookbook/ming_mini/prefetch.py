@@ -1,0 +1,25 @@
+"""The next batch is drawn in a thread while the device works on this one."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+Drawn = TypeVar("Drawn")
+
+
+class Prefetch(Generic[Drawn]):
+    """Calls `draw` one batch ahead, in one thread: the batches and their order stay the same."""
+
+    def __init__(self, draw: Callable[[], Drawn]) -> None:
+        self._draw, self._pool = draw, ThreadPoolExecutor(1)
+        self._next: Future[Drawn] = self._pool.submit(draw)
+
+    def draw(self) -> Drawn:
+        """The batch drawn meanwhile."""
+        batch = self._next.result()
+        self._next = self._pool.submit(self._draw)
+        return batch
+
+    def rest(self) -> None:
+        """Wait until nothing is being drawn, so that the tables may change."""
+        self._next.exception()
