@@ -19,8 +19,8 @@ from typing import Any
 
 import psutil
 
+from benchmarks.client.speech import SpeechQuery
 from benchmarks.environment import fingerprint
-from benchmarks.speech_client import SpeechQuery
 from benchmarks.speech_load import Load, run_load
 from benchmarks.speech_texts import TEXTS
 from benchmarks.synthetic_server import SyntheticBackend, server_of

@@ -24,6 +24,7 @@ from typing import Any
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
+from benchmarks.client.realtime import send
 from benchmarks.environment import fingerprint
 from tests.realtime.sounds import RATE, pcm16, silence, voice
 
@@ -34,11 +35,6 @@ POLL_S = 0.005
 AT_WORK = (("thinker", "running"), ("thinker", "waiting"), ("talker", "active_slots"))
 
 Row = dict[str, float]
-
-
-async def send(connection: ClientConnection, kind: str, **fields: Any) -> None:
-    """Send one event."""
-    await connection.send(json.dumps({"type": kind, **fields}))
 
 
 async def receive(connection: ClientConnection) -> dict[str, Any]:

@@ -1,27 +1,59 @@
 """From the records of a load of chats to one row."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
-from benchmarks.chat_client import ChatRecord
-from benchmarks.speech_load import Observed
+from benchmarks.client.chat import ChatRecord
+from benchmarks.speech_load import ClientShare, Observed
 from benchmarks.speech_summary import client_saturated, percentiles, reason
 
 
+class Measured(Protocol):
+    """What is known of any request to a chat or to speak. Times in seconds."""
+
+    @property
+    def took_s(self) -> float: ...
+    @property
+    def ttft_s(self) -> float | None: ...
+    @property
+    def tpot_s(self) -> float | None: ...
+    @property
+    def ttfa_s(self) -> float | None: ...
+    @property
+    def audio_s(self) -> float: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def underruns(self) -> int: ...
+    @property
+    def dry_s(self) -> float: ...
+    @property
+    def status(self) -> int | None: ...
+    @property
+    def error(self) -> str | None: ...
+
+
 def summarise_chats(seen: Observed[ChatRecord]) -> dict[str, Any]:
+    """The row of a load, from its start to its last answer."""
+    return summarise_records(seen.records, seen.ended_s - seen.began_s, seen.clients)
+
+
+def summarise_records(
+    records: Sequence[Measured], span_s: float, clients: Sequence[ClientShare]
+) -> dict[str, Any]:
     """Latencies in milliseconds of what succeeded, throughput, failures by reason.
 
-    Throughput counts successful requests over the time from the start of the load to its last
-    answer. RTF is a request's time per second of its audio.
+    Throughput counts successful requests over `span_s` seconds. RTF is a request's time per second
+    of its audio.
     """
-    good = [record for record in seen.records if record.error is None]
-    span_s = max(1e-9, seen.ended_s - seen.began_s)
+    good, span_s = [record for record in records if record.error is None], max(1e-9, span_s)
     return {
-        "requests": len(seen.records),
-        "failed": len(seen.records) - len(good),
-        "failures": dict(Counter(reason(record) for record in seen.records if record.error)),
+        "requests": len(records),
+        "failed": len(records) - len(good),
+        "failures": dict(Counter(reason(record) for record in records if record.error)),
+        "took_ms": _milliseconds(record.took_s for record in good),
         "ttft_ms": _milliseconds(record.ttft_s for record in good),
         "tpot_ms": _milliseconds(record.tpot_s for record in good),
         "ttfa_ms": _milliseconds(record.ttfa_s for record in good),
@@ -33,8 +65,8 @@ def summarise_chats(seen: Observed[ChatRecord]) -> dict[str, Any]:
         "tokens_per_s": sum(record.tokens for record in good) / span_s,
         "requests_per_s": len(good) / span_s,
         "seconds": span_s,
-        "clients": [asdict(share) for share in seen.clients],
-        "client_saturated": client_saturated(seen.clients),
+        "clients": [asdict(share) for share in clients],
+        "client_saturated": client_saturated(clients),
     }
 
 

@@ -248,11 +248,10 @@ def measure(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Ro
     if arguments.tp > 1:
         yield asyncio.run(compare_ranks(config, arguments))
         return
-    from sglang_omni.encoder.ports import free_port
-
     from sglang_omni.encoder.parallel import join_group
+    from sglang_omni.engine.ports import rendezvous_port
 
-    join_group(0, 1, free_port(), torch.device(arguments.device))
+    join_group(0, 1, rendezvous_port(), torch.device(arguments.device))
     if arguments.profile:
         profile_image(config, arguments)
         return

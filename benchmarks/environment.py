@@ -1,23 +1,36 @@
 """Where a measurement was made: hardware, versions and commit, to stand beside its numbers."""
 
+import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 
-import torch
-
 
 def fingerprint() -> dict[str, str]:
-    """Names and versions; a value that cannot be had is "unknown"."""
+    """Names and versions; a value that cannot be had is "unknown". `devices` counts cards, or the
+    cores of a machine without any."""
+    # Here, for a client that measures another machine waits seconds for it.
+    import torch
+
     cuda = torch.cuda.is_available()
     return {
-        "device": torch.cuda.get_device_name() if cuda else platform.processor() or "cpu",
-        "devices": str(torch.cuda.device_count()),
+        "device": torch.cuda.get_device_name() if cuda else _processor(),
+        "devices": str(torch.cuda.device_count() if cuda else os.cpu_count()),
         "torch": torch.__version__,
         "cuda": torch.version.cuda or "none",
         "python": platform.python_version(),
         "commit": _commit(),
     }
+
+
+def _processor() -> str:
+    """The model of the processor; Python's own answer is empty on many Linux systems."""
+    try:
+        found = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    except OSError:
+        found = None
+    return found[1] if found else platform.processor() or platform.machine() or "unknown"
 
 
 def _commit() -> str:

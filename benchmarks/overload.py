@@ -9,9 +9,7 @@ capacity. Then requests come as a Poisson process, at several times the rate tha
 """
 
 import argparse
-import contextlib
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -23,12 +21,15 @@ from typing import Any
 
 import httpx
 
+from benchmarks.client.speech import SpeechQuery, SpeechRecord
 from benchmarks.environment import fingerprint
-from benchmarks.speech_client import SpeechQuery, SpeechRecord
+from benchmarks.ready import wait_ready
 from benchmarks.speech_load import Load, run_load
+from sglang_omni.engine.ports import rendezvous_port
 
 ROOT = Path(__file__).parents[1]
-START_S = 60.0
+START_S, SETTLE_S = 60.0, 5.0
+LEFT = ("active_slots", "waiting", "admitted", "queued")
 
 
 @dataclass(frozen=True)
@@ -74,27 +75,15 @@ def spread(values: Sequence[float]) -> tuple[float, float, float]:
 @contextmanager
 def synthetic(*options: str) -> Iterator[str]:
     """The address of a synthetic server with these options, while the body runs."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = rendezvous_port()  # Kept free until the server has started.
     command = [sys.executable, "-m", "benchmarks.synthetic_server", "--port", str(port), *options]
     process = subprocess.Popen(command, cwd=ROOT)
     try:
-        _wait_ready(f"http://127.0.0.1:{port}", process)
+        wait_ready(f"http://127.0.0.1:{port}", process, START_S)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait()
-
-
-def _wait_ready(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline and process.poll() is None:
-        with contextlib.suppress(httpx.HTTPError):
-            if httpx.get(f"{url}/ready").status_code == httpx.codes.OK:
-                return
-        time.sleep(0.1)
-    raise RuntimeError("the synthetic server did not start")
 
 
 def measure(
@@ -111,7 +100,7 @@ def measure(
         rate = times * at_capacity.per_second
         over = run_load(Load("open", query, rate, seconds), processes)
         overloaded = summary(over.records, over.ended_s - over.began_s)
-        settled = httpx.get(f"{url}/health").json()["engines"]["talker"]["counters"]
+        left = settled(url)
     return {
         "seconds": seconds,
         "slots": slots,
@@ -120,8 +109,20 @@ def measure(
         "capacity": asdict(at_capacity),
         "overload": asdict(overloaded),
         "ttfa_p95_ratio": round(overloaded.ttfa_s[1] / at_capacity.ttfa_s[1], 3),
-        "left": {name: settled[name] for name in ("active_slots", "waiting", "admitted", "queued")},
+        "left": left,
     }
+
+
+def settled(url: str) -> dict[str, int]:
+    """What the talker still counts once it counts nothing, or after a while: its counts come with
+    heartbeats, so that the last requests are in them for a moment."""
+    end = time.monotonic() + SETTLE_S
+    while True:
+        counters = httpx.get(f"{url}/health").json()["engines"]["talker"]["counters"]
+        left = {name: int(counters[name]) for name in LEFT}
+        if not any(left.values()) or time.monotonic() > end:
+            return left
+        time.sleep(0.1)
 
 
 def main() -> None:

@@ -10,11 +10,9 @@ is asked in voices of the training and in voices that it never heard. Accuracies
 import argparse
 import asyncio
 import base64
-import io
 import json
 import time
-import wave
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -22,11 +20,11 @@ from typing import Any
 
 import httpx
 import numpy as np
-from PIL import Image
 
 from benchmarks import quality_speech
+from benchmarks.datasets.drawing import png, wav
 from benchmarks.environment import fingerprint
-from benchmarks.intervals import bootstrap, wilson
+from benchmarks.metrics.intervals import bootstrap, wilson
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
 from cookbook.ming_mini.synthesize import SynthesisError, source
@@ -34,7 +32,6 @@ from cookbook.ming_mini.thinker.checks import is_right, word_errors, words
 from cookbook.ming_mini.thinker.hearing import Speak, at_16khz
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, groups
-from sglang_omni.models.ming.media import SAMPLE_RATE
 
 NEVER_HELD_OUT = ("fact",)
 VOICES = {"seen voice": PRESETS, "unseen voice": held_out_speakers()}
@@ -130,24 +127,6 @@ def message(question: Question) -> dict[str, Any]:
     return {"role": "user", "content": media + text if item.media_first else text + media}
 
 
-def png(pixels: np.ndarray) -> bytes:
-    """A picture file of uint8 [height, width, 3]."""
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    return file.getvalue()
-
-
-def wav(samples: np.ndarray) -> bytes:
-    """A sound file of int16 [n] at 16 kHz."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as out:
-        out.setnchannels(1)
-        out.setsampwidth(2)
-        out.setframerate(SAMPLE_RATE)
-        out.writeframes(samples.tobytes())
-    return file.getvalue()
-
-
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
@@ -208,8 +187,8 @@ def _errors(one: Answered) -> tuple[int, int]:
     return word_errors(expected, one.said), len(words(expected))
 
 
-def main() -> None:
-    """Ask and write a JSON file."""
+def main() -> int:
+    """Ask and write a JSON file; returns 1 where a gate is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", choices=("mini",), default="mini")
     parser.add_argument("--url", default="http://127.0.0.1:8000")
@@ -219,8 +198,11 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--lexicon", type=Path, default=WORDNET)
     parser.add_argument("--show", type=int, default=2, help="wrong answers to show for each row")
+    parser.add_argument("--gates", type=Path, help="JSON of the least accuracy of rows")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    gates = json.loads(args.gates.read_text()) if args.gates else {}
+    args.rows = args.rows or tuple(gates)
     lexicon = read_lexicon(args.lexicon)
     asked = list(questions(args.seed, args.count, lexicon, args.rows))
     answers = asyncio.run(ask_all(args.url, asked, args.at_once)) if asked else []
@@ -233,6 +215,20 @@ def main() -> None:
     if args.out:
         about = {"suite": args.suite, "seed": args.seed, "environment": fingerprint()}
         args.out.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
+    missed = unmet(rows, gates)
+    for line in missed:
+        print(f"not met: {line}")
+    return 1 if missed else 0
+
+
+def unmet(rows: Mapping[str, Mapping[str, Any]], gates: Mapping[str, float]) -> list[str]:
+    """What falls short of the least accuracy of its row, or has none."""
+    found = {row: float(rows.get(row, {}).get("accuracy", 0.0)) for row in gates}
+    return [
+        f"{row}: {found[row]:.1%}, least {least:.1%}"
+        for row, least in gates.items()
+        if found[row] < least
+    ]
 
 
 def _show(row: str, result: dict[str, Any], answers: Sequence[Answered], wrong: int) -> None:
@@ -245,4 +241,4 @@ def _show(row: str, result: dict[str, Any], answers: Sequence[Answered], wrong: 
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

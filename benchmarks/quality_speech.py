@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import numpy as np
 
-from benchmarks.intervals import bootstrap, wilson
+from benchmarks.metrics.edits import distance
+from benchmarks.metrics.intervals import bootstrap, wilson
+from benchmarks.metrics.pocket import Recogniser, spoken_words
 from cookbook.ming_mini import grammar
-from cookbook.ming_mini.edits import distance
 from cookbook.ming_mini.lexicon import Lexicon
-from cookbook.ming_mini.recognise import Recogniser, spoken_words
 from cookbook.ming_mini.sentences import commands, finish, held_out
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from cookbook.ming_mini.synthesize import source

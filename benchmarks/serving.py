@@ -2,7 +2,7 @@
 
     python -m benchmarks.serving --url http://127.0.0.1:8000 --clients 1,16 --out FILE
     python -m benchmarks.serving --kinds speech --rate 8 --duration 60 --out FILE
-    python -m benchmarks.published FILE ...       # beside what others have published
+    python -m benchmarks.report FILE ...          # beside what others have published
 
 Three kinds of chat: text, a picture of its own with a question, and an answer in speech. Clients
 of a closed loop ask again as soon as they were answered; a rate is of a Poisson process. TTFT is
@@ -19,11 +19,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.chat_client import ChatQuery, ChatRecord, Kind
 from benchmarks.chat_summary import summarise_chats
+from benchmarks.client.chat import ChatQuery, ChatRecord, Kind
 from benchmarks.environment import fingerprint
 from benchmarks.speech_load import Load, row_of, run_load
 from benchmarks.speech_serving import FOREVER_S, numbers, served_model
+from benchmarks.speech_summary import shown
 
 Row = dict[str, Any]
 
@@ -78,17 +79,13 @@ def query_of(kind: Kind, arguments: argparse.Namespace) -> ChatQuery:
 
 def show(row: Row) -> None:
     """Print one line."""
-
-    def three(values: dict[str, float | None]) -> str:
-        return "/".join("-" if x is None else f"{x:.0f}" for x in values.values())
-
     speech = (
-        f"TTFA {three(row['ttfa_ms'])}  {row['audio_s_per_s']:.1f} audio-s/s  "
+        f"TTFA {shown(row['ttfa_ms'])}  {row['audio_s_per_s']:.1f} audio-s/s  "
         f"underruns {row['underruns']}  "
     )
     print(
         f"{row['chat']:6} {row['load']:6} {row['amount']:5g}  TTFT p50/p95/p99 "
-        f"{three(row['ttft_ms'])} ms  TPOT {row['tpot_ms']['p50'] or 0:.2f} ms  "
+        f"{shown(row['ttft_ms'])} ms  TPOT {row['tpot_ms']['p50'] or 0:.2f} ms  "
         f"{speech if row['audio_s_per_s'] else ''}{row['tokens_per_s']:.0f} tok/s  "
         f"{row['requests_per_s']:.2f} req/s  failed {row['failed']} of {row['requests']}"
         + ("  CLIENT SATURATED" if row["client_saturated"] else ""),
@@ -128,7 +125,7 @@ def main() -> int:
     arguments.model = arguments.model or served_model(arguments.url)
     about = fingerprint()
     print(json.dumps(about))
-    rows = list(measure(arguments))
+    rows: list[Row] = []
     result: Row = {
         "environment": about,
         "arguments": {name: value for name, value in vars(arguments).items() if name != "out"},
@@ -136,7 +133,10 @@ def main() -> int:
         "record_columns": [entry.name for entry in fields(ChatRecord)],
         "rows": rows,
     }
-    arguments.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    for row in measure(arguments):
+        rows.append(row)
+        # After each, so that what is cut off leaves what it had measured.
+        arguments.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
     return 0 if all(row["failed"] == 0 for row in rows) else 1
 
 

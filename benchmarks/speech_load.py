@@ -136,7 +136,7 @@ async def _make_part(part: _Part) -> tuple[list[Record], ClientShare]:
     async with aiohttp.ClientSession(connector=connector) as session:
         await asyncio.sleep(part.start_s - time.monotonic())
         lags: list[float] = []
-        watching = asyncio.create_task(_watch_lag(lags))
+        watching = asyncio.create_task(watch_lag(lags))
         began_s, cpu_s = time.monotonic(), time.process_time()
         records: list[Record] = []
         await makers[part.load.kind](part, session, records)
@@ -146,7 +146,7 @@ async def _make_part(part: _Part) -> tuple[list[Record], ClientShare]:
     return records, ClientShare(cpu, lags[int(0.99 * (len(lags) - 1))], lags[-1])
 
 
-async def _watch_lag(lags: list[float]) -> None:
+async def watch_lag(lags: list[float]) -> None:
     """Note how much later than asked the loop comes back: a busy client sees late audio."""
     while True:
         due = time.monotonic() + LAG_INTERVAL_S

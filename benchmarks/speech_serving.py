@@ -21,10 +21,10 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.client.speech import SpeechQuery, SpeechRecord
 from benchmarks.environment import fingerprint
-from benchmarks.speech_client import SpeechQuery, SpeechRecord
 from benchmarks.speech_load import Load, row_of, run_load
-from benchmarks.speech_summary import most_that_pass, plays_through, summarise
+from benchmarks.speech_summary import most_that_pass, plays_through, shown, summarise
 from benchmarks.speech_texts import TEXTS
 
 FIRST_LISTENERS = 25
@@ -96,9 +96,8 @@ def find_listeners(bench: Bench, query: SpeechQuery, arguments: argparse.Namespa
 
 def show(row: Row) -> None:
     """Print one line."""
-    ttfa = "/".join("-" if x is None else f"{x:.0f}" for x in row["ttfa_ms"].values())
     print(
-        f"{row['load']:9} {row['amount']:6g}  TTFA p50/p95/p99 {ttfa} ms  "
+        f"{row['load']:9} {row['amount']:6g}  TTFA p50/p95/p99 {shown(row['ttfa_ms'])} ms  "
         f"{row['audio_s_per_s']:.0f} audio-s/s  {row['requests_per_s']:.1f} req/s  "
         f"underruns {row['underruns']}  failed {row['failed']} of {row['requests']}"
         + ("  CLIENT SATURATED" if row["client_saturated"] else ""),

@@ -4,10 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
-from benchmarks.speech_client import SpeechRecord
-from benchmarks.speech_load import ClientShare, Observed, Record
+from benchmarks.client.speech import SpeechRecord
+from benchmarks.speech_load import ClientShare, Observed
 
 # Fewer samples say nothing about one in a hundred.
 P99_SAMPLES = 100
@@ -24,13 +24,20 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float | None]:
-    """p50, p95, and p99 where there are samples enough."""
+    """Mean, p50, p95, and p99 where there are samples enough."""
     enough = len(values) >= P99_SAMPLES
     return {
+        "mean": sum(values) / len(values) if values else None,
         "p50": percentile(values, 50),
         "p95": percentile(values, 95),
         "p99": percentile(values, 99) if enough else None,
     }
+
+
+def shown(values: dict[str, float | None]) -> str:
+    """The percentiles of a row for a line of text; "-" where there is none."""
+    three = (values[name] for name in ("p50", "p95", "p99"))
+    return "/".join("-" if value is None else f"{value:.0f}" for value in three)
 
 
 def summarise(seen: Observed[SpeechRecord]) -> dict[str, Any]:
@@ -89,6 +96,15 @@ def client_saturated(clients: Sequence[ClientShare]) -> bool:
     return any(share.cpu > BUSY_CLIENT_CPU or share.lag_max_s > LATE_CLIENT_S for share in clients)
 
 
-def reason(record: Record) -> str:
+class Ended(Protocol):
+    """A request that has ended, well or not."""
+
+    @property
+    def status(self) -> int | None: ...
+    @property
+    def error(self) -> str | None: ...
+
+
+def reason(record: Ended) -> str:
     """Why a request failed: its status, or its error where there was none."""
     return f"{record.status}" if record.status not in (None, 200) else f"{record.error}"

@@ -7,9 +7,10 @@ engine process, and no model.
 import argparse
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import uvicorn
@@ -46,8 +47,9 @@ class SyntheticBackend:
     model = "ming-omni"
     sample_rate = SAMPLE_RATE
     voices = (VOICE,)
+    voice_aliases: Mapping[str, str] = MappingProxyType({})
     default_voice = VOICE
-    deterministic_text = knows_speakers = has_grammars = False
+    deterministic_text = knows_speakers = has_grammars = has_lark = False
     max_tokens = 1
     max_body_bytes = 1 << 20
     registries = ()
@@ -66,7 +68,7 @@ class SyntheticBackend:
         paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         spec = ProcessSpec("talker", factory, settings, paths, max_in_flight=max_in_flight)
         self.talker = EngineProcess(spec)
-        self._door = Door({"talker": self.talker}, queue, TIMEOUT_S) if queue else None
+        self._door = Door({"talker": [self.talker]}, queue, TIMEOUT_S) if queue else None
 
     @property
     def ready(self) -> bool:
@@ -101,7 +103,7 @@ class SyntheticBackend:
         speaker = Speaker(self.talker, voice.name, voice.seed, SAMPLE_RATE)
         if self._door is None:
             return speak(speaker, request)
-        return self._door.serve(request, lambda: speak(speaker, request))
+        return self._door.serve(request, lambda _: speak(speaker, request))
 
 
 def server_of(backend: SyntheticBackend, port: int) -> uvicorn.Server:

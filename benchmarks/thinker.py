@@ -114,7 +114,9 @@ def _measure_engine(job: Job, arguments: dict[str, Any], census: Path) -> Iterat
         rounds = [Round(count, job.prompt, job.tokens) for count in job.clients]
         # Decodes in company long enough for a batch of all of them.
         counting = Round(job.census_rows, 8, 32)
-        run_rounds(engine, [counting, Round(1, job.prompt, 8)], vocabulary)
+        # As many prompts at once as will be measured: kernels compile by the size of a prefill.
+        first = (Round(count, job.prompt, 2) for count in job.clients)
+        run_rounds(engine, [counting, *first], vocabulary)
         layers = json.loads(census.read_text(encoding="utf-8"))
         for number in range(job.rounds):
             for row in run_rounds(engine, rounds, vocabulary):

@@ -26,6 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks import replays
 from benchmarks.environment import fingerprint
 from benchmarks.thinker_shapes import SHAPE
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
@@ -148,15 +149,7 @@ class Product:
         with torch.cuda.graph(graph):
             for index in range(LAUNCHES):
                 self._launch(config, index)
-        times = []
-        for _ in range(REPLAYS):
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            times.append(start.elapsed_time(end) / LAUNCHES)
-        return min(times)
+        return replays.milliseconds(graph, REPLAYS) / LAUNCHES
 
     def compile(self, config: Config) -> None:
         """Launch once, for the compiler's cache."""

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import published, serving, speech_load
-from benchmarks.chat_client import ChatQuery, Kind, picture
+from benchmarks import serving, speech_load
 from benchmarks.chat_summary import summarise_chats
+from benchmarks.client.chat import ChatQuery, Kind, picture
+from benchmarks.report import __main__ as report
+from benchmarks.report import figures
 from benchmarks.speech_load import Load, run_load
 from sglang_omni.errors import Overloaded
 from tests.api.fake import Served, playing
@@ -75,11 +77,10 @@ def test_the_command_writes_a_file_that_the_table_reads(
     assert all(len(row["records"]) == 2 for row in result["rows"])
     assert all(len(one) == len(result["record_columns"]) for one in result["rows"][0]["records"])
     capsys.readouterr()
-    monkeypatch.setattr(sys, "argv", ["published", str(out)])
-    published.main()
+    assert report.main([str(out)]) == 0
     shown = capsys.readouterr().out
-    assert "| vllm-omni 0.19 | 4 x H100, bf16 | 110 |" in shown
-    assert "this project | a laptop" in shown
+    assert "| vllm-omni 0.19 | 4 x H100, bf16 |" in shown
+    assert "| this project | a laptop | out.json |" in shown
 
 
 def test_thinker_results_show_their_best_round_and_precision() -> None:
@@ -89,7 +90,7 @@ def test_thinker_results_show_their_best_round_and_precision() -> None:
     ]
     jobs = [{"system": system, "fp8": True, "tp": 1} for system in ("plug-in", "stock")]
     result = {"environment": {"device": "NVIDIA H200"}, "jobs": jobs, "rows": rows}
-    figures = {figure.system: figure for figure in published.ours(result)}
-    assert figures["this project"].value == 210.0
-    assert figures["this project"].hardware == "1 x NVIDIA H200, FP8"
-    assert figures["stock SGLang, text only"].value == 150.0
+    found = {figure.system: figure for figure in figures.of(result, "a file")}
+    assert found["this project"].value == 210.0
+    assert found["this project"].hardware == "1 x NVIDIA H200, FP8"
+    assert found["stock SGLang, text only"].value == 150.0

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from benchmarks import speech_load, speech_serving
-from benchmarks.playback import Piece, Playback, play
-from benchmarks.speech_client import SpeechQuery, _Ear
+from benchmarks.client.sound import Ear
+from benchmarks.client.speech import SpeechQuery
+from benchmarks.metrics.playback import Piece, Playback, play
 from benchmarks.speech_load import Load, run_load
 from benchmarks.speech_summary import most_that_pass, percentile, percentiles, summarise
 from sglang_omni.errors import Overloaded
+from sglang_omni.media.wav import header
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage
 from tests.api.fake import RATE, FakeBackend, Served, playing, serving, tone
 
@@ -66,15 +68,37 @@ def test_playback_runs_dry_where_it_catches_up(
 
 
 def test_a_header_is_no_audio_wherever_it_is_cut() -> None:
-    ear = _Ear(header_bytes=44, bytes_per_second=100.0)
-    ear.hear(40, at_s=1.0)
-    ear.hear(4, at_s=2.0)
+    head, samples = header(50, None), bytes(range(200))
+    ear = Ear(keep=True)
+    ear.hear(head[:3], at_s=1.0)
+    ear.hear(head[3:40], at_s=1.5)
+    ear.hear(head[40:], at_s=2.0)
     assert ear.first_at_s is None
-    ear.hear(50, at_s=3.0)
-    assert (ear.first_at_s, ear.playback.ends_at_s) == (3.0, 3.5)
-    joined = _Ear(header_bytes=44, bytes_per_second=100.0)
-    joined.hear(144, at_s=1.0)
+    ear.hear(samples[:50], at_s=3.0)
+    assert (ear.first_at_s, ear.playback.ends_at_s, ear.rate) == (3.0, 3.5, 50)
+    ear.hear(samples[50:], at_s=3.1)
+    assert bytes(ear.samples) == samples
+    joined = Ear()
+    joined.hear(head + samples[:100], at_s=1.0)
     assert (joined.first_at_s, joined.playback.audio_s) == (1.0, 1.0)
+
+
+def test_pieces_may_be_files_of_their_own_or_bare_samples() -> None:
+    files = Ear(keep=True)
+    for _ in range(2):
+        files.hear(header(8000, 4) + b"abcd", at_s=1.0, begins=True)
+    assert bytes(files.samples) == b"abcdabcd" and files.rate == 8000
+    bare = Ear(keep=True)
+    bare.hear(b"RI", at_s=1.0)
+    bare.hear(b"cheese", at_s=1.0)
+    assert bytes(bare.samples) == b"RIcheese" and bare.rate == 24_000
+
+
+def test_sound_that_cannot_be_measured_is_refused() -> None:
+    stereo = bytearray(header(8000, 4))
+    stereo[22] = 2
+    with pytest.raises(ValueError, match="2 channels"):
+        Ear().hear(bytes(stereo) + b"abcd", at_s=1.0)
 
 
 def test_percentiles_are_values_that_were_seen_and_need_enough_of_them() -> None:

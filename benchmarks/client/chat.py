@@ -1,0 +1,100 @@
+"""One streamed chat request over HTTP, as its reader and listener see it."""
+
+import base64
+import io
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import aiohttp
+import numpy as np
+from PIL import Image
+
+from benchmarks.client.exchange import Answer, Call, exchange
+from benchmarks.client.speech import MUTE
+from benchmarks.speech_texts import TEXTS
+
+Kind = Literal["text", "image", "speech"]
+
+CHAT = "/v1/chat/completions"
+
+
+@dataclass(frozen=True)
+class ChatQuery:
+    """What to ask: text in all kinds, with a picture or for speech besides.
+
+    Request number n has text n of the list, modulo its length, and a picture of its own of
+    `side` x `side` pixels: one that comes again would not be encoded again.
+    """
+
+    url: str
+    model: str
+    kind: Kind = "text"
+    side: int = 1024
+    max_tokens: int = 256
+    voice: str | None = None
+    texts: tuple[str, ...] = TEXTS
+    timeout_s: float = 120.0
+
+    def body(self, number: int) -> dict[str, Any]:
+        """The JSON of one request."""
+        text = f"{number}. {self.texts[number % len(self.texts)]}"
+        content: list[dict[str, Any]] = [{"type": "text", "text": text}]
+        if self.kind == "image":
+            content.insert(
+                0, {"type": "image_url", "image_url": {"url": picture(number, self.side)}}
+            )
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": "user", "content": content}],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "max_tokens": self.max_tokens,
+        }
+        if self.kind == "speech":
+            audio = {"format": "pcm16"} | ({"voice": self.voice} if self.voice else {})
+            body |= {"modalities": ["text", "audio"], "audio": audio, "seed": number}
+        return body
+
+    async def ask(self, session: aiohttp.ClientSession, number: int) -> "ChatRecord":
+        """Make request `number`, and read it to its end. Never raises for what the server does."""
+        call = Call(self.url + CHAT, self.body(number), self.timeout_s)
+        answer = await exchange(session, call)
+        if answer.error is None and self.kind == "speech" and answer.ear.playback.audio_s == 0:
+            answer.error = MUTE
+        return _record(number, answer)
+
+
+@dataclass(frozen=True)
+class ChatRecord:
+    """How one request went. Times in seconds; `began_s` is on the machine's monotonic clock, the
+    others count from there. `tokens` are those of the text. A request with an `error` counts as
+    failed, whatever else it brought."""
+
+    number: int
+    began_s: float
+    took_s: float
+    ttft_s: float | None
+    tpot_s: float | None
+    tokens: int
+    ttfa_s: float | None
+    audio_s: float
+    underruns: int
+    dry_s: float
+    left_s: float
+    status: int | None
+    error: str | None
+
+
+def _record(number: int, answer: Answer) -> ChatRecord:
+    text = {"ttft_s": answer.ttft_s, "tpot_s": answer.tpot_s, "tokens": answer.tokens}
+    return ChatRecord(number, **text, **answer.columns)
+
+
+def picture(number: int, side: int) -> str:
+    """A JPEG that no other number has, as a data URI."""
+    down = (np.arange(side) + 7 * number) % 256
+    across = (np.arange(side) + 16 * (number // 256)) % 256
+    pixels = np.stack(np.broadcast_arrays(down[:, None], across[None, :], number % 256), axis=-1)
+    file = io.BytesIO()
+    Image.fromarray(pixels.astype(np.uint8)).save(file, "JPEG", quality=85)
+    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()

@@ -1,0 +1,192 @@
+"""One request over HTTP to any server of OpenAI's API, and all that its reader and listener get.
+
+Answers are read in every form that the servers at hand are known to send:
+
+* chat chunks with text in `delta.content`, speech in `delta.audio.data` and its words in
+  `delta.audio.transcript` (OpenAI, this project; sglang-omni, whose pieces may each be a WAV file);
+* chat chunks with `modality` "audio" and the speech in `delta.content` (vllm-omni);
+* whole chat completions with `message.audio`, in any of several choices;
+* speech as bytes, or as `speech.audio.delta` events, whose audio is in `audio` or `delta`.
+"""
+
+import base64
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from benchmarks.client.events import events
+from benchmarks.client.sound import PCM_RATE, Ear
+
+ERROR_CHARACTERS = 160
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A POST of `body` to `address`. `keep` keeps what is heard, not only its length."""
+
+    address: str
+    body: Json
+    timeout_s: float = 120.0
+    headers: tuple[tuple[str, str], ...] = ()
+    keep: bool = False
+
+
+@dataclass
+class Answer:
+    """What has come of one answer so far. Times are on the machine's monotonic clock."""
+
+    began_s: float = field(default_factory=time.monotonic)
+    ended_s: float = 0.0
+    status: int | None = None
+    error: str | None = None
+    request_id: str | None = None
+    text: str = ""
+    transcript: str = ""
+    finish: str | None = None
+    first_text_s: float | None = None
+    last_text_s: float | None = None
+    prompt_tokens: int = 0
+    tokens: int = 0
+    ear: Ear = field(default_factory=Ear)
+
+    @property
+    def said(self) -> str:
+        """The text, or the words of the speech where there is no text."""
+        return self.text or self.transcript
+
+    @property
+    def took_s(self) -> float:
+        """Seconds from the request to its end."""
+        return self.ended_s - self.began_s
+
+    @property
+    def ttft_s(self) -> float | None:
+        """Seconds from the request to the first text."""
+        return None if self.first_text_s is None else self.first_text_s - self.began_s
+
+    @property
+    def tpot_s(self) -> float | None:
+        """Mean seconds between tokens after the first; None where they came at once."""
+        if self.first_text_s is None or self.last_text_s is None or self.tokens < 2:
+            return None
+        return (self.last_text_s - self.first_text_s) / (self.tokens - 1) or None
+
+    @property
+    def ttfa_s(self) -> float | None:
+        """Seconds from the request to the first sample of audio."""
+        return None if self.ear.first_at_s is None else self.ear.first_at_s - self.began_s
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What every record keeps: times in seconds, playback, status and error, by name."""
+        playback = self.ear.playback
+        return {
+            "began_s": self.began_s,
+            "took_s": self.took_s,
+            "ttfa_s": self.ttfa_s,
+            "audio_s": playback.audio_s,
+            "underruns": playback.underruns,
+            "dry_s": playback.dry_s,
+            "left_s": self.left_s,
+            "status": self.status,
+            "error": self.error,
+        }
+
+    @property
+    def left_s(self) -> float:
+        """Seconds of playback that were left when the answer ended."""
+        ends = self.ear.playback.ends_at_s
+        return 0.0 if ends is None else max(0.0, ends - self.ended_s)
+
+    def take(self, chunk: Json, now: float) -> None:
+        """Take one chunk or completion of a chat, or one event of speech.
+
+        Raises `ValueError` with what the server says, where it says that it failed.
+        """
+        if "error" in chunk or chunk.get("type") == "speech.audio.error":
+            raise ValueError(_reason(chunk.get("error", chunk)))
+        if str(chunk.get("type", "")).startswith("speech.audio"):
+            self._hear(chunk.get("audio") or chunk.get("delta"), now)
+        for choice in chunk.get("choices", ()):
+            self._take_choice(choice, chunk.get("modality"), now)
+        if usage := chunk.get("usage"):
+            self._count(usage)
+
+    def _take_choice(self, choice: Json, modality: str | None, now: float) -> None:
+        part = choice.get("delta") or choice.get("message") or {}
+        self.finish = choice.get("finish_reason") or self.finish
+        audio, content = part.get("audio") or {}, part.get("content")
+        if modality == "audio":
+            self._hear(content, now)
+            content = None
+        # With speech, the text may come as the transcript of the audio alone.
+        if content or audio.get("transcript"):
+            self.first_text_s = self.first_text_s or now
+            self.last_text_s = now
+        self.text += content or ""
+        self.transcript += audio.get("transcript") or ""
+        self._hear(audio.get("data"), now)
+
+    def _hear(self, data: str | None, now: float) -> None:
+        if data:
+            self.ear.hear(base64.b64decode(data), now, begins=True)
+
+    def _count(self, usage: Json) -> None:
+        details = usage.get("completion_tokens_details") or {}
+        out = usage.get("completion_tokens", usage.get("output_tokens", 0)) or 0
+        self.prompt_tokens = usage.get("prompt_tokens", usage.get("input_tokens", 0)) or 0
+        self.tokens = out - (details.get("audio_tokens") or 0)
+
+
+async def exchange(session: aiohttp.ClientSession, call: Call) -> Answer:
+    """Make one request and read it to its end. Never raises for what the server does: an answer
+    with an `error` failed, whatever else it brought."""
+    data = json.dumps(call.body).encode()
+    headers = {"Content-Type": "application/json", **dict(call.headers)}
+    timeout = aiohttp.ClientTimeout(total=call.timeout_s)
+    answer = Answer(ear=Ear(keep=call.keep))
+    try:
+        async with session.post(call.address, data=data, headers=headers, timeout=timeout) as reply:
+            answer.status = reply.status
+            answer.request_id = reply.headers.get("X-Request-Id")
+            if reply.status == 200:
+                await _read(reply, answer)
+            else:
+                answer.error = (await reply.text())[:ERROR_CHARACTERS]
+    except (TimeoutError, aiohttp.ClientError, OSError, ValueError, KeyError) as caught:
+        answer.error = f"{type(caught).__name__}: {caught}"[:ERROR_CHARACTERS]
+    answer.ended_s = time.monotonic()
+    return answer
+
+
+async def _read(reply: aiohttp.ClientResponse, answer: Answer) -> None:
+    answer.ear.rate = int(reply.headers.get("X-Sample-Rate", PCM_RATE))
+    if reply.content_type == "text/event-stream":
+        answer.error = await _read_events(reply, answer)
+    elif reply.content_type == "application/json":
+        answer.take(await reply.json(), time.monotonic())
+        # A whole answer says nothing of its first token.
+        answer.first_text_s = answer.last_text_s = None
+    else:
+        async for data in reply.content.iter_any():
+            answer.ear.hear(data, time.monotonic())
+
+
+async def _read_events(reply: aiohttp.ClientResponse, answer: Answer) -> str | None:
+    """What was wrong with a stream; None if it ended as it should."""
+    async for event in events(reply):
+        if event == b"[DONE]":
+            return None
+        chunk = json.loads(event)
+        answer.take(chunk, time.monotonic())
+        if chunk.get("type") == "speech.audio.done":
+            return None
+    return "the stream ended without its last event"
+
+
+def _reason(error: Any) -> str:
+    return str(error.get("message", error) if isinstance(error, dict) else error)

@@ -1,0 +1,63 @@
+"""Audio of an answer as it arrives: 16-bit mono samples, bare or behind WAV headers."""
+
+import struct
+
+from benchmarks.metrics.playback import Piece, Playback
+from sglang_omni.media.wav import BYTES_PER_SAMPLE
+
+# pcm of OpenAI's routes, by its definition; a server that sends another rate says so.
+PCM_RATE = 24_000
+# A header longer than this is none.
+LONGEST_HEADER = 4096
+_RIFF, _DATA = b"RIFF", b"data"
+
+
+class Ear:
+    """Turns the bytes of one answer into playback, and keeps them if asked to.
+
+    `rate` is in Hz, for samples that no WAV header announces. Headers are no audio, wherever the
+    stream cuts them; one begins the stream, or a piece given with `begins`.
+    """
+
+    def __init__(self, rate: int = PCM_RATE, keep: bool = False) -> None:
+        self.rate, self._keep = rate, keep
+        self._head: bytes | None = b""
+        self.samples = bytearray()
+        self.first_at_s: float | None = None
+        self.playback = Playback()
+
+    def hear(self, data: bytes, at_s: float, begins: bool = False) -> None:
+        """Take bytes that arrived at `at_s`. With `begins` a file of their own may begin here.
+
+        Raises `ValueError` for WAV that is not 16-bit mono.
+        """
+        if begins and self._head is None and data.startswith(_RIFF):
+            self._head = b""
+        if self._head is not None:
+            data = self._past_header(self._head + data)
+        if not data:
+            return
+        if self.first_at_s is None:
+            self.first_at_s = at_s
+        audio_s = len(data) / (self.rate * BYTES_PER_SAMPLE)
+        self.playback = self.playback.then(Piece(at_s, audio_s))
+        if self._keep:
+            self.samples += data
+
+    def _past_header(self, data: bytes) -> bytes:
+        """What follows the header, once all of it is there; keeps a part of one."""
+        if not _RIFF.startswith(data[:4]):
+            self._head = None
+            return data
+        at = data.find(_DATA, 36)
+        if at < 0 or len(data) < at + 8:
+            if len(data) > LONGEST_HEADER:
+                raise ValueError("a WAV header without data")
+            self._head = data
+            return b""
+        channels, rate = struct.unpack_from("<HI", data, 22)
+        (bits,) = struct.unpack_from("<H", data, 34)
+        if (channels, bits) != (1, 8 * BYTES_PER_SAMPLE):
+            raise ValueError(f"WAV of {channels} channels with {bits} bits, not of one with 16")
+        self.rate, self._head = rate, None
+        return data[at + 8 :]

@@ -1,0 +1,60 @@
+"""One request for speech over HTTP, as a listener sees it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from benchmarks.client.exchange import Call, exchange
+from benchmarks.speech_texts import TEXTS
+
+# What a request for speech is told that ended well and without any.
+MUTE = "an answer without audio"
+
+
+@dataclass(frozen=True)
+class SpeechQuery:
+    """What to ask. Request number n reads text n of the list, modulo its length, with seed n."""
+
+    url: str
+    model: str
+    voice: str | None = None
+    audio_format: str = "wav"
+    streaming: bool = True
+    texts: tuple[str, ...] = TEXTS
+    timeout_s: float = 120.0
+
+    def body(self, number: int) -> dict[str, Any]:
+        """The JSON of one request. Without streaming it asks for a complete file."""
+        text = self.texts[number % len(self.texts)]
+        body = {"model": self.model, "input": text, "seed": number}
+        body["response_format"] = self.audio_format
+        if self.streaming:
+            body["stream_format"] = "audio"
+        return body if self.voice is None else {**body, "voice": self.voice}
+
+    async def ask(self, session: aiohttp.ClientSession, number: int) -> "SpeechRecord":
+        """Make one request and listen to its end. Never raises for what the server does."""
+        call = Call(f"{self.url}/v1/audio/speech", self.body(number), self.timeout_s)
+        answer = await exchange(session, call)
+        if answer.error is None and answer.ear.first_at_s is None:
+            answer.error = MUTE
+        return SpeechRecord(number, **answer.columns)
+
+
+@dataclass(frozen=True)
+class SpeechRecord:
+    """How one request went. `began_s` is on the machine's monotonic clock; `ttfa_s` is from there
+    to the first byte of audio and `took_s` to the last; `left_s` is the playback that was left
+    then. A request with an `error` counts as failed, whatever else it brought."""
+
+    number: int
+    began_s: float
+    took_s: float
+    ttfa_s: float | None
+    audio_s: float
+    underruns: int
+    dry_s: float
+    left_s: float
+    status: int | None
+    error: str | None
