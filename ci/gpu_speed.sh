@@ -4,15 +4,25 @@
 # SGLang's options that depend on what is installed beside it: $SGLANG_ARGS (JSON).
 set -uo pipefail
 cd "$(dirname "$0")/.."
+. ci/ready.sh
 PYTHON=${PYTHON:-python3} OUT=${OUT:-benchmarks/results} WORK=${WORK:-/tmp/gpu_speed}
 SGLANG_ARGS=${SGLANG_ARGS:-'{"attention_backend":"triton","sampling_backend":"pytorch","grammar_backend":"none"}'}
 CLIENTS=${CLIENTS:-1,8,16,32,64} PORT=${PORT:-8123}
 export PYTHONUNBUFFERED=1
+# Children find `benchmarks` by it: the whole-system checkpoint is drawn by a package of ours.
+export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 mkdir -p "$OUT" "$WORK"
+for tool in curl tar; do
+    command -v $tool > /dev/null || { echo "there is no $tool"; exit 1; }
+done
+"$PYTHON" - <<'CHECK' || exit 1
+from importlib.metadata import entry_points
+assert entry_points(group="sglang.srt.plugins"), "sglang_omni is not installed: SGLang finds no plug-in"
+CHECK
 
 thinker() { # NAME OPTIONS...
     local name=$1; shift
-    "$PYTHON" -m benchmarks.thinker --server-args "$SGLANG_ARGS" --out "$OUT/$name.json" "$@" \
+    timeout "${RUN_S:-420}" "$PYTHON" -m benchmarks.thinker --server-args "$SGLANG_ARGS" --out "$OUT/$name.json" "$@" \
         > "$OUT/$name.log" 2>&1
     local status=$?
     grep -E "clients|ready|failed|percent" "$OUT/$name.log" || tail -25 "$OUT/$name.log"
@@ -21,21 +31,22 @@ thinker() { # NAME OPTIONS...
 
 # The whole system on one card: the thinker in FP8, encoders and talker beside it.
 serve_and_ask() { # NAME OPTIONS OF THE BENCHMARK...
-    local name=$1 pid seconds; shift
+    local name=$1 pid; shift
     [ -f "$WORK/system/config.json" ] ||
         "$PYTHON" -m benchmarks.system_checkpoint "$WORK/system" --fp8 ${LAYERS:+--layers $LAYERS} --force
     SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.random_models "$PYTHON" -m sglang_omni.cli serve \
         --version v1 --model-path "$WORK/system" --port "$PORT" --thinker.server_args "$SGLANG_ARGS" \
         --thinker.max_total_tokens 65536 --thinker.max_running_requests 64 --mem-fraction-static 0.93 \
         --talker.min_patches 10 --talker.max_patches 10 --talker.slots 64 \
-        --image_encoder.max_patches 16384 --request-timeout 120 ${SERVE_OPTIONS:-} \
+        --image_encoder.max_patches 16384 --request-timeout 120 \
+        --thinker.step_deadline_s 60 ${SERVE_OPTIONS:-} \
         > "$OUT/$name.server.log" 2>&1 & pid=$!
-    for seconds in $(seq 240); do
-        sleep 1
-        curl -sf "http://127.0.0.1:$PORT/ready" > /dev/null && break
-        kill -0 $pid 2> /dev/null || break
-    done
-    echo "ready after $seconds s"
+    wait_ready "$PORT" $pid 240 || {
+        tail -30 "$OUT/$name.server.log"
+        kill $pid 2> /dev/null
+        wait $pid
+        return 1
+    }
     timeout "${ASK_S:-200}" "$PYTHON" -m benchmarks.serving --url "http://127.0.0.1:$PORT" \
         --system "${SYSTEM:-1 x H200, thinker FP8, all on one card}" --processes 8 \
         --out "$OUT/$name.json" "$@" | grep -v '^{' || tail -30 "$OUT/$name.server.log"
@@ -46,7 +57,8 @@ for phase in "$@"; do
     echo "=== $phase $(date +%T)"
     case $phase in
     quick) # kernels against plain rules, then four layers of the real width, ours alone
-        "$PYTHON" -m pytest tests/models/ming/thinker/test_kernels.py -m gpu -q -W ignore | tail -5
+        "$PYTHON" -m pytest tests/models/ming/thinker/test_kernels.py -m gpu -q -W ignore | tail -5 ||
+            exit 1
         thinker quick_fp8 --fp8 --layers 4 --systems plug-in --clients 1,8 --tokens 64 --rounds 1 ;;
     parity) "$PYTHON" -m pytest tests/thinker/test_gpu.py -m gpu -q -W ignore | tail -8 ;;
     fp8) thinker thinker_h200_fp8 --fp8 --clients "$CLIENTS" ;;

@@ -11,8 +11,18 @@ from tests.parallel import NEIGHBOURS, is_worker, unit_of
 
 torch.set_num_threads(1)
 
+LONG = ("faults", "soak", "long")
+LONGEST_S = 3600
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+    for item in items:
+        if any(map(item.get_closest_marker, LONG)):
+            item.add_marker(pytest.mark.timeout(LONGEST_S))
     if is_worker(config):
         items.sort(key=lambda item: unit_of(item.nodeid) != "engines")
 
@@ -28,7 +38,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Units(config, log)
 
 
-@pytest.hookimpl(wrapper=True)
+# First, and so around what bounds a test's time: who waits at the door is not testing.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     with ExitStack() as stack:
         # A pytest that a test starts must not wait at the door behind the test that waits for it.

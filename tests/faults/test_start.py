@@ -30,12 +30,20 @@ def thinker(ranks: int) -> ProcessSpec:
 
 def encoders(ranks: int) -> ProcessSpec:
     config = load_config(None, {"device": "cpu", "image_encoder.tp_size": ranks})
-    return encoder_specs(config, TINY)["image"]
+    return encoder_specs(config, TINY)["image"][0]
 
 
 def ranks_of(engine: EngineProcess, marks: tuple[str, ...]) -> list[psutil.Process]:
     family = psutil.Process(engine.pid).children(recursive=True)
-    return [one for one in family if any(part in " ".join(one.cmdline()) for part in marks)]
+    return [one for one in family if any(part in command_of(one) for part in marks)]
+
+
+def command_of(process: psutil.Process) -> str:
+    """Empty for one that has ended meanwhile: a start has helpers that soon do."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda one: one.name)

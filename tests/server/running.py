@@ -1,11 +1,9 @@
 """A real server in a process of its own, and what its engines say about themselves."""
 
-import contextlib
 import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +17,8 @@ from typing import IO, Any
 import httpx
 import psutil
 
+from sglang_omni.engine.ports import FIRST, TRIES, ephemeral_start, first_free
+
 # One client for all: to make one reads every certificate of the system, and a test that asks for
 # readiness twenty times a second would keep half a core from the server that is starting.
 HTTP = httpx.Client(timeout=5)
@@ -27,6 +27,7 @@ HTTP = httpx.Client(timeout=5)
 PATIENCE = float(os.environ.get("SGLANG_OMNI_PATIENCE", "1"))
 START_DEADLINE_S = 180.0 * PATIENCE
 STOP_DEADLINE_S = 20.0 * PATIENCE
+SGLANG_SPAN = 10_000
 # What the engine counters show when nothing is in flight.
 IDLE = {
     "thinker": ("running", "waiting", "kv_tokens_used"),
@@ -167,9 +168,9 @@ def call(url: str, body: dict[str, Any]) -> tuple[Call, threading.Thread]:
 
 
 def free_port() -> int:
-    """A loopback port that was free a moment ago. SGLang needs the one 10,000 above it, too."""
-    while True:
-        port = random.randrange(20_000, 50_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
+    """A loopback port that no connection is given before its server has started, seconds later.
+
+    SGLang needs the one 10,000 above it, too.
+    """
+    below = ephemeral_start() - SGLANG_SPAN
+    return first_free(random.sample(range(FIRST, below), TRIES))

@@ -2,8 +2,11 @@
 
 import asyncio
 import base64
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +14,14 @@ import pytest
 import soundfile
 
 from sglang_omni.cli import build_parser
+from tests.api.fake import serving
 from tests.media.files import encoded, picture, tone, wav
 from tests.realtime.sounds import pcm16, silence, voice
 from tests.server.chats import data_uri
 from tests.server.running import RunningServer
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
@@ -68,3 +73,56 @@ def test_every_command_line_is_understood() -> None:
     assert len(commands) >= 5
     for command in commands:
         build_parser().parse_args(command)
+
+
+def test_the_commands_of_the_evaluation_run_in_their_order(tmp_path: Path) -> None:
+    """Against a fake that echoes: bundled rows in place of the hub's, gates made of this run."""
+    (block,) = [one for one in blocks("bash") if "make bench" in one]
+    first, *lines = [shlex.join(shlex.split(line, comments=True)) for line in block.splitlines()]
+    bench = subprocess.run(["make", "-n", "bench"], cwd=ROOT, capture_output=True, text=True)
+    assert first == "make bench" and "ci/bench.sh" in bench.stdout
+    here = {"hub": "fixture", "RUN": "runs/mmmu", "FILE": "made.json"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with serving() as server:
+        asks = ("--url", server.url)
+        for line in lines:
+            python, *words = [here.get(word, word) for word in shlex.split(line)]
+            assert python == "python"
+            command = [sys.executable, *words]
+            if "--preset" in words or "benchmarks.audio_audit" in words:
+                command += asks
+            if "benchmarks.gates" in words:
+                made = [sys.executable, "-m", "benchmarks.gates", "calibrate", *["runs/mmmu"] * 5]
+                assert _ended([*made, "--out", "made.json"], tmp_path, environment) == 0
+            assert _ended(command, tmp_path, environment) == 0, line
+    assert (tmp_path / "runs" / "mmmu" / "run.json").is_file()
+    assert list((tmp_path / "plots").glob("*.png"))
+
+
+def _ended(command: list[str], folder: Path, environment: dict[str, str]) -> int:
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
+    print(done.stdout[-1500:], done.stderr[-1500:])
+    return done.returncode
+
+
+def test_every_benchmark_that_is_named_has_the_flags_it_is_named_with() -> None:
+    lines = [line for block in blocks("bash") for line in block.splitlines()]
+    lines += [one.replace("\n", " ") for one in re.findall(r"`(python -m [^`]*)`", README)]
+    commands = [shlex.split(line, comments=True) for line in lines if "python -m " in line]
+    ends = [part for command in commands for part in _parted(command)]
+    named = [words for words in ends if words[2:3] and words[2].startswith("benchmarks.")]
+    assert len(named) >= 15
+    for words in named:
+        path = ROOT / words[2].replace(".", "/")
+        source = path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
+        flags = {word for word in words[3:] if word.startswith("--")}
+        known = set(re.findall(r'"(--[a-z][\w-]*)"', source.read_text(encoding="utf-8")))
+        assert flags <= known, words
+
+
+def _parted(command: list[str]) -> list[list[str]]:
+    """The commands that && joins."""
+    text = shlex.join(command).replace("'&&'", "&&")
+    return [shlex.split(part) for part in text.split("&&")]

@@ -78,17 +78,19 @@ def test_the_api_process_never_loads_torch_or_sglang(server: RunningServer) -> N
 
 
 def test_streamed_text_equals_the_whole_answer(client: openai.OpenAI) -> None:
-    whole = client.chat.completions.create(**ask("How many apples?"), **QUIET)
+    # Many tokens: those that wait while the machine is busy elsewhere arrive as one delta.
+    many: dict[str, Any] = {"temperature": 0, "max_tokens": 160}
+    whole = client.chat.completions.create(**ask("How many apples?"), **many)
     chunks = list(
         client.chat.completions.create(
-            **ask("How many apples?"), **QUIET, stream=True, stream_options={"include_usage": True}
+            **ask("How many apples?"), **many, stream=True, stream_options={"include_usage": True}
         )
     )
     assert "".join(contents(chunks)) == whole.choices[0].message.content
     assert len(contents(chunks)) > 5
     assert chunks[-1].usage is not None
     assert whole.usage is not None
-    assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens == 24
+    assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
 
 
 def test_a_stop_string_ends_the_answer_before_it(client: openai.OpenAI) -> None:

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The complete harness on the default small model, offline, from the bundled fixtures: every task,
+# every modality, closed and open loops, tables and plots. Usage: ci/bench.sh [OUT]
+# $URL asks a running server instead of starting one; $PYTHON is the interpreter. The run is held to
+# the gates in $GATES (default ci/gates/bench.json, made by ci/calibrate.sh; empty: none), where it
+# was made on the machine that they are of. Fails where a gate is not met or a request failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=${1:-build/bench} PYTHON=${PYTHON:-.venv/bin/python} port=${PORT:-8765}
+gates=${GATES-ci/gates/bench.json} status=0
+mkdir -p "$out"
+if [ -z "${URL:-}" ]; then
+    "$PYTHON" -m sglang_omni.cli serve --version v1 --port "$port" > "$out/server.log" 2>&1 &
+    server=$!
+    trap 'kill -INT $server 2> /dev/null; wait $server || true' EXIT
+    URL=http://127.0.0.1:$port
+    for _ in $(seq 180); do
+        curl -sf "$URL/ready" > /dev/null && break
+        kill -0 $server || { tail -n 20 "$out/server.log"; exit 1; }
+        sleep 1
+    done
+fi
+# Of the default model alone; the same items every time, with two or three of them as slack.
+if [ -n "${server:-}" ]; then
+    "$PYTHON" -m benchmarks.quality --suite mini --url "$URL" --seed 5 --count 16 --show 0 \
+        --lexicon ci/gates/words.json --gates ci/gates/quality.json --out "$out/quality.json" || status=1
+fi
+"$PYTHON" -m benchmarks.evaluate --preset bench --url "$URL" --out "$out/runs" \
+    --recogniser pocketsphinx --system "${SYSTEM:-$(nproc) cores, Ming-mini}" || status=$?
+"$PYTHON" -m benchmarks.report "$out/runs" --plots "$out/plots" --without-published | tee "$out/report.md"
+if [ -z "$gates" ] || [ ! -f "$gates" ]; then
+    echo "not checked: no gates${gates:+ in $gates}"
+else
+    "$PYTHON" -m benchmarks.gates check "$out/runs" --gates "$gates" | tee "$out/gates.txt" ||
+        case $? in
+        3) ;; # Made on another machine, which it has said.
+        *) status=1 ;;
+        esac
+fi
+echo "in $SECONDS s: $out"
+exit $status

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# One stage of what a deployment would run, by name: ci/stage.sh STAGE [ARGUMENTS FOR PYTEST]
+#
+#   unit           everything that starts no engine
+#   parity         models, talker and thinker against the vectors of the released model
+#   end_to_end     the server as users meet it, on the CPU
+#   clients        realtime clients from PyPI, each in an environment of its own
+#   browser        the page in headless Chromium
+#   faults         every fault, soak and overload (a quarter of an hour)
+#   bench          the evaluation harness on the small model, tables and plots, held to its gates
+#   agreement      scores beside lm-eval's, lmms-eval's, SGLang's and jiwer's own
+#   packages       Paraformer's own package and SGLang's router, on tiny random models
+#   gpu_thinker, gpu_encoders, gpu_talker, gpu_system     on a machine with a card
+#
+# `make test` runs unit, parity and end_to_end. $PYTHON is the interpreter.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PYTHON=${PYTHON:-.venv/bin/python}
+[ $# -gt 0 ] || { sed -n '2,17p' "$0"; exit 2; }
+stage=$1; shift
+
+parity=(tests/models tests/talker tests/thinker tests/encoder)
+end_to_end=(tests/server tests/commands tests/cookbook)
+test() { "$PYTHON" -m pytest "$@"; }
+
+# An environment of its own, which sees that of $PYTHON, with some packages of PyPI in it.
+beside() {
+    peers=$(mktemp -d)
+    trap 'rm -rf "$peers"' EXIT
+    "$PYTHON" -m venv --without-pip "$peers"
+    "$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+        > "$(echo "$peers"/lib/python3*/site-packages)/host.pth"
+    "$(dirname "$PYTHON")/uv" pip install --quiet --python "$peers/bin/python" --no-deps "$@"
+}
+
+case $stage in
+unit)
+    ignored=("${parity[@]/#/--ignore=}" "${end_to_end[@]/#/--ignore=}")
+    test tests "${ignored[@]}" "$@" ;;
+parity) test "${parity[@]}" "$@" ;;
+end_to_end) test "${end_to_end[@]}" "$@" ;;
+clients) "$PYTHON" ci/clients/run.py "$@" ;;
+browser) ci/browser.sh "$@" ;;
+faults) ci/faults.sh "$@" ;;
+bench) ci/bench.sh "$@" ;;
+agreement)
+    # Their packages need far more than their parsers do, which are all that is used.
+    beside lm-eval==0.4.13 lmms-eval==0.7.3 jiwer==4.0.0 rapidfuzz sacrebleu portalocker evaluate \
+        tabulate colorama
+    "$peers/bin/python" -m benchmarks.agreement "$@" ;;
+packages)
+    # What funasr needs beyond what is there; its own list has training and servers in it as well.
+    beside funasr==1.4.16 zhconv==1.4.3 sglang-router==0.3.2 torch_complex kaldiio jieba rapidfuzz \
+        six librosa audioread pooch lazy_loader jamo hydra-core omegaconf antlr4-python3-runtime==4.9.3
+    "$peers/bin/python" -m pytest -n0 -rs tests/benchmarks/test_recognisers.py tests/server/test_stock.py "$@" ;;
+gpu_thinker) test -m gpu tests/thinker tests/models/ming/thinker "$@" ;;
+gpu_encoders) test -m gpu tests/encoder "$@" ;;
+gpu_talker) test -m gpu tests/talker tests/cookbook tests/models/ming/test_noise.py "$@" ;;
+gpu_system) OUT=${OUT:-build/gpu_system} ci/gpu_speed.sh system "$@" ;;
+*) echo "no stage $stage"; exit 2 ;;
+esac

@@ -1,0 +1,146 @@
+"""The page in headless Chromium with a microphone, before the real server on the tiny checkpoint.
+
+`ci/browser.sh` runs these: they need a Chromium. What the page does with answers that are known in
+advance is in `tests/api/playground`.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser import MICROPHONE_HZ, Browser, browser, picture_of, recording
+from tests.media.files import encoded, movie, picture, tone, wav
+from tests.realtime.sounds import silence, voice
+from tests.server.running import RunningServer, wait_until
+
+pytestmark = pytest.mark.browser
+
+# A spoken answer of the tiny model to a brief question, on two cores.
+ANSWER_MS = 60_000
+
+
+@pytest.fixture
+def chromium(tmp_path: Path) -> Iterator[Browser]:
+    """A Chromium, with a microphone that hears a word every 8 s. No page may have complained."""
+    sounds = (silence(0.8, MICROPHONE_HZ), voice(1.2, MICROPHONE_HZ), silence(6.0, MICROPHONE_HZ))
+    with browser(recording(tmp_path / "microphone.wav", *sounds)) as running:
+        yield running
+    assert running.complaints == []
+
+
+@pytest.fixture
+def expect() -> Any:
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=ANSWER_MS)
+    return expect
+
+
+@pytest.fixture
+def page(chromium: Browser, server: RunningServer, expect: Any) -> Any:
+    opened = chromium.open(server.url)
+    expect(opened.locator("#voice option").first).to_be_attached()
+    opened.get_by_label("Most tokens").fill("24")
+    return opened
+
+
+def stages(page: Any) -> set[str]:
+    """The names of the stages that the page shows."""
+    rows = page.locator("#last-stages tbody th").all_inner_texts()
+    return {row.split()[0] for row in rows}
+
+
+def test_a_question_with_files_is_answered_in_text_and_speech(
+    page: Any, expect: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "mill.png").write_bytes(encoded(picture()))
+    (tmp_path / "clip.wav").write_bytes(wav(tone(0.5), 16_000))
+    (tmp_path / "turning.mp4").write_bytes(movie(10))
+    files = [tmp_path / name for name in ("mill.png", "clip.wav", "turning.mp4")]
+    page.locator("#chat-picker").set_input_files(files)
+    page.get_by_label("Message").fill("What is turning here?")
+    page.keyboard.press("Enter")
+    answer = page.locator("#chat-log .answer")
+    expect(answer).to_have_attribute("aria-busy", "false")
+    assert len(answer.inner_text()) > len("Answer") + 10
+    expect(page.locator("#last-figures")).to_have_text(
+        re.compile(r"^TTFT\d+\.\d+ sTTFA\d+\.\d+ sRTF\d+\.\d+Speech[1-9]\d*\.\d\d sGaps\d+$")
+    )
+    expect(page.locator("#last-stages")).to_be_visible()
+    assert stages(page) >= {"preprocess", "image_encoder", "audio_encoder", "thinker", "talker"}
+    picture_of(page, "server_chat")
+
+
+def test_a_text_is_read_in_a_cloned_voice(page: Any, expect: Any, tmp_path: Path) -> None:
+    recording(tmp_path / "me.wav", voice(2.0, MICROPHONE_HZ))
+    page.get_by_role("tab", name="Voices").click()
+    page.get_by_label("Recording").set_input_files(tmp_path / "me.wav")
+    page.get_by_label("Name").fill("browser")
+    page.get_by_label("The speaker agrees").check()
+    page.get_by_role("button", name="Clone").click()
+    expect(page.locator("#voices-list li")).to_contain_text("browser (2.0 s)")
+    picture_of(page, "server_voices")
+    page.get_by_role("tab", name="Read aloud").click()
+    page.get_by_label("Text", exact=True).fill("The mill stands by the river.")
+    page.get_by_label("Style, in words").fill("Slowly.")
+    page.get_by_role("button", name="Read aloud").click()
+    expect(page.locator("#read-state")).to_have_text("Done")
+    expect(page.locator("#last-sound")).to_have_attribute(
+        "aria-label", re.compile(r"^Waveform of [1-9]\d*\.\d seconds of sound$")
+    )
+    expect(page.locator("#last-stages")).to_be_visible()
+    assert "talker" in stages(page)
+    picture_of(page, "server_read")
+    page.get_by_role("tab", name="Voices").click()
+    page.get_by_role("button", name="Delete the voice browser").click()
+    expect(page.locator("#voices-list li")).to_have_count(0)
+
+
+def test_a_spoken_question_is_answered_and_the_answer_spoken_over(
+    page: Any, expect: Any, server: RunningServer
+) -> None:
+    page.get_by_label("Most tokens").fill("2000")
+    page.get_by_role("tab", name="Talk").click()
+    page.get_by_text("Events").click()
+    page.get_by_role("button", name="Start").click()
+    state, log = page.locator("#talk-state"), page.locator("#talk-events")
+    expect(state).to_have_text("Speaking")
+    expect(page.locator("#last-figures")).to_contain_text("TTFA")
+    # The same word, eight seconds later, comes while the long answer is spoken.
+    expect(log).to_contain_text("→ conversation.item.truncate ")
+    expect(log).to_contain_text("← conversation.item.truncated")
+    expect(log).to_contain_text('"reason":"turn_detected"')
+    expect(page.locator("#talk-log .answer").first).to_contain_text("then spoken over.")
+    expect(page.locator("#last-stages")).to_be_visible()
+    assert stages(page) >= {"thinker", "talker"}
+    picture_of(page, "server_talk")
+    # The second question is answered, too.
+    expect(state).to_have_text("Speaking")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(state).to_have_text("Not connected")
+    wait_until(server.is_idle, 10, "the engines at rest")
+    assert page.get_by_role("alert").is_hidden()
+
+
+def test_a_held_button_is_a_turn(page: Any, expect: Any) -> None:
+    page.get_by_role("tab", name="Talk").click()
+    page.get_by_label("Push to talk").check()
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator("#talk-state")).to_have_text("Listening")
+    push = page.get_by_role("button", name="Hold to talk")
+    push.hover()
+    page.mouse.down()
+    page.wait_for_timeout(1500)
+    page.mouse.up()
+    expect(page.locator("#talk-state")).to_have_text("Speaking")
+    # It ends, and the next turn may begin.
+    expect(page.locator("#talk-state")).to_have_text("Listening")
+    question, answer = page.locator("#talk-log article").all()
+    expect(question).to_have_attribute("aria-busy", "false")
+    expect(answer).to_have_attribute("aria-busy", "false")
+    assert "…" not in question.inner_text().splitlines()[-1:]
+    assert len(answer.inner_text()) > len("Answer") + 10
+    assert page.get_by_role("alert").is_hidden()
