@@ -1,19 +1,23 @@
 # Two commands, each enough on a machine that has only Python (3.11 or 3.12) and make:
 #   make serve    install, then serve (MODEL=DIR for a checkpoint, ARGS="..." for options)
 #   make test     install, then run every test, on two cores (ARGS="tests/x.py -k y" for some)
+# and make bench, the complete evaluation harness on the small model, from bundled fixtures.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: serve test lint install lock
+.PHONY: serve test bench lint install lock
 
 serve: $(STAMP)
 	$(BIN)/sgl-omni serve --version v1 $(if $(MODEL),--model-path $(MODEL)) $(ARGS)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder $(ARGS)
+
+bench: $(STAMP)
+	ci/bench.sh $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
