@@ -189,6 +189,7 @@ BOOST = {
     "compare": 2.0,
     "picture_read": 2.0,
     "picture_where": 3.0,
+    "picture_find": 2.0,
     "picture_choice": 3.0,
 }
 _BOOSTS = np.array([BOOST.get(task, 1.0) for task in TASKS])

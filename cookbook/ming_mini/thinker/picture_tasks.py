@@ -1,12 +1,13 @@
 """Questions about drawn scenes: colour, shape, count, place, words, yes or no, and choices."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
+from cookbook.ming_mini.thinker.asked import Asked, of, yes_no
 from cookbook.ming_mini.thinker.choices import article, options
-from cookbook.ming_mini.thinker.items import Check, Item
+from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.places import at, beside, find, where
 from cookbook.ming_mini.thinker.scenes import (
     BACKGROUNDS,
     CELLS,
@@ -21,7 +22,6 @@ from cookbook.ming_mini.thinker.scenes import (
 )
 from cookbook.ming_mini.thinker.text_tasks import word
 
-ROWS, COLUMNS = ("top", "middle", "bottom"), ("left", "middle", "right")
 QUESTIONS_A_SCENE = 6
 MOST_SHAPES = 7
 LETTERED_SHARE, TEXT_COLOUR_SHARE = 0.55, 0.4
@@ -36,17 +36,6 @@ SIGN_SIZES = ((64, 192), (64, 256), (96, 192), (96, 256))
 """Of signs, in which there is little to look at but letters."""
 LETTERED_SIZES = (*SIZES, *SIGN_SIZES)
 """Of pictures with a text."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A question about a scene with its right and some wrong answers, without full stops."""
-
-    task: str
-    question: str
-    right: str
-    wrong: tuple[str, ...]
-    check: Check = "exact"
 
 
 def picture_items(rng: Random, lexicon: Lexicon) -> list[Item]:
@@ -98,20 +87,8 @@ def _drawn(
     return Drawn(rng.choice(kinds), rng.choice(colours), cell, pixels, shift)
 
 
-def _of(scene: Scene, shape: str | None = None, colour: str | None = None) -> list[Drawn]:
-    return [
-        one for one in scene.shapes if shape in (None, one.shape) and colour in (None, one.colour)
-    ]
-
-
-def _unique(scene: Scene, rng: Random) -> Drawn | None:
-    """A shape that no other has both kind and colour in common with."""
-    alone = [one for one in scene.shapes if len(_of(scene, one.shape, one.colour)) == 1]
-    return rng.choice(alone) if alone else None
-
-
 def _colour(scene: Scene, rng: Random) -> Asked | None:
-    alone = [one for one in scene.shapes if len(_of(scene, one.shape)) == 1]
+    alone = [one for one in scene.shapes if len(of(scene, one.shape)) == 1]
     if not alone:
         return None
     one = rng.choice(alone)
@@ -121,7 +98,7 @@ def _colour(scene: Scene, rng: Random) -> Asked | None:
 
 
 def _shape(scene: Scene, rng: Random) -> Asked | None:
-    alone = [one for one in scene.shapes if len(_of(scene, None, one.colour)) == 1]
+    alone = [one for one in scene.shapes if len(of(scene, None, one.colour)) == 1]
     if not alone:
         return None
     one = rng.choice(alone)
@@ -135,9 +112,9 @@ def _count(scene: Scene, rng: Random) -> Asked | None:
     what, found = rng.choice(
         (
             ("shapes", scene.shapes),
-            (plural(one.shape), _of(scene, one.shape)),
-            (f"{one.colour} shapes", _of(scene, None, one.colour)),
-            (f"{one.colour} {plural(one.shape)}", _of(scene, one.shape, one.colour)),
+            (plural(one.shape), of(scene, one.shape)),
+            (f"{one.colour} shapes", of(scene, None, one.colour)),
+            (f"{one.colour} {plural(one.shape)}", of(scene, one.shape, one.colour)),
         )
     )
     ask = rng.choice((f"How many {what} are there?", f"How many {what} do you see?"))
@@ -150,31 +127,6 @@ def plural(shape: str) -> str:
     return f"{shape}es" if shape == "cross" else f"{shape}s"
 
 
-def place(cell: tuple[int, int]) -> str:
-    """The words for a cell."""
-    row, column = ROWS[cell[0]], COLUMNS[cell[1]]
-    if row == column:
-        return "in the middle"
-    if column == "middle":
-        return f"at the {row}"
-    return f"on the {column}" if row == "middle" else f"at the {row} {column}"
-
-
-def _where(scene: Scene, rng: Random) -> Asked | None:
-    one = _unique(scene, rng)
-    if one is None:
-        return None
-    ask = rng.choice(
-        (
-            f"Where is the {one.colour} {one.shape}?",
-            f"Where do you see the {one.colour} {one.shape}?",
-        )
-    )
-    cells = [(row, column) for row in range(CELLS) for column in range(CELLS)]
-    wrong = tuple(place(cell) for cell in cells if cell != one.cell)
-    return Asked("picture_where", ask, place(one.cell), wrong)
-
-
 def _exists(scene: Scene, rng: Random) -> Asked | None:
     there = {(one.shape, one.colour) for one in scene.shapes}
     kinds, hues = ({pair[part] for pair in there} for part in (0, 1))
@@ -185,25 +137,7 @@ def _exists(scene: Scene, rng: Random) -> Asked | None:
     true = rng.random() < 0.5
     wrong = near if near and rng.random() < 0.7 else absent
     shape, colour = rng.choice(sorted(there) if true else wrong)
-    return _yes_no(f"Is there a {colour} {shape}?".replace("a orange", "an orange"), true)
-
-
-def _beside(scene: Scene, rng: Random) -> Asked | None:
-    one, other = _unique(scene, rng), _unique(scene, rng)
-    if one is None or other is None:
-        return None
-    axis = rng.randrange(2)
-    if one.cell[axis] == other.cell[axis]:
-        return None
-    low, high = (("above", "below"), ("left of", "right of"))[axis]
-    asked, before = (low, True) if rng.random() < 0.5 else (high, False)
-    true = (one.cell[axis] < other.cell[axis]) == before
-    ask = f"Is the {one.colour} {one.shape} {asked} the {other.colour} {other.shape}?"
-    return _yes_no(ask, true)
-
-
-def _yes_no(question: str, true: bool) -> Asked:
-    return Asked("picture_yes_no", question, "yes" if true else "no", ())
+    return yes_no(f"Is there a {colour} {shape}?".replace("a orange", "an orange"), true)
 
 
 def _describe(scene: Scene, rng: Random) -> Asked | None:
@@ -225,9 +159,11 @@ ABOUT_SHAPES: dict[Callable[[Scene, Random], Asked | None], float] = {
     _colour: 2,
     _shape: 1,
     _count: 3,
-    _where: 3,
+    where: 3,
+    find: 2,
+    at: 1.5,
     _exists: 2,
-    _beside: 1.5,
+    beside: 1.5,
     _describe: 1,
 }
 """Questions and how often they are asked."""

@@ -38,6 +38,7 @@ TASKS = (
     *("small_talk", "decline"),
     *("picture_colour", "picture_shape", "picture_count", "picture_where", "picture_yes_no"),
     *("picture_describe", "picture_read", "picture_choice", "transcribe", "spoken_question"),
+    *("picture_find", "picture_at"),
 )
 
 

@@ -15,11 +15,11 @@ from cookbook.ming_mini.thinker.items import Item, Split
 from cookbook.ming_mini.thinker.picture_tasks import (
     lettered_scene,
     picture_items,
-    place,
     plural,
     shape_scene,
 )
-from cookbook.ming_mini.thinker.scenes import COLOURS, FONTS, SHAPES, Lettering, Scene
+from cookbook.ming_mini.thinker.places import place
+from cookbook.ming_mini.thinker.scenes import COLOURS, FONTS, SHAPES, Drawn, Lettering, Scene
 from cookbook.ming_mini.thinker.seeing import NAMES, mark_tokens
 from cookbook.ming_mini.thinker.speech_tasks import said
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind, groups
@@ -122,10 +122,27 @@ def test_counts_and_places_follow_from_the_scene() -> None:
         if item.task == "picture_count":
             what = item.question.split("How many ")[1].split(" are there")[0].split(" do you")[0]
             assert item.answer == f"{counted(scene, what)}."
-        if item.task == "picture_where":
+        if item.task in ("picture_where", "picture_find"):
             named = item.question.rstrip("?").split("the ")[1]
-            (one,) = [s for s in scene.shapes if f"{s.colour} {s.shape}" == named]
+            (one,) = [shape for shape in scene.shapes if named in names(shape, item.task)]
             assert item.answer.lower() == f"{place(one.cell)}."
+        if item.task == "picture_at":
+            cell = (
+                item.question.rstrip("?").removeprefix("What is ").removeprefix("What do you see ")
+            )
+            there = [s for s in scene.shapes if place(s.cell) == cell]
+            assert item.answer.lower().rstrip(".") in {
+                f"{'an' if s.colour[0] == 'o' else 'a'} {s.colour} {s.shape}" for s in there
+            } or (item.answer == "Nothing." and not there)
+
+
+def names(one: Drawn, task: str) -> tuple[str, ...]:
+    """What a question may call a shape."""
+    return (
+        (f"{one.colour} {one.shape}",)
+        if task == "picture_where"
+        else (one.shape, f"{one.colour} shape")
+    )
 
 
 def counted(scene: Scene, what: str) -> int:
