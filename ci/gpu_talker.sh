@@ -50,6 +50,10 @@ for phase in "$@"; do
         ask speech_h200_128 --clients 128 --processes 8
         ask speech_h200_whole --clients 128 --processes 8 --whole
         kill $server; wait $server 2> /dev/null ;;
+    barge_in) # how fast a realtime answer falls silent
+        serve || continue
+        run barge_in_h200 barge_in --url "ws://127.0.0.1:$PORT" --rounds 40
+        kill $server; wait $server 2> /dev/null ;;
     *) echo "no phase $phase"; exit 2 ;;
     esac
 done

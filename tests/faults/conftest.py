@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.golden import TINY
-from tests.server.running import RunningServer, run_server
+from tests.server.running import RunningServer, run_server, serve_options
 
 COMMAND = ("-m", "sglang_omni.cli", "serve", "--version", "v1", "--model-path", str(TINY))
+COMMAND += serve_options()
 ADMIN_KEY = "the-key-of-an-administrator"
 
 

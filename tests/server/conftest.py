@@ -1,7 +1,5 @@
 """One server for every test of this folder that needs ours."""
 
-import os
-import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -9,15 +7,14 @@ import pytest
 
 from tests.golden import TINY
 from tests.parallel import NEIGHBOURS
-from tests.server.running import RunningServer, run_server
+from tests.server.running import RunningServer, run_server, serve_options
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     command = ("-m", "sglang_omni.cli", "serve", "--version", "v1", "--model-path", str(TINY))
     command += ("--voices-dir", str(tmp_path_factory.mktemp("voices")))
-    # For a machine with a GPU, such as "--thinker.mem_fraction_static 0.3 --device cuda".
-    command += tuple(shlex.split(os.environ.get("SGLANG_OMNI_SERVE_OPTIONS", "")))
+    command += serve_options()
     with ExitStack() as life:
         # How long the start takes is judged.
         with NEIGHBOURS.alone():

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -66,6 +67,11 @@ class RunningServer:
             for name, counters in IDLE.items()
             for counter in counters
         )
+
+
+def serve_options() -> tuple[str, ...]:
+    """Options for every server under test, for a machine with a card."""
+    return tuple(shlex.split(os.environ.get("SGLANG_OMNI_SERVE_OPTIONS", "")))
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> float:
