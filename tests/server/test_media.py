@@ -126,7 +126,7 @@ def test_a_picture_shown_again_is_not_encoded_again(
     before = counters()
     for words in ("What?", "Where?", "Why?"):
         client.chat.completions.create(**QUIET, **user(shown, text(words)))
-    wait_until(lambda: counters()[0] > before[0], 2, "the engine's beat")
+    wait_until(lambda: counters()[0] > before[0], 10, "the engine's beat")
     assert counters() == (before[0] + 1, before[1] + 2)
 
 

@@ -197,6 +197,7 @@ async def test_eight_concurrent_mixed_requests_complete(concurrent: openai.Async
     assert all(sizes), sizes
 
 
+@pytest.mark.alone
 async def test_a_cancelled_stream_frees_slot_and_kv_within_a_second(
     server: RunningServer, concurrent: openai.AsyncOpenAI
 ) -> None:
@@ -211,6 +212,7 @@ async def test_a_cancelled_stream_frees_slot_and_kv_within_a_second(
     assert wait_until(server.is_idle, 1.0, "slot and KV free after the client went away") < 1.0
 
 
+@pytest.mark.alone
 async def test_a_cancelled_whole_answer_frees_slot_and_kv_within_a_second(
     server: RunningServer,
 ) -> None:
