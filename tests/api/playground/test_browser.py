@@ -272,6 +272,28 @@ def test_speech_over_an_answer_silences_it(page: Any, expect: Any, backend: Fake
     backend.wait_running(0, 5)
 
 
+def test_answers_are_spoken_at_the_speed_that_is_chosen(
+    page: Any, expect: Any, backend: FakeBackend
+) -> None:
+    page.get_by_role("tab", name="Talk").click()
+    page.get_by_label("Push to talk").check()
+    page.get_by_text("Events").click()
+    speed, log = page.locator("#talk-speed"), page.locator("#talk-events")
+    speed.fill("9")
+    start = page.get_by_role("button", name="Start")
+    start.click()
+    expect(page.get_by_role("alert")).to_contain_text("Speed: ")
+    speed.fill("1.5")
+    start.click()
+    expect(page.locator("#talk-state")).to_have_text("Listening")
+    expect(log).to_contain_text('"speed":1.5')
+    speed.fill("0.5")
+    speed.press("Tab")
+    expect(log.locator("li", has_text="→ session.update").last).to_contain_text('"speed":0.5')
+    expect(log.locator("li", has_text="← session.updated")).to_have_count(2)
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
 def test_a_held_button_makes_a_turn_and_stops_an_answer(
     page: Any, expect: Any, backend: FakeBackend
 ) -> None:

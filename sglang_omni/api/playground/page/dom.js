@@ -14,3 +14,10 @@ export function element(name, properties = {}, ...children) {
 export function button(text, onclick, properties = {}) {
   return element("button", { type: "button", onclick, ...properties }, text);
 }
+
+/** The number in a field, which is called `name` where it is wrong. Throws where it holds none. */
+export function checkedNumber(id, name) {
+  const field = find(id);
+  if (!field.reportValidity()) throw new Error(`${name}: ${field.validationMessage}`);
+  return field.valueAsNumber;
+}

@@ -13,7 +13,7 @@ const KEY_PROTOCOL = "openai-insecure-api-key.";
 export const turnDetection = (handsFree) => (handsFree ? { type: "server_vad" } : null);
 
 /** What the session shall be. */
-export function sessionOf({ voice, instructions, mostTokens, handsFree }) {
+export function sessionOf({ voice, speed, instructions, mostTokens, handsFree }) {
   return {
     type: "realtime",
     output_modalities: ["audio"],
@@ -25,7 +25,7 @@ export function sessionOf({ voice, instructions, mostTokens, handsFree }) {
         transcription: {},
         turn_detection: turnDetection(handsFree),
       },
-      output: { format: FORMAT, voice },
+      output: { format: FORMAT, voice, speed },
     },
   };
 }

@@ -1,17 +1,13 @@
 /** What holds for every answer: who speaks, how long at most, and what it is told beforehand. */
 
-import { element, find } from "./dom.js";
+import { checkedNumber, element, find } from "./dom.js";
 import { get } from "./server.js";
 
 /** The voice that is chosen. */
 export const chosenVoice = () => find("voice").value;
 
 /** The most tokens of an answer. Throws where the field holds no such number. */
-export function mostTokens() {
-  const field = find("max-tokens");
-  if (!field.reportValidity()) throw new Error(`Most tokens: ${field.validationMessage}`);
-  return field.valueAsNumber;
-}
+export const mostTokens = () => checkedNumber("max-tokens", "Most tokens");
 
 /** What the model is told before a conversation; null for nothing. */
 export const instructions = () => find("instructions").value.trim() || null;

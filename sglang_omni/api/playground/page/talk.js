@@ -1,6 +1,6 @@
 /** A conversation by voice: who speaks, what is shown and heard of it. */
 
-import { find } from "./dom.js";
+import { checkedNumber, find } from "./dom.js";
 import { clearEvents, logEvent } from "./event_log.js";
 import { beginRequest } from "./last_request.js";
 import { addTurn } from "./log.js";
@@ -20,6 +20,7 @@ const TOO_LATE = "response_cancel_not_active";
 /** What is said of an answer that did not end by itself; who spoke over it knows. */
 const NOTES = { incomplete: "The longest answer that was allowed.", failed: "Broken off." };
 
+const chosenSpeed = () => checkedNumber("talk-speed", "Speed");
 const handsFree = () => find("talk-mode").querySelector(":checked").value === "hands-free";
 const showState = (state) => {
   find("talk-state").value = state;
@@ -44,6 +45,7 @@ class Talk {
     find("talk-start").disabled = true;
     showState("Connecting");
     try {
+      this.#wanted(); // What is wrong with it is said before a session begins.
       await this.#open();
       this.#connected(true);
     } catch (error) {
@@ -86,11 +88,16 @@ class Talk {
     showState("Not connected");
   }
 
-  /** The user wants to talk in the other way from now on. */
-  changeMode() {
+  /** The user wants to talk in another way from now on, or to be answered at another speed. */
+  change() {
     this.#connected(this.#session !== null);
-    const audio = { input: { turn_detection: turnDetection(handsFree()) } };
-    this.#session?.send({ type: "session.update", session: { type: "realtime", audio } });
+    try {
+      const input = { turn_detection: turnDetection(handsFree()) };
+      const audio = { input, output: { speed: chosenSpeed() } };
+      this.#session?.send({ type: "session.update", session: { type: "realtime", audio } });
+    } catch (error) {
+      complain(error);
+    }
   }
 
   /** The user pushes the button: whatever is being said ends. */
@@ -217,6 +224,7 @@ class Talk {
   #wanted() {
     return sessionOf({
       voice: chosenVoice(),
+      speed: chosenSpeed(),
       instructions: instructions(),
       mostTokens: mostTokens(),
       handsFree: handsFree(),
@@ -235,7 +243,7 @@ export function startTalking() {
   const talk = new Talk();
   find("talk-start").onclick = () => talk.start();
   find("talk-stop").onclick = () => talk.stop();
-  find("talk-mode").onchange = () => talk.changeMode();
+  find("talk-mode").onchange = () => talk.change();
   holdable(find("talk-push"), {
     press: () => talk.press(),
     release: () => talk.release(),
