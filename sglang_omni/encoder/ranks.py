@@ -1,84 +1,87 @@
-"""The other ranks of a tensor-parallel encoder: children of the engine process, in its group.
+"""A rank of the vision encoder.
 
-`python -m sglang_omni.encoder.ranks PIPE_FD PARENT_PID` is one of them. Orders travel through
-pipes, where a rank may wait for hours; a collective operation would time out. A rank that dies
-takes the engine with it, because the others would wait for it for ever.
+`python -m sglang_omni.encoder.ranks PIPE_FD PARENT_PID` is one of those that follow the first,
+which has it as `PictureRank`.
 """
 
 import logging
-import os
-import subprocess
 import sys
-import threading
 from collections.abc import Sequence
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from sglang_omni.encoder.contract import EncoderSettings
-from sglang_omni.engine.guard import die_with_parent, kill_group
-from sglang_omni.engine.shared import Layout, SharedArray
+from sglang_omni.encoder.followers import Frames
+from sglang_omni.encoder.graphs import BlockGraphs
+from sglang_omni.encoder.threads import use_threads
+from sglang_omni.engine.guard import die_with_parent
+from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
+from sglang_omni.models.ming.encoders.attention import default_backend, load_attention
+from sglang_omni.models.ming.encoders.grid import grid_of, tokens
+from sglang_omni.models.ming.encoders.linears import Linears, PlainLinears
+from sglang_omni.models.ming.encoders.pixels import patchify
+from sglang_omni.models.ming.encoders.vision import load_vision
 
-LOGGER = logging.getLogger(__name__)
 
-LAST_WORDS_S = 1.0
+class PictureRank:
+    """This rank's part of the vision encoder. All ranks encode the same pictures together."""
 
-Frames = list[tuple[SharedArray, Layout]]
+    def __init__(self, settings: EncoderSettings, rank: int, port: int) -> None:
+        """Meet the other ranks at the loopback `port` and load. Raises `CheckpointError`."""
+        self.device = torch.device(settings.device)
+        if self.device.type == "cuda":
+            self.device = torch.device("cuda", rank)
+            torch.cuda.set_device(self.device)
+        linears = choose_linears(settings, rank, port, self.device)
+        dtype = getattr(torch, settings.dtype)
+        head_dim = read_encoder_config(settings.checkpoint).vision.head_dim
+        attention = load_attention(default_backend(self.device, dtype, head_dim))
+        self._encoder = load_vision(settings.checkpoint, attention, linears, self.device, dtype)
+        self._graphs = self._capture(settings)
+        kind = "CUDA graphs" if self._graphs else "no graphs"
+        self.about = f"image encoder on {self.device}: attention {attention.name}, {kind}"
+
+    @property
+    def config(self) -> VisionConfig:
+        """The checkpoint's configuration."""
+        return self._encoder.config.vision
+
+    @torch.inference_mode()
+    def encode(self, arrays: Sequence[np.ndarray]) -> list[Tensor]:
+        """Features [tokens, hidden] of uint8 frames [frames, height, width, 3] each."""
+        grids = [grid_of(array.shape, self.config) for array in arrays]
+        pictures = (torch.from_numpy(array).to(self.device) for array in arrays)
+        patches = torch.cat([patchify(picture, self.config) for picture in pictures])
+        inputs = self._encoder.vision.embed(patches, grids)
+        rows = self._graphs(inputs) if self._graphs else self._encoder.encode(inputs)
+        return list(rows.split([tokens(grid, self.config) for grid in grids]))
+
+    @torch.inference_mode()
+    def _capture(self, settings: EncoderSettings) -> BlockGraphs | None:
+        """Graphs on a GPU, for one rank and a capturable kernel; NCCL stays out of graphs."""
+        attention = self._encoder.attention
+        wanted = settings.graphs and settings.tp_size == 1 and attention.capturable
+        return BlockGraphs(self._encoder) if wanted and self.device.type == "cuda" else None
 
 
-class Followers:
-    """Ranks 1 and up. They live as long as this process, or until `close`."""
+def choose_linears(
+    settings: EncoderSettings, rank: int, port: int, device: torch.device
+) -> Linears:
+    """SGLang's layers, in the group of all ranks; a single rank without a card needs neither."""
+    if not settings.uses_sglang:
+        return PlainLinears()
+    from sglang_omni.encoder.parallel import join_group
+    from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
 
-    def __init__(self, settings: EncoderSettings, port: int) -> None:
-        """Start them; they meet this process at the loopback `port` while it loads."""
-        self._closing = threading.Event()
-        self._sent: Frames = []
-        self._pipes = [self._start(settings, r, port) for r in range(1, settings.tp_size)]
-
-    def send(self, arrays: Sequence[np.ndarray]) -> None:
-        """Have them encode `arrays`, together with this process, which must do so next."""
-        if not self._pipes:
-            return
-        # Copies of our own: a client may give its memory up between two ranks' looks at it. They
-        # last until the next batch, when every rank has long read them.
-        shared = [SharedArray() for _ in arrays]
-        self._sent = [(one, one.write(array)) for one, array in zip(shared, arrays, strict=True)]
-        for pipe in self._pipes:
-            pipe.send(self._sent)
-
-    def close(self) -> None:
-        """Let them end."""
-        self._closing.set()
-        for pipe in self._pipes:
-            pipe.close()
-
-    def _start(self, settings: EncoderSettings, rank: int, port: int) -> Connection:
-        ours, theirs = Pipe()
-        # Not in a session of its own: what kills the engine's group must reach it.
-        entry = [sys.executable, "-P", "-m", "sglang_omni.encoder.ranks"]
-        with theirs:
-            process = subprocess.Popen(
-                [*entry, str(theirs.fileno()), str(os.getpid())], pass_fds=(theirs.fileno(),)
-            )
-        ours.send((settings, rank, port))
-        watch = (process, rank)
-        threading.Thread(target=self._watch, args=watch, name=f"rank-{rank}", daemon=True).start()
-        return ours
-
-    def _watch(self, process: subprocess.Popen[bytes], rank: int) -> None:
-        code = process.wait()
-        # What ended it may be about to end this rank too, with a better word about it.
-        if not self._closing.wait(LAST_WORDS_S):
-            LOGGER.error("rank %d of the image encoder ended with %d", rank, code)
-            kill_group()
+    join_group(rank, settings.tp_size, port, device)
+    return ParallelLinears()
 
 
 def follow(orders: Connection) -> None:
     """Be the rank that the first order says, and encode what every further order names."""
-    from sglang_omni.encoder.pictures import PictureRank
-    from sglang_omni.encoder.worker import use_threads
-
     settings, rank, port = orders.recv()
     use_threads(settings)
     encoder = PictureRank(settings, rank, port)

@@ -18,6 +18,7 @@ from sglang_omni.encoder.contract import (
 )
 from sglang_omni.encoder.lane import Lane, Load
 from sglang_omni.encoder.launch import check
+from sglang_omni.encoder.threads import use_threads
 from sglang_omni.engine.shared import SharedArray
 from sglang_omni.engine.worker import StepInput, StepResults, report_progress
 from sglang_omni.errors import EngineFailed, InvalidRequest, OmniError
@@ -145,12 +146,6 @@ def as_array(features: Tensor) -> np.ndarray:
     """Features as NumPy has them: float32, or the bits of bfloat16 as uint16."""
     host = features.cpu().contiguous()
     return (host.view(torch.uint16) if host.dtype == torch.bfloat16 else host).numpy()
-
-
-def use_threads(settings: EncoderSettings) -> None:
-    """Limit PyTorch to the threads of the settings, if they say."""
-    if settings.threads is not None:
-        torch.set_num_threads(settings.threads)
 
 
 def open_worker(settings: EncoderSettings) -> EncoderWorker:
