@@ -31,9 +31,8 @@ from cookbook.ming_mini.synthesize import SynthesisError, source
 from cookbook.ming_mini.thinker.checks import is_right, word_errors, words
 from cookbook.ming_mini.thinker.hearing import Speak, at_16khz
 from cookbook.ming_mini.thinker.items import Item
-from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, groups
+from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, TAUGHT_ONLY, groups
 
-NEVER_HELD_OUT = ("fact",)
 VOICES = {"seen voice": PRESETS, "unseen voice": held_out_speakers()}
 MOST_TOKENS = 160
 SHOWN = 120
@@ -89,7 +88,7 @@ def all_rows() -> tuple[str, ...]:
     return tuple(
         row
         for task in TASKS
-        if task not in NEVER_HELD_OUT
+        if task not in TAUGHT_ONLY
         for row in ([f"{task}, {voice}" for voice in VOICES] if _kind(task) == "speech" else [task])
     )
 

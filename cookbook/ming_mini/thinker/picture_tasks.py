@@ -38,12 +38,13 @@ LETTERED_SIZES = (*SIZES, *SIGN_SIZES)
 """Of pictures with a text."""
 
 
-def picture_items(rng: Random, lexicon: Lexicon) -> list[Item]:
-    """Different questions about one new scene."""
+def picture_items(rng: Random, lexicon: Lexicon, lessons: bool = False) -> list[Item]:
+    """Different questions about one new scene, with `lessons` such as are only taught."""
     if rng.random() < LETTERED_SHARE:
         return _reading(rng, lexicon)
     scene = shape_scene(rng)
-    makers = rng.choices(tuple(ABOUT_SHAPES), tuple(ABOUT_SHAPES.values()), k=QUESTIONS_A_SCENE)
+    about = ABOUT_SHAPES | LESSONS if lessons else ABOUT_SHAPES
+    makers = rng.choices(tuple(about), tuple(about.values()), k=QUESTIONS_A_SCENE)
     asked = [maker(scene, rng) for maker in makers]
     found = {one.question: one for one in asked if one}
     return [_item(one, scene, rng) for one in found.values()]
@@ -160,13 +161,14 @@ ABOUT_SHAPES: dict[Callable[[Scene, Random], Asked | None], float] = {
     _shape: 1,
     _count: 3,
     where: 3,
-    find: 2,
-    at: 1.5,
     _exists: 2,
     beside: 1.5,
     _describe: 1,
 }
 """Questions and how often they are asked."""
+
+LESSONS: dict[Callable[[Scene, Random], Asked | None], float] = {find: 2, at: 1.5}
+"""Questions of the training alone: what is measured stays what it was."""
 
 
 def _reading(rng: Random, lexicon: Lexicon) -> list[Item]:

@@ -40,6 +40,8 @@ TASKS = (
     *("picture_describe", "picture_read", "picture_choice", "transcribe", "spoken_question"),
     *("picture_find", "picture_at"),
 )
+TAUGHT_ONLY = ("fact", "picture_find", "picture_at")
+"""Of the tasks, those without held-out items."""
 
 
 def text_items(rng: Random, lexicon: Lexicon) -> list[Item]:
@@ -47,17 +49,16 @@ def text_items(rng: Random, lexicon: Lexicon) -> list[Item]:
     return [rng.choices(tuple(TEXT), tuple(TEXT.values()))[0](rng, lexicon)]
 
 
-GROUPS: dict[Kind, Callable[[Random, Lexicon], list[Item]]] = {
-    "text": text_items,
-    "picture": picture_items,
-    "speech": speech_items,
-}
+def _group(kind: Kind, rng: Random, lexicon: Lexicon, split: Split) -> list[Item]:
+    if kind == "picture":
+        return picture_items(rng, lexicon, lessons=split == "train")
+    return (text_items if kind == "text" else speech_items)(rng, lexicon)
 
 
 def groups(kind: Kind, seed: int | str, lexicon: Lexicon, split: Split) -> Iterator[list[Item]]:
     """Endless groups of items that share their picture or clip, all of one split."""
     rng = Random(f"{kind} {seed}")
     while True:
-        kept = [item for item in GROUPS[kind](rng, lexicon) if item.split == split]
+        kept = [item for item in _group(kind, rng, lexicon, split) if item.split == split]
         if kept:
             yield kept

@@ -22,7 +22,7 @@ from cookbook.ming_mini.thinker.places import place
 from cookbook.ming_mini.thinker.scenes import COLOURS, FONTS, SHAPES, Drawn, Lettering, Scene
 from cookbook.ming_mini.thinker.seeing import NAMES, mark_tokens
 from cookbook.ming_mini.thinker.speech_tasks import said
-from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind, groups
+from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, TAUGHT_ONLY, Kind, groups
 from cookbook.ming_mini.thinker.words import KINDS as KINDS_OF_THINGS
 from cookbook.ming_mini.thinker.words import OPPOSITES
 from tests.cookbook.thinker.conftest import LEXICON
@@ -94,6 +94,11 @@ def test_every_task_is_made() -> None:
     assert found == set(TASKS)
 
 
+def test_what_is_only_taught_is_in_no_held_out_item() -> None:
+    found = {item.task for kind in KINDS for item in islice(items(kind, 4, "held_out"), 500)}
+    assert found == set(TASKS) - set(TAUGHT_ONLY)
+
+
 def test_sums_are_right_by_an_independent_reading() -> None:
     rng = Random(0)
     for _ in range(500):
@@ -116,7 +121,7 @@ def test_stories_have_whole_results_from_zero_on(story) -> None:
 
 def test_counts_and_places_follow_from_the_scene() -> None:
     rng = Random(2)
-    for item in (item for _ in range(300) for item in picture_items(rng, LEXICON)):
+    for item in (one for _ in range(300) for one in picture_items(rng, LEXICON, lessons=True)):
         scene = item.scene
         assert scene
         if item.task == "picture_count":
