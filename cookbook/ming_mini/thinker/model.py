@@ -11,6 +11,7 @@ from cookbook.ming_mini.thinker.hearing import LETTERS
 from cookbook.ming_mini.thinker.scenes import CELLS
 from cookbook.ming_mini.thinker.seeing import HUES, MOST_BEFORE, NAMES
 from cookbook.ming_mini.thinker.shards import SLOTS
+from sglang_omni.models.ming.checkpoint import TensorFolder
 from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.encoders.attention import load_attention
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
@@ -130,6 +131,17 @@ def checkpoint_tensors(model: Thinking) -> Iterator[tuple[str, Tensor]]:
         yield f"model.{name}", tensor
     yield from model.vision.state_dict().items()
     yield from model.audio.state_dict().items()
+
+
+@torch.no_grad()
+def read_packed(model: Thinking, checkpoint: Path) -> None:
+    """Copy the weights of a folder in the released layout; the heads of training are in none.
+
+    Raises `CheckpointError` for a tensor that is not there.
+    """
+    packed = TensorFolder(checkpoint)
+    for name, tensor in checkpoint_tensors(model):
+        tensor.copy_(packed[name])
 
 
 def swap_routers(weights: Mapping[str, Tensor], order: tuple[str, ...]) -> dict[str, Tensor]:

@@ -6,7 +6,8 @@
 # Needs flite and espeak-ng on PATH, and WordNet or LEXICON, the JSON file that
 # `python -m cookbook.ming_mini.lexicon` makes of it. Shards go to DATA (20 GB at most).
 # PAUSE ends the training of this call after so many seconds; the next call with the same OUT and
-# DATA goes on. START is a folder with the weights of an earlier run, to train them further.
+# DATA goes on. START is a folder with the weights of an earlier run, to train them further, or a
+# packed checkpoint, whose tokenizer is then kept.
 set -euo pipefail
 
 OUT=${OUT:?a folder for the results}
@@ -35,7 +36,13 @@ most() { echo $((CORES - 4 * $(few) > 0 ? CORES - 4 * $(few) : 1)); }
 making=$((PAUSE > 120 ? PAUSE - 60 : PAUSE))
 
 if [ ! -f "$OUT/model/tokenizer.json" ]; then
-    run layout --output "$OUT/model" --lexicon "$LEXICON"
+    if [ -f "$START/tokenizer.json" ]; then
+        mkdir -p "$OUT/model"
+        cp "$START"/{config,preprocessor_config,tokenizer,tokenizer_config,special_tokens_map}.json \
+            "$OUT/model"
+    else
+        run layout --output "$OUT/model" --lexicon "$LEXICON"
+    fi
 fi
 if [ ! -d "$DATA/held_out" ]; then
     for kind in text picture speech; do

@@ -24,13 +24,14 @@ from cookbook.ming_mini.thinker.forward import Load
 from cookbook.ming_mini.thinker.joined import Joined, join
 from cookbook.ming_mini.thinker.learn import learn, practise, study
 from cookbook.ming_mini.thinker.library import Library, Placeholders
-from cookbook.ming_mini.thinker.model import Thinking, new_thinking
+from cookbook.ming_mini.thinker.model import Thinking, new_thinking, read_packed
 from cookbook.ming_mini.thinker.picture_tasks import SIGN_SIZES
 from cookbook.ming_mini.thinker.regions import PLAIN, compiled
 from cookbook.ming_mini.thinker.reports import NORM, SKIPPED, Report, Reports
 from cookbook.ming_mini.thinker.shards import ShardFolder, ShardReader
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
 from cookbook.ming_mini.weights import load_pieces, load_state, save_pieces, save_state
+from sglang_omni.models.ming.checkpoint_files import INDEX
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 
 PIECES = "thinking"
@@ -155,8 +156,12 @@ class Trainer:
         save_pieces(self.model.state_dict(), folder, PIECES)
 
     def begin_with(self, folder: Path) -> None:
-        """Take the weights that `save` wrote, with a new optimizer. Raises `FileNotFoundError`."""
-        self.model.load_state_dict(load_pieces(folder, PIECES))
+        """Take the weights that `save` wrote, or those of a packed checkpoint with new heads; in
+        either case with a new optimizer. Raises `FileNotFoundError` and `CheckpointError`."""
+        if (folder / INDEX).exists():
+            read_packed(self.model, folder)
+        else:
+            self.model.load_state_dict(load_pieces(folder, PIECES))
 
     def resume(self, folder: Path) -> None:
         """Go on from a state that `save` wrote, if there is one."""
@@ -260,7 +265,9 @@ def main() -> int:
     parser.add_argument("--shards", type=Path, required=True)
     parser.add_argument("--held-out", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--start", type=Path, help="weights of another run, to begin with")
+    parser.add_argument(
+        "--start", type=Path, help="weights of another run or a packed checkpoint, to begin with"
+    )
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--pause", type=float, default=float("inf"), help="seconds of this call")
     parser.add_argument("--tokens", type=int, default=Settings.tokens)

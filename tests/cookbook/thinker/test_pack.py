@@ -18,7 +18,7 @@ from cookbook.ming_mini.thinker.hearing import at_16khz
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.layout import write_layout
 from cookbook.ming_mini.thinker.make import Workshop, make_shard
-from cookbook.ming_mini.thinker.model import new_thinking
+from cookbook.ming_mini.thinker.model import checkpoint_tensors, new_thinking
 from cookbook.ming_mini.thinker.pack import load_thinking, pack
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind, groups
 from cookbook.ming_mini.thinker.tokenizer import build_tokenizer
@@ -26,6 +26,7 @@ from cookbook.ming_mini.thinker.train import Settings, Trainer
 from sglang_omni.commands.checkpoint import MING_MINI
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
 from sglang_omni.engine.shared import SharedArray
+from sglang_omni.models.ming.checkpoint import TensorFolder
 from sglang_omni.thinker.contract import Features, SamplingParams, ThinkerRequest, ThinkerSettings
 from sglang_omni.thinker.launch import environment
 from tests.cookbook.thinker.conftest import CPU, LEXICON, hum
@@ -49,6 +50,17 @@ def checkpoint(folder: Path, workshop: Workshop, tmp_path_factory: pytest.TempPa
     trainer.save(weights)
     pack(load_thinking(folder, weights), folder, packed)
     return packed
+
+
+async def test_training_may_go_on_from_what_was_packed(checkpoint: Path, folder: Path) -> None:
+    trainer, packed = Trainer(folder, Settings(60.0, tokens=900), CPU), TensorFolder(checkpoint)
+    heads = trainer.model.heads.state_dict()
+    trainer.begin_with(checkpoint)
+    for name, tensor in checkpoint_tensors(trainer.model):
+        assert torch.equal(tensor, packed[name].to(tensor.dtype)), name
+    assert all(
+        torch.equal(heads[name], one) for name, one in trainer.model.heads.state_dict().items()
+    )
 
 
 async def test_a_trained_model_is_packed_as_the_reference_reads_it(checkpoint: Path) -> None:
