@@ -16,9 +16,9 @@ import torch
 from sglang_omni.encoder.contract import EncoderInfo, EncoderSettings
 from sglang_omni.encoder.launch import environment
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
-from sglang_omni.engine.transport import BEAT_INTERVAL_S
 from sglang_omni.errors import EngineFailed, EngineUnavailable, InvalidRequest
 from tests.encoder.requests import clip, encode, picture
+from tests.engine.processes import eventually
 from tests.golden import TINY, assert_close, load_case
 from tests.models.ming.encoders.cases import CLIPS, IMAGES, SEVERAL, frames, samples
 
@@ -52,8 +52,10 @@ async def two_ranks() -> AsyncIterator[EngineProcess]:
 
 
 async def counters(process: EngineProcess) -> dict[str, float]:
-    """Counters that are as new as the last answer."""
-    await asyncio.sleep(2 * BEAT_INTERVAL_S)
+    """Counters that are as new as the last answer: the next beat may have begun before it."""
+    for _ in range(2):
+        seen = process.health.counters
+        await eventually(lambda seen=seen: process.health.counters is not seen, within_s=15)
     return dict(process.health.counters)
 
 

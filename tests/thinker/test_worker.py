@@ -69,6 +69,7 @@ async def test_tokens_stream_and_the_last_output_says_why_it_ended(
     assert outputs[-1].completion_tokens == 16
 
 
+@pytest.mark.alone
 async def test_closing_a_stream_frees_its_tokens_within_a_second(one_rank: EngineProcess) -> None:
     before = one_rank.health.counters["aborted"]
     stream = one_rank.submit(ThinkerRequest((5, 6, 7), SamplingParams(max_tokens=3000)))
