@@ -121,7 +121,7 @@ async def test_an_engine_that_goes_down_lets_everybody_through_to_its_error() ->
     queued = asyncio.create_task(visit(door, log, "queued"))
     await waiting(door, 1)
     engine.budget = None
-    await asyncio.wait_for(queued, 10)
+    await asyncio.wait_for(queued, 1)
     await first.aclose()
     assert idle(door)
 
@@ -135,7 +135,7 @@ async def test_room_in_the_cache_is_found_without_anyones_leaving() -> None:
         second: Any = asyncio.create_task(stack.enter_async_context(door.admit(None, "normal", 10)))
         await waiting(door, 1)
         engine.budget = Budget(9, kv_tokens=100, kv_used=10)
-        await asyncio.wait_for(second, 10)
+        await asyncio.wait_for(second, 1)
     assert idle(door)
 
 

@@ -50,14 +50,14 @@ def test_what_has_begun_goes_on(http: httpx.Client, backend: FakeBackend) -> Non
 
 async def test_in_flight_is_idle_when_the_last_one_leaves() -> None:
     in_flight = InFlight()
-    await asyncio.wait_for(in_flight.wait_idle(), 10)
+    await asyncio.wait_for(in_flight.wait_idle(), 1)
     with in_flight:
         with in_flight:
             assert in_flight.count == 2
         waiting = asyncio.create_task(in_flight.wait_idle())
         await asyncio.sleep(0)
         assert not waiting.done()
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, 1)
 
 
 async def test_a_websocket_is_refused_with_a_status_or_else_a_close_code() -> None:

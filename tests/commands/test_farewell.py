@@ -13,10 +13,10 @@ from sglang_omni.commands.farewell import Farewell
 async def test_the_first_signal_asks_and_the_second_insists(number: signal.Signals) -> None:
     with Farewell() as farewell:
         os.kill(os.getpid(), number)
-        await asyncio.wait_for(farewell.asked.wait(), 10)
+        await asyncio.wait_for(farewell.asked.wait(), 1)
         assert not farewell.insisted.is_set()
         os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(farewell.insisted.wait(), 10)
+        await asyncio.wait_for(farewell.insisted.wait(), 1)
 
 
 async def test_work_is_waited_for_until_it_is_done_or_its_time_is_up_or_somebody_insists() -> None:

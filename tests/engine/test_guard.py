@@ -56,10 +56,10 @@ async def test_death_of_the_server_leaves_no_process(
         before, guards = group(engine), guards_of(engine)
         server.send_signal(number)
         assert sorted(before) == sorted([engine, grandchild])
-        await eventually(lambda: group(engine) == [], within_s=15)
+        await eventually(lambda: group(engine) == [], within_s=3)
         assert not alive(grandchild)
         [guard] = guards
-        await eventually(lambda: not alive(guard), within_s=15)
+        await eventually(lambda: not alive(guard), within_s=3)
 
 
 async def test_the_server_kills_the_group_of_an_engine_that_lost_its_guard() -> None:
@@ -68,7 +68,7 @@ async def test_the_server_kills_the_group_of_an_engine_that_lost_its_guard() -> 
         [guard] = guards_of(info.pid)
         os.kill(guard, signal.SIGKILL)
         os.kill(info.pid, signal.SIGKILL)
-        await eventually(lambda: group(info.pid) == [], within_s=15)
+        await eventually(lambda: group(info.pid) == [], within_s=3)
 
 
 async def test_an_engine_that_lost_its_guard_leaves_no_shared_memory_at_its_stop() -> None:

@@ -35,7 +35,7 @@ async def test_an_item_after_a_cancelled_reader_is_kept_for_the_next() -> None:
     waiting.cancel()
     await asyncio.wait({waiting})
     box.put(1)
-    assert await asyncio.wait_for(box.get(), timeout=10) == 1
+    assert await asyncio.wait_for(box.get(), timeout=1) == 1
 
 
 async def take(box: Mailbox[int], count: int) -> list[int]:

@@ -86,7 +86,7 @@ async def test_a_request_that_has_not_begun_leaves_a_replica_that_is_down() -> N
     async with pool_of(2) as pool:
         with pool.held() as one:
             kill(pool, 0)
-            await eventually(lambda: pool.replicas[0].health.state != "ready", within_s=15)
+            await eventually(lambda: pool.replicas[0].health.state != "ready", within_s=5)
             assert [output.value async for output in one.submit(Count(2))] == [0, 1]
             assert one.replica is pool.replicas[1]
 
@@ -105,7 +105,7 @@ async def test_a_replica_that_dies_fails_its_own_requests_and_comes_back_alone()
             await anext(doomed.submit(Count(1)))
         assert [one.value async for one in pool.submit(Count(2))] == [0, 1]
         assert isinstance(await anext(kept), Number)
-        await eventually(lambda: pool.replicas[0].health.state == "ready", within_s=40)
+        await eventually(lambda: pool.replicas[0].health.state == "ready", within_s=20)
         assert [replica.health.restarts for replica in pool.replicas] == [1, 0]
         assert isinstance(await anext(kept), Number)
         await first(stack, pool)
@@ -116,7 +116,7 @@ async def test_without_a_living_replica_a_request_meets_the_error() -> None:
     async with pool_of(2) as pool:
         for index in (0, 1):
             kill(pool, index)
-        await eventually(lambda: not pool.ready, within_s=15)
+        await eventually(lambda: not pool.ready, within_s=5)
         with pytest.raises(EngineUnavailable, match="restarting"):
             await anext(pool.submit(Count(1)))
 

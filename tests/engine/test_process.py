@@ -67,7 +67,7 @@ async def test_ready_engine_reports_its_info_and_counters(kind: str) -> None:
         assert engine.health.info.pid == engine.pid
         assert engine.health.progress == "loading toys"
         await collect(engine, Count(3))
-        await eventually(lambda: counter(engine, "outputs") == 3, within_s=15)
+        await eventually(lambda: counter(engine, "outputs") == 3, within_s=2)
 
 
 @both_kinds
@@ -76,7 +76,7 @@ async def test_closing_the_iterator_cancels_in_the_worker(kind: str) -> None:
         async with aclosing(engine.submit(Count(ENDLESS))) as outputs:
             await take(outputs, 3)
         assert engine.in_flight == 0
-        await eventually(lambda: counter(engine, "cancelled") == 1, within_s=15)
+        await eventually(lambda: counter(engine, "cancelled") == 1, within_s=2)
         assert counter(engine, "held") == 0
         assert await collect(engine, Count(2)) == [0, 1]
 
@@ -85,12 +85,12 @@ async def test_closing_the_iterator_cancels_in_the_worker(kind: str) -> None:
 async def test_cancelling_the_waiting_task_cancels_in_the_worker(kind: str) -> None:
     async with running(kind) as engine:
         task = asyncio.create_task(collect(engine, Count(ENDLESS)))
-        await eventually(lambda: counter(engine, "held") == 1, within_s=15)
+        await eventually(lambda: counter(engine, "held") == 1, within_s=2)
         task.cancel()
         await asyncio.wait({task})
         assert task.cancelled()
         assert engine.in_flight == 0
-        await eventually(lambda: counter(engine, "held") == 0, within_s=15)
+        await eventually(lambda: counter(engine, "held") == 0, within_s=2)
 
 
 @both_kinds
@@ -98,8 +98,8 @@ async def test_cancelling_a_stalled_request_frees_it(kind: str) -> None:
     async with running(kind, window=2) as engine:
         async with aclosing(engine.submit(Count(ENDLESS))) as outputs:
             await take(outputs, 1)
-            await eventually(lambda: counter(engine, "outputs") >= 2, within_s=15)
-        await eventually(lambda: counter(engine, "cancelled") == 1, within_s=15)
+            await eventually(lambda: counter(engine, "outputs") >= 2, within_s=2)
+        await eventually(lambda: counter(engine, "cancelled") == 1, within_s=2)
 
 
 @both_kinds
@@ -107,7 +107,7 @@ async def test_a_stalled_consumer_is_waited_for_by_nobody(kind: str) -> None:
     async with running(kind, window=4) as engine, aclosing(engine.submit(Count(30))) as slow:
         await take(slow, 1)
         assert await collect(engine, Count(300)) == list(range(300))
-        await eventually(lambda: counter(engine, "outputs") > 300, within_s=15)
+        await eventually(lambda: counter(engine, "outputs") > 300, within_s=2)
         # One window waits, and one output was taken without a word to the engine yet.
         assert counter(engine, "outputs") <= 300 + 4 + 1
         assert [output.value async for output in slow] == list(range(1, 30))
@@ -117,7 +117,7 @@ async def test_a_stalled_consumer_is_waited_for_by_nobody(kind: str) -> None:
 async def test_an_engine_whose_every_client_is_behind_rests(kind: str) -> None:
     async with running(kind, window=4) as engine, aclosing(engine.submit(Count(ENDLESS))) as slow:
         await take(slow, 1)
-        await eventually(lambda: counter(engine, "outputs") == 4, within_s=15)
+        await eventually(lambda: counter(engine, "outputs") == 4, within_s=2)
         before = dict(engine.health.counters)
         await asyncio.sleep(0.8)
         assert engine.health.counters == before
@@ -132,8 +132,8 @@ async def test_an_engine_rests_when_those_in_its_slots_are_behind_and_others_wai
     ):
         await take(slow, 1)
         waiting = asyncio.create_task(collect(engine, Count(3)))
-        await eventually(lambda: counter(engine, "held") == 2, within_s=15)
-        await eventually(lambda: counter(engine, "outputs") == 4, within_s=15)
+        await eventually(lambda: counter(engine, "held") == 2, within_s=2)
+        await eventually(lambda: counter(engine, "outputs") == 4, within_s=2)
         before = dict(engine.health.counters)
         await asyncio.sleep(0.8)
         assert engine.health.counters == before
@@ -149,14 +149,14 @@ async def test_two_hundred_concurrent_requests_all_finish(kind: str) -> None:
         assert engine.in_flight == 0
         # A beat may fall between the last arrival and the last output.
         await eventually(
-            lambda: (counter(engine, "arrived"), counter(engine, "held")) == (200, 0), within_s=15
+            lambda: (counter(engine, "arrived"), counter(engine, "held")) == (200, 0), within_s=2
         )
 
 
 async def test_requests_share_steps() -> None:
     async with running("step") as engine:
         await asyncio.gather(*(collect(engine, Count(100)) for _ in range(8)))
-        await eventually(lambda: counter(engine, "outputs") == 800, within_s=15)
+        await eventually(lambda: counter(engine, "outputs") == 800, within_s=2)
         assert counter(engine, "steps") < 200
 
 
@@ -202,9 +202,9 @@ async def test_sigkill_fails_the_requests_in_flight_and_the_engine_comes_back(ki
             assert time.monotonic() - killed_at < 1.0
         with pytest.raises(EngineUnavailable):
             await collect(engine, Count(1))
-        await eventually(lambda: engine.health.state == "restarting", within_s=15)
+        await eventually(lambda: engine.health.state == "restarting", within_s=1)
         assert engine.in_flight == 0
-        await eventually(lambda: engine.health.state == "ready", within_s=40)
+        await eventually(lambda: engine.health.state == "ready", within_s=10)
         assert await collect(engine, Count(3)) == [0, 1, 2]
         assert engine.health.restarts == 1
         assert engine.health.error == "was killed by SIGKILL"
@@ -221,8 +221,8 @@ async def test_a_worker_that_breaks_fails_every_request_and_is_restarted(kind: s
             await collect(engine, Count(ENDLESS, fault="crash"))
         with pytest.raises(EngineFailed, match=said):
             await take(other, ENDLESS)
-        await eventually(lambda: engine.health.restarts == 1, within_s=15)
-        await eventually(lambda: engine.health.state == "ready", within_s=40)
+        await eventually(lambda: engine.health.restarts == 1, within_s=5)
+        await eventually(lambda: engine.health.state == "ready", within_s=10)
         assert engine.health.error == "exited with 1"
         assert await collect(engine, Count(1)) == [0]
 
@@ -232,8 +232,8 @@ async def test_an_engine_out_of_memory_fails_its_requests_with_a_500_and_comes_b
         with pytest.raises(EngineFailed, match="MemoryError: no room for a toy") as failed:
             await collect(engine, Count(1, fault="memory"))
         assert failed.value.status == 500
-        await eventually(lambda: engine.health.restarts == 1, within_s=15)
-        await eventually(lambda: engine.health.state == "ready", within_s=40)
+        await eventually(lambda: engine.health.restarts == 1, within_s=5)
+        await eventually(lambda: engine.health.state == "ready", within_s=10)
 
 
 async def test_outputs_that_cannot_be_sent_end_the_engine_and_fail_its_requests() -> None:
@@ -243,8 +243,8 @@ async def test_outputs_that_cannot_be_sent_end_the_engine_and_fail_its_requests(
             await collect(engine, Count(5, fault="unpicklable"))
         with pytest.raises(EngineFailed, match="toy died"):
             await take(other, ENDLESS)
-        await eventually(lambda: engine.health.restarts == 1, within_s=15)
-        await eventually(lambda: engine.health.state == "ready", within_s=40)
+        await eventually(lambda: engine.health.restarts == 1, within_s=5)
+        await eventually(lambda: engine.health.state == "ready", within_s=10)
         assert await collect(engine, Count(1)) == [0]
 
 
@@ -262,7 +262,7 @@ async def test_a_hung_step_is_killed_and_the_engine_comes_back(kind: str) -> Non
     async with running(kind, step_deadline_s=0.5) as engine:
         with pytest.raises(EngineFailed, match="toy died"):
             await asyncio.wait_for(collect(engine, Count(1, fault="hang")), timeout=4)
-        await eventually(lambda: engine.health.state == "ready", within_s=40)
+        await eventually(lambda: engine.health.state == "ready", within_s=10)
         assert "hung in a step" in (engine.health.error or "")
         assert await collect(engine, Count(1)) == [0]
 
@@ -271,18 +271,18 @@ async def test_an_engine_that_falls_silent_is_unready_first_and_then_killed() ->
     times = {"step_deadline_s": 60.0, "silence_deadline_s": 2.0, "unready_after_s": 0.8}
     async with running("step", **times) as engine:
         os.kill(engine.health.info.pid, signal.SIGSTOP)
-        await eventually(lambda: engine.health.state == "unresponsive", within_s=15)
-        await eventually(lambda: engine.health.state == "restarting", within_s=15)
-        await eventually(lambda: engine.health.state == "ready", within_s=40)
+        await eventually(lambda: engine.health.state == "unresponsive", within_s=2)
+        await eventually(lambda: engine.health.state == "restarting", within_s=4)
+        await eventually(lambda: engine.health.state == "ready", within_s=10)
         assert "no sign of life" in (engine.health.error or "")
 
 
 async def test_an_engine_that_is_heard_again_is_ready_again() -> None:
     async with running("stream", unready_after_s=0.6) as engine:
         os.kill(engine.health.info.pid, signal.SIGSTOP)
-        await eventually(lambda: engine.health.state == "unresponsive", within_s=15)
+        await eventually(lambda: engine.health.state == "unresponsive", within_s=2)
         os.kill(engine.health.info.pid, signal.SIGCONT)
-        await eventually(lambda: engine.health.state == "ready", within_s=15)
+        await eventually(lambda: engine.health.state == "ready", within_s=2)
         assert engine.health.restarts == 0
 
 
@@ -332,7 +332,7 @@ async def test_shared_memory_of_a_killed_engine_is_given_back() -> None:
         name = Path("/dev/shm") / engine.health.info.shared
         assert name.exists()
         os.kill(engine.health.info.pid, signal.SIGKILL)
-        await eventually(lambda: not name.exists(), within_s=15)
+        await eventually(lambda: not name.exists(), within_s=3)
 
 
 async def test_an_unknown_factory_is_reported() -> None:
@@ -344,7 +344,7 @@ async def test_an_unknown_factory_is_reported() -> None:
 async def test_cancelling_the_start_leaves_no_process() -> None:
     engine = EngineProcess(toy_spec("step", ToySettings(fault="sleep")))
     starting = asyncio.create_task(engine.start())
-    await eventually(lambda: engine.health.progress == "loading toys", within_s=15)
+    await eventually(lambda: engine.health.progress == "loading toys", within_s=5)
     pid = engine.pid
     assert pid is not None and engine.health.state == "starting"
     starting.cancel()
@@ -355,7 +355,7 @@ async def test_cancelling_the_start_leaves_no_process() -> None:
 async def test_stopping_during_the_start_ends_it() -> None:
     engine = EngineProcess(toy_spec("step", ToySettings(fault="sleep")))
     starting = asyncio.create_task(engine.start())
-    await eventually(lambda: engine.health.progress == "loading toys", within_s=15)
+    await eventually(lambda: engine.health.progress == "loading toys", within_s=5)
     pid = engine.pid
     await engine.stop()
     with pytest.raises(StartupError):
@@ -406,10 +406,10 @@ async def test_restarts_go_on_until_one_succeeds(tmp_path: Path) -> None:
     async with running("step", ToySettings(fault="raise", only_if=broken)) as engine:
         broken.touch()
         os.kill(engine.health.info.pid, signal.SIGKILL)
-        await eventually(lambda: "no toys" in (engine.health.error or ""), within_s=15)
+        await eventually(lambda: "no toys" in (engine.health.error or ""), within_s=5)
         assert engine.health.state == "restarting"
         broken.unlink()
-        await eventually(lambda: engine.health.state == "ready", within_s=40)
+        await eventually(lambda: engine.health.state == "ready", within_s=10)
         assert engine.health.restarts == 2
         assert await collect(engine, Count(1)) == [0]
 
@@ -417,15 +417,15 @@ async def test_restarts_go_on_until_one_succeeds(tmp_path: Path) -> None:
 async def test_the_pause_before_a_restart_can_be_bounded(caplog: pytest.LogCaptureFixture) -> None:
     async with running("step", longest_delay_s=0.1) as engine:
         os.kill(engine.health.info.pid, signal.SIGKILL)
-        await eventually(lambda: engine.health.restarts == 1, within_s=15)
-        await eventually(lambda: engine.health.state == "ready", within_s=40)
+        await eventually(lambda: engine.health.restarts == 1, within_s=5)
+        await eventually(lambda: engine.health.state == "ready", within_s=10)
         assert "toy restarts in 0.1 s" in caplog.text
 
 
 async def test_stop_while_restarting_ends_it(tmp_path: Path) -> None:
     async with running("step") as engine:
         os.kill(engine.health.info.pid, signal.SIGKILL)
-        await eventually(lambda: engine.health.state == "restarting", within_s=15)
+        await eventually(lambda: engine.health.state == "restarting", within_s=2)
         await engine.stop()
         assert (engine.health.state, engine.pid) == ("stopped", None)
 

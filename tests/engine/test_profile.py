@@ -52,11 +52,11 @@ async def test_an_idle_engine_takes_the_order_and_goes_on(
 
     async with running("step") as engine:
         engine.profile(str(tmp_path))
-        await eventually(lambda: heard("computes nothing with PyTorch"), within_s=15)
+        await eventually(lambda: heard("computes nothing with PyTorch"), within_s=3)
         assert await collect(engine, Count(3)) == [0, 1, 2]
     async with running("stream") as engine:
         engine.profile(str(tmp_path))
-        await eventually(lambda: heard(f"profiling to {tmp_path}"), within_s=15)
+        await eventually(lambda: heard(f"profiling to {tmp_path}"), within_s=3)
 
 
 def test_an_engine_that_is_not_up_cannot_be_profiled() -> None:

@@ -121,7 +121,7 @@ async def test_a_file_that_kills_its_decoder_fails_alone() -> None:
     async with running() as pool:
         results = await asyncio.gather(refused(pool, EXIT), *(good(pool) for _ in range(8)))
         assert results[0] == "the image cannot be decoded: it made the decoder fail"
-        await eventually(lambda: ready(pool), within_s=40)
+        await eventually(lambda: ready(pool), within_s=10)
         assert sum(health.restarts for health in healths(pool)) == pools.MOST_DEATHS
 
 
@@ -159,7 +159,7 @@ async def test_a_decoder_that_died_at_rest_costs_no_request() -> None:
         for health in healths(pool):
             assert health.pid is not None
             os.kill(health.pid, signal.SIGKILL)
-        await eventually(lambda: all(h.state == "restarting" for h in healths(pool)), within_s=15)
+        await eventually(lambda: all(h.state == "restarting" for h in healths(pool)), within_s=3)
         await good(pool)
 
 
@@ -219,7 +219,7 @@ async def test_cancelling_at_the_moment_of_being_served_loses_no_decoder(
         second.cancel()
         await asyncio.wait({second})
     await good(shared)
-    await eventually(lambda: shared.in_flight == 0, within_s=15)
+    await eventually(lambda: shared.in_flight == 0, within_s=2)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ async def test_memory_comes_back() -> None:
         assert memory(pool) - before < 64 << 20
         del decoded
         gc.collect()
-        await eventually(lambda: len(os.listdir("/proc/self/fd")) <= descriptors, within_s=15)
+        await eventually(lambda: len(os.listdir("/proc/self/fd")) <= descriptors, within_s=2)
 
 
 def memory(pool: IntakePool) -> int:

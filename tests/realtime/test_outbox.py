@@ -36,13 +36,13 @@ async def test_events_leave_in_order_each_with_an_id_of_its_own() -> None:
 
 async def test_whoever_makes_much_waits_while_the_budget_is_used_up() -> None:
     box, _ = outbox(budget=100)
-    await asyncio.wait_for(box.room(), 10)
+    await asyncio.wait_for(box.room(), 1)
     box.put("a", text="x" * 100)
     waiting = asyncio.create_task(box.room())
     await settle()
     assert not waiting.done()
     await collect(box)
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, 1)
 
 
 async def test_a_reader_that_takes_nothing_is_given_up() -> None:
