@@ -9,6 +9,9 @@ after it (0: none came), `stopped_ms` from `speech_started` to `response.done`, 
 the answer's streams in thinker and talker are closed, `heard_ms` from the chunk in which speech
 began to `speech_started`, and `engines_idle_ms` from `speech_started` until `/health` counts no
 request in an engine, whose heartbeats bring the counts.
+
+A fast server may have made a short answer whole before the speech over it is found. Such a round
+shows nothing and is made again; `ended_before` says how many there were.
 """
 
 import argparse
@@ -34,16 +37,27 @@ POLL_S = 0.005
 # What the engines count while they work on an answer.
 AT_WORK = (("thinker", "running"), ("thinker", "waiting"), ("talker", "active_slots"))
 
+# Of rounds whose answer had ended, so many a round that shows something.
+MOST_AGAIN = 2
+
 Row = dict[str, float]
 
 
+class AnswerEndedError(RuntimeError):
+    """The answer was complete before anybody spoke over it."""
+
+
 async def receive(connection: ClientConnection) -> dict[str, Any]:
-    """The next event. Raises `RuntimeError` for an error, and for an answer that was not cut."""
+    """The next event. Raises `RuntimeError` for an error or an answer that failed, and
+    `AnswerEndedError` for one that was not cut."""
     event: dict[str, Any] = json.loads(await connection.recv())
     if event["type"] == "error":
         raise RuntimeError(event["error"]["message"])
     if event["type"] == "response.done" and event["response"]["status"] != "cancelled":
-        raise RuntimeError("the answer ended by itself; ask for a longer one")
+        answer = event["response"]
+        ended = answer["status"] in ("completed", "incomplete")
+        kind = AnswerEndedError if ended else RuntimeError
+        raise kind(f"the answer ended by itself: {answer['status_details']}, {answer['usage']}")
     return event
 
 
@@ -74,39 +88,55 @@ async def engines_idle(http: httpx.AsyncClient) -> float:
 
 
 async def measure_round(connection: ClientConnection, http: httpx.AsyncClient) -> Row:
-    """Have the model speak, speak over it, and take the times."""
+    """Have the model speak, speak over it, and take the times. Raises `AnswerEndedError`."""
     await send(connection, "response.create")
     await until(connection, "response.output_audio.delta")
     speaking = asyncio.create_task(speak(connection, pcm16(voice(0.6))))
-    await until(connection, "input_audio_buffer.speech_started")
-    started = last_sound = time.monotonic()
-    idle = asyncio.create_task(engines_idle(http))
-    while (event := await receive(connection))["type"] != "response.done":
-        if event["type"] == "response.output_audio.delta":
-            last_sound = time.monotonic()
-    stopped = time.monotonic()
+    try:
+        await until(connection, "input_audio_buffer.speech_started")
+        started = last_sound = time.monotonic()
+        idle = asyncio.create_task(engines_idle(http))
+        while (event := await receive(connection))["type"] != "response.done":
+            if event["type"] == "response.output_audio.delta":
+                last_sound = time.monotonic()
+        stopped = time.monotonic()
+    finally:
+        spoken = await speaking
     return {
         "last_sound_ms": 1000 * (last_sound - started),
         "stopped_ms": 1000 * (stopped - started),
-        "heard_ms": 1000 * (started - await speaking),
+        "heard_ms": 1000 * (started - spoken),
         "engines_idle_ms": 1000 * (await idle - started),
     }
 
 
-async def measure(arguments: argparse.Namespace) -> list[Row]:
-    """Every round in a session of its own, so that none has a longer prompt than another."""
-    rows = []
+async def measure(arguments: argparse.Namespace) -> tuple[list[Row], int]:
+    """The rounds, each in a session of its own, so that none has a longer prompt than another; and
+    how many were made again. Raises `AnswerEndedError` where those were too many."""
+    rows: list[Row] = []
+    again = 0
+    async with httpx.AsyncClient(base_url=arguments.url.replace("ws", "http", 1)) as http:
+        while len(rows) < arguments.rounds:
+            try:
+                rows.append(await measure_session(arguments.url, http))
+            except AnswerEndedError as ended:
+                again += 1
+                print(ended)
+                if again > MOST_AGAIN * arguments.rounds:
+                    raise
+            else:
+                print(json.dumps({name: round(ms, 1) for name, ms in rows[-1].items()}))
+    return rows, again
+
+
+async def measure_session(url: str, http: httpx.AsyncClient) -> Row:
+    """One round in a new session."""
     vad = {"type": "server_vad", "create_response": False}
     session = {"type": "realtime", "audio": {"input": {"turn_detection": vad}}}
-    address = f"{arguments.url}/v1/realtime"
-    async with httpx.AsyncClient(base_url=arguments.url.replace("ws", "http", 1)) as http:
-        for _ in range(arguments.rounds):
-            async with connect(address, max_size=None, proxy=None) as connection:
-                await send(connection, "session.update", session=session)
-                await speak(connection, pcm16(silence(0.2)))
-                rows.append(await measure_round(connection, http))
-                print(json.dumps({name: round(ms, 1) for name, ms in rows[-1].items()}))
-    return rows
+    async with connect(f"{url}/v1/realtime", max_size=None, proxy=None) as connection:
+        await send(connection, "session.update", session=session)
+        await speak(connection, pcm16(silence(0.2)))
+        return await measure_round(connection, http)
 
 
 def summary(rows: Sequence[Row]) -> dict[str, Row]:
@@ -130,10 +160,15 @@ def parse(command: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Measure, print and write."""
     arguments = parse()
-    rows = asyncio.run(measure(arguments))
-    result = {"environment": fingerprint(), "summary": summary(rows), "rows": rows}
+    rows, again = asyncio.run(measure(arguments))
+    result = {
+        "environment": fingerprint(),
+        "ended_before": again,
+        "summary": summary(rows),
+        "rows": rows,
+    }
     arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result["summary"], indent=1))
+    print(json.dumps(result["summary"], indent=1), f"{again} rounds made again")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 
 async def measure(server: Served, rounds: int = 2) -> list[dict[str, float]]:
     url = server.url.replace("http", "ws")
-    return await barge_in.measure(argparse.Namespace(url=url, rounds=rounds))
+    made, _ = await barge_in.measure(argparse.Namespace(url=url, rounds=rounds))
+    return made
 
 
 async def endless(request: Any) -> Any:
@@ -63,10 +64,28 @@ async def test_letting_go_slowly_is_seen(server: Served) -> None:
     assert row["engines_idle_ms"] > 290
 
 
-async def test_an_answer_that_ends_by_itself_is_no_measurement(server: Served) -> None:
+async def test_an_answer_that_ends_by_itself_is_no_measurement(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(barge_in, "MOST_AGAIN", 1)
     server.backend.script = playing(*SPEAKING, Finished("stop", Usage()))
     with pytest.raises(RuntimeError, match="ended by itself"):
-        await measure(server)
+        await measure(server, rounds=1)
+
+
+async def test_a_round_whose_answer_had_ended_is_made_again_and_counted(server: Served) -> None:
+    short, asked = playing(*SPEAKING, Finished("stop", Usage())), 0
+
+    async def short_at_first(request: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        async for event in short(request) if asked == 1 else endless(request):
+            yield event
+
+    server.backend.script = short_at_first
+    url = server.url.replace("http", "ws")
+    rows, again = await barge_in.measure(argparse.Namespace(url=url, rounds=1))
+    assert len(rows) == again == 1
 
 
 def test_the_summary_has_median_and_worst() -> None:
