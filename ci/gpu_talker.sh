@@ -39,6 +39,12 @@ for phase in "$@"; do
     steps) run talker_h200 talker ;;
     first) run talker_h200_first talker --batches 1 8 64 ;;
     deep) run talker_h200_deep talker --shape deep --batches 1 ;;
+    profile) # where the time of a step goes
+        run talker_profile_h200_1 talker_profile --batch 1
+        run talker_profile_h200_128 talker_profile --batch 128
+        run talker_profile_h200_deep talker_profile --shape deep --batch 1 ;;
+    tune) # how kernels are best cut; every candidate is compiled first, by eight processes
+        "$PYTHON" -m benchmarks.tune_talker --compile 8 && run talker_tune_h200 tune_talker ;;
     fp8) run talker_h200_fp8 talker --fp8 --batches 16 32 64 128 ;;
     parity) run talker_parity_h200 talker_parity ;;
     parity_fp8) run talker_parity_h200_fp8 talker_parity --fp8 ;;

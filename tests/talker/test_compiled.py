@@ -104,6 +104,14 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
     "attention": lambda: attention.short_attention(
         empty(2 * N, 37, 3 * WIDTH), empty(37, 32), empty(37, 32), 16, slice(None)
     ),
+    "attention, two heads a program": lambda: attention.short_attention(
+        empty(2 * N, 37, 3 * WIDTH),
+        empty(37, 32),
+        empty(37, 32),
+        16,
+        slice(None),
+        cut=attention.Cut(2),
+    ),
     "attention, chained": lambda: attention.short_attention(
         empty(2, 37, 3 * WIDTH), empty(37, 32), empty(37, 32), 16, slice(None), chained=True
     ),

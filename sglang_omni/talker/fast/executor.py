@@ -236,15 +236,18 @@ class GraphExecutor:
         empty = np.zeros(0, np.float32)
         return [np.concatenate([empty, *parts]) for parts in pieces]
 
-    def time_parts(self, batch: int, runs: int) -> dict[str, float]:
-        """Milliseconds of each graph alone at a batch size, the median of several replays."""
+    def parts(self, batch: int) -> dict[str, Callable[[], None]]:
+        """What replays each graph of a step at a batch size, on the current stream."""
         size = bucket_for(batch, self._sizes)
-        parts: dict[str, Callable[[], None]] = {
+        return {
             "backbone": self._looks[size].replay,
             "patch": self._makes[size].replay,
             "vocoder": self._vocoders[size].replay,
         }
-        return {name: _milliseconds(replay, runs) for name, replay in parts.items()}
+
+    def time_parts(self, batch: int, runs: int) -> dict[str, float]:
+        """Milliseconds of each graph alone at a batch size, the median of several replays."""
+        return {name: _milliseconds(replay, runs) for name, replay in self.parts(batch).items()}
 
     def _filled(self, slots: Sequence[int], size: int) -> np.ndarray:
         """Slot numbers [size], the spare slot after the given ones."""

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from sglang_omni.talker.fast.ops import Norm, Ops, Residual
 from sglang_omni.talker.fast.packed import DecoderStack, FlowBlock, FlowStack
+from sglang_omni.talker.fast.tiles import attention_cut
 from sglang_omni.talker.kernels.attention import short_attention
 from sglang_omni.talker.kernels.rows import rms_norm
 
@@ -62,7 +63,7 @@ def run_flow_blocks(
     apply: the last block computes the chosen rows alone, by those ops.
     """
     sequences, length, _ = tokens.shape
-    last = stack.blocks[-1]
+    cut, last = attention_cut(sequences, length, stack.heads), stack.blocks[-1]
     residual, qkv = (first or FirstBlock(stack, ops, length)).open(tokens)
     for block, after in pairwise(stack.blocks):
         mixed, _ = short_attention(
@@ -71,6 +72,7 @@ def run_flow_blocks(
             stack.sin,
             stack.heads,
             ALL_ROWS,
+            cut=cut,
             chained=ops.chained,
         )
         residual = _close_block(block, mixed, residual, after.norm1, ops)
@@ -85,6 +87,7 @@ def run_flow_blocks(
         rows,
         tokens,
         shift,
+        cut=cut,
         chained=ops.chained,
     )
     assert kept is not None

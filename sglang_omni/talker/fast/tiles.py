@@ -1,11 +1,34 @@
-"""How the fused products are cut, by shape: found by measurement on an H200."""
+"""How the fused products and attention are cut, by shape: found by `benchmarks.tune_talker` on an
+H200."""
 
+from sglang_omni.talker.kernels.attention import Cut
 from sglang_omni.talker.kernels.linear import Tile
 
 # With more rows than this cuBLAS is faster than the fused kernels.
 FEW_ROWS = 128
 # With fewer than this, products in eight bits do not pay for bringing their rows to eight bits.
 FP8_ROWS = 1024
+
+# The flow model's products for one stream, 74 rows: what counts is how often x and weight are read
+# in all, for they come from the second cache.
+FLOW_QKV = Tile(64, 64, 128, warps=4, stages=4)
+FLOW_OUT = Tile(64, 32, 128, warps=4, stages=6)
+FLOW_UP = Tile(64, 64, 128, warps=4, stages=4)
+FLOW_DOWN = Tile(128, 32, 64, split=4, warps=8, stages=6)
+FLOW = {
+    (3072, 1024): FLOW_QKV,
+    (1024, 1024): FLOW_OUT,
+    (4096, 1024): FLOW_UP,
+    (1024, 4096): FLOW_DOWN,
+}
+FLOW_ROWS = range(65, FEW_ROWS + 1)
+
+FEW_SEQUENCES = Cut(heads=1, warps=4)
+# Four heads a program: the next one's rows travel while one is worked on. With fewer sequences than
+# MANY there would be too few programs.
+MANY_SEQUENCES = Cut(heads=4, warps=4)
+MANY = 128
+SHORTEST = Cut(heads=1, warps=1)
 
 
 def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> Tile:
@@ -14,6 +37,8 @@ def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> Ti
     So few rows are bound by reading the weight, hence many narrow tiles; where `split`, a long sum
     is shared out as well.
     """
+    if rows in FLOW_ROWS and (outputs, inputs) in FLOW:
+        return FLOW[outputs, inputs]
     if rows > 16:
         return _for_tens_of_rows(outputs, inputs, split)
     if outputs >= 4096:
@@ -29,3 +54,11 @@ def _for_tens_of_rows(outputs: int, inputs: int, split: bool) -> Tile:
     if outputs >= 2048:
         return Tile(64, 64, 128, warps=4, stages=4)
     return Tile(64, 16, 128, warps=4, stages=4)
+
+
+def attention_cut(sequences: int, length: int, heads: int) -> Cut:
+    """How attention of so many heads in so many sequences of a length is shared out."""
+    if length <= 16:
+        return SHORTEST
+    many = sequences >= MANY and heads % MANY_SEQUENCES.heads == 0
+    return MANY_SEQUENCES if many else FEW_SEQUENCES

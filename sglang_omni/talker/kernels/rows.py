@@ -5,6 +5,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+NORM_WARPS = 4
+"""Of a program that normalises one row, found by `benchmarks.tune_talker` on an H200."""
+
 
 @triton.jit
 def _rms_norm_kernel(  # type: ignore[no-untyped-def]
@@ -28,7 +31,9 @@ def _rms_norm_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + row * K + ks, (wide * scale * weight).to(out.dtype.element_ty), mask=inside)
 
 
-def rms_norm(x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None) -> Tensor:
+def rms_norm(
+    x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None, *, warps: int = NORM_WARPS
+) -> Tensor:
     """RMS normalisation of the rows of x [M, K], to which `shift` [K] is added first."""
     rows, width = x.shape
     assert x.is_contiguous()
@@ -42,7 +47,7 @@ def rms_norm(x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None) -
         K=width,
         SHIFT=shift is not None,
         BLOCK=triton.next_power_of_2(width),
-        num_warps=4,
+        num_warps=warps,
     )
     return out
 

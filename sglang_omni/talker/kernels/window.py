@@ -11,6 +11,9 @@ from torch import Tensor
 
 from sglang_omni.talker.kernels.chain import wait_for_inputs
 
+WARPS = 4
+"""Of a program, found by `benchmarks.tune_talker` on an H200."""
+
 
 @triton.jit
 def _window_attention_kernel(  # type: ignore[no-untyped-def]
@@ -114,6 +117,7 @@ def window_attention(
     sin: Tensor,
     window: int,
     *,
+    warps: int = WARPS,
     chained: bool = False,
 ) -> Tensor:
     """Attend from one unit of frames per row, and store the unit's keys and values.
@@ -149,7 +153,7 @@ def window_attention(
         HALF_PAD=max(16, triton.next_power_of_2(size // 2)),
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
         CHAINED=chained,
-        num_warps=4,
+        num_warps=warps,
         launch_pdl=chained,
     )
     return out

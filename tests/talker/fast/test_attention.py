@@ -8,7 +8,7 @@ import torch
 from sglang_omni.models.ming import dit
 from sglang_omni.models.ming.qwen2 import inverse_frequencies, rotary_tables
 from sglang_omni.talker.fast.packed import _halves
-from sglang_omni.talker.kernels.attention import short_attention
+from sglang_omni.talker.kernels.attention import Cut, short_attention
 from sglang_omni.talker.kernels.decode import decode_attention
 from sglang_omni.talker.kernels.window import window_attention
 from sglang_omni.talker.slots import Decode
@@ -22,8 +22,9 @@ KV_HEADS, HEADS, SIZE = 2, 6, 32
     ("length", "rows"), [(37, slice(None)), (37, slice(-4, None)), (5, slice(0, 1))]
 )
 @pytest.mark.parametrize("size", [16, 64])
-def test_short_sequences(draw, device, dtype, tolerance, length, rows, size):
-    heads, width = 2, 2 * size
+@pytest.mark.parametrize("together", [1, 2])
+def test_short_sequences(draw, device, dtype, tolerance, length, rows, size, together):
+    heads, width = 4, 4 * size
     attention = dit.Attention(width, heads).to(device, dtype)
     attention.to_out[0] = torch.nn.Identity()
     rotary = dit.RotaryEmbedding(size).to(device, dtype)(length)
@@ -34,7 +35,7 @@ def test_short_sequences(draw, device, dtype, tolerance, length, rows, size):
         q, k = attention.to_q(x)[..., order], attention.to_k(x)[..., order]
         qkv = torch.cat((q, k, attention.to_v(x)), dim=-1)
     tables = [table[:, ::2].contiguous() for table in rotary]
-    out, tail = short_attention(qkv, *tables, heads, rows, x)
+    out, tail = short_attention(qkv, *tables, heads, rows, x, cut=Cut(together))
     assert_close(out.float(), expected.flatten(0, 1).float(), tolerance)
     assert torch.equal(tail, x[:, rows].flatten(0, 1))
 
