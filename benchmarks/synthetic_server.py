@@ -18,8 +18,8 @@ import uvicorn
 from benchmarks.synthetic_talker import SAMPLE_RATE, VOICE, SyntheticSettings
 from sglang_omni.admission.door import Door
 from sglang_omni.admission.turnstile import QueueRules
-from sglang_omni.api.app import create_app
 from sglang_omni.api.web import run, settle, web_server
+from sglang_omni.app import create_app
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
 from sglang_omni.errors import InvalidRequest

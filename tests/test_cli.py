@@ -139,7 +139,7 @@ def test_say_with_an_unknown_voice_is_a_clear_error(tmp_path, capsys):
 
 
 def test_the_api_process_does_not_import_what_computes():
-    served = "sglang_omni.server, sglang_omni.api.app, sglang_omni.cli, sglang_omni.commands.serve"
+    served = "sglang_omni.server, sglang_omni.app, sglang_omni.cli, sglang_omni.commands.serve"
     others = "sglang_omni.commands.say, sglang_omni.commands.chat"
     script = f"import sys, {served}, {others}; print([m for m in {HEAVY} if m in sys.modules])"
     finished = subprocess.run(

@@ -22,13 +22,13 @@ from sglang_omni.api.errors import envelope, error_response, invalid_body, publi
 from sglang_omni.api.reply import until_finished
 from sglang_omni.api.schema.body import Body
 from sglang_omni.api.schema.speech import SpeechOptions
+from sglang_omni.api.seats import Seats
 from sglang_omni.api.speaking import spoken
 from sglang_omni.api.speech import usage_json
 from sglang_omni.api.terms import owner_of, terms_of
 from sglang_omni.errors import Draining, InvalidRequest, OmniError, Overloaded
 from sglang_omni.media.encode import AudioEncoder, AudioFormat
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta
-from sglang_omni.realtime.connection import Seats
 
 MOST_CHARACTERS = 128 << 10
 # Events of the client that wait to be looked at; its frames beyond wait in the socket.

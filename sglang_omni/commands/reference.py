@@ -11,8 +11,8 @@ from typing import Any, cast
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIWebSocketRoute
 
-from sglang_omni.api.app import create_app
 from sglang_omni.api.backend import Backend
+from sglang_omni.app import create_app
 from sglang_omni.config import Option, RealtimeOptions, options
 
 HEAD = """# Reference

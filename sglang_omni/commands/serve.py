@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from sglang_omni.api.access import Access
-from sglang_omni.api.app import create_app
 from sglang_omni.api.connection import UnreadRules
 from sglang_omni.api.drain import InFlight
 from sglang_omni.api.web import run, settle, web_server
+from sglang_omni.app import create_app
 from sglang_omni.commands.access import read_access, tls_options
 from sglang_omni.commands.checkpoint import find_checkpoint
 from sglang_omni.commands.farewell import Farewell

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Protocol
 
 from sglang_omni.config import RealtimeOptions
@@ -137,21 +136,3 @@ class Connection:
                 await self._outbox.flush(self._socket.send)
         except (TimeoutError, SlowReader, ClientLeft):
             return
-
-
-class Seats:
-    """How many sessions there are. Taken and left on one event loop."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.taken = 0
-
-    def take(self) -> Callable[[], None] | None:
-        """A function that gives the seat back, or None if there is no seat."""
-        if self.taken >= self._limit:
-            return None
-        self.taken += 1
-        return self._leave
-
-    def _leave(self) -> None:
-        self.taken -= 1

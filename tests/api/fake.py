@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from sglang_omni.api.access import Access
-from sglang_omni.api.app import create_app
 from sglang_omni.api.web import web_server
+from sglang_omni.app import create_app
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.engine.shared import SharedArray
 from sglang_omni.errors import InvalidRequest, RequestNotFound

@@ -50,7 +50,7 @@ def test_the_server_is_alive_while_it_is_not_ready(
 
 def test_the_api_imports_no_model_runtime() -> None:
     code = (
-        "import sys, sglang_omni.api.app\n"
+        "import sys, sglang_omni.app\n"
         "print([name for name in ('torch', 'transformers', 'sglang') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

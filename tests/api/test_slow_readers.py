@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from sglang_omni.api.app import create_app
 from sglang_omni.api.connection import UnreadRules
 from sglang_omni.api.web import run, web_server
+from sglang_omni.app import create_app
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
 from tests.api.fake import FakeBackend, Served, tone
 

@@ -10,8 +10,8 @@ import httpx
 import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from sglang_omni.api.app import create_app
 from sglang_omni.api.web import run, settle, web_server
+from sglang_omni.app import create_app
 from tests.api.fake import FakeBackend
 
 

@@ -3,9 +3,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from sglang_omni.api.seats import Seats
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.pipeline.request import Finished, TextDelta, Usage
-from sglang_omni.realtime.connection import ClientLeft, Connection, Seats
+from sglang_omni.realtime.connection import ClientLeft, Connection
 from sglang_omni.realtime.dialect import GA
 from sglang_omni.realtime.outbox import Outbox
 from sglang_omni.realtime.session import Session

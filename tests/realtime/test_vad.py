@@ -50,7 +50,7 @@ def test_two_streams_do_not_hear_each_other() -> None:
 def test_neither_torch_nor_the_package_around_the_model_is_imported() -> None:
     code = (
         "import sys; from sglang_omni.realtime.vad import SileroDetector; "
-        "import sglang_omni.api.app; SileroDetector(); "
+        "import sglang_omni.app; SileroDetector(); "
         "sys.exit(bool({'torch', 'sglang', 'silero_vad'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -8,7 +8,6 @@ from sglang_omni.api import (
     chat,
     errors,
     health,
-    realtime,
     speech,
     speech_batch,
     speech_stream,
@@ -23,6 +22,7 @@ from sglang_omni.api.drain import DrainLayer, InFlight
 from sglang_omni.api.gate import Gate
 from sglang_omni.api.playground import routes as playground
 from sglang_omni.observe.observer import Observer
+from sglang_omni.realtime import route as realtime
 
 
 def create_app(

@@ -11,12 +11,13 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from sglang_omni.api.audio import require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES, error_response, public_error
+from sglang_omni.api.seats import Seats
 from sglang_omni.api.terms import owner_of, tenant_of
 from sglang_omni.errors import InvalidRequest, OmniError, Overloaded
 from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime.beta import SUBPROTOCOL, asks_for_beta
 from sglang_omni.realtime.client_events import Event
-from sglang_omni.realtime.connection import ClientLeft, Connection, Seats, SystemClock
+from sglang_omni.realtime.connection import ClientLeft, Connection, SystemClock
 from sglang_omni.realtime.dialect import BETA, GA, Dialect
 from sglang_omni.realtime.outbox import Outbox
 from sglang_omni.realtime.session import Session
