@@ -4,8 +4,9 @@
     sgl-omni serve --version v1 --model-path DIR --text-only
     python -m benchmarks.speech_serving --clients 1,16,64 --out FILE
 
-The thinker is the tiny checkpoint's, so that speech is all that is measured. The stop head fires at
-random, after `--patches` patches of 320 ms in the mean.
+The thinker is the tiny checkpoint's, so that speech is all that is measured; it answers with a
+sentence or a few, with `--talkative` it never comes to an end. The stop head fires at random, after
+`--patches` patches of 320 ms in the mean.
 """
 
 import argparse
@@ -17,10 +18,12 @@ from statistics import NormalDist
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from benchmarks.speech_shapes import TALKER, VAE
-from sglang_omni.models.ming.checkpoint_files import SINGLE
+from sglang_omni.models.ming.checkpoint_files import INDEX, SINGLE
 from sglang_omni.models.ming.config import (
     TalkerConfig,
     VAEConfig,
@@ -30,6 +33,7 @@ from sglang_omni.models.ming.config import (
 )
 from sglang_omni.models.ming.tiny.draw import Draw
 from sglang_omni.models.ming.tiny.speech import STOP_STD, talker_weights, vae_weights
+from sglang_omni.models.ming.tiny.thinker import END, HEAD, Channel
 from sglang_omni.models.ming.tiny.write import write_json, write_tensors, write_tiny_checkpoint
 
 
@@ -66,6 +70,16 @@ def write_speech_checkpoint(
     write_tensors(speech / "vae" / SINGLE, vae_weights(draw, read_vae_config(speech / "vae")))
 
 
+def talk_on(folder: Path) -> None:
+    """Have the thinker of a tiny checkpoint never end an answer by itself."""
+    shard = folder / read_json(folder / INDEX)["weight_map"][HEAD]
+    tensors = load_file(shard)
+    end = Tokenizer.from_file(str(folder / "tokenizer.json")).token_to_id(END)
+    # What makes the end likely after a full stop; without it the end is muted as everywhere.
+    tensors[HEAD][end, Channel.STOPPED] = 0.0
+    write_tensors(shard, tensors)
+
+
 def stop_logit(patches: float) -> float:
     """The mean logit with which one patch in so many is the last."""
     return STOP_STD * NormalDist().inv_cdf(1 / patches)
@@ -91,10 +105,15 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--patches", type=float, default=16.0)
+    parser.add_argument(
+        "--talkative", action="store_true", help="answers are as long as they may be"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     device = torch.device(options.device)
     write_speech_checkpoint(options.folder, TALKER, VAE, options.patches, device)
+    if options.talkative:
+        talk_on(options.folder)
     print(f"wrote {options.folder}")
 
 

@@ -21,9 +21,10 @@ run() { # NAME MODULE OPTIONS...: its last lines, or what went wrong
 }
 
 # The released shapes of the speaking half, the tiny thinker beside it.
-serve() {
-    [ -f "$WORK/speech/config.json" ] || "$PYTHON" -m benchmarks.speech_checkpoint "$WORK/speech"
-    "$PYTHON" -m sglang_omni.cli serve --version v1 --model-path "$WORK/speech" --port "$PORT" \
+serve() { # NAME OPTIONS OF THE CHECKPOINT...
+    local folder=$WORK/$1; shift
+    [ -f "$folder/config.json" ] || "$PYTHON" -m benchmarks.speech_checkpoint "$folder" "$@"
+    "$PYTHON" -m sglang_omni.cli serve --version v1 --model-path "$folder" --port "$PORT" \
         --text-only --talker.slots 704 --thinker.server_args "$SGLANG_ARGS" --thinker.mem_fraction_static 0.1 \
         --thinker.max_total_tokens 8192 --thinker.max_running_requests 8 ${SERVE_OPTIONS:-} \
         > "$OUT/server.log" 2>&1 & server=$!
@@ -50,14 +51,14 @@ for phase in "$@"; do
     parity_fp8) run talker_parity_h200_fp8 talker_parity --fp8 ;;
     parity_trained) run talker_parity_h200_trained talker_parity --model "$MODEL" ;;
     serve) # time to first audio, what streaming costs, and listeners in real time
-        serve || continue
+        serve speech || continue
         ask speech_h200 --clients 1,16,64 --processes 4
         ask speech_h200_listeners --listeners "${LISTENERS:-600}" --duration "${DURATION:-30}" --processes 8
         ask speech_h200_128 --clients 128 --processes 8
         ask speech_h200_whole --clients 128 --processes 8 --whole
         kill $server; wait $server 2> /dev/null ;;
     barge_in) # how fast a realtime answer falls silent
-        serve || continue
+        serve talkative --talkative || continue
         run barge_in_h200 barge_in --url "ws://127.0.0.1:$PORT" --rounds 40
         kill $server; wait $server 2> /dev/null ;;
     *) echo "no phase $phase"; exit 2 ;;

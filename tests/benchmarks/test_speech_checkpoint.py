@@ -4,11 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 
-from benchmarks.speech_checkpoint import stop_logit, write_speech_checkpoint
+from benchmarks.speech_checkpoint import stop_logit, talk_on, write_speech_checkpoint
 from benchmarks.speech_shapes import TALKER, VAE
 from sglang_omni.engine.worker import StepInput
+from sglang_omni.models.ming.checkpoint_files import INDEX
+from sglang_omni.models.ming.config import read_json
 from sglang_omni.models.ming.tiny.speech import STOP_STD
+from sglang_omni.models.ming.tiny.thinker import HEAD, Channel
+from sglang_omni.models.ming.tiny.write import write_tiny_checkpoint
 from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
 from sglang_omni.talker.worker import TalkerWorker, load_speech_model
 
@@ -65,3 +70,15 @@ def test_a_written_checkpoint_has_the_wanted_sizes_and_speaks(tmp_path: Path) ->
 def test_the_stop_head_fires_as_often_as_asked() -> None:
     logits = stop_logit(20) + STOP_STD * torch.randn(100_000, generator=torch.manual_seed(0))
     assert 0.045 < (logits > 0).float().mean() < 0.055
+
+
+def test_a_talkative_thinker_is_never_led_to_the_end(tmp_path: Path) -> None:
+    write_tiny_checkpoint(tmp_path / "tiny")
+    shard = tmp_path / "tiny" / read_json(tmp_path / "tiny" / INDEX)["weight_map"][HEAD]
+    before = load_file(shard)[HEAD].clone()
+    talk_on(tmp_path / "tiny")
+    after = load_file(shard)[HEAD]
+    ((row, column),) = (before != after).nonzero().tolist()
+    assert column == Channel.STOPPED
+    assert before[row, column] > 0
+    assert after[row, column] == 0
