@@ -24,10 +24,10 @@ FLOW = {
 FLOW_ROWS = range(65, FEW_ROWS + 1)
 
 FEW_SEQUENCES = Cut(heads=1, warps=4)
-# Four heads a program: the next one's rows travel while one is worked on. With fewer sequences than
-# MANY there would be too few programs.
+# Four heads a program: the next one's rows travel while one is worked on. It was found at MANY
+# sequences; with fewer there are fewer programs to share out.
 MANY_SEQUENCES = Cut(heads=4, warps=4)
-MANY = 128
+MANY = 256
 SHORTEST = Cut(heads=1, warps=1)
 
 
