@@ -60,12 +60,16 @@ def spoken_question(rng: Random, lexicon: Lexicon) -> Item:
 
 def said(text: str) -> str:
     """A question as it is spoken: numbers and signs in words."""
-    text = text.replace('"', "").replace("\n", " ")
+    text = signs_in_words(text.replace('"', "").replace("\n", " "))
+    text = re.sub(r"\d+", lambda digits: number_words(int(digits[0])), text)
+    return text if text[-1] in ".?!" else f"{text}."
+
+
+def signs_in_words(text: str) -> str:
+    """A question with its signs in words."""
     for sign, words in SIGNS.items():
         text = text.replace(sign, words)
-    text = re.sub(r"\d+", lambda digits: number_words(int(digits[0])), text)
-    text = text.replace(" = ?", "?")
-    return text if text[-1] in ".?!" else f"{text}."
+    return text.replace(" = ?", "?")
 
 
 def _next_number(rng: Random, lexicon: Lexicon) -> Item:

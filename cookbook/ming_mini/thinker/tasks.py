@@ -5,7 +5,7 @@ from random import Random
 from typing import Literal
 
 from cookbook.ming_mini.lexicon import Lexicon
-from cookbook.ming_mini.thinker import arithmetic, chat, choices, text_tasks
+from cookbook.ming_mini.thinker import arithmetic, chat, choices, lessons, text_tasks
 from cookbook.ming_mini.thinker.items import Item, Split
 from cookbook.ming_mini.thinker.picture_tasks import picture_items
 from cookbook.ming_mini.thinker.speech_tasks import speech_items
@@ -32,27 +32,37 @@ TEXT: dict[Maker, float] = {
 }
 """Text tasks and their shares."""
 
+LESSONS: dict[Maker, float] = {
+    lessons.in_words: 3,
+    lessons.by_name: 1,
+    lessons.hue: 0.3,
+    lessons.nothing_there: 0.7,
+}
+"""Those of the training alone: what is measured stays what it was."""
+
 TASKS = (
     *("repeat", "rephrase", "spell", "count", "compare", "arithmetic"),
     *("word_problem_1", "word_problem_2", "choice", "option", "yes_no", "fact"),
     *("small_talk", "decline"),
     *("picture_colour", "picture_shape", "picture_count", "picture_where", "picture_yes_no"),
     *("picture_describe", "picture_read", "picture_choice", "transcribe", "spoken_question"),
-    *("picture_find", "picture_at"),
+    *("picture_find", "picture_at", "in_words", "nothing_there"),
 )
-TAUGHT_ONLY = ("fact", "picture_find", "picture_at")
+TAUGHT_ONLY = ("fact", "picture_find", "picture_at", "in_words", "nothing_there")
 """Of the tasks, those without held-out items."""
 
 
-def text_items(rng: Random, lexicon: Lexicon) -> list[Item]:
-    """One text item of any task."""
-    return [rng.choices(tuple(TEXT), tuple(TEXT.values()))[0](rng, lexicon)]
+def text_items(rng: Random, lexicon: Lexicon, lessons: bool = False) -> list[Item]:
+    """One text item of any task, with `lessons` also of those that are only taught."""
+    makers = TEXT | LESSONS if lessons else TEXT
+    return [rng.choices(tuple(makers), tuple(makers.values()))[0](rng, lexicon)]
 
 
 def _group(kind: Kind, rng: Random, lexicon: Lexicon, split: Split) -> list[Item]:
-    if kind == "picture":
-        return picture_items(rng, lexicon, lessons=split == "train")
-    return (text_items if kind == "text" else speech_items)(rng, lexicon)
+    if kind == "speech":
+        return speech_items(rng, lexicon)
+    makes = text_items if kind == "text" else picture_items
+    return makes(rng, lexicon, lessons=split == "train")
 
 
 def groups(kind: Kind, seed: int | str, lexicon: Lexicon, split: Split) -> Iterator[list[Item]]:

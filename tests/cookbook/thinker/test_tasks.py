@@ -12,6 +12,7 @@ from cookbook.ming_mini.thinker.arithmetic import ONE_STEP, TWO_STEPS, operands,
 from cookbook.ming_mini.thinker.checks import is_right
 from cookbook.ming_mini.thinker.choices import choice, kind, option
 from cookbook.ming_mini.thinker.items import Item, Split
+from cookbook.ming_mini.thinker.lessons import NO_PICTURE, NO_RECORDING
 from cookbook.ming_mini.thinker.picture_tasks import (
     lettered_scene,
     picture_items,
@@ -21,7 +22,7 @@ from cookbook.ming_mini.thinker.picture_tasks import (
 from cookbook.ming_mini.thinker.places import place
 from cookbook.ming_mini.thinker.scenes import COLOURS, FONTS, SHAPES, Drawn, Lettering, Scene
 from cookbook.ming_mini.thinker.seeing import NAMES, mark_tokens
-from cookbook.ming_mini.thinker.speech_tasks import said
+from cookbook.ming_mini.thinker.speech_tasks import SIGNS, said
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, TAUGHT_ONLY, Kind, groups
 from cookbook.ming_mini.thinker.words import KINDS as KINDS_OF_THINGS
 from cookbook.ming_mini.thinker.words import OPPOSITES
@@ -183,6 +184,21 @@ def test_letters_are_drawn_where_their_marks_say(font: str) -> None:
     for mark in scene.marks():
         row, column = (int(part) for part in mark.place)
         assert ink[row - 14 : row + 14, column - 7 : column + 7].any()
+
+
+def test_a_sum_in_words_is_the_sum_in_signs() -> None:
+    found = [item for item in islice(items("text", 6), 4000) if item.task == "in_words"]
+    asked = {item.question for item in found}
+    assert any(re.fullmatch(r"What is \d+ plus \d+\?", text) for text in asked)
+    assert any(re.fullmatch(r"What is [a-z-]+ times [a-z-]+\?", text) for text in asked)
+    assert any(re.fullmatch(r"Add \d+ and \d+\.", text) for text in asked)
+    assert not any(sign in text for text in asked for sign in SIGNS)
+
+
+def test_without_a_picture_none_is_described() -> None:
+    found = [item for item in islice(items("text", 6), 4000) if item.task == "nothing_there"]
+    assert {item.answer for item in found} == {NO_PICTURE, NO_RECORDING}
+    assert not any(item.scene or item.speech for item in found)
 
 
 def test_spoken_questions_hold_no_digits() -> None:
