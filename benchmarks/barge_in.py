@@ -101,6 +101,7 @@ async def measure_round(connection: ClientConnection, http: httpx.AsyncClient) -
                 last_sound = time.monotonic()
         stopped = time.monotonic()
     finally:
+        # Whoever speaks comes to the end, or would send into the next round.
         spoken = await speaking
     return {
         "last_sound_ms": 1000 * (last_sound - started),

@@ -3,7 +3,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from sglang_omni.api.seats import Seats
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.pipeline.request import Finished, TextDelta, Usage
 from sglang_omni.realtime.connection import ClientLeft, Connection
@@ -143,17 +142,6 @@ async def test_a_slow_reader_is_not_listened_to_and_its_answer_pauses() -> None:
     running.task.cancel()
     await asyncio.wait((running.task,))
     assert running.backend.running == 0
-
-
-def test_seats_are_taken_and_left() -> None:
-    seats = Seats(2)
-    leave, other = seats.take(), seats.take()
-    assert leave is not None
-    assert other is not None
-    assert seats.take() is None
-    leave()
-    assert seats.taken == 1
-    assert seats.take() is not None
 
 
 async def test_a_server_that_drains_tells_its_sessions_once_they_were_answered() -> None:

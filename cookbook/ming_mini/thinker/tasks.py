@@ -5,8 +5,9 @@ from random import Random
 from typing import Literal
 
 from cookbook.ming_mini.lexicon import Lexicon
-from cookbook.ming_mini.thinker import arithmetic, chat, choices, lessons, text_tasks
+from cookbook.ming_mini.thinker import arithmetic, chat, choices, text_tasks
 from cookbook.ming_mini.thinker.items import Item, Split
+from cookbook.ming_mini.thinker.lessons import by_name, hue, in_words, nothing_there
 from cookbook.ming_mini.thinker.picture_tasks import picture_items
 from cookbook.ming_mini.thinker.speech_tasks import speech_items
 
@@ -33,10 +34,10 @@ TEXT: dict[Maker, float] = {
 """Text tasks and their shares."""
 
 LESSONS: dict[Maker, float] = {
-    lessons.in_words: 3,
-    lessons.by_name: 1,
-    lessons.hue: 0.3,
-    lessons.nothing_there: 0.7,
+    in_words: 3,
+    by_name: 1,
+    hue: 0.3,
+    nothing_there: 0.7,
 }
 """Those of the training alone: what is measured stays what it was."""
 

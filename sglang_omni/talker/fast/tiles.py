@@ -1,5 +1,5 @@
-"""How the fused products and attention are cut, by shape: found by `benchmarks.tune_talker` on an
-H200."""
+"""How the fused products and attention are cut, by shape: found by measurement on an H200, what has
+a name by `benchmarks.tune_talker`."""
 
 from sglang_omni.talker.kernels.attention import Cut
 from sglang_omni.talker.kernels.linear import Tile
@@ -9,8 +9,7 @@ FEW_ROWS = 128
 # With fewer than this, products in eight bits do not pay for bringing their rows to eight bits.
 FP8_ROWS = 1024
 
-# The flow model's products for one stream, 74 rows: what counts is how often x and weight are read
-# in all, for they come from the second cache.
+# The flow model's products for one stream, 74 rows.
 FLOW_QKV = Tile(64, 64, 128, warps=4, stages=4)
 FLOW_OUT = Tile(64, 32, 128, warps=4, stages=6)
 FLOW_UP = Tile(64, 64, 128, warps=4, stages=4)

@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 NORM_WARPS = 4
-"""Of a program that normalises one row, found by `benchmarks.tune_talker` on an H200."""
+"""Of a program that normalises one row. From one to four make no difference at 128 streams."""
 
 
 @triton.jit

@@ -12,7 +12,7 @@ from torch import Tensor
 from sglang_omni.talker.kernels.chain import wait_for_inputs
 
 WARPS = 4
-"""Of a program, found by `benchmarks.tune_talker` on an H200."""
+"""Of a program. One is faster at 128 streams (15.6 us for 17.8 on an H200), slower at one."""
 
 
 @triton.jit
