@@ -28,9 +28,17 @@ ON_CARD += [Victim(engine, "picture") for engine in ("image_encoder", "audio_enc
 GONE_S, SLACK_MIB = 20.0, 256
 
 
+CARD = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+
+
 def used_mib() -> int:
-    """Memory in use on the first card, by whomever."""
-    query = ["nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    """Memory in use on the server's card, by whomever."""
+    query = [
+        "nvidia-smi",
+        f"--id={CARD}",
+        "--query-gpu=memory.used",
+        "--format=csv,noheader,nounits",
+    ]
     return int(subprocess.run(query, check=True, capture_output=True, text=True).stdout)
 
 
