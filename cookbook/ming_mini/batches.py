@@ -4,7 +4,7 @@ Everything here is numbers on the host; the device gathers latents by patch numb
 few shapes, for every shape is a graph on the device.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -193,16 +193,6 @@ class Batcher:
         count = max(1, self._patches // most)
         rows = [self._draw_row(self._pools[most], shape) for _ in range(count)]
         return stack(rows, shape, self._patches, self._places)
-
-    def every(self) -> Iterator[tuple[list[Spoken], Batch]]:
-        """All utterances once, in batches; without those that are too long for every shape."""
-        self._sort()
-        for most, pool in self._pools.items():
-            shape, count = shape_of(most), max(1, self._patches // most)
-            fitting = [one for one in pool if row(self._frame, one, None, False).fits(shape)]
-            for said in (fitting[at : at + count] for at in range(0, len(fitting), count)):
-                rows = [self._draw_row([one], shape) for one in said]
-                yield said, stack(rows, shape, self._patches, self._places)
 
     def _sort(self) -> None:
         """Put utterances together by the step of the ladder that they are padded to."""

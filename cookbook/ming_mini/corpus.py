@@ -68,12 +68,12 @@ def write_chunks(folder: Path, made: Iterable[Clip], hours: float) -> float:
         if not batch or written >= hours:
             break
         chunk = join(batch)
-        write_chunk(folder / f"chunk-{number:05d}.npz", chunk)
+        _write(folder / f"chunk-{number:05d}.npz", chunk)
         written += len(chunk.samples) / RATE / 3600
     return written
 
 
-def write_chunk(path: Path, chunk: Chunk) -> None:
+def _write(path: Path, chunk: Chunk) -> None:
     """Write under another name first: a chunk that can be seen is complete."""
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:

@@ -16,7 +16,9 @@ from torch import Tensor
 from cookbook.ming_mini.layout import configurations, write_layout
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from cookbook.ming_mini.synthesize import RATE, synthesize, to_int16
-from cookbook.ming_mini.weights import TALKER, VAE, load_pieces
+from cookbook.ming_mini.train_talker import TALKER
+from cookbook.ming_mini.train_vae import VAE
+from cookbook.ming_mini.weights import load_pieces
 from sglang_omni.checksums import write_checksums
 from sglang_omni.models.ming.checkpoint_files import SINGLE
 from sglang_omni.models.ming.config import TalkerConfig

@@ -11,9 +11,11 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from cookbook.ming_mini.batches import Batch, Batcher, prompt_frame
@@ -33,18 +35,20 @@ from cookbook.ming_mini.flow import (
     stop_loss,
     teacher_forced,
 )
-from cookbook.ming_mini.layout import configurations
+from cookbook.ming_mini.layout import configurations, write_layout
 from cookbook.ming_mini.options import chosen, run_parser
 from cookbook.ming_mini.prefetch import Prefetch
 from cookbook.ming_mini.replay import Replay
 from cookbook.ming_mini.schedule import Clock, Meter, Rate
 from cookbook.ming_mini.talker_start import new_talker
-from cookbook.ming_mini.trained import load_packed, mini_tokenizer, trained_vae
+from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library, PatchStore
-from cookbook.ming_mini.weights import TALKER, Average, load_state, save_pieces, save_state
-from sglang_omni.models.ming.config import TalkerConfig
+from cookbook.ming_mini.weights import Average, load_pieces, load_state, save_pieces, save_state
+from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.talker_prompt import PromptTokenizer
+from sglang_omni.models.ming.vae import AudioVAE
 
+TALKER = "talker"
 PATCHES_AN_HOUR = 3600 / 0.32 * 2.2
 """Of the store: utterances, the padding of short ones, and their prompts."""
 
@@ -82,7 +86,9 @@ class Trainer:
         self.settings, self.device = settings, device
         self.talker = new_talker(config, settings.seed).to(device)
         if packed is not None:
-            load_packed(self.talker, packed)
+            # Beside the weights it holds the rotary tables, which modules make themselves.
+            stored = load_file(packed)
+            self.talker.load_state_dict({name: stored[name] for name in self.talker.state_dict()})
         self.sketch = Sketch(config.llm.hidden_size, config.latent_dim).to(device)
         self.velocity = self.talker.cfm.model
         if settings.compile:
@@ -153,6 +159,20 @@ class Trainer:
             flow = flow_loss(self.velocity, hidden, history, patches, self.random)
             sketch = self.sketch(hidden, patches)
         return Losses(flow, stop, run.misplaced / len(GUIDED_LAYERS), sketch)
+
+
+def trained_vae(config: VAEConfig, place: Path, device: torch.device) -> AudioVAE:
+    """The VAE in the folder of a training run, or in a packed file; frozen."""
+    vae = AudioVAE(config, encoder_layers=None)
+    vae.load_state_dict(load_file(place) if place.is_file() else load_pieces(place, VAE))
+    return vae.to(device).eval().requires_grad_(False)
+
+
+def mini_tokenizer() -> PromptTokenizer:
+    """The tokenizer as the product reads it."""
+    with TemporaryDirectory() as name:
+        write_layout(Path(name))
+        return PromptTokenizer(Path(name))
 
 
 def add(library: Library, tokenizer: PromptTokenizer, chunks: Iterator[Chunk]) -> None:

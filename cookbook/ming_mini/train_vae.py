@@ -6,12 +6,11 @@
 encoder's posterior has a fixed budget in nats per latent: below it information is free, above it
 every nat costs. Such a posterior has unit variance in all, which is what the talker's flow starts
 from. `--decoder-of FILE` takes a packed VAE and trains its decoder alone: the latents stay what
-they are, and so does a talker that makes them. With `--talker FILE`, a packed one, the decoder
-learns from latents as that talker makes them, in place of the encoder's.
+they are, and so does a talker that makes them.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor
 
-from cookbook.ming_mini.aligned import heard_tape
-from cookbook.ming_mini.corpus import CorpusFolder
+from cookbook.ming_mini.corpus import Chunk, CorpusFolder
 from cookbook.ming_mini.descent import Descent
 from cookbook.ming_mini.discriminators import (
     Discriminators,
@@ -36,12 +34,13 @@ from cookbook.ming_mini.options import chosen, run_parser
 from cookbook.ming_mini.replay import Replay
 from cookbook.ming_mini.schedule import Clock, Meter, Rate
 from cookbook.ming_mini.synthesize import RATE
-from cookbook.ming_mini.tape import HeardTape, Tape, vary
 from cookbook.ming_mini.vae_start import new_vae
-from cookbook.ming_mini.weights import VAE, Average, load_state, save_pieces, save_state
+from cookbook.ming_mini.vocode import HOP
+from cookbook.ming_mini.weights import Average, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.vae import MAX_MAGNITUDE, Posterior
 
+VAE = "vae"
 VAE_RATE, JUDGE_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)
 
 
@@ -71,6 +70,47 @@ class Settings:
 
 Stage = tuple[int, bool]
 """What a step asks for: the bins whose phases count, and whether there are judges."""
+
+
+class Tape:
+    """Speech on the device in one row of int16, from which crops are cut anywhere."""
+
+    def __init__(self, hours: float, device: torch.device) -> None:
+        self._samples = torch.zeros(int(hours * 3600 * RATE), dtype=torch.int16, device=device)
+        self.length = 0
+
+    def add(self, chunks: Iterable[Chunk]) -> None:
+        """Append chunks while there is room."""
+        for chunk in chunks:
+            room = len(self._samples) - self.length
+            new = torch.from_numpy(chunk.samples[:room])
+            self._samples[self.length : self.length + len(new)] = new.to(self._samples.device)
+            self.length += len(new)
+
+    def places(self, count: int, samples: int, generator: torch.Generator) -> Tensor:
+        """Where `count` random crops of so many samples start: int64 [count, 1] on the host.
+
+        They begin with a frame, as clips do: the pulses of steady speech keep their places.
+        """
+        frames = (self.length - samples) // HOP
+        return HOP * torch.randint(frames, (count, 1), generator=generator)
+
+    def crops(self, places: Tensor, samples: int) -> Tensor:
+        """Float crops [count, samples] in [-1, 1] from places [count, 1] on the device."""
+        index = places + torch.arange(samples, device=places.device)
+        return self._samples[index].float() / 32767
+
+
+def vary(crops: Tensor, draws: Tensor) -> Tensor:
+    """Crops at other loudness (6 dB either way); one in eight silent in a part of it.
+
+    `draws` [3, count, 1] are uniform.
+    """
+    samples = crops.shape[1]
+    gain, edge, kind = 2 ** (2 * draws[0] - 1), draws[1] * samples, draws[2] * 16
+    place = torch.arange(samples, device=crops.device)
+    silent = ((kind < 1) & (place < edge)) | ((kind > 15) & (place >= edge))
+    return crops * gain * ~silent
 
 
 class Trainer:
@@ -157,54 +197,43 @@ class Trainer:
         rates, draws, places = inputs
         self._descent.rate.copy_(rates[0])
         self._judge_descent.rate.copy_(rates[1])
-        real = self._tape.crops(places, self._samples)
-        if isinstance(self._tape, HeardTape):
-            posterior, latents = None, self._tape.heard(places, self.settings.crop)
-        else:
-            real = vary(real, draws)
-            posterior, latents = self.encode(real)
-        made, framewise = self.decode(latents, real, band)
+        real = vary(self._tape.crops(places, self._samples), draws)
+        made, posterior, framewise = self.reconstruct(real, band)
         report = self._judge(real, made.detach()) if judged else {}
         return report | self._improve(real, made, posterior, framewise, judged)
 
-    def encode(self, real: Tensor) -> tuple[Posterior, Tensor]:
-        """The posterior of waveforms [batch, samples], and latents drawn from it."""
+    def reconstruct(self, real: Tensor, band: int) -> tuple[Tensor, Posterior, Tensor]:
+        """Encode, sample and decode waveforms [batch, samples].
+
+        The third result holds the frames' level loss, and phase loss below `band`.
+        """
         posterior = self.vae.encoder(real)
         noise = torch.randn(posterior.mean.shape, generator=self.noise, device=self.device)
-        return posterior, posterior.sample(noise)
-
-    def decode(self, latents: Tensor, real: Tensor, band: int) -> tuple[Tensor, Tensor]:
-        """Waveforms of latents [batch, crop, latent_dim], beside what they should be.
-
-        The second result holds the frames' level loss, and phase loss below `band`.
-        """
         decoder = self.vae.decoder
-        hidden = decoder.decoder.full(decoder.frames(latents))
+        hidden = decoder.decoder.full(decoder.frames(posterior.sample(noise)))
         # The product's head, in two steps.
         log_magnitude, phase = decoder.head.out(hidden).chunk(2, dim=-1)
         istft = decoder.head.istft
         made = istft(istft.windowed(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase))
-        return made, torch.stack(self.frames(log_magnitude, phase, real, band))
+        return made, posterior, torch.stack(self.frames(log_magnitude, phase, real, band))
 
     def _improve(
         self,
         real: Tensor,
         made: Tensor,
-        posterior: Posterior | None,
+        posterior: Posterior,
         framewise: Tensor,
         judged: bool,
     ) -> dict[str, Tensor]:
-        """One step of the VAE; there is no posterior where the talker made the latents."""
+        """One step of the VAE."""
         settings = self.settings
         mel, magnitude = self.spectral(made, real)
+        nats = divergence(posterior)
+        excess = F.relu(nats - settings.budget) + 1e-3 * nats
         level, phase = framewise
-        loss = mel + 0.5 * magnitude + settings.level * level + settings.phase * phase
-        report = {"mel": mel, "magnitude": magnitude, "level": level, "phase": phase}
-        if posterior is not None:
-            nats = divergence(posterior)
-            excess = F.relu(nats - settings.budget) + 1e-3 * nats
-            loss = loss + settings.over_budget * excess
-            report["nats"] = nats
+        loss = mel + 0.5 * magnitude + settings.over_budget * excess
+        loss = loss + settings.level * level + settings.phase * phase
+        report = {"mel": mel, "magnitude": magnitude, "nats": nats, "level": level, "phase": phase}
         if judged:
             fooled, alike = self._deceive(real, made)
             loss = loss + settings.adversarial * fooled + settings.features * alike
@@ -229,9 +258,9 @@ class Trainer:
         return {"judged": loss.detach()}
 
 
-def run(trainer: Trainer, tape: Tape, more: Callable[[], None], output: Path, clock: Clock) -> None:
-    """Train until the clock has run out; prints and asks for `more` speech every five seconds,
-    saves every minute."""
+def run(trainer: Trainer, tape: Tape, corpus: CorpusFolder, output: Path, clock: Clock) -> None:
+    """Train until the clock has run out; prints every five seconds, saves every minute."""
+    tape.add(corpus.wait(120))
     meter, printed, saved = Meter(), clock.elapsed, clock.elapsed
     while clock.running:
         report = trainer.train(clock.progress)
@@ -241,7 +270,7 @@ def run(trainer: Trainer, tape: Tape, more: Callable[[], None], output: Path, cl
             printed = clock.elapsed
             hours = tape.length / RATE / 3600
             print(f"{printed:.0f} s, step {trainer.step}, {hours:.2f} h", meter.flush(), flush=True)
-            more()
+            tape.add(corpus.new_chunks())
         if clock.elapsed - saved > 60:
             saved = clock.elapsed
             trainer.save(output, clock.spent)
@@ -252,10 +281,7 @@ def parse() -> tuple[argparse.Namespace, Settings]:
     """The command line, and what it says of the settings."""
     parser = run_parser(__doc__, Settings(), Settings().rate.peak)
     parser.add_argument("--decoder-of", type=Path, help="model.safetensors of a packed VAE")
-    parser.add_argument("--talker", type=Path, help="of a packed talker: whose latents to decode")
     args = parser.parse_args()
-    if args.talker and not args.decoder_of:
-        parser.error("--talker asks for --decoder-of: an encoder learns nothing from a talker")
     rate = Rate(args.peak, args.peak / 20)
     return args, replace(Settings(), rate=rate, **chosen(args, Settings()))
 
@@ -264,17 +290,12 @@ def main() -> None:
     """Train, or train on."""
     args, settings = parse()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    device, corpus = torch.device(args.device), CorpusFolder(args.corpus)
     _, config = configurations()
-    if args.talker:
-        tape: Tape = heard_tape(args.talker, args.decoder_of, corpus, settings.hours, device)
-    else:
-        tape = Tape(settings.hours, device)
-        tape.add(corpus.wait(120))
+    device = torch.device(args.device)
+    tape = Tape(settings.hours, device)
     trainer = Trainer(config, settings, tape, device, args.decoder_of)
     clock = Clock(args.seconds, args.pause, trainer.resume(args.output))
-    grows = not args.talker
-    run(trainer, tape, lambda: tape.add(corpus.new_chunks() if grows else ()), args.output, clock)
+    run(trainer, tape, CorpusFolder(args.corpus), args.output, clock)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
 
 

@@ -29,8 +29,7 @@ ENCODE_SAMPLES = 300 * RATE
 class Spoken:
     """A stretch of the store: `first` patch and number of `patches`, and what it says.
 
-    `tokens` int [n] are the text's ids and `seconds` the length of the clip without padding, which
-    is number `clip` of all that were added.
+    `tokens` int [n] are the text's ids and `seconds` the length of the clip without padding.
     """
 
     speaker: int
@@ -38,7 +37,6 @@ class Spoken:
     patches: int
     tokens: np.ndarray
     seconds: float
-    clip: int = 0
 
 
 @dataclass
@@ -99,7 +97,6 @@ class Library:
         self._patch_samples = vae.config.samples_per_latent * PATCH
         self.store = PatchStore(capacity, vae.config.decoder.latent_dim, device)
         self.tables = Tables()
-        self._clips = 0
 
     def add(self, chunks: Iterable[Chunk], tokens: Sequence[Sequence[int]]) -> None:
         """Encode and note every clip of the chunks while there is room.
@@ -116,18 +113,14 @@ class Library:
         needed = [int(-(-length // self._patch_samples)) for length in lengths]
         said = [max(SHORTEST_PATCHES, patches) for patches in needed]
         speakers = chunk.speakers.tolist()
-
-        def note(index: int, first: int, patches: int) -> Spoken:
-            number = self._clips + index
-            return Spoken(speakers[index], first, patches, tokens[index], seconds[index], number)
-
         for index, first in self._encode(chunk, range(len(said)), said, ahead=False):
-            self.tables.add_utterance(note(index, first, said[index]))
+            spoken = Spoken(speakers[index], first, said[index], tokens[index], seconds[index])
+            self.tables.add_utterance(spoken)
         low, high = PROMPT_SECONDS
         short = [index for index, length in enumerate(seconds) if low <= length <= high]
         for index, first in self._encode(chunk, short, needed, ahead=True):
-            self.tables.add_prompt(note(index, first, needed[index]))
-        self._clips += len(said)
+            spoken = Spoken(speakers[index], first, needed[index], tokens[index], seconds[index])
+            self.tables.add_prompt(spoken)
 
     @torch.no_grad()
     def _encode(

@@ -8,8 +8,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-TALKER, VAE = "talker", "vae"
-"""Names of the pieces of either."""
 PIECE_BYTES = 15 * 2**20
 
 

@@ -10,7 +10,7 @@ from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.talker_start import new_talker
-from cookbook.ming_mini.trained import mini_tokenizer
+from cookbook.ming_mini.train_talker import mini_tokenizer
 from cookbook.ming_mini.vae_start import new_vae
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.talker import Talker

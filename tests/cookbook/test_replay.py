@@ -11,7 +11,6 @@ from cookbook.ming_mini.batches import LADDER, Batcher, prompt_frame, shape_of
 from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.descent import Descent
 from cookbook.ming_mini.replay import Replay
-from cookbook.ming_mini.tape import Tape
 from cookbook.ming_mini.utterances import Library, Tables
 from cookbook.ming_mini.vae_start import new_vae
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
@@ -136,7 +135,7 @@ def test_a_recorded_talker_learns_what_a_plain_one_does(
 @pytest.mark.gpu
 def test_a_recorded_vae_learns_what_a_plain_one_does(small_configs: Configs, chunk: Chunk) -> None:
     device, found = torch.device("cuda"), []
-    tape = Tape(0.01, device)
+    tape = train_vae.Tape(0.01, device)
     tape.add([chunk])
     for record in (False, True):
         settings = train_vae.Settings(batch=2, crop=6, channels=4, record=record)

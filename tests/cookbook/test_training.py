@@ -15,10 +15,8 @@ from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.losses import FrameLoss
 from cookbook.ming_mini.schedule import Clock, Rate
-from cookbook.ming_mini.tape import Tape
-from cookbook.ming_mini.trained import trained_vae
 from cookbook.ming_mini.utterances import Library
-from cookbook.ming_mini.weights import TALKER, VAE, load_pieces, save_pieces
+from cookbook.ming_mini.weights import load_pieces, save_pieces
 from sglang_omni.commands.checkpoint import MING_MINI
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.talker_prompt import PromptTokenizer
@@ -29,13 +27,13 @@ Configs = tuple[TalkerConfig, VAEConfig]
 
 
 @pytest.fixture
-def tape(chunk: Chunk) -> Tape:
-    tape = Tape(0.01, CPU)
+def tape(chunk: Chunk) -> train_vae.Tape:
+    tape = train_vae.Tape(0.01, CPU)
     tape.add([chunk])
     return tape
 
 
-def test_the_vae_learns(small_configs: Configs, tape: Tape) -> None:
+def test_the_vae_learns(small_configs: Configs, tape: train_vae.Tape) -> None:
     settings = train_vae.Settings(
         batch=2, crop=6, rate=Rate(3e-3, 3e-3, 1), channels=4, adversarial_from=0.9
     )
@@ -46,7 +44,7 @@ def test_the_vae_learns(small_configs: Configs, tape: Tape) -> None:
 
 
 def test_a_decoder_alone_learns_and_the_latents_stay(
-    small_configs: Configs, tape: Tape, tmp_path: Path
+    small_configs: Configs, tape: train_vae.Tape, tmp_path: Path
 ) -> None:
     settings = train_vae.Settings(batch=2, crop=6, rate=Rate(3e-3, 3e-3, 1), channels=4)
     start = train_vae.Trainer(small_configs[1], settings, tape, CPU).vae
@@ -59,7 +57,7 @@ def test_a_decoder_alone_learns_and_the_latents_stay(
 
 
 def test_the_vae_goes_on_where_it_paused(
-    small_configs: Configs, tape: Tape, tmp_path: Path
+    small_configs: Configs, tape: train_vae.Tape, tmp_path: Path
 ) -> None:
     settings = train_vae.Settings(batch=2, crop=6, channels=4, adversarial_from=0.0)
     first = train_vae.Trainer(small_configs[1], settings, tape, CPU)
@@ -69,7 +67,7 @@ def test_the_vae_goes_on_where_it_paused(
     assert second.resume(tmp_path) == 7.0
     assert second.step == 1
     assert_equal_states(first._parts(), second._parts())
-    found = load_pieces(tmp_path, VAE)
+    found = load_pieces(tmp_path, train_vae.VAE)
     assert_equal(found, first.average.tensors)
 
 
@@ -84,7 +82,7 @@ def assert_equal(ours: Any, theirs: Any) -> None:
 
 
 def test_a_run_that_was_never_begun_begins(
-    small_configs: Configs, tape: Tape, tmp_path: Path
+    small_configs: Configs, tape: train_vae.Tape, tmp_path: Path
 ) -> None:
     trainer = train_vae.Trainer(small_configs[1], train_vae.Settings(channels=4), tape, CPU)
     assert trainer.resume(tmp_path) == 0.0
@@ -161,15 +159,15 @@ def test_the_talker_goes_on_where_it_paused(
     assert second.resume(tmp_path) == 7.0
     assert second.step == 1
     assert_equal_states(first._parts(), second._parts())
-    assert_equal(load_pieces(tmp_path, TALKER), first.average.tensors)
+    assert_equal(load_pieces(tmp_path, train_talker.TALKER), first.average.tensors)
 
 
 def test_a_packed_vae_encodes(tmp_path: Path) -> None:
     config = configurations()[1]
     packed = MING_MINI / "talker" / "vae" / "model.safetensors"
-    vae = trained_vae(config, packed, CPU)
-    save_pieces(vae.state_dict(), tmp_path, VAE)
-    again = trained_vae(config, tmp_path, CPU)
+    vae = train_talker.trained_vae(config, packed, CPU)
+    save_pieces(vae.state_dict(), tmp_path, train_vae.VAE)
+    again = train_talker.trained_vae(config, tmp_path, CPU)
     assert_equal(dict(vae.state_dict()), dict(again.state_dict()))
 
 
