@@ -26,6 +26,7 @@ from triton.runtime.errors import OutOfResources
 
 from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import TALKER, VAE
+from sglang_omni.kernels.sums import Workspace
 from sglang_omni.models.ming.checkpoint import created_as
 from sglang_omni.models.ming.dit import BlockStack, DiT
 from sglang_omni.talker.fast import tiles
@@ -34,7 +35,7 @@ from sglang_omni.talker.fast.layers import run_flow_blocks
 from sglang_omni.talker.fast.ops import FusedOps, LibraryOps, Ops
 from sglang_omni.talker.fast.packed import FlowStack, pack_flow
 from sglang_omni.talker.kernels.attention import Cut, short_attention
-from sglang_omni.talker.kernels.linear import Carried, Tile, Workspace, linear
+from sglang_omni.talker.kernels.linear import Carried, Tile, linear
 from sglang_omni.talker.kernels.rows import rms_norm
 from sglang_omni.talker.kernels.window import window_attention
 

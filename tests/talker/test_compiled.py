@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from sglang_omni.kernels.sums import Workspace
 from sglang_omni.talker.fast.tiles import tile_for
 from sglang_omni.talker.kernels import (
     attention,
@@ -48,14 +49,14 @@ def product(m: int, n: int, k: int, **options: Any) -> None:
     tile = tile_for(m, n, k, split=options.get("add", False))
     weight, space = (
         empty((2 if gated else 1) * n, k),
-        linear.Workspace(1 << 20, torch.device("meta")),
+        Workspace(1 << 20, torch.device("meta")),
     )
     linear.linear(empty(m, k), weight, empty(m, n), tile, space, **options)
 
 
 def carried(m: int, n: int, k: int, **options: Any) -> None:
     x = linear.Carried(empty(m, k), floats(m, 56), 1e-6)
-    space = linear.Workspace(1 << 20, torch.device("meta"))
+    space = Workspace(1 << 20, torch.device("meta"))
     weight = empty((2 if options.get("gated") else 1) * n, k)
     linear.linear(x, weight, empty(m, n), tile_for(m, n, k), space, **options)
 

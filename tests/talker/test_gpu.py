@@ -7,10 +7,10 @@ import torch
 from benchmarks.speech_shapes import TALKER, random_speech_model
 from benchmarks.talker import admission, run_steps
 from sglang_omni.engine.worker import StepInput
+from sglang_omni.kernels.sums import MAX_TILES
 from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
 from sglang_omni.talker.executor import PlainExecutor
 from sglang_omni.talker.fast.executor import SCRATCH, GraphExecutor
-from sglang_omni.talker.kernels.linear import MAX_TILES
 from sglang_omni.talker.model import load_speech_model
 from sglang_omni.talker.worker import TalkerWorker
 from tests.golden import TINY, assert_close

@@ -10,9 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sglang_omni.kernels.sums import Workspace
 from sglang_omni.talker.fast.tiles import tile_for
 from sglang_omni.talker.kernels.fp8 import Rows8
-from sglang_omni.talker.kernels.linear import Carried, Workspace, carry, linear
+from sglang_omni.talker.kernels.linear import Carried, carry, linear
 from sglang_omni.talker.kernels.rows import rms_norm, silu_mul
 
 

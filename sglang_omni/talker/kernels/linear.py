@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.kernels.sums import MAX_TILES, Workspace, share_sum
 from sglang_omni.talker.kernels.chain import LINE, prefetch, wait_for_inputs
 from sglang_omni.talker.kernels.product import (
     carry_norm,
@@ -22,10 +23,7 @@ from sglang_omni.talker.kernels.product import (
     read_row,
     read_squares,
     root_scale,
-    share_sum,
 )
-
-MAX_TILES = 4096
 
 
 @triton.jit
@@ -133,14 +131,6 @@ class Tile:
     split: int = 1
     warps: int = 4
     stages: int = 4
-
-
-class Workspace:
-    """Scratch memory for split sums, shared by all kernels of one stream."""
-
-    def __init__(self, elements: int, device: torch.device) -> None:
-        self.partial = torch.empty(elements, device=device, dtype=torch.float32)
-        self.arrived = torch.zeros(MAX_TILES, device=device, dtype=torch.int32)
 
 
 @dataclass(frozen=True)

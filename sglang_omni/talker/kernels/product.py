@@ -74,34 +74,6 @@ def multiply(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def share_sum(  # type: ignore[no-untyped-def]
-    acc,
-    partial,
-    arrived,
-    at,
-    inside,
-    share,
-    size,
-    SPLIT: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-):
-    """Leave one of SPLIT shares of a sum in `partial`, `size` apart: whether it was the last to
-    come, and then the whole. Shares are summed in a fixed order, so that sums repeat exactly."""
-    tl.store(partial + share * size + at, acc, mask=inside)
-    tl.debug_barrier()
-    last = tl.atomic_add(arrived, 1, sem="acq_rel") == SPLIT - 1
-    if last:
-        acc = tl.zeros((BM, BN), tl.float32)
-        for other in range(SPLIT):
-            acc += tl.load(
-                partial + other * size + at, mask=inside, other=0.0, cache_modifier=".cg"
-            )
-        tl.store(arrived, 0)
-    return acc, last
-
-
-@triton.jit
 def carry_norm(made, gain, scaled, squares, at, inside, rows, row_in, part, parts):  # type: ignore[no-untyped-def]
     """Note of finished values what the norm after them, of `gain` at their columns, needs, as part
     number `part` of `parts`."""

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from sglang_omni.kernels.sums import Workspace
 from sglang_omni.talker.fast.layers import FirstBlock, run_flow_blocks
 from sglang_omni.talker.fast.ops import FusedOps, LibraryOps
 from sglang_omni.talker.fast.packed import pack_flow
-from sglang_omni.talker.kernels.linear import Workspace
 from tests.golden import assert_close
 
 FRESH = 4

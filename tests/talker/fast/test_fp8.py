@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from sglang_omni.kernels.sums import Workspace
 from sglang_omni.talker.fast import fp8
 from sglang_omni.talker.fast.fp8 import Fp8Ops, plain_product, product
 from sglang_omni.talker.fast.layers import run_flow_blocks
@@ -11,7 +12,6 @@ from sglang_omni.talker.fast.ops import FusedOps, LibraryOps
 from sglang_omni.talker.fast.packed import pack_flow
 from sglang_omni.talker.kernels import fp8 as kernel
 from sglang_omni.talker.kernels.fp8 import gelu_rows8, norm_rows8, plain_rows8, rows8
-from sglang_omni.talker.kernels.linear import Workspace
 from tests.golden import assert_close
 from tests.talker.fast.conftest import INTERPRETED
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from sglang_omni.talker.kernels.linear import Tile, Workspace, carry, linear
+from sglang_omni.kernels.sums import Workspace
+from sglang_omni.talker.kernels.linear import Tile, carry, linear
 from sglang_omni.talker.kernels.rows import rms_norm, silu_mul, stop_probability
 from tests.golden import assert_close
 from tests.talker.fast.conftest import INTERPRETED

@@ -1,0 +1,1 @@
+"""What kernels of several engines are made of."""
