@@ -11,7 +11,7 @@ FP8_ROWS = 1024
 
 # The flow model's products for one stream, 74 rows.
 FLOW_QKV = Tile(64, 64, 128, warps=4, stages=4)
-FLOW_OUT = Tile(64, 32, 128, warps=4, stages=6)
+FLOW_OUT = Tile(64, 32, 128, warps=4, stages=5)
 FLOW_UP = Tile(64, 64, 128, warps=4, stages=4)
 FLOW_DOWN = Tile(128, 32, 64, split=4, warps=8, stages=6)
 FLOW = {
@@ -22,7 +22,7 @@ FLOW = {
 }
 FLOW_ROWS = range(65, FEW_ROWS + 1)
 
-FEW_SEQUENCES = Cut(heads=1, warps=4)
+FEW_SEQUENCES = Cut(heads=1, warps=4, stages=2)
 # Four heads a program: the next one's rows travel while one is worked on. It was found at MANY
 # sequences; with fewer there are fewer programs to share out.
 MANY_SEQUENCES = Cut(heads=4, warps=4)
