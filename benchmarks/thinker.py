@@ -9,7 +9,7 @@ routing is even, and the experts that a decode batch touches in each layer stand
 Every system runs in a process of its own with our server's options, one after the other on one
 machine. Clients begin together; `tokens_per_s` counts the tokens between the moment when the last
 of them has begun to decode and that when the first has ended. TTFT is that of prompts that all
-arrive at once.
+arrive at once. `--profile DIR` leaves traces for `benchmarks.thinker_profile`.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from benchmarks.environment import fingerprint
 from benchmarks.random_models import names
 from benchmarks.random_models.census import FILE, ROWS, experts_touched
 from benchmarks.thinker_load import Round, run_rounds
+from benchmarks.thinker_profile import trace
 from benchmarks.thinker_shapes import SHAPE, SMALL, write_shape
 from sglang_omni.engine.cards import cards
 from sglang_omni.engine.ports import rendezvous_port
@@ -46,7 +47,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """One system at one precision. `server_args` are SGLang's, by name, and win over ours."""
+    """One system at one precision. `server_args` are SGLang's, by name, and win over ours;
+    `profile` is a folder for traces."""
 
     system: str
     shape: Mapping[str, Any]
@@ -58,6 +60,7 @@ class Job:
     tokens: int
     rounds: int
     server_args: Mapping[str, Any] = field(default_factory=dict)
+    profile: str | None = None
 
     @property
     def census_rows(self) -> int:
@@ -122,6 +125,9 @@ def _measure_engine(job: Job, arguments: dict[str, Any], census: Path) -> Iterat
             for row in run_rounds(engine, rounds, vocabulary):
                 touched = experts_touched(layers, row["clients"], int(job.shape["num_experts"]))
                 yield {**about, "round": number, **row, "experts_touched": touched}
+        for count in job.clients if job.profile else ():
+            path = Path(job.profile or "") / f"{job.system}-{count}.trace.json.gz"
+            trace(engine, count, job.prompt, vocabulary, path)
     finally:
         engine.shutdown()
 
@@ -182,6 +188,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--layers", type=int, help="fewer layers, for a quick look")
     parser.add_argument("--server-args", type=json.loads, default={}, help="JSON, for all systems")
     parser.add_argument("--plug-in-args", type=json.loads, default={}, help="JSON, ours alone")
+    parser.add_argument("--profile", type=Path, help="a folder for traces of decode steps")
     return parser.parse_args()
 
 
@@ -201,6 +208,7 @@ def job_of(system: str, options: argparse.Namespace) -> Job:
         prompt=options.prompt,
         tokens=options.tokens,
         rounds=options.rounds,
+        profile=str(options.profile) if options.profile else None,
         server_args={**options.server_args, **extra},
     )
 

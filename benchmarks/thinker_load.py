@@ -46,15 +46,19 @@ def run_rounds(engine: Any, rounds: Sequence[Round], vocabulary: int) -> list[Ro
     """Run the rounds one after the other, with prompts that never repeat; a row of each."""
     rows = []
     for one in rounds:
-        prompts = [
-            [random.randrange(vocabulary) for _ in range(one.prompt)] for _ in range(one.clients)
-        ]
-        arrivals = engine.loop.run_until_complete(_together(engine, prompts, one.tokens))
+        prompts = prompts_of(one, vocabulary)
+        arrivals = engine.loop.run_until_complete(together(engine, prompts, one.tokens))
         rows.append(row_of(one, arrivals))
     return rows
 
 
-async def _together(engine: Any, prompts: list[list[int]], tokens: int) -> list[Arrivals]:
+def prompts_of(one: Round, vocabulary: int) -> list[list[int]]:
+    """Random prompts of a round; none repeats."""
+    return [[random.randrange(vocabulary) for _ in range(one.prompt)] for _ in range(one.clients)]
+
+
+async def together(engine: Any, prompts: list[list[int]], tokens: int) -> list[Arrivals]:
+    """Ask for so many tokens after each prompt, all at once."""
     began = time.perf_counter()
     return list(await asyncio.gather(*(_ask(engine, ids, tokens, began) for ids in prompts)))
 
