@@ -10,6 +10,7 @@ from sglang.srt.layers.activation import SiluAndMul
 from sglang.srt.layers.communicator import LayerCommunicator, LayerScatterModes
 from sglang.srt.layers.layernorm import RMSNorm
 from sglang.srt.layers.linear import (
+    LinearBase,
     MergedColumnParallelLinear,
     QKVParallelLinear,
     RowParallelLinear,
@@ -18,6 +19,7 @@ from sglang.srt.layers.moe import should_skip_post_experts_all_reduce
 from sglang.srt.layers.moe.ep_moe.layer import get_moe_impl_class
 from sglang.srt.layers.moe.topk import StandardTopKOutput
 from sglang.srt.layers.quantization.base_config import QuantizationConfig
+from sglang.srt.layers.quantization.fp8 import Fp8LinearMethod
 from sglang.srt.layers.radix_attention import RadixAttention
 from sglang.srt.model_executor.forward_batch_info import ForwardBatch
 from sglang.srt.model_executor.forward_context import get_token_to_kv_pool
@@ -27,6 +29,7 @@ from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
 from sglang_omni.errors import StartupError
+from sglang_omni.models.ming.thinker.few_rows_triton import few_rows_first, scratch
 from sglang_omni.models.ming.thinker.rope import rotate
 from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
 from sglang_omni.models.ming.thinker.routing import (
@@ -38,6 +41,14 @@ from sglang_omni.models.ming.thinker.routing import (
     with_shared_expert,
 )
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
+
+
+def with_few_rows(linear: LinearBase) -> None:
+    """Have a layer whose weight is in eight bits multiply a decode step's rows in one kernel."""
+    method = linear.quant_method
+    if isinstance(method, Fp8LinearMethod) and method.block_quant and torch.version.cuda:
+        space = scratch(linear.weight.device)
+        method.w8a8_block_fp8_linear = few_rows_first(method.w8a8_block_fp8_linear, space)
 
 
 @dataclass(frozen=True)
@@ -80,6 +91,8 @@ class MLP(nn.Module):
             quant_config=quant_config,
             prefix=add_prefix("down_proj", prefix),
         )
+        with_few_rows(self.gate_up_proj)
+        with_few_rows(self.down_proj)
         self.act_fn = SiluAndMul()
 
     def forward(self, x: Tensor, skip_all_reduce: bool = False) -> Tensor:
@@ -177,6 +190,7 @@ class Attention(nn.Module):
             prefix=add_prefix("query_key_value", prefix),
             **ranks,
         )
+        with_few_rows(self.query_key_value)
         self.dense = RowParallelLinear(
             config.num_attention_heads * self.head_dim,
             config.hidden_size,
@@ -186,6 +200,7 @@ class Attention(nn.Module):
             prefix=add_prefix("dense", prefix),
             **ranks,
         )
+        with_few_rows(self.dense)
         self.q_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         self.k_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         heads = config.num_attention_heads // parallel.attn_tp_size

@@ -92,6 +92,30 @@ def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) ->
     assert torch.equal(alone[0], q) and torch.equal(alone[1], k)
 
 
+def check_products(
+    rows: int, shape: tuple[int, int], split: int, dtype: torch.dtype, device: str
+) -> None:
+    """Few rows times a quantised weight are the product with the weight that it stands for."""
+    from sglang_omni.kernels.sums import Workspace
+    from sglang_omni.models.ming.thinker.few_rows_triton import Tile, few_rows_linear
+    from sglang_omni.models.ming.thinker.fp8 import dequantise, quantise
+
+    torch.manual_seed(2)
+    values, scale = quantise(torch.randn(shape) * torch.linspace(0.1, 3, shape[1]))
+    x = torch.randn(rows, shape[1]).to(device, dtype)
+    space = Workspace(split * rows * shape[0], torch.device(device))
+    for cols in (32, 64, 128):
+        # Twice: a shared sum leaves its counters as it found them.
+        for _ in range(2):
+            found = few_rows_linear(
+                x, values.to(device), scale.to(device), space, Tile(cols, split)
+            )
+        wanted = x.double().cpu() @ dequantise(values, scale).double().T
+        near = 1e-5 if dtype == torch.float32 else 2**-7
+        torch.testing.assert_close(found.double().cpu(), wanted, rtol=near, atol=near * 30)
+    assert not space.arrived.any()
+
+
 def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
     # Triton decides at import whether it interprets, so the kernels run in a process of its own.
     program = (
@@ -100,6 +124,10 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         "for dtype in (torch.float32, torch.bfloat16):\n"
         "    [tests.check_routing(one, dtype, 'cpu', 5) for one in (tests.TINY, tests.RELEASED)]\n"
         "    [tests.check_heads(shape, dtype, 'cpu') for shape in ((4, 2, 128), (3, 1, 96))]\n"
+        # Interpreted, eight bits do not become bfloat16.
+        "for dtype in (torch.float32, torch.float16):\n"
+        "    for rows, split in ((1, 1), (5, 2), (17, 3)):\n"
+        "        tests.check_products(rows, (256, 384), split, dtype, 'cpu')\n"
         "print('equal')\n"
     )
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
@@ -132,6 +160,40 @@ def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
     tables = meta(7, 32, dtype=torch.float32), meta(7, 32, dtype=torch.float32)
     prepare_fused(meta(7, 40 * 128), (meta(128), meta(128)), tables, (32, 4), 1e-6, cache)
     assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("rows", [1, 33])
+def test_products_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
+    from sglang_omni.kernels.sums import Workspace
+    from sglang_omni.models.ming.thinker.few_rows_triton import few_rows_linear
+
+    weight, scale = meta(512, 256, dtype=torch.float8_e4m3fn), meta(4, 2, dtype=torch.float32)
+    few_rows_linear(meta(rows, 256), weight, scale, Workspace(1 << 20, torch.device("meta")))
+    assert len(compiled) == 1
+
+
+def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:
+    from sglang_omni.kernels.sums import Workspace
+    from sglang_omni.models.ming.thinker.few_rows_triton import MOST_ROWS, few_rows_first
+
+    asked: list[dict[str, Any]] = []
+
+    def library(**arguments: Any) -> str:
+        asked.append(arguments)
+        return "theirs"
+
+    space = Workspace(1, torch.device("cpu"))
+    product, weight = few_rows_first(library, space), torch.zeros(128, 128)
+    for rows in (0, MOST_ROWS + 1):
+        x = torch.zeros(rows, 128)
+        assert product(x, weight, [128, 128], weight) == "theirs"
+        assert asked.pop()["input"] is x
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("rows", "split"), [(1, 1), (7, 4), (16, 2), (33, 4), (64, 8)])
+def test_products_agree_on_a_gpu(rows: int, split: int) -> None:
+    check_products(rows, (640, 1024), split, torch.bfloat16, "cuda")
 
 
 @pytest.mark.gpu

@@ -1,0 +1,167 @@
+"""Products of a decode step's few rows with weights in eight bits.
+
+So few rows are bound by reading the weight, once. SGLang's way brings rows to eight bits in a
+kernel of its own, copies the scales and pads rows to the height of a tile; here rows stay as they
+are, and the weight becomes bfloat16 on its way, block by block. That is the finer arithmetic as
+well: only the weight is rounded. The plain form is `fp8.dequantise` and a product.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from sglang_omni.kernels.sums import MAX_TILES, Workspace, share_sum
+from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
+
+MOST_ROWS = 64
+"""With more, SGLang's kernels in eight bits are faster."""
+SCRATCH = 1 << 22
+"""Numbers that shared sums of the widest of our products take."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How a product is cut: columns of a tile, shares of the sum, warps, stages."""
+
+    cols: int
+    split: int
+    warps: int = 4
+    stages: int = 4
+
+
+# By the rows that a tile has: found by `benchmarks.tune_few_rows` on an H200.
+TILES = {
+    16: Tile(64, 8, stages=3),
+    32: Tile(64, 8, stages=3),
+    64: Tile(64, 4, stages=3),
+}
+# So many columns make tiles enough without sharing sums.
+WIDE = 8192
+
+
+def tile_for(rows: int, outputs: int) -> Tile:
+    """How rows times a weight of so many outputs are cut."""
+    tile = TILES[max(16, triton.next_power_of_2(rows))]
+    return tile if outputs < WIDE else replace(tile, split=1)
+
+
+@triton.jit
+def _few_rows_kernel(  # type: ignore[no-untyped-def]
+    x,
+    weight,
+    scale,
+    out,
+    partial,
+    arrived,
+    M,
+    N,
+    K: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SPLIT: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+):
+    """One tile [BN, BM] of the output's transpose, or one of SPLIT shares of its sum over K."""
+    tile, share = tl.program_id(0), tl.program_id(1)
+    blocks: tl.constexpr = K // BLOCK
+    span: tl.constexpr = (blocks + SPLIT - 1) // SPLIT
+    cols, rows = tile * BN + tl.arange(0, BN), tl.arange(0, BM)
+    depth = tl.arange(0, BLOCK)
+    row_in = rows < M
+    # A weight's block is as high as or higher than a tile: one scale for all of a step.
+    scales = scale + tile * BN // BLOCK * blocks
+    acc = tl.zeros((BN, BM), tl.float32)
+    for step in range(span):
+        block = share * span + step
+        exists = block < blocks
+        at = block * BLOCK + depth
+        w = tl.load(weight + cols[:, None] * K + at[None, :], mask=exists, other=0.0)
+        inside = row_in[None, :] & exists
+        rows_t = tl.load(x + rows[None, :] * K + at[:, None], mask=inside, other=0.0)
+        factor = tl.load(scales + block, mask=exists, other=0.0)
+        acc += tl.dot(w.to(rows_t.dtype), rows_t) * factor
+    place = rows[None, :] * N + cols[:, None]
+    # `cols` are all there: a tile divides a block, and blocks divide N.
+    inside = row_in[None, :] & (cols[:, None] < N)
+    finish = True
+    if SPLIT > 1:
+        acc, finish = share_sum(
+            acc, partial, arrived + tile, place, inside, share, M * N, SPLIT, BN, BM
+        )
+    if finish:
+        tl.store(out + place, acc.to(out.dtype.element_ty), mask=inside)
+
+
+def few_rows_linear(
+    x: Tensor, weight: Tensor, scale: Tensor, space: Workspace, tile: Tile | None = None
+) -> Tensor:
+    """x [rows, K] times the transpose of a quantised weight [N, K]: [rows, N] in x's dtype.
+
+    `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows.
+    """
+    (m, k), n = x.shape, weight.shape[0]
+    assert m <= MOST_ROWS
+    tile = tile or tile_for(m, n)
+    assert n % BLOCK == 0 and k % BLOCK == 0 and BLOCK % tile.cols == 0
+    assert x.is_contiguous() and weight.is_contiguous() and scale.is_contiguous()
+    assert tile.split * m * n <= space.partial.numel() and n // tile.cols <= MAX_TILES
+    out = torch.empty(m, n, dtype=x.dtype, device=x.device)
+    _few_rows_kernel[(n // tile.cols, tile.split)](
+        x,
+        weight,
+        scale,
+        out,
+        space.partial,
+        space.arrived,
+        m,
+        n,
+        K=k,
+        BLOCK=BLOCK,
+        SPLIT=tile.split,
+        BM=max(16, triton.next_power_of_2(m)),
+        BN=tile.cols,
+        num_warps=tile.warps,
+        num_stages=tile.stages,
+    )
+    return out
+
+
+@cache
+def scratch(device: torch.device) -> Workspace:
+    """What all products of a model share: its steps run on one stream, one after the other."""
+    return Workspace(SCRATCH, device)
+
+
+Product = Callable[..., Tensor]
+
+
+def few_rows_first(library: Product, space: Workspace) -> Product:
+    """A product of SGLang's signature: ours for a decode step's rows, the library's for more."""
+
+    def product(
+        input: Tensor,
+        weight: Tensor,
+        block_size: list[int],
+        weight_scale: Tensor,
+        input_scale: Tensor | None = None,
+        bias: Tensor | None = None,
+    ) -> Tensor:
+        rows = input.flatten(0, -2)
+        if len(rows) > MOST_ROWS or len(rows) == 0 or bias is not None or input_scale is not None:
+            return library(
+                input=input,
+                weight=weight,
+                block_size=block_size,
+                weight_scale=weight_scale,
+                input_scale=input_scale,
+                bias=bias,
+            )
+        out = few_rows_linear(rows, weight, weight_scale, space)
+        return out.unflatten(0, input.shape[:-1])
+
+    return product
