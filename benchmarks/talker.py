@@ -11,6 +11,7 @@ included; the parts are each graph alone, between CUDA events.
 
 import argparse
 import json
+import os
 import statistics
 import time
 from itertools import pairwise
@@ -26,6 +27,7 @@ from sglang_omni.models.ming.voices import VoicePrompt
 from sglang_omni.talker.executor import Admission
 from sglang_omni.talker.fast.executor import GraphExecutor
 from sglang_omni.talker.fast.graphs import BATCHES
+from sglang_omni.talker.launch import environment
 from sglang_omni.talker.scheduler import PATCH_SECONDS
 
 SHAPES = {"released": TALKER, "deep": DEEP}
@@ -100,6 +102,7 @@ def main() -> None:
     parser.add_argument("--fp8", action="store_true", help="the flow model in eight bits")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    os.environ |= environment("cuda", 1)
     device = torch.device("cuda")
     model = random_speech_model(SHAPES[options.shape], device, torch.bfloat16)
     began = time.perf_counter()

@@ -13,6 +13,7 @@ model in eight bits, and besides the error of each patch against bfloat16 from t
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from sglang_omni.talker.fast.executor import GraphExecutor
 from sglang_omni.talker.fast.ops import LibraryOps
 from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.fast.step import FastStep
+from sglang_omni.talker.launch import environment
 from sglang_omni.talker.model import SpeechModel, load_speech_model
 
 BATCH, FORCED_STEPS, REQUESTS = 64, 40, 100
@@ -244,11 +246,12 @@ def main() -> None:
     parser.add_argument("--fp8", action="store_true", help="the flow model in eight bits")
     parser.add_argument("--model", type=Path, help="a trained checkpoint")
     options = parser.parse_args()
+    os.environ |= environment("cuda", 1)
     result = measure(options.model, fp8=options.fp8)
     for name, found in result.items():
         print(name, {key: value for key, value in found.items() if not isinstance(value, list)})
-    environment = {"environment": fingerprint(), "model": str(options.model or "random weights")}
-    options.out.write_text(json.dumps(environment | result, indent=1) + "\n", encoding="utf-8")
+    about = {"environment": fingerprint(), "model": str(options.model or "random weights")}
+    options.out.write_text(json.dumps(about | result, indent=1) + "\n", encoding="utf-8")
     raise SystemExit(0 if is_fine(result) else 1)
 
 

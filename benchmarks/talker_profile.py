@@ -11,6 +11,7 @@ between them and the last attention.
 
 import argparse
 import json
+import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import random_speech_model
 from benchmarks.talker import SHAPES, WARM_UPS, admission, run_steps
 from sglang_omni.talker.fast.executor import GraphExecutor
+from sglang_omni.talker.launch import environment
 
 RUNS = 5
 SHOWN = 14
@@ -116,6 +118,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    os.environ |= environment("cuda", 1)
     # Graphs that are made before the profiler was ever there may show as one kernel.
     kernels_of(lambda: torch.zeros(1, device="cuda").add_(1), 1)
     model = random_speech_model(SHAPES[options.shape], torch.device("cuda"), torch.bfloat16)

@@ -11,6 +11,7 @@ timed alone at 128 streams. What is best is printed as lines for `sglang_omni/ta
 
 import argparse
 import json
+import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -38,6 +39,7 @@ from sglang_omni.talker.kernels.attention import Cut, short_attention
 from sglang_omni.talker.kernels.linear import Carried, Tile, linear
 from sglang_omni.talker.kernels.rows import rms_norm
 from sglang_omni.talker.kernels.window import window_attention
+from sglang_omni.talker.launch import environment
 
 STREAMS, LENGTH, PATCH = 128, 37, 4
 SHARED_MEMORY = 200 * 2**10
@@ -227,6 +229,7 @@ def main() -> None:
     parser.add_argument("--library", action="store_true", help="only time blocks of 128 streams")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    os.environ |= environment("cuda", 1)
     if options.compile:
         multiprocessing.spawn(compile_some, (options.compile,), options.compile)
         return

@@ -24,6 +24,7 @@ from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules
 from sglang_omni.models.ming.media import RULES
 from sglang_omni.talker.contract import TalkerSettings
+from sglang_omni.talker.launch import environment as talker_environment
 from sglang_omni.thinker.contract import ThinkerSettings
 from sglang_omni.thinker.launch import environment as thinker_environment
 
@@ -152,7 +153,7 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         "talker",
         "sglang_omni.talker.worker:open_worker",
         settings,
-        {"OMP_NUM_THREADS": str(_threads())} if device == "cpu" else {},
+        talker_environment(device, _threads()),
         **_deadlines(options),
         max_in_flight=TALKER_REQUESTS,
     )

@@ -24,7 +24,7 @@ from sglang.srt.layers.radix_attention import RadixAttention
 from sglang.srt.model_executor.forward_batch_info import ForwardBatch
 from sglang.srt.model_executor.forward_context import get_token_to_kv_pool
 from sglang.srt.models.utils import enable_fused_set_kv_buffer
-from sglang.srt.runtime_context import get_parallel
+from sglang.srt.runtime_context import get_parallel, get_server_args
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
@@ -44,8 +44,13 @@ from sglang_omni.models.ming.thinker.routing_triton import route_fused
 
 
 def with_few_rows(linear: LinearBase) -> None:
-    """Have a layer whose weight is in eight bits multiply a decode step's rows in one kernel."""
+    """Have a layer whose weight is in eight bits multiply a decode step's rows in one kernel.
+
+    Not where answers must not depend on who else is in the batch: two kernels round differently.
+    """
     method = linear.quant_method
+    if get_server_args().enable_deterministic_inference:
+        return
     if isinstance(method, Fp8LinearMethod) and method.block_quant and torch.version.cuda:
         space = scratch(linear.weight.device)
         method.w8a8_block_fp8_linear = few_rows_first(method.w8a8_block_fp8_linear, space)
