@@ -4,9 +4,8 @@
     python -m benchmarks.talker_profile --shape deep --batch 1 --out result.json
 
 Each graph of a step is replayed alone under PyTorch's profiler. What a kernel costs is the time
-from the end of the one in front of it to its own: chained kernels start while that one still runs,
-and their own durations would be counted twice. Kernels of one name are told apart by how many come
-between them and the last attention.
+from the end of the one in front of it to its own. Kernels of one name are told apart by how many
+come between them and the last attention.
 """
 
 import argparse
@@ -14,7 +13,6 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.environment import fingerprint
+from benchmarks.kernels import Ran, spent
 from benchmarks.speech_shapes import random_speech_model
 from benchmarks.talker import SHAPES, WARM_UPS, admission, run_steps
 from sglang_omni.talker.fast.executor import GraphExecutor
@@ -33,14 +32,6 @@ SHOWN = 14
 NAME_LENGTH = 60
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A kernel that ran: its name, and when it ended, in microseconds."""
-
-    name: str
-    end: float
 
 
 def kernels_of(replay: Callable[[], object], runs: int) -> list[list[Ran]]:
@@ -78,17 +69,17 @@ def costs(calls: Sequence[Sequence[Ran]]) -> list[Row]:
     first. The first kernel of a call has none in front of it and is left out."""
     total, count = defaultdict[str, float](float), defaultdict[str, int](int)
     for kernels in calls:
-        for label, before, one in zip(places(kernels)[1:], kernels, kernels[1:], strict=False):
-            total[label] += one.end - before.end
+        for label, took in zip(places(kernels)[1:], spent(kernels), strict=True):
+            total[label] += took
             count[label] += 1
     rows = [
         {
             "kernel": label,
-            "us": round(spent / len(calls), 1),
-            "mean_us": round(spent / count[label], 2),
+            "us": round(took / len(calls), 1),
+            "mean_us": round(took / count[label], 2),
             "count": round(count[label] / len(calls), 1),
         }
-        for label, spent in total.items()
+        for label, took in total.items()
     ]
     return sorted(rows, key=lambda row: -row["us"])
 

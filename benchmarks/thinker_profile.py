@@ -20,6 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kernels import Ran, spent
 from benchmarks.thinker_load import Round, prompts_of, together
 
 STEPS = 16
@@ -27,15 +28,6 @@ STEPS = 16
 SETTLED_S, TOKENS = 0.5, 256
 WRITTEN_S = 60.0
 ATTENTION = ("attention", "attn", "fwd_grouped_kernel_stage1", "_fwd_kernel_stage1")
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A kernel, copy or fill on the device, in microseconds."""
-
-    name: str
-    start: float
-    end: float
 
 
 def trace(engine: Any, clients: int, prompt: int, vocabulary: int, path: Path) -> None:
@@ -88,7 +80,7 @@ def read_trace(path: Path) -> list[Ran]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     ran = [
-        Ran(event["name"], event["ts"], event["ts"] + event["dur"])
+        Ran(event["name"], event["ts"] + event["dur"])
         for event in events
         if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
     ]
@@ -114,12 +106,10 @@ def stretches(ran: Sequence[Ran]) -> list[Stretch]:
     if len(places) < 2:
         raise ValueError("there are no layers in this trace")
     found = defaultdict[tuple[str, ...], list[list[float]]](list)
-    for start, end in pairwise(places):
-        # The first one's own time begins where the one in front of it ended.
-        ends = [one.end for one in ran[max(0, start - 1) : end]]
-        if start > 0:
-            names = tuple(one.name for one in ran[start:end])
-            found[names].append([after - before for before, after in pairwise(ends)])
+    # What comes first in a trace has nothing in front of it, from whose end it would be counted.
+    for start, end in pairwise(place for place in places if place > 0):
+        names = tuple(one.name for one in ran[start:end])
+        found[names].append(spent(ran[start - 1 : end]))
     kinds = [
         Stretch(names, len(times), tuple(sum(one) / len(times) for one in zip(*times, strict=True)))
         for names, times in found.items()

@@ -4,8 +4,8 @@
     python -m benchmarks.tune_few_rows --out FILE
 
 Each number of rows is tried on the matrices of attention at the released shape, as CUDA graphs in
-which every launch meets another weight, so that none is in the cache; beside it SGLang's own
-product. What is best for all of them together is printed as lines of `TILES` in
+which every launch meets another weight, so that none is in the cache; beside it SGLang's product by
+CUTLASS. What is best for all of them together is printed as lines of `TILES` in
 `sglang_omni/models/ming/thinker/few_rows_triton.py`.
 """
 

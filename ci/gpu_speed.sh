@@ -69,8 +69,17 @@ for phase in "$@"; do
     tp4) thinker thinker_h200_tp4_bf16 --tp 4 --clients "$CLIENTS" ;;
     tune_fp8 | tune_bf16)
         "$PYTHON" -m benchmarks.tune_moe --tp ${TP:-1 2 4} $([ $phase = tune_fp8 ] && echo --fp8) \
-            --out "$OUT/$phase.json" 2>&1 | tee "$OUT/$phase.log" | grep -E "^tp|compiled|configurations"
+            --out "$OUT/tune_moe_h200_${phase#tune_}.json" 2>&1 | tee "$OUT/$phase.log" |
+            grep -E "^tp|compiled|configurations"
         tar -C sglang_omni/thinker -czf "$OUT/moe_kernels.tar.gz" moe_kernels ;;
+    tune_few_rows) # products of a decode step's rows with weights in eight bits
+        "$PYTHON" -m benchmarks.tune_few_rows --compile 8 &&
+            "$PYTHON" -m benchmarks.tune_few_rows --out "$OUT/tune_few_rows_h200.json" ;;
+    profile) # the kernels of a decode step, ours and SGLang's
+        mkdir -p "$WORK/traces"
+        thinker thinker_profiled_h200 --fp8 --clients "$CLIENTS" --rounds 1 --profile "$WORK/traces"
+        "$PYTHON" -m benchmarks.thinker_profile "$WORK"/traces/*.gz \
+            --out "$OUT/thinker_profile_h200_fp8.json" | cut -c1-120 ;;
     system) serve_and_ask serving_h200_fp8 --clients 1,16 ;;
     speech) serve_and_ask serving_h200_fp8_speech --kinds speech --clients 1,4,16,32 ;;
     *) echo "no phase $phase"; exit 2 ;;

@@ -83,6 +83,8 @@ def test_there_is_a_replica_for_every_card_that_is_named() -> None:
 def test_a_cpu_has_as_many_talkers_as_asked_for_and_a_card_as_many_as_it_is_named() -> None:
     replicas = talker_specs(config(device="cpu", talker__replicas=3), TINY)
     assert [spec.env.keys() for spec in replicas] == 3 * [{"OMP_NUM_THREADS"}]
+    (card,) = talker_specs(config(device="cuda"), TINY)
+    assert card.env == {"CUBLAS_WORKSPACE_CONFIG": ":0:0", "CUBLASLT_WORKSPACE_SIZE": "0"}
     assert len(talker_specs(config(device="cpu", talker__gpus="1,2"), TINY)) == 1
     with pytest.raises(ConfigError, match=r"talker\.gpus"):
         talker_specs(config(device="cuda", talker__replicas=2), TINY)

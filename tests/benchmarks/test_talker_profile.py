@@ -1,6 +1,7 @@
 """What the profile of a talker's step makes of the kernels that the profiler saw."""
 
-from benchmarks.talker_profile import Ran, costs, places
+from benchmarks.kernels import Ran
+from benchmarks.talker_profile import costs, places
 
 BLOCK = [
     Ran("_short_attention_kernel", 10.0),

@@ -86,7 +86,7 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
         factor = tl.load(scales + block, mask=exists, other=0.0)
         acc += tl.dot(w.to(rows_t.dtype), rows_t) * factor
     place = rows[None, :] * N + cols[:, None]
-    # `cols` are all there: a tile divides a block, and blocks divide N.
+    # Only rows can be missing, for tiles divide N; the mask takes the tile's shape.
     inside = row_in[None, :] & (cols[:, None] < N)
     finish = True
     if SPLIT > 1:

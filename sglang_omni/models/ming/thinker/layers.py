@@ -25,7 +25,7 @@ from sglang.srt.model_executor.forward_batch_info import ForwardBatch
 from sglang.srt.model_executor.forward_context import get_token_to_kv_pool
 from sglang.srt.models.utils import enable_fused_set_kv_buffer
 from sglang.srt.runtime_context import get_parallel, get_server_args
-from sglang.srt.utils import add_prefix
+from sglang.srt.utils import add_prefix, is_sm90_supported
 from torch import Tensor, nn
 
 from sglang_omni.errors import StartupError
@@ -43,15 +43,16 @@ from sglang_omni.models.ming.thinker.routing import (
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
 
 
-def with_few_rows(linear: LinearBase) -> None:
+def use_few_rows(linear: LinearBase) -> None:
     """Have a layer whose weight is in eight bits multiply a decode step's rows in one kernel.
 
     Not where answers must not depend on who else is in the batch: two kernels round differently.
+    Only on Hopper cards: later ones keep scales as powers of two, in a layout of their own.
     """
     method = linear.quant_method
-    if get_server_args().enable_deterministic_inference:
+    if not is_sm90_supported() or get_server_args().enable_deterministic_inference:
         return
-    if isinstance(method, Fp8LinearMethod) and method.block_quant and torch.version.cuda:
+    if isinstance(method, Fp8LinearMethod) and method.block_quant:
         space = scratch(linear.weight.device)
         method.w8a8_block_fp8_linear = few_rows_first(method.w8a8_block_fp8_linear, space)
 
@@ -96,8 +97,8 @@ class MLP(nn.Module):
             quant_config=quant_config,
             prefix=add_prefix("down_proj", prefix),
         )
-        with_few_rows(self.gate_up_proj)
-        with_few_rows(self.down_proj)
+        use_few_rows(self.gate_up_proj)
+        use_few_rows(self.down_proj)
         self.act_fn = SiluAndMul()
 
     def forward(self, x: Tensor, skip_all_reduce: bool = False) -> Tensor:
@@ -195,7 +196,7 @@ class Attention(nn.Module):
             prefix=add_prefix("query_key_value", prefix),
             **ranks,
         )
-        with_few_rows(self.query_key_value)
+        use_few_rows(self.query_key_value)
         self.dense = RowParallelLinear(
             config.num_attention_heads * self.head_dim,
             config.hidden_size,
@@ -205,7 +206,7 @@ class Attention(nn.Module):
             prefix=add_prefix("dense", prefix),
             **ranks,
         )
-        with_few_rows(self.dense)
+        use_few_rows(self.dense)
         self.q_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         self.k_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         heads = config.num_attention_heads // parallel.attn_tp_size

@@ -1,0 +1,55 @@
+"""Which layers multiply a decode step's rows by our kernel."""
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import torch
+
+from sglang_omni.thinker.contract import ThinkerSettings
+from sglang_omni.thinker.launch import environment
+from tests.golden import TINY
+
+
+def library() -> None:
+    """Stands for SGLang's product."""
+
+
+def is_ours(hopper: bool, deterministic: bool, block_quant: bool, eight_bits: bool = True) -> bool:
+    """Whether a layer's product is ours afterwards."""
+    from sglang_omni.models.ming.thinker import layers
+
+    kind = layers.Fp8LinearMethod if eight_bits else SimpleNamespace
+    method = kind.__new__(kind)
+    method.block_quant, method.w8a8_block_fp8_linear = block_quant, library
+    arguments = SimpleNamespace(enable_deterministic_inference=deterministic)
+    with (
+        patch.object(layers, "is_sm90_supported", lambda: hopper),
+        patch.object(layers, "get_server_args", lambda: arguments),
+    ):
+        layers.use_few_rows(SimpleNamespace(quant_method=method, weight=torch.empty(0)))
+    return method.w8a8_block_fp8_linear is not library
+
+
+def check() -> None:
+    """Hopper cards, blocks of eight bits, and batches that may matter: all three."""
+    assert is_ours(hopper=True, deterministic=False, block_quant=True)
+    assert not is_ours(hopper=False, deterministic=False, block_quant=True)
+    assert not is_ours(hopper=True, deterministic=True, block_quant=True)
+    assert not is_ours(hopper=True, deterministic=False, block_quant=False)
+    assert not is_ours(hopper=True, deterministic=False, block_quant=True, eight_bits=False)
+
+
+def test_our_kernel_is_taken_where_it_was_measured_and_may_round_otherwise() -> None:
+    # SGLang reads its environment at import, so it is imported by a process of its own.
+    variables = environment(ThinkerSettings(TINY, device="cpu"), threads=1)
+    program = "from tests.models.ming.thinker import test_few_rows as t; t.check(); print('done')"
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+    )
+    assert run.stdout.endswith("done\n"), run.stderr
