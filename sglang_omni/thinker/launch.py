@@ -12,6 +12,9 @@ from sglang_omni.thinker.contract import ThinkerSettings
 # The KV budget without a GPU, where SGLang cannot measure free memory sensibly.
 CPU_TOTAL_TOKENS = 16_384
 CPU_RUNNING_REQUESTS = 16
+# Prefills of up to so many tokens are replayed from CUDA graphs: longer ones keep a card busy for
+# longer than their launches take. Rows up to the next size are computed in vain, so sizes lie close.
+CAPTURED_PREFILLS = (*range(16, 128, 16), *range(128, 256, 32), *range(256, 1281, 64))
 
 
 def environment(settings: ThinkerSettings, threads: int, mask: str | None = None) -> dict[str, str]:
@@ -74,8 +77,6 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
         "incremental_streaming_output": True,
         # Features come from the encoder engines; the model builds no encoders of its own.
         "json_model_override_args": json.dumps({"ming_encoders": "external"}),
-        # A captured prefill never looks at media, so a picture would get the text router.
-        "disable_prefill_cuda_graph": True,
         # A model that may put any white space into JSON may go on with it for ever.
         "constrained_json_disable_any_whitespace": True,
         # The grammars of calls are in its language; SGLang's usual one, xgrammar, needs a card.
@@ -86,12 +87,21 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
     }
     if settings.device == "cpu":
         arguments |= _cpu_defaults(settings)
-    arguments |= dict(settings.server_args)
-    if not arguments["disable_prefill_cuda_graph"]:
-        raise ConfigError("prefill CUDA graphs are not supported: they ignore the media routers")
+    arguments |= _prefill_graphs(settings) | dict(settings.server_args)
     if arguments.get("ep_size", 1) != 1:
         raise ConfigError("ep_size: every rank would add the shared expert; use tp_size")
     return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _prefill_graphs(settings: ThinkerSettings) -> dict[str, Any]:
+    """Which prefills SGLang captures: none where answers must not depend on the company, since
+    kernels for more rows round differently."""
+    asked = dict(settings.server_args)
+    off = asked.get("disable_cuda_graph") or asked.get("disable_prefill_cuda_graph")
+    if off or settings.deterministic or settings.device != "cuda":
+        return {"cuda_graph_backend_prefill": "disabled"}
+    sizes = {"cuda_graph_bs_prefill": list(CAPTURED_PREFILLS)}
+    return {"cuda_graph_backend_prefill": "breakable", **sizes}
 
 
 def _cpu_defaults(settings: ThinkerSettings) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What SGLang is told, from the thinker's settings."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,14 +31,30 @@ def test_deterministic_sampling_without_a_gpu_is_refused() -> None:
         server_arguments(ThinkerSettings(Path("model"), deterministic=True), PORT)
 
 
-@pytest.mark.parametrize(
-    ("asked", "reason"),
-    [(("disable_prefill_cuda_graph", False), "prefill"), (("ep_size", 2), "shared expert")],
-)
-def test_what_would_answer_wrongly_is_refused(asked: tuple[str, object], reason: str) -> None:
-    settings = ThinkerSettings(Path("model"), device="cuda", server_args=(asked,))
-    with pytest.raises(ConfigError, match=reason):
+def test_what_would_answer_wrongly_is_refused() -> None:
+    settings = ThinkerSettings(Path("model"), device="cuda", server_args=(("ep_size", 2),))
+    with pytest.raises(ConfigError, match="shared expert"):
         server_arguments(settings, PORT)
+
+
+def test_prefills_are_captured_on_a_gpu() -> None:
+    arguments = server_arguments(CUDA, PORT)
+    assert arguments["cuda_graph_backend_prefill"] == "breakable"
+    assert arguments["cuda_graph_bs_prefill"] == sorted(arguments["cuda_graph_bs_prefill"])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        CPU,
+        replace(CUDA, deterministic=True),
+        replace(CUDA, server_args=(("disable_cuda_graph", True),)),
+        replace(CUDA, server_args=(("disable_prefill_cuda_graph", True),)),
+        replace(CUDA, server_args=(("cuda_graph_backend_prefill", "disabled"),)),
+    ],
+)
+def test_prefills_are_read_eagerly(settings: ThinkerSettings) -> None:
+    assert server_arguments(settings, PORT)["cuda_graph_backend_prefill"] == "disabled"
 
 
 def test_the_cpu_engine_is_chosen_by_environment() -> None:

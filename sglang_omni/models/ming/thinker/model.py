@@ -15,6 +15,9 @@ from sglang.srt.managers.mm_utils import (
 )
 from sglang.srt.managers.schedule_batch import MultimodalDataItem, MultimodalInputs
 from sglang.srt.model_executor.forward_batch_info import ForwardBatch
+from sglang.srt.model_executor.runner_backend_utils.breakable_cuda_graph import (
+    is_in_breakable_cuda_graph,
+)
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
@@ -24,6 +27,7 @@ from sglang_omni.models.ming.thinker.encoders import OwnEncoders
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8
 from sglang_omni.models.ming.thinker.layers import Layer, StepInputs
 from sglang_omni.models.ming.thinker.loading import load_thinker
+from sglang_omni.models.ming.thinker.prefill import captured_inputs
 from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
 
@@ -56,6 +60,9 @@ class Decoder(nn.Module):
         device = self.norm.weight.device
         self.register_buffer("inv_freq", frequencies.to(device), persistent=False)
         self.register_buffer("rows", rows.to(device), persistent=False)
+        self.captured = captured_inputs(config.hidden_size, device)
+        if self.captured is not None:
+            self.register_forward_pre_hook(self._fill_captured, with_kwargs=True)
 
     def get_input_embeddings(self) -> nn.Module:
         """The token embedding, which SGLang splices features into."""
@@ -64,13 +71,20 @@ class Decoder(nn.Module):
     def forward(
         self,
         input_ids: Tensor | None,
+        positions: Tensor,
         forward_batch: ForwardBatch,
         input_embeds: Tensor | None,
-        positions: Tensor,
-        routes: Tensor | None,
+        routes: Tensor | None = None,
     ) -> Tensor:
-        """Final hidden states [tokens, hidden]; `positions` is [3, tokens]."""
-        x = self.word_embeddings(input_ids) if input_embeds is None else input_embeds
+        """Final hidden states [tokens, hidden]; `positions` is [3, tokens].
+
+        SGLang captures prefills by calling this without embeddings, and with positions of text.
+        """
+        x = input_embeds
+        if x is None:
+            assert self.captured is not None and input_ids is not None
+            x, routes = self.captured.first(len(input_ids))
+            positions = forward_batch.mrope_positions
         inputs = StepInputs(*cos_sin(positions, self.inv_freq, self.rows), routes)
         residual = None
         for layer in self.layers:
@@ -79,6 +93,11 @@ class Decoder(nn.Module):
             return x
         x, _ = self.norm(x, residual)
         return x
+
+    def _fill_captured(self, _module: nn.Module, _args: Any, inputs: dict[str, Any]) -> None:
+        """Before a call that SGLang answers by replaying graphs."""
+        if self.captured is not None and is_in_breakable_cuda_graph():
+            self.captured.fill(inputs["input_embeds"], inputs["routes"])
 
 
 class LanguageModel(nn.Module):
@@ -115,6 +134,11 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         self.model = LanguageModel(config.llm_config, quant_config, add_prefix("model", prefix))
         self.logits_processor = LogitsProcessor(config.llm_config)
         self.encoders = OwnEncoders(config, prefix) if config.carries_encoders else None
+
+    @property
+    def language_model(self) -> nn.Module:
+        """What holds the layers, by the name under which SGLang looks to capture prefills."""
+        return self.model
 
     def get_input_embeddings(self) -> nn.Module:
         """The token embedding."""
