@@ -12,8 +12,8 @@ from sglang_omni.thinker.contract import ThinkerSettings
 # The KV budget without a GPU, where SGLang cannot measure free memory sensibly.
 CPU_TOTAL_TOKENS = 16_384
 CPU_RUNNING_REQUESTS = 16
-# Prefills of up to so many tokens are replayed from CUDA graphs: longer ones keep a card busy for
-# longer than their launches take. Rows up to the next size are computed in vain, so sizes lie close.
+# Tokens of prefills that are replayed from CUDA graphs; longer ones keep a card busy for longer
+# than their launches take. Rows up to the next size are computed in vain: sizes lie close.
 CAPTURED_PREFILLS = (*range(16, 128, 16), *range(128, 256, 32), *range(256, 1281, 64))
 
 

@@ -1,10 +1,12 @@
-"""The thinker on a CUDA device, with decode graphs: the released model's first tokens.
+"""The thinker on a CUDA device, with graphs of prefills and of decoding: the released model's
+first tokens.
 
 Half precision, because SGLang has no float32 norm kernel for GPUs. Its rounding flips an expert
 of this tiny model sooner or later, so only the first tokens are held; float16 rounds finer than
 bfloat16, in which the CPU engine leaves the float32 tokens at the first flip, too.
 """
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from sglang_omni.models.ming.thinker.reference import load_reference
 from sglang_omni.thinker.contract import SamplingParams, ThinkerRequest, ThinkerSettings
 from sglang_omni.thinker.launch import environment
 from tests.commands.quantised import write_wide_checkpoint
-from tests.golden import TINY, cases, load_case
+from tests.golden import TINY, Case, cases, load_case
 from tests.models.ming.thinker.features import greedy_request
 
 pytestmark = pytest.mark.gpu
@@ -42,25 +44,32 @@ SETTINGS = ThinkerSettings(
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-async def test_greedy_tokens_agree_on_gpus_with_decode_graphs(ranks: int) -> None:
+@pytest.mark.parametrize("prefill", ["breakable", "disabled"])
+async def test_greedy_tokens_agree_on_gpus_with_graphs(ranks: int, prefill: str) -> None:
     if torch.cuda.device_count() < ranks:
         pytest.skip(f"needs {ranks} CUDA devices")
-    config, settings = MingConfig.from_pretrained(TINY), replace(SETTINGS, tp_size=ranks)
+    config = MingConfig.from_pretrained(TINY)
+    options = (*SETTINGS.server_args, ("cuda_graph_backend_prefill", prefill))
+    settings = replace(SETTINGS, tp_size=ranks, server_args=options)
     factory = "sglang_omni.thinker.worker:open_worker"
     process = EngineProcess(
         ProcessSpec("thinker", factory, settings, environment(settings, 1), start_deadline_s=400)
     )
     await process.start()
     try:
-        for name in cases("thinker", "greedy_"):
-            case = load_case(name)
-            request = greedy_request(case, config)
-            for _ in range(2):
-                outputs = [output async for output in process.submit(request)]
-                ids = [token for output in outputs for token in output.token_ids]
-                assert ids[:HELD] == case["generated_ids"][:HELD].tolist(), name
+        goldens = [load_case(name) for name in cases("thinker", "greedy_")]
+        for case in [*goldens, *goldens]:
+            await _hold(process, config, case)
+        # A prefill of several requests has media of some among the text of others.
+        await asyncio.gather(*(_hold(process, config, case) for case in goldens))
     finally:
         await process.stop()
+
+
+async def _hold(process: EngineProcess, config: MingConfig, case: Case) -> None:
+    outputs = process.submit(greedy_request(case, config))
+    ids = [token async for output in outputs for token in output.token_ids]
+    assert ids[:HELD] == case["generated_ids"][:HELD].tolist()
 
 
 # Of the vocabulary's 1920 tokens, these many are near the best.

@@ -19,7 +19,7 @@ from sglang_omni.models.ming.thinker.routing import TEXT
 
 @dataclass(frozen=True)
 class CapturedInputs:
-    """`embeds` [most tokens, hidden] and `routes` [most tokens], of which a replay reads the first."""
+    """`embeds` [most tokens, hidden] and `routes` [most tokens]: a replay reads the first ones."""
 
     embeds: Tensor
     routes: Tensor
