@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
-from cookbook.ming_mini.sentences import Split, sentences
+from cookbook.ming_mini.sentences import SPOKEN, Split, sentences
 from cookbook.ming_mini.speakers import PRESETS, Speaker, training_speakers
 from cookbook.ming_mini.synthesize import RATE, Clip, clips
 
@@ -42,7 +42,7 @@ def jobs(
 ) -> Iterator[tuple[str, int, Speaker]]:
     """Endless (text, speaker's number, speaker), half of them in a preset voice."""
     rng = Random(f"speakers {seed}")
-    for text in sentences(seed, lexicon, split):
+    for text in sentences(seed, lexicon, split, SPOKEN):
         preset = rng.random() < preset_share
         number = rng.randrange(len(PRESETS) if preset else len(speakers))
         yield text, number, speakers[number]

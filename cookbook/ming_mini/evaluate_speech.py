@@ -18,6 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from benchmarks.everyday import everyday
 from benchmarks.metrics.edits import distance
 from benchmarks.metrics.pocket import Recogniser, spoken_words
 from cookbook.ming_mini import grammar
@@ -42,7 +43,7 @@ CLONE_TEXTS = (
     "The children play in the park after school.",
     "I would like a cup of tea with milk.",
 )
-PARTS = ("words", "commands", "cloning")
+PARTS = ("words", "everyday", "commands", "cloning")
 
 
 class Speech:
@@ -196,6 +197,9 @@ def main() -> None:
         texts = held_out(args.sentences, args.seed, read_lexicon(args.lexicon))
         report["sentences"] = len(texts)
         report["word_error_rate"] = dict(word_error_rates(speech, texts, args.seed))
+    if "everyday" in args.parts:
+        texts = everyday(args.sentences, args.seed)
+        report["everyday_word_error_rate"] = dict(word_error_rates(speech, texts, args.seed))
     if "commands" in args.parts:
         report["command_accuracy"] = command_accuracy(speech, args.commands, args.seed)
     if "cloning" in args.parts:

@@ -1,4 +1,5 @@
-"""Words and phrases for the sentences: the tagged words and the usage examples of WordNet 3.0.
+"""Words and phrases for the sentences: the tagged words, the usage examples and the definitions of
+WordNet 3.0.
 
 WordNet (Debian package `wordnet-base`) is free for any use. Its `cntlist.rev` counts how often a
 sense was met in running text, which tells everyday words from rare ones.
@@ -19,17 +20,23 @@ FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 _SENSE = re.compile(r"^([a-z]{2,12})%([1-5]):\S+ \d+ (\d+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r'"([^"\n]+)"')
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z']*(?:,? [A-Za-z][A-Za-z']*){2,17}[.?!]?")
+_ASIDE = re.compile(r"\([^)]*\) ?")
+# A definition is kept if each of its words is met so often in the usage examples.
+EVERYDAY = 4
+SHORTEST_DEFINITION = 4
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Everyday words by kind, most frequent first, and phrases in which words are used."""
+    """Everyday words by kind, most frequent first, phrases in which words are used, and
+    definitions in everyday words."""
 
     nouns: tuple[str, ...]
     verbs: tuple[str, ...]
     adjectives: tuple[str, ...]
     adverbs: tuple[str, ...]
     phrases: tuple[str, ...]
+    definitions: tuple[str, ...] = ()
 
 
 def read_lexicon(path: Path = WORDNET) -> Lexicon:
@@ -45,7 +52,9 @@ def _from_wordnet(folder: Path) -> Lexicon:
         # Kind 5 is a satellite adjective.
         counts["3" if kind == "5" else kind][word] += int(count)
     chosen = {kind: _frequent(counter, KEPT[kind]) for kind, counter in counts.items()}
-    return Lexicon(chosen["1"], chosen["2"], chosen["3"], chosen["4"], _phrases(folder))
+    phrases = _phrases(folder)
+    words = chosen["1"], chosen["2"], chosen["3"], chosen["4"]
+    return Lexicon(*words, phrases, _definitions(folder, phrases))
 
 
 def _frequent(counter: Counter[str], count: int) -> tuple[str, ...]:
@@ -60,6 +69,27 @@ def _phrases(folder: Path) -> tuple[str, ...]:
             if _PLAIN.fullmatch(phrase.strip()):
                 found.add(phrase.strip())
     return tuple(sorted(found))
+
+
+def _definitions(folder: Path, phrases: tuple[str, ...]) -> tuple[str, ...]:
+    """Every definition, or part of one, that is plain everyday words, sorted."""
+    met = Counter(word for phrase in phrases for word in _words(phrase))
+    found = set()
+    for file in FILES:
+        for line in (folder / file).read_text(encoding="utf-8").splitlines():
+            gloss = line.partition(" | ")[2].partition('"')[0]
+            for part in _ASIDE.sub("", gloss).split(";"):
+                text = part.strip()
+                words = _words(text)
+                if len(words) < SHORTEST_DEFINITION or not _PLAIN.fullmatch(text):
+                    continue
+                if all(met[word] >= EVERYDAY for word in words):
+                    found.add(text)
+    return tuple(sorted(found))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z']+", text.lower())
 
 
 def main() -> None:

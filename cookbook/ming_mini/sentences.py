@@ -14,6 +14,7 @@ from typing import Literal
 from cookbook.ming_mini import grammar
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.numbers import ONES, number_words
+from cookbook.ming_mini.talk import talk
 
 Split = Literal["train", "held_out"]
 HELD_OUT_SHARE = 20
@@ -84,13 +85,18 @@ SIDES = ("on the left", "on the right", "at the top", "at the bottom", "in the m
 SIZES = ("small", "large", "big", "little", "tiny", "long", "short", "old", "new")
 
 Maker = Callable[[Random, Lexicon], str]
+Mix = tuple[tuple[Maker, float], ...]
 
 
-def sentences(seed: int, lexicon: Lexicon, split: Split = "train") -> Iterator[str]:
-    """Endless texts of 1 to 45 words of one split; the same for the same seed."""
-    rng = Random(seed)
+def sentences(
+    seed: int, lexicon: Lexicon, split: Split = "train", mix: Mix | None = None
+) -> Iterator[str]:
+    """Endless texts of 1 to 45 words of one split; the same for the same seed and mix."""
+    rng, mix = Random(seed), mix or KINDS
     while True:
-        text = _passage(rng, lexicon) if rng.random() < 0.15 else draw(rng, lexicon)
+        count = rng.randint(2, 5) if rng.random() < 0.15 else 1
+        # Several in a row are what the segmenter cuts from a long answer.
+        text = " ".join(draw(rng, lexicon, mix) for _ in range(count))
         if split_of(text) == split and len(text.split()) <= LONGEST_WORDS:
             yield text
 
@@ -123,9 +129,9 @@ def split_of(text: str) -> Split:
     return "held_out" if int.from_bytes(digest[:4], "big") % HELD_OUT_SHARE == 0 else "train"
 
 
-def draw(rng: Random, lexicon: Lexicon) -> str:
+def draw(rng: Random, lexicon: Lexicon, mix: Mix | None = None) -> str:
     """One sentence of any kind."""
-    makers, weights = zip(*KINDS, strict=True)
+    makers, weights = zip(*(mix or KINDS), strict=True)
     return finish(rng.choices(makers, weights)[0](rng, lexicon))
 
 
@@ -135,11 +141,6 @@ def finish(text: str) -> str:
     text = re.sub(r"\b([aA]) (?=[aeiou])", r"\1n ", text)
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else text + "."
-
-
-def _passage(rng: Random, lexicon: Lexicon) -> str:
-    """Two to five sentences in a row: what the segmenter cuts from a long answer."""
-    return " ".join(draw(rng, lexicon) for _ in range(rng.randint(2, 5)))
 
 
 def _number(rng: Random) -> str:
@@ -278,6 +279,11 @@ def phrase(rng: Random, lexicon: Lexicon) -> str:
     return rng.choice(lexicon.phrases)
 
 
+def definition(rng: Random, lexicon: Lexicon) -> str:
+    """What the dictionary says that a word means."""
+    return rng.choice(lexicon.definitions)
+
+
 def words(rng: Random, lexicon: Lexicon) -> str:
     """Words in a row, which teach how letters sound."""
     pool = lexicon.nouns + lexicon.verbs + lexicon.adjectives + lexicon.adverbs
@@ -290,7 +296,7 @@ def digits(rng: Random, lexicon: Lexicon) -> str:
     return " ".join(rng.choice(ONES[:10]) for _ in range(rng.randint(2, 8)))
 
 
-KINDS: tuple[tuple[Maker, float], ...] = (
+KINDS: Mix = (
     (phrase, 30),
     (statement, 18),
     (words, 14),
@@ -303,3 +309,21 @@ KINDS: tuple[tuple[Maker, float], ...] = (
     (spelling, 2),
     (digits, 1),
 )
+"""What held-out sentences are drawn from, and the thinker's texts."""
+
+SPOKEN: Mix = (
+    (phrase, 34),
+    (talk, 22),
+    (definition, 12),
+    (statement, 8),
+    (words, 6),
+    (answer, 4),
+    (picture, 4),
+    (spoken_command, 4),
+    (chat, 2),
+    (greeting, 2),
+    (calendar, 2),
+    (spelling, 1),
+    (digits, 1),
+)
+"""What the talker learns to say: sentences as people speak first."""

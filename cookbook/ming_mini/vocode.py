@@ -10,6 +10,7 @@ WORLD's analysis (Morise et al., 2016; the package pyworld) gives envelope and v
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -24,6 +25,8 @@ SIZE = 2048
 BURST = 256
 """Samples from burst to burst of noise."""
 TOP_HZ = 7800.0
+SPECTRA = 509
+"""Different spectra of noise, drawn from at random."""
 DELAY_SECONDS = 0.002
 """By how much the highest frequencies come before the lowest: pulses of one phase would click."""
 
@@ -62,15 +65,21 @@ def resynthesise(speech: Analysis, pitch: float, seed: int = 0) -> np.ndarray:
     bursts = np.arange(0, count, BURST)
     hertz = np.arange(SIZE // 2 + 1) * RATE / SIZE
     tones = _magnitudes(speech, voiced, pulses, hertz) * np.sqrt(RATE / pitch)
-    # A pulse between two samples is one on a sample, turned by the rest.
-    turn = phase(hertz) - 2 * np.pi * hertz / RATE * (pulses % 1)[:, None]
-    rng = np.random.default_rng(seed)
-    noise = rng.uniform(-np.pi, np.pi, (len(bursts), len(hertz)))
+    # A pulse between two samples is one on a sample, turned by the rest; few such places exist.
+    places, which = np.unique(pulses % 1, return_inverse=True)
+    turn = phase(hertz) - 2 * np.pi * hertz / RATE * places[:, None]
+    noise = np.random.default_rng(seed).integers(SPECTRA, size=len(bursts))
     hiss = _magnitudes(speech, unvoiced, bursts, hertz) * np.sqrt(BURST)
     out = np.zeros(count + 2 * SIZE)
-    _add(out, tones * np.exp(1j * turn), pulses)
-    _add(out, hiss * np.exp(1j * noise), bursts, np.hanning(2 * BURST + 1)[:-1])
+    _add(out, tones * np.exp(1j * turn)[which], pulses)
+    _add(out, hiss * _noise_spectra(len(hertz))[noise], bursts, np.hanning(2 * BURST + 1)[:-1])
     return out[SIZE : SIZE + count].astype(np.float32)
+
+
+@cache
+def _noise_spectra(bins: int) -> np.ndarray:
+    """Spectra [SPECTRA, bins] of magnitude one and any phases."""
+    return np.exp(1j * np.random.default_rng(0).uniform(-np.pi, np.pi, (SPECTRA, bins)))
 
 
 def _gains(speech: Analysis) -> tuple[np.ndarray, np.ndarray]:
