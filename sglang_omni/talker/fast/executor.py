@@ -25,7 +25,7 @@ from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.fast.step import FastStep
 from sglang_omni.talker.fast.tiles import FEW_ROWS, FP8_ROWS
 from sglang_omni.talker.fast.vocoder import FastVocoder
-from sglang_omni.talker.kernels.chain import can_chain
+from sglang_omni.kernels.chain import can_chain
 from sglang_omni.talker.listeners import Pace
 from sglang_omni.talker.model import SpeechModel
 from sglang_omni.talker.scheduler import PATCH_SECONDS
