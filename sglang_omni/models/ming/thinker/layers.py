@@ -41,6 +41,7 @@ from sglang_omni.models.ming.thinker.routing import (
     with_shared_expert,
 )
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
+from sglang_omni.models.ming.thinker.step_experts import MOST_ROWS, step_experts
 
 
 def use_few_rows(linear: LinearBase) -> None:
@@ -165,9 +166,13 @@ class SparseMLP(nn.Module):
             quant_config=quant_config,
             prefix=add_prefix("experts", prefix),
         )
+        self.step = step_experts(self.router, self.experts)
 
     def forward(self, x: Tensor, routes: Tensor | None, skip_all_reduce: bool) -> Tensor:
-        out = self.experts(x, self.router(x, routes))
+        if self.step is not None and routes is None and 0 < len(x) <= MOST_ROWS:
+            out = self.step(x)
+        else:
+            out = self.experts(x, self.router(x, routes))
         if self.tp_size == 1 or skip_all_reduce:
             return out
         if should_skip_post_experts_all_reduce(
