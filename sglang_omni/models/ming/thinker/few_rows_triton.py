@@ -26,7 +26,7 @@ SCRATCH = 1 << 22
 
 
 CHAINED = True
-"""Whether a product asks for its weight while the kernel in front of it still ends."""
+"""Whether a decode step's kernels start, and ask for weights, while the one in front still runs."""
 
 
 @dataclass(frozen=True)

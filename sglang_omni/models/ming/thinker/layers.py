@@ -29,7 +29,7 @@ from sglang.srt.utils import add_prefix, is_sm90_supported
 from torch import Tensor, nn
 
 from sglang_omni.errors import StartupError
-from sglang_omni.models.ming.thinker.few_rows_triton import few_rows_first, scratch
+from sglang_omni.models.ming.thinker.few_rows_triton import MOST_ROWS, few_rows_first, scratch
 from sglang_omni.models.ming.thinker.rope import rotate
 from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
 from sglang_omni.models.ming.thinker.routing import (
@@ -41,7 +41,8 @@ from sglang_omni.models.ming.thinker.routing import (
     with_shared_expert,
 )
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
-from sglang_omni.models.ming.thinker.step_experts import MOST_ROWS, step_experts
+from sglang_omni.models.ming.thinker.step_experts import step_experts
+from sglang_omni.models.ming.thinker.step_norm import StepNorm
 
 
 def use_few_rows(linear: LinearBase) -> None:
@@ -265,8 +266,8 @@ class Layer(nn.Module):
         super().__init__()
         first_sparse, mlp = config.first_k_dense_replace, add_prefix("mlp", prefix)
         self.sparse = layer_id >= first_sparse
-        self.input_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.post_attention_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.input_layernorm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.post_attention_layernorm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
         attention = add_prefix("attention", prefix)
         self.attention = Attention(config, layer_id, quant_config, attention)
         self.mlp = (

@@ -29,16 +29,13 @@ from sglang_omni.models.ming.thinker.experts_triton import (
     group_by_expert,
     sum_experts,
 )
+from sglang_omni.models.ming.thinker.few_rows_triton import CHAINED
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.router_triton import Routed, can_route_rows, route_rows
 from sglang_omni.models.ming.thinker.routing import TEXT
 
 OURS = True
 """Whether a decode step's experts take this way at all."""
-CHAINED = True
-"""Whether its kernels start while the one in front of them still ends."""
-MOST_ROWS = 64
-
 Config = dict[str, int]
 
 
@@ -100,14 +97,19 @@ class StepExperts:
         return up, down
 
 
+def may_differ() -> bool:
+    """Whether kernels of a decode step may be others than a prompt's: on Hopper cards, where they
+    were measured, unless answers must not depend on who else is in the batch."""
+    return is_sm90_supported() and not get_server_args().enable_deterministic_inference
+
+
 def step_experts(router: nn.Module, experts: nn.Module) -> StepExperts | None:
     """This way for a layer's routers and experts; None where SGLang's is to be kept.
 
-    It is for experts in blocks of eight bits that SGLang multiplies by Triton on Hopper cards, and
-    not where answers must not depend on who else is in the batch.
+    It is for experts in blocks of eight bits that SGLang multiplies by Triton.
     """
     method: Any = getattr(experts, "quant_method", None)
-    if not OURS or not is_sm90_supported() or get_server_args().enable_deterministic_inference:
+    if not OURS or not may_differ():
         return None
     if not isinstance(method, Fp8MoEMethod) or not method.block_quant or method.use_mxfp8:
         return None

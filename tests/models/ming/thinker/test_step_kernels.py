@@ -97,6 +97,22 @@ def check_activation_and_sum(rows: int, width: int, dtype: torch.dtype, device: 
     torch.testing.assert_close(sum_experts(parts).float(), wanted, rtol=near, atol=near)
 
 
+def check_norm(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
+    """A sum's norm, and the sum, are those in float32, rounded once."""
+    from sglang_omni.models.ming.thinker.norm_triton import add_norm
+
+    torch.manual_seed(7)
+    x, residual = (torch.randn(rows, width, device=device).to(dtype) for _ in "xr")
+    gain = torch.rand(width, device=device).to(dtype)
+    total = x.float() + residual.float()
+    near = 1e-5 if dtype == torch.float32 else 2**-7
+    for chained in (False, device == "cuda"):
+        found = add_norm(x, residual, gain, 1e-6, chained=chained)
+        wanted = F.rms_norm(total, (width,), gain.float(), 1e-6)
+        torch.testing.assert_close(found[0].float(), wanted, rtol=near, atol=near)
+        torch.testing.assert_close(found[1].float(), total, rtol=near, atol=near)
+
+
 def check_experts(tokens: int) -> None:
     """A layer's experts are those of whole weights, but for eight bits of rows."""
     from sglang_omni.models.ming.thinker.routing import ROUTERS
@@ -145,6 +161,7 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         "for rows in (1, 5):\n"
         "    tests.check_router(tests.SMALL, 512, torch.float32, 'cpu', rows)\n"
         "    tests.check_activation_and_sum(rows, 384, torch.float32, 'cpu')\n"
+        "    tests.check_norm(rows, 320, torch.float32, 'cpu')\n"
         "tests.check_router(tests.RELEASED, 256, torch.float16, 'cpu', 17)\n"
         "for tokens in (1, 7, 40): tests.check_order(tokens, 5, 33, 16, 'cpu')\n"
         "tests.check_order(64, 9, 257, 32, 'cpu')\n"
@@ -164,6 +181,13 @@ def test_the_router_compiles_for_a_gpu(rows: int, compiled: list[Any]) -> None:
     bias = meta(256, dtype=torch.float32)
     route_rows(meta(rows, 4096), meta(256, 4096), bias, RELEASED, chained=True)
     assert len(compiled) == 2
+
+
+def test_the_norm_compiles_for_a_gpu(compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.norm_triton import add_norm
+
+    add_norm(meta(64, 4096), meta(64, 4096), meta(4096), 1e-6, chained=True)
+    assert len(compiled) == 1
 
 
 def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any]) -> None:
@@ -198,6 +222,12 @@ def test_the_order_agrees_on_a_gpu(tokens: int) -> None:
 @pytest.mark.parametrize("width", [256, 1024])
 def test_activation_and_sum_agree_on_a_gpu(width: int) -> None:
     check_activation_and_sum(70, width, torch.bfloat16, "cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rows", [1, 64])
+def test_the_norm_agrees_on_a_gpu(rows: int) -> None:
+    check_norm(rows, 4096, torch.bfloat16, "cuda")
 
 
 @pytest.mark.gpu
