@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.chain import wait_for_inputs
+from sglang_omni.kernels.chain import bytes_of, fetch, wait_for_inputs
 from sglang_omni.models.ming.thinker.eight_bits_triton import to_eight_bits
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
@@ -37,16 +37,22 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     slots,
     experts,
     total,
+    ahead,
+    lines,
     TOKENS,
     TOP_K: tl.constexpr,
     TOKENS_PAD: tl.constexpr,
     TOP_K_PAD: tl.constexpr,
     HEIGHT: tl.constexpr,
+    FETCH: tl.constexpr,
     CHAINED: tl.constexpr,
 ):
     """One expert takes as many tiles as its rows need, wherever the next ones are free: which comes
     first changes where rows are computed, not what."""
-    expert = tl.program_id(0)
+    # The shared expert, whose weight is on its way, is likely the first then.
+    expert = tl.num_programs(0) - 1 - tl.program_id(0)
+    if FETCH:
+        fetch(ahead, lines, tl.program_id(0), tl.num_programs(0))
     tokens, ranks = tl.arange(0, TOKENS_PAD), tl.arange(0, TOP_K_PAD)
     inside = (tokens < TOKENS)[:, None] & (ranks < TOP_K)[None, :]
     wait_for_inputs(CHAINED)
@@ -67,26 +73,36 @@ def _group_kernel(  # type: ignore[no-untyped-def]
 
 
 def group_by_expert(
-    ids: Tensor, experts: int, height: int, total: Tensor, chained: bool = False
+    ids: Tensor,
+    experts: int,
+    height: int,
+    total: Tensor,
+    ahead: Tensor | None = None,
+    chained: bool = False,
 ) -> Order:
     """Order the expert ids [tokens, top_k] (int32) for tiles of `height` rows. A token has each
-    expert once at most. `total` is one int32, zero, and becomes the order's."""
+    expert once at most. `total` is one int32, zero, and becomes the order's. `ahead` is a weight
+    that is read next in any case."""
     tokens, top_k = ids.shape
     count = ids.numel()
     assert ids.is_contiguous()
     tiles = min(count, (count + experts * (height - 1)) // height)
     slots = torch.empty(tiles * height, dtype=torch.int32, device=ids.device)
     order = Order(slots, torch.empty(tiles, dtype=torch.int32, device=ids.device), total)
+    data, lines = (ids, 0) if ahead is None else bytes_of(ahead)
     _group_kernel[(experts,)](
         ids,
         order.slots,
         order.experts,
         order.total,
+        data,
+        lines,
         tokens,
         TOP_K=top_k,
         TOKENS_PAD=triton.next_power_of_2(tokens),
         TOP_K_PAD=triton.next_power_of_2(top_k),
         HEIGHT=height,
+        FETCH=ahead is not None,
         CHAINED=chained,
         num_warps=1,
         launch_pdl=chained,

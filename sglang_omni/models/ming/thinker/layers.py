@@ -29,7 +29,12 @@ from sglang.srt.utils import add_prefix, is_sm90_supported
 from torch import Tensor, nn
 
 from sglang_omni.errors import StartupError
-from sglang_omni.models.ming.thinker.few_rows_triton import MOST_ROWS, few_rows_first, scratch
+from sglang_omni.models.ming.thinker.few_rows_triton import (
+    CHAINED,
+    MOST_ROWS,
+    few_rows_first,
+    scratch,
+)
 from sglang_omni.models.ming.thinker.rope import rotate
 from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
 from sglang_omni.models.ming.thinker.routing import (
@@ -41,8 +46,11 @@ from sglang_omni.models.ming.thinker.routing import (
     with_shared_expert,
 )
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
-from sglang_omni.models.ming.thinker.step_experts import step_experts
+from sglang_omni.models.ming.thinker.step_experts import may_differ, step_experts
 from sglang_omni.models.ming.thinker.step_norm import StepNorm
+
+MOST_AHEAD = 32
+"""With more rows attention reads so much that a weight asked for before it is gone after it."""
 
 
 def use_few_rows(linear: LinearBase) -> None:
@@ -213,6 +221,7 @@ class Attention(nn.Module):
             **ranks,
         )
         use_few_rows(self.dense)
+        self.may_differ = may_differ()
         self.q_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         self.k_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         heads = config.num_attention_heads // parallel.attn_tp_size
@@ -246,7 +255,9 @@ class Attention(nn.Module):
     def _fused(self, qkv: Tensor, inputs: StepInputs, cache: Cache | None) -> tuple[Tensor, Tensor]:
         gains = self.q_norm.weight, self.k_norm.weight
         tables, eps = (inputs.cos, inputs.sin), self.q_norm.variance_epsilon
-        return prepare_fused(qkv, gains, tables, self.heads, eps, cache)
+        few = self.may_differ and len(qkv) <= MOST_ROWS
+        ahead = self.dense.weight if few and len(qkv) <= MOST_AHEAD else None
+        return prepare_fused(qkv, gains, tables, self.heads, eps, cache, ahead, few and CHAINED)
 
     def _plain(self, qkv: Tensor, inputs: StepInputs) -> tuple[Tensor, Tensor]:
         q, k, _ = qkv.split(self.sizes, dim=-1)

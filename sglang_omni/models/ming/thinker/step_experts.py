@@ -36,6 +36,8 @@ from sglang_omni.models.ming.thinker.routing import TEXT
 
 OURS = True
 """Whether a decode step's experts take this way at all."""
+AHEAD = True
+"""Whether the shared expert's weight is asked for while its rows are ordered."""
 Config = dict[str, int]
 
 
@@ -54,7 +56,9 @@ class StepExperts:
         weight, bias = router.weight[TEXT], router.expert_bias[TEXT]
         routed = route_rows(x, weight, bias, router.routing, chained=CHAINED)
         height = up_config["BLOCK_SIZE_M"]
-        order = group_by_expert(routed.ids, len(up), height, routed.places, chained=CHAINED)
+        # Every token's, whatever the router says.
+        shared = up[-1] if AHEAD else None
+        order = group_by_expert(routed.ids, len(up), height, routed.places, shared, CHAINED)
         slots = routed.ids.numel()
         gate_up = torch.empty(slots, up.shape[1], dtype=x.dtype, device=x.device)
         _multiply(

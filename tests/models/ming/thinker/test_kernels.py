@@ -89,7 +89,10 @@ def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) ->
     assert torch.equal(cache.values[cache.slots].flatten(1), split[2])
     untouched = sorted(set(range(20)) - set(cache.slots.tolist()))
     assert not cache.keys[untouched].any() and not cache.values[untouched].any()
-    alone = prepare_fused(qkv, gains, tables, (heads, kv_heads), 1e-6, None)
+    ahead = torch.zeros(512, 1024, dtype=dtype, device=device) if device == "cuda" else None
+    alone = prepare_fused(
+        qkv, gains, tables, (heads, kv_heads), 1e-6, None, ahead, device == "cuda"
+    )
     assert torch.equal(alone[0], q) and torch.equal(alone[1], k)
 
 
@@ -175,7 +178,8 @@ def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
     part = meta(20, 4, 128)
     cache = Cache(part, part, meta(7, dtype=torch.int64)) if stored else None
     tables = meta(7, 32, dtype=torch.float32), meta(7, 32, dtype=torch.float32)
-    prepare_fused(meta(7, 40 * 128), (meta(128), meta(128)), tables, (32, 4), 1e-6, cache)
+    gains, ahead = (meta(128), meta(128)), meta(512, 128)
+    prepare_fused(meta(7, 40 * 128), gains, tables, (32, 4), 1e-6, cache, ahead, chained=True)
     assert len(compiled) == 1
 
 

@@ -72,7 +72,8 @@ def check_order(tokens: int, top_k: int, experts: int, height: int, device: str)
     routed = torch.rand(tokens, experts - 1, device=device).topk(top_k - 1).indices
     ids = torch.cat((routed, torch.full_like(routed[:, :1], experts - 1)), dim=1).int()
     total = torch.zeros(1, dtype=torch.int32, device=device)
-    order = group_by_expert(ids, experts, height, total)
+    ahead = torch.zeros(300, 1000, device=device) if device == "cuda" else None
+    order = group_by_expert(ids, experts, height, total, ahead, chained=device == "cuda")
     used = int(total)
     slots = order.slots[:used].view(-1, height).long().cpu()
     filled, flat = slots < ids.numel(), ids.flatten().cpu()
@@ -198,7 +199,7 @@ def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any])
     )
 
     ids = meta(64, 9, dtype=torch.int32)
-    group_by_expert(ids, 257, 16, meta(1, dtype=torch.int32), chained=True)
+    group_by_expert(ids, 257, 16, meta(1, dtype=torch.int32), meta(512, 128), chained=True)
     activate(meta(576, 2048), chained=True)
     sum_experts(meta(64, 9, 4096), chained=True)
     assert len(compiled) == 3
