@@ -103,7 +103,7 @@ def products(rows: int) -> list[Pair]:
         return [
             Pair(name, theirs, alone),
             Pair(f"norm, {name}", norm_and(theirs), both),
-            Pair(f"norm, {name}: unchained, chained", norm_and(alone), norm_and(chained)),
+            Pair(f"SGLang's norm, {name}: un-/chained", norm_and(alone), norm_and(chained)),
         ]
 
     return [pair for name, shape in MATRICES.items() for pair in add(name, draw(*shape, LAYERS))]
@@ -184,7 +184,7 @@ class Layers:
         )
         self._layer, self._step = layer, StepExperts(self._router, layer)
 
-    def pair(self, rows: int) -> Pair:
+    def pairs(self, rows: int) -> list[Pair]:
         """A whole layer's experts."""
         from sglang.srt.layers.moe.moe_runner import MoeRunnerConfig
         from sglang.srt.layers.moe.moe_runner.triton_utils.fused_moe import fused_experts
@@ -210,7 +210,7 @@ class Layers:
 
         ours, plain = self._step(xs[0]).float(), theirs(0).float()
         apart = float((ours - plain).norm() / plain.norm())
-        return Pair(f"experts ({apart:.4f} apart)", theirs, lambda index: self._step(xs[index]))
+        return [Pair(f"experts ({apart:.4f} apart)", theirs, lambda index: self._step(xs[index]))]
 
 
 def arguments_of_sglang() -> Any:
@@ -223,31 +223,43 @@ def arguments_of_sglang() -> Any:
     return patch.object(get_context(), "_server_args", made)
 
 
+SECTIONS: dict[str, Callable[[], Callable[[int], list[Pair]]]] = {
+    "products": lambda: products,
+    "around": lambda: around,
+    "experts": lambda: Layers().pairs,
+}
+Found = dict[str, dict[str, tuple[float, float]]]
+
+
+def measure(section: str) -> Found:
+    """SGLang's microseconds and ours by name and number of rows."""
+    found: Found = {}
+    with arguments_of_sglang():
+        pairs = SECTIONS[section]()
+        for rows in ROWS:
+            for pair in pairs(rows):
+                took = microseconds(pair.theirs), microseconds(pair.ours)
+                found.setdefault(pair.name.split(" (")[0], {})[str(rows)] = took
+                print(f"{rows:3d} rows: {took[0]:7.1f} {took[1]:7.1f}  {pair.name}", flush=True)
+    return found
+
+
 def main() -> None:
     """Time everything, print a table, write all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--no-experts", action="store_true", help="leave whole layers out")
     options = parser.parse_args()
-    found: dict[str, dict[str, tuple[float, float]]] = {}
-    sections: list[Callable[[int], list[Pair]]] = [products, around]
-    with arguments_of_sglang():
-        if not options.no_experts:
-            layers = Layers()
-            sections.append(lambda rows: [layers.pair(rows)])
-        for rows, section in [(rows, section) for section in sections for rows in ROWS]:
-            for pair in section(rows):
-                took = microseconds(pair.theirs), microseconds(pair.ours)
-                name = pair.name.split(" (")[0]
-                found.setdefault(name, {})[str(rows)] = took
-                print(f"{rows:3d} rows: {took[0]:7.1f} {took[1]:7.1f}  {pair.name}", flush=True)
+    found: Found = {}
+    for section in options.sections:
+        found |= measure(section)
     print(table(found))
     if options.out:
         result = {"environment": fingerprint(), "microseconds": found}
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def table(found: dict[str, dict[str, tuple[float, float]]]) -> str:
+def table(found: Found) -> str:
     """SGLang's microseconds and ours, a line for each pair."""
     lines = [f"{'SGLang / ours at rows':40s}" + "".join(f"{rows:>16d}" for rows in ROWS)]
     for name, times in found.items():

@@ -146,7 +146,7 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         "    [tests.check_heads(shape, dtype, 'cpu') for shape in ((4, 2, 128), (3, 1, 96))]\n"
         # Interpreted, eight bits do not become bfloat16.
         "for dtype in (torch.float32, torch.float16):\n"
-        "    for rows, split in ((1, 1), (5, 2), (17, 3)):\n"
+        "    for rows, split in ((1, 1), (5, 2), (17, 3), (2, 4)):\n"
         "        tests.check_products(rows, (256, 384), split, dtype, 'cpu')\n"
         "print('equal')\n"
     )
@@ -213,7 +213,7 @@ def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("rows", "split"), [(1, 1), (7, 4), (16, 3), (33, 4), (64, 8)])
+@pytest.mark.parametrize(("rows", "split"), [(1, 1), (7, 4), (16, 3), (32, 5), (33, 4), (64, 8)])
 def test_products_agree_on_a_gpu(rows: int, split: int) -> None:
     check_products(rows, (640, 1024), split, torch.bfloat16, "cuda")
 
