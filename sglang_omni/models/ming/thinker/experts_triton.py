@@ -42,7 +42,6 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     TOKENS,
     TOP_K: tl.constexpr,
     TOKENS_PAD: tl.constexpr,
-    TOP_K_PAD: tl.constexpr,
     HEIGHT: tl.constexpr,
     FETCH: tl.constexpr,
     CHAINED: tl.constexpr,
@@ -53,13 +52,15 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     expert = tl.num_programs(0) - 1 - tl.program_id(0)
     if FETCH:
         fetch(ahead, lines, tl.program_id(0), tl.num_programs(0))
-    tokens, ranks = tl.arange(0, TOKENS_PAD), tl.arange(0, TOP_K_PAD)
-    inside = (tokens < TOKENS)[:, None] & (ranks < TOP_K)[None, :]
+    tokens = tl.arange(0, TOKENS_PAD)
     wait_for_inputs(CHAINED)
-    held = tl.load(ids + tokens[:, None] * TOP_K + ranks[None, :], mask=inside, other=-1)
-    # A token has an expert once at most: its rank is a sum.
-    here = (held == expert).to(tl.int32)
-    mine, rank = tl.sum(here, axis=1), tl.sum(here * ranks[None, :], axis=1)
+    # Without sums across threads: a token has an expert once at most.
+    mine = tl.zeros((TOKENS_PAD,), tl.int32)
+    rank = tl.zeros((TOKENS_PAD,), tl.int32)
+    for one in tl.static_range(TOP_K):
+        held = tl.load(ids + tokens * TOP_K + one, mask=tokens < TOKENS, other=-1)
+        mine += (held == expert).to(tl.int32)
+        rank += (held == expert).to(tl.int32) * one
     rows = tl.sum(mine, axis=0)
     if rows > 0:
         tiles = (rows + HEIGHT - 1) // HEIGHT
@@ -100,7 +101,6 @@ def group_by_expert(
         tokens,
         TOP_K=top_k,
         TOKENS_PAD=triton.next_power_of_2(tokens),
-        TOP_K_PAD=triton.next_power_of_2(top_k),
         HEIGHT=height,
         FETCH=ahead is not None,
         CHAINED=chained,

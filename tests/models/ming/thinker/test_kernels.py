@@ -128,7 +128,7 @@ def check_all_weights() -> None:
 
     codes = torch.arange(256, dtype=torch.uint8, device="cuda").repeat(128 * 128 // 256)
     weight = codes.where(codes & 127 != 127, codes - 1).view(torch.float8_e4m3fn).view(128, 128)
-    space = Workspace(1, torch.device("cuda"))
+    space = Workspace(MOST_ROWS * 128, torch.device("cuda"))
     x = torch.eye(128, device="cuda", dtype=torch.bfloat16)[:MOST_ROWS]
     scale = torch.ones(1, 1, device="cuda")
     for swapped in (False, True):
