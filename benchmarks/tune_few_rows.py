@@ -41,10 +41,16 @@ LAUNCHES, REPLAYS = 12, 5
 Weights = Sequence[tuple[Tensor, Tensor]]
 
 
-def candidates() -> list[Tile]:
+def candidates(rows: int) -> list[Tile]:
     """Ways to cut: few programs with long sums, or many with short ones."""
-    space = product((32, 64, 128), (1, 2, 4, 8), (4,), (3, 5, 7))
-    return [Tile(*values) for values in space if values[0] > 32 or values[1] <= 2]
+    direct = [
+        *product((32,), (1, 2, 4), (2, 4), (4, 6, 8)),
+        *product((64,), (2, 3, 4, 8), (2, 4) if rows > 32 else (4,), (3, 4, 6)),
+        *product((128,), (3, 4, 6, 8), (4, 8), (3, 4)),
+    ]
+    swapped = [*product((64,), (2, 4, 8), (4,), (3, 4)), *product((128,), (3, 4, 6), (4, 8), (3,))]
+    tiles = [Tile(*values) for values in direct if values[0] > 32 or rows <= 32]
+    return tiles + [Tile(*values, swapped=True) for values in swapped if rows > 16]
 
 
 def rows_of(rows: int) -> Tensor:
@@ -56,7 +62,8 @@ def compile_some(which: int, processes: int) -> None:
     """Every so-manieth candidate is run once, and so is compiled and kept."""
     space = Workspace(SCRATCH, torch.device("cuda"))
     weight, scale = draw(*MATRICES["dense"], count=1)[0]
-    for rows, tile in list(product(TILES, candidates()))[which::processes]:
+    every = [(rows, tile) for rows in TILES for tile in candidates(rows)]
+    for rows, tile in every[which::processes]:
         with suppress(OutOfResources):
             few_rows_linear(rows_of(rows), weight, scale, space, tile)
 
@@ -114,7 +121,7 @@ def main() -> None:
                 )
                 for name, some in weights.items()
             }
-            for tile in candidates()
+            for tile in candidates(rows)
             if tile.split * rows * MATRICES["qkv"][0] <= SCRATCH
         }
         best = min(times, key=lambda tile: sum(times[tile].values()))

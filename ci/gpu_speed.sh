@@ -57,8 +57,8 @@ for phase in "$@"; do
     echo "=== $phase $(date +%T)"
     case $phase in
     quick) # kernels against plain rules, then four layers of the real width, ours alone
-        "$PYTHON" -m pytest tests/models/ming/thinker/test_kernels.py -m gpu -q -W ignore | tail -5 ||
-            exit 1
+        "$PYTHON" -m pytest tests/models/ming/thinker/test{,_step}_kernels.py -m gpu -q -W ignore |
+            tail -5 || exit 1
         thinker quick_fp8 --fp8 --layers 4 --systems plug-in --clients 1,8 --tokens 64 --rounds 1 ;;
     parity) "$PYTHON" -m pytest tests/thinker/test_gpu.py -m gpu -q -W ignore | tail -8 ;;
     fp8) thinker thinker_h200_fp8 --fp8 --clients "$CLIENTS" ;;
@@ -75,6 +75,9 @@ for phase in "$@"; do
     tune_few_rows) # products of a decode step's rows with weights in eight bits
         "$PYTHON" -m benchmarks.tune_few_rows --compile 8 &&
             "$PYTHON" -m benchmarks.tune_few_rows --out "$OUT/tune_few_rows_h200.json" ;;
+    step_kernels) # a decode step's own kernels, each against what it stands for
+        SGLANG_MOE_CONFIG_DIR=$PWD/sglang_omni/thinker/moe_kernels \
+            "$PYTHON" -m benchmarks.step_kernels --out "$OUT/step_kernels_h200.json" | grep -v rows: ;;
     profile) # the kernels of a decode step, ours and SGLang's
         mkdir -p "$WORK/traces"
         thinker thinker_profiled_h200 --fp8 --clients "$CLIENTS" --rounds 1 --profile "$WORK/traces"

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from sglang_omni.engine.worker import report_progress
+from sglang_omni.kernels.chain import can_chain
 from sglang_omni.kernels.sums import Workspace
 from sglang_omni.talker.executor import Admission
 from sglang_omni.talker.fast.fp8 import Fp8Ops
@@ -25,7 +26,6 @@ from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.fast.step import FastStep
 from sglang_omni.talker.fast.tiles import FEW_ROWS, FP8_ROWS
 from sglang_omni.talker.fast.vocoder import FastVocoder
-from sglang_omni.talker.kernels.chain import can_chain
 from sglang_omni.talker.listeners import Pace
 from sglang_omni.talker.model import SpeechModel
 from sglang_omni.talker.scheduler import PATCH_SECONDS

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.talker.kernels.chain import wait_for_inputs
+from sglang_omni.kernels.chain import wait_for_inputs
 
 BLOCK = 128
 

@@ -14,8 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.kernels.chain import LINE, prefetch, wait_for_inputs
 from sglang_omni.kernels.sums import MAX_TILES, Workspace, share_sum
-from sglang_omni.talker.kernels.chain import LINE, prefetch, wait_for_inputs
 from sglang_omni.talker.kernels.product import (
     carry_norm,
     gelu_tanh,

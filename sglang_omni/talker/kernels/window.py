@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.talker.kernels.chain import wait_for_inputs
+from sglang_omni.kernels.chain import wait_for_inputs
 
 WARPS = 4
 """Of a program. One is faster at 128 streams (15.6 us for 17.8 on an H200), slower at one."""

@@ -6,6 +6,7 @@ The tiny model in float32: what differs is the order of sums.
 import pytest
 import torch
 
+from sglang_omni.kernels.chain import can_chain
 from sglang_omni.kernels.sums import Workspace
 from sglang_omni.models.ming.cfm import Sampling
 from sglang_omni.models.ming.talker_prompt import SpeechPrompt, embed_prompt, initial_history
@@ -16,7 +17,6 @@ from sglang_omni.talker.fast.prefill import PROMPTS, Prefill, VoiceTable, pack, 
 from sglang_omni.talker.fast.state import SlotState
 from sglang_omni.talker.fast.step import FastStep
 from sglang_omni.talker.fast.vocoder import FastVocoder
-from sglang_omni.talker.kernels.chain import can_chain
 from sglang_omni.talker.model import load_speech_model
 from sglang_omni.talker.slots import TalkerSlots
 from sglang_omni.talker.step import decode_step

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.kernels.chain import prefetch, wait_for_inputs
 from sglang_omni.kernels.sums import MAX_TILES, Workspace, share_sum
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
@@ -24,21 +25,31 @@ SCRATCH = 1 << 22
 """Numbers in float32 for shared sums: three times what queries, keys and values of 64 rows take."""
 
 
+CHAINED = True
+"""Whether a decode step's kernels start, and ask for weights, while the one in front still runs."""
+
+
 @dataclass(frozen=True)
 class Tile:
-    """How a product is cut: columns of a tile, shares of the sum, warps, stages."""
+    """How a product is cut: columns of a tile, shares of the sum, warps, stages.
+
+    `swapped` has the weight as the first operand: warps in groups of four can then share rows in
+    shared memory, which pays with many of them. Otherwise weights are the second operand and go
+    to registers in wider words.
+    """
 
     cols: int
     split: int
     warps: int = 4
     stages: int = 4
+    swapped: bool = False
 
 
 # By the rows that a tile has: found by `benchmarks.tune_few_rows` on an H200.
 TILES = {
-    16: Tile(64, 8, stages=3),
-    32: Tile(64, 8, stages=3),
-    64: Tile(64, 4, stages=3),
+    16: Tile(64, 4, stages=4),
+    32: Tile(64, 4, stages=4),
+    64: Tile(128, 4, warps=8, stages=3, swapped=True),
 }
 # So many columns make tiles enough without sharing sums.
 WIDE = 8192
@@ -48,6 +59,45 @@ def tile_for(rows: int, outputs: int) -> Tile:
     """How rows times a weight of so many outputs are cut."""
     tile = TILES[max(16, triton.next_power_of_2(rows))]
     return tile if outputs < WIDE else replace(tile, split=1)
+
+
+@triton.jit
+def _product_of_shares(  # type: ignore[no-untyped-def]
+    x,
+    weight,
+    scales,
+    rows,
+    row_in,
+    cols,
+    first,
+    last,
+    K: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SWAPPED: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+):
+    """Blocks `first` to `last` of the sums over K: [BM, BN], or [BN, BM] where SWAPPED."""
+    depth = tl.arange(0, BLOCK)
+    acc = tl.zeros((BN, BM) if SWAPPED else (BM, BN), tl.float32)
+    # A weight's block is as high as or higher than a tile: one scale for all of a step, and read
+    # a step ahead, for nothing else of a step would wait for memory.
+    most = K // BLOCK - 1
+    factor = tl.load(scales + tl.minimum(first, most))
+    for block in range(first, last):
+        at = block * BLOCK + depth
+        following = tl.load(scales + tl.minimum(block + 1, most))
+        w = tl.load(weight + cols[:, None] * K + at[None, :])
+        # By way of float32: straight to bfloat16 a card converts a quarter as many at a time.
+        w = w.to(tl.float32).to(x.dtype.element_ty)
+        if SWAPPED:
+            held = tl.load(x + rows[None, :] * K + at[:, None], mask=row_in[None, :], other=0.0)
+            acc += tl.dot(w, held) * factor
+        else:
+            held = tl.load(x + rows[:, None] * K + at[None, :], mask=row_in[:, None], other=0.0)
+            acc += tl.dot(held, tl.trans(w)) * factor
+        factor = following
+    return acc
 
 
 @triton.jit
@@ -63,46 +113,60 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     K: tl.constexpr,
     BLOCK: tl.constexpr,
     SPLIT: tl.constexpr,
+    SWAPPED: tl.constexpr,
+    CHAINED: tl.constexpr,
+    SPAN_PAD: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
 ):
-    """One tile [BN, BM] of the output's transpose, or one of SPLIT shares of its sum over K."""
+    """One tile of the output, or one of SPLIT shares of its sum over K."""
     tile, share = tl.program_id(0), tl.program_id(1)
     blocks: tl.constexpr = K // BLOCK
     span: tl.constexpr = (blocks + SPLIT - 1) // SPLIT
+    # The last shares may be shorter, or empty.
+    first = share * span
+    last = tl.minimum(first + span, blocks)
     cols, rows = tile * BN + tl.arange(0, BN), tl.arange(0, BM)
-    depth = tl.arange(0, BLOCK)
     row_in = rows < M
-    # A weight's block is as high as or higher than a tile: one scale for all of a step.
+    if CHAINED:
+        # A row of a weight's block is a cache line, and depends on nothing.
+        lines = tl.minimum(first + tl.arange(0, SPAN_PAD), last - 1) * BLOCK
+        prefetch(weight + cols[:, None] * K + lines[None, :])
+    wait_for_inputs(CHAINED)
     scales = scale + tile * BN // BLOCK * blocks
-    acc = tl.zeros((BN, BM), tl.float32)
-    for step in range(span):
-        block = share * span + step
-        exists = block < blocks
-        at = block * BLOCK + depth
-        w = tl.load(weight + cols[:, None] * K + at[None, :], mask=exists, other=0.0)
-        inside = row_in[None, :] & exists
-        rows_t = tl.load(x + rows[None, :] * K + at[:, None], mask=inside, other=0.0)
-        factor = tl.load(scales + block, mask=exists, other=0.0)
-        acc += tl.dot(w.to(rows_t.dtype), rows_t) * factor
-    place = rows[None, :] * N + cols[:, None]
+    acc = _product_of_shares(
+        x, weight, scales, rows, row_in, cols, first, last, K, BLOCK, SWAPPED, BM, BN
+    )
     # Only rows can be missing, for tiles divide N; the mask takes the tile's shape.
-    inside = row_in[None, :] & (cols[:, None] < N)
+    if SWAPPED:
+        place = rows[None, :] * N + cols[:, None]
+        inside = row_in[None, :] & (cols[:, None] < N)
+    else:
+        place = rows[:, None] * N + cols[None, :]
+        inside = row_in[:, None] & (cols[None, :] < N)
     finish = True
     if SPLIT > 1:
+        high: tl.constexpr = BN if SWAPPED else BM
+        wide: tl.constexpr = BM if SWAPPED else BN
         acc, finish = share_sum(
-            acc, partial, arrived + tile, place, inside, share, M * N, SPLIT, BN, BM
+            acc, partial, arrived + tile, place, inside, share, M * N, SPLIT, high, wide
         )
     if finish:
         tl.store(out + place, acc.to(out.dtype.element_ty), mask=inside)
 
 
 def few_rows_linear(
-    x: Tensor, weight: Tensor, scale: Tensor, space: Workspace, tile: Tile | None = None
+    x: Tensor,
+    weight: Tensor,
+    scale: Tensor,
+    space: Workspace,
+    tile: Tile | None = None,
+    chained: bool = False,
 ) -> Tensor:
     """x [rows, K] times the transpose of a quantised weight [N, K]: [rows, N] in x's dtype.
 
-    `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows.
+    `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows. Where
+    `chained`, the weight is read before the kernel ahead has ended.
     """
     (m, k), n = x.shape, weight.shape[0]
     assert m <= MOST_ROWS
@@ -123,10 +187,14 @@ def few_rows_linear(
         K=k,
         BLOCK=BLOCK,
         SPLIT=tile.split,
+        SWAPPED=tile.swapped,
+        CHAINED=chained,
+        SPAN_PAD=triton.next_power_of_2(triton.cdiv(k // BLOCK, tile.split)),
         BM=max(16, triton.next_power_of_2(m)),
         BN=tile.cols,
         num_warps=tile.warps,
         num_stages=tile.stages,
+        launch_pdl=chained,
     )
     return out
 
@@ -161,7 +229,7 @@ def few_rows_first(library: Product, space: Workspace) -> Product:
                 input_scale=input_scale,
                 bias=bias,
             )
-        out = few_rows_linear(rows, weight, weight_scale, space)
+        out = few_rows_linear(rows, weight, weight_scale, space, chained=CHAINED)
         return out.unflatten(0, input.shape[:-1])
 
     return product

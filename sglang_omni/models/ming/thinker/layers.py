@@ -29,7 +29,12 @@ from sglang.srt.utils import add_prefix, is_sm90_supported
 from torch import Tensor, nn
 
 from sglang_omni.errors import StartupError
-from sglang_omni.models.ming.thinker.few_rows_triton import few_rows_first, scratch
+from sglang_omni.models.ming.thinker.few_rows_triton import (
+    CHAINED,
+    MOST_ROWS,
+    few_rows_first,
+    scratch,
+)
 from sglang_omni.models.ming.thinker.rope import rotate
 from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
 from sglang_omni.models.ming.thinker.routing import (
@@ -41,6 +46,11 @@ from sglang_omni.models.ming.thinker.routing import (
     with_shared_expert,
 )
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
+from sglang_omni.models.ming.thinker.step_experts import may_differ, step_experts
+from sglang_omni.models.ming.thinker.step_norm import StepNorm
+
+MOST_AHEAD = 32
+"""With more rows attention reads so much that a weight asked for before it is gone after it."""
 
 
 def use_few_rows(linear: LinearBase) -> None:
@@ -165,9 +175,13 @@ class SparseMLP(nn.Module):
             quant_config=quant_config,
             prefix=add_prefix("experts", prefix),
         )
+        self.step = step_experts(self.router, self.experts)
 
     def forward(self, x: Tensor, routes: Tensor | None, skip_all_reduce: bool) -> Tensor:
-        out = self.experts(x, self.router(x, routes))
+        if self.step is not None and routes is None and 0 < len(x) <= MOST_ROWS:
+            out = self.step(x)
+        else:
+            out = self.experts(x, self.router(x, routes))
         if self.tp_size == 1 or skip_all_reduce:
             return out
         if should_skip_post_experts_all_reduce(
@@ -207,6 +221,7 @@ class Attention(nn.Module):
             **ranks,
         )
         use_few_rows(self.dense)
+        self.may_differ = may_differ()
         self.q_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         self.k_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         heads = config.num_attention_heads // parallel.attn_tp_size
@@ -240,7 +255,9 @@ class Attention(nn.Module):
     def _fused(self, qkv: Tensor, inputs: StepInputs, cache: Cache | None) -> tuple[Tensor, Tensor]:
         gains = self.q_norm.weight, self.k_norm.weight
         tables, eps = (inputs.cos, inputs.sin), self.q_norm.variance_epsilon
-        return prepare_fused(qkv, gains, tables, self.heads, eps, cache)
+        few = self.may_differ and len(qkv) <= MOST_ROWS
+        ahead = self.dense.weight if few and len(qkv) <= MOST_AHEAD else None
+        return prepare_fused(qkv, gains, tables, self.heads, eps, cache, ahead, few and CHAINED)
 
     def _plain(self, qkv: Tensor, inputs: StepInputs) -> tuple[Tensor, Tensor]:
         q, k, _ = qkv.split(self.sizes, dim=-1)
@@ -260,8 +277,8 @@ class Layer(nn.Module):
         super().__init__()
         first_sparse, mlp = config.first_k_dense_replace, add_prefix("mlp", prefix)
         self.sparse = layer_id >= first_sparse
-        self.input_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.post_attention_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.input_layernorm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.post_attention_layernorm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
         attention = add_prefix("attention", prefix)
         self.attention = Attention(config, layer_id, quant_config, attention)
         self.mlp = (

@@ -1,4 +1,8 @@
-"""QK-norm, partial rotation and the write to the KV cache, in one pass over a projection."""
+"""QK-norm, partial rotation and the write to the KV cache, in one pass over a projection.
+
+In a decode step attention waits more than it reads; programs beside those of the heads ask for the
+weight of the product after it meanwhile.
+"""
 
 from dataclasses import dataclass
 
@@ -7,7 +11,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.kernels.chain import bytes_of, fetch, wait_for_inputs
+
 HEADS_PER_PROGRAM = 8
+FETCHING = 132
+"""Programs that ask for a weight: as many as a card has multiprocessors."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,8 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
     key_cache,
     value_cache,
     slots,
+    ahead,
+    lines,
     qkv_stride,
     key_stride,
     value_stride,
@@ -42,10 +52,20 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
     HALF: tl.constexpr,
     BLOCK: tl.constexpr,
     STORE: tl.constexpr,
+    FETCH: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
-    """BLOCK heads of one token: query heads, or, in the last programs, key and value heads."""
+    """BLOCK heads of one token: query heads, then key and value heads; where FETCH, each token's
+    other programs ask for `ahead`."""
     token = tl.program_id(0).to(tl.int64)
     QUERY_BLOCKS: tl.constexpr = (HEADS + BLOCK - 1) // BLOCK
+    if FETCH:
+        others: tl.constexpr = QUERY_BLOCKS + (KV_HEADS + BLOCK - 1) // BLOCK
+        if tl.program_id(1) >= others:
+            part = (tl.program_id(1) - others) * tl.num_programs(0) + tl.program_id(0)
+            fetch(ahead, lines, part, (tl.num_programs(1) - others) * tl.num_programs(0))
+            return
+    wait_for_inputs(CHAINED)
     is_key = tl.program_id(1) >= QUERY_BLOCKS
     block = tl.program_id(1) - tl.where(is_key, QUERY_BLOCKS, 0)
     heads = (block * BLOCK + tl.arange(0, BLOCK))[:, None]
@@ -94,6 +114,8 @@ def prepare_fused(
     heads: tuple[int, int],
     eps: float,
     cache: Cache | None,
+    ahead: Tensor | None = None,
+    chained: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Queries [tokens, heads * head_dim] and keys [tokens, kv_heads * head_dim] of a projection
     qkv [tokens, (heads + 2 * kv_heads) * head_dim], normalised and rotated.
@@ -101,6 +123,7 @@ def prepare_fused(
     `gains` are those of the norms of queries and keys [head_dim], `tables` cos and sin
     [tokens, rotary_dim / 2] in float32, `heads` the numbers of query and of key heads. With a
     `cache`, keys and values are stored in it as well. It computes in float32 and rounds once.
+    `ahead` is a weight that the product after attention reads.
     """
     tokens, dim = qkv.shape[0], gains[0].shape[0]
     assert qkv.stride(1) == 1 and all(table.is_contiguous() for table in tables)
@@ -108,7 +131,9 @@ def prepare_fused(
     if tokens:
         block = HEADS_PER_PROGRAM
         programs = triton.cdiv(heads[0], block) + triton.cdiv(heads[1], block)
-        _prepare_kernel[(tokens, programs)](
+        fetching = 0 if ahead is None else triton.cdiv(FETCHING, tokens)
+        data, lines = (k, 0) if ahead is None else bytes_of(ahead)
+        _prepare_kernel[(tokens, programs + fetching)](
             qkv,
             *gains,
             *tables,
@@ -117,6 +142,8 @@ def prepare_fused(
             k if cache is None else cache.keys,
             k if cache is None else cache.values,
             k if cache is None else cache.slots,
+            data,
+            lines,
             qkv.stride(0),
             0 if cache is None else cache.keys.stride(0),
             0 if cache is None else cache.values.stride(0),
@@ -128,6 +155,9 @@ def prepare_fused(
             HALF=tables[0].shape[1],
             BLOCK=block,
             STORE=cache is not None,
+            FETCH=ahead is not None,
+            CHAINED=chained,
             num_warps=4,
+            launch_pdl=chained,
         )
     return q, k

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import product
 from typing import Any
 
 import pytest
@@ -88,7 +89,10 @@ def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) ->
     assert torch.equal(cache.values[cache.slots].flatten(1), split[2])
     untouched = sorted(set(range(20)) - set(cache.slots.tolist()))
     assert not cache.keys[untouched].any() and not cache.values[untouched].any()
-    alone = prepare_fused(qkv, gains, tables, (heads, kv_heads), 1e-6, None)
+    ahead = torch.zeros(512, 1024, dtype=dtype, device=device) if device == "cuda" else None
+    alone = prepare_fused(
+        qkv, gains, tables, (heads, kv_heads), 1e-6, None, ahead, device == "cuda"
+    )
     assert torch.equal(alone[0], q) and torch.equal(alone[1], k)
 
 
@@ -104,16 +108,32 @@ def check_products(
     values, scale = quantise(torch.randn(shape) * torch.linspace(0.1, 3, shape[1]))
     x = torch.randn(rows, shape[1]).to(device, dtype)
     space = Workspace(split * rows * shape[0], torch.device(device))
-    for cols in (32, 64, 128):
+    wanted = x.double().cpu() @ dequantise(values, scale).double().T
+    near = 1e-5 if dtype == torch.float32 else 2**-7
+    for cols, swapped in product((32, 64, 128), (False, True)):
+        tile = Tile(cols, split, swapped=swapped)
         # Twice: a shared sum leaves its counters as it found them.
-        for _ in range(2):
+        for chained in (False, device == "cuda"):
             found = few_rows_linear(
-                x, values.to(device), scale.to(device), space, Tile(cols, split)
+                x, values.to(device), scale.to(device), space, tile, chained=chained
             )
-        wanted = x.double().cpu() @ dequantise(values, scale).double().T
-        near = 1e-5 if dtype == torch.float32 else 2**-7
-        torch.testing.assert_close(found.double().cpu(), wanted, rtol=near, atol=near * 30)
+            torch.testing.assert_close(found.double().cpu(), wanted, rtol=near, atol=near * 30)
     assert not space.arrived.any()
+
+
+def check_all_weights() -> None:
+    """Every number that a weight can be passes through a product unchanged."""
+    from sglang_omni.kernels.sums import Workspace
+    from sglang_omni.models.ming.thinker.few_rows_triton import MOST_ROWS, Tile, few_rows_linear
+
+    codes = torch.arange(256, dtype=torch.uint8, device="cuda").repeat(128 * 128 // 256)
+    weight = codes.where(codes & 127 != 127, codes - 1).view(torch.float8_e4m3fn).view(128, 128)
+    space = Workspace(MOST_ROWS * 128, torch.device("cuda"))
+    x = torch.eye(128, device="cuda", dtype=torch.bfloat16)[:MOST_ROWS]
+    scale = torch.ones(1, 1, device="cuda")
+    for swapped in (False, True):
+        found = few_rows_linear(x, weight, scale, space, Tile(64, 1, swapped=swapped))
+        assert torch.equal(found, weight.T[:MOST_ROWS].to(torch.bfloat16))
 
 
 def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
@@ -126,7 +146,7 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         "    [tests.check_heads(shape, dtype, 'cpu') for shape in ((4, 2, 128), (3, 1, 96))]\n"
         # Interpreted, eight bits do not become bfloat16.
         "for dtype in (torch.float32, torch.float16):\n"
-        "    for rows, split in ((1, 1), (5, 2), (17, 3)):\n"
+        "    for rows, split in ((1, 1), (5, 2), (17, 3), (2, 4)):\n"
         "        tests.check_products(rows, (256, 384), split, dtype, 'cpu')\n"
         "print('equal')\n"
     )
@@ -158,17 +178,19 @@ def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
     part = meta(20, 4, 128)
     cache = Cache(part, part, meta(7, dtype=torch.int64)) if stored else None
     tables = meta(7, 32, dtype=torch.float32), meta(7, 32, dtype=torch.float32)
-    prepare_fused(meta(7, 40 * 128), (meta(128), meta(128)), tables, (32, 4), 1e-6, cache)
+    gains, ahead = (meta(128), meta(128)), meta(512, 128)
+    prepare_fused(meta(7, 40 * 128), gains, tables, (32, 4), 1e-6, cache, ahead, chained=True)
     assert len(compiled) == 1
 
 
-@pytest.mark.parametrize("rows", [1, 33])
+@pytest.mark.parametrize("rows", [1, 17, 33])
 def test_products_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
     from sglang_omni.kernels.sums import Workspace
     from sglang_omni.models.ming.thinker.few_rows_triton import few_rows_linear
 
-    weight, scale = meta(512, 256, dtype=torch.float8_e4m3fn), meta(4, 2, dtype=torch.float32)
-    few_rows_linear(meta(rows, 256), weight, scale, Workspace(1 << 20, torch.device("meta")))
+    weight, scale = meta(512, 512, dtype=torch.float8_e4m3fn), meta(4, 4, dtype=torch.float32)
+    space = Workspace(1 << 20, torch.device("meta"))
+    few_rows_linear(meta(rows, 512), weight, scale, space, chained=True)
     assert len(compiled) == 1
 
 
@@ -183,17 +205,22 @@ def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:
         return "theirs"
 
     space = Workspace(1, torch.device("cpu"))
-    product, weight = few_rows_first(library, space), torch.zeros(128, 128)
+    ours, weight = few_rows_first(library, space), torch.zeros(128, 128)
     for rows in (0, MOST_ROWS + 1):
         x = torch.zeros(rows, 128)
-        assert product(x, weight, [128, 128], weight) == "theirs"
+        assert ours(x, weight, [128, 128], weight) == "theirs"
         assert asked.pop()["input"] is x
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("rows", "split"), [(1, 1), (7, 4), (16, 2), (33, 4), (64, 8)])
+@pytest.mark.parametrize(("rows", "split"), [(1, 1), (7, 4), (16, 3), (32, 5), (33, 4), (64, 8)])
 def test_products_agree_on_a_gpu(rows: int, split: int) -> None:
     check_products(rows, (640, 1024), split, torch.bfloat16, "cuda")
+
+
+@pytest.mark.gpu
+def test_no_weight_is_rounded_on_a_gpu() -> None:
+    check_all_weights()
 
 
 @pytest.mark.gpu

@@ -45,3 +45,21 @@ def prefetch(pointers):  # type: ignore[no-untyped-def]
         is_pure=False,
         pack=1,
     )
+
+
+@triton.jit
+def fetch(data, lines, part, parts):  # type: ignore[no-untyped-def]
+    """Ask for one of so many parts of `data` (bytes), which has `lines` of 128 bytes, so that the
+    kernel that reads it finds it in the cache."""
+    each = (lines + parts - 1) // parts
+    end = tl.minimum((part + 1) * each, lines)
+    for first in range(part * each, end, 128):
+        line = tl.minimum(first + tl.arange(0, 128), end - 1)
+        prefetch(data + line.to(tl.int64) * 128)
+
+
+def bytes_of(weight: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """What `fetch` takes of a contiguous weight: its bytes, and how many lines they are."""
+    assert weight.is_contiguous()
+    flat = weight.detach().view(torch.uint8)
+    return flat, flat.numel() // 128

@@ -1,0 +1,238 @@
+"""The kernels of a decode step's experts give what plain rules give: interpreted here, compiled for
+a GPU, and run on one."""
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sglang_omni.models.ming.thinker.fp8 import dequantise, quantise
+from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
+from sglang_omni.models.ming.thinker.routing import Routing, route, with_shared_expert
+from tests.compiling import compiled
+from tests.models.ming.thinker.test_kernels import RELEASED, meta
+
+__all__ = ["compiled"]
+
+SMALL = Routing(experts=32, groups=8, top_groups=4, top_k=4, scale=2.5)
+
+
+def whole(values: Tensor, scales: Tensor) -> Tensor:
+    """Rows from their eight bits, in float32."""
+    return (values.float().unflatten(-1, (-1, BLOCK)) * scales[..., None]).flatten(-2)
+
+
+def check_eight_bits(values: Tensor, scales: Tensor, wanted: Tensor) -> None:
+    """Each number is within half a step of eight bits, or of the finest one of its block."""
+    largest = wanted.unflatten(-1, (-1, BLOCK)).abs().amax(-1)
+    torch.testing.assert_close(scales, largest / 448, rtol=1e-3, atol=1e-12)
+    near = wanted.abs() * 2**-4 + largest.repeat_interleave(BLOCK, -1) / 448 * 2**-9
+    far = (whole(values, scales) - wanted).abs() > near * 1.1
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        # Interpreted, a number that rounds up to a power of two loses its carry.
+        scaled = wanted.unflatten(-1, (-1, BLOCK)) / scales[..., None]
+        far &= (scaled.abs().log2() % 1 < 0.95).flatten(-2)
+    assert not far.any()
+
+
+def check_router(routing: Routing, hidden: int, dtype: torch.dtype, device: str, rows: int) -> None:
+    """Logits are a product's, experts are the plain rule's for them, rows are the same rows."""
+    from sglang_omni.models.ming.thinker.router_triton import route_rows
+
+    torch.manual_seed(3)
+    x = torch.randn(rows, hidden, device=device).to(dtype)
+    weight = (torch.randn(routing.experts, hidden, device=device) * hidden**-0.5).to(dtype)
+    bias = torch.randn(routing.experts, device=device) * 0.1
+    for chained in (False, device == "cuda"):
+        found = route_rows(x, weight, bias, routing, chained=chained)
+        logits = (x.double() @ weight.double().T).float()
+        near = 1e-4 if dtype == torch.float32 else 2**-6
+        torch.testing.assert_close(found.logits.float(), logits, rtol=near, atol=near)
+        weights, ids = with_shared_expert(*route(found.logits, bias, routing), routing.experts)
+        order, plain = found.ids.argsort(-1), ids.argsort(-1)
+        assert torch.equal(found.ids.long().gather(-1, order), ids.gather(-1, plain))
+        torch.testing.assert_close(
+            found.weights.gather(-1, order), weights.gather(-1, plain), rtol=1e-4, atol=1e-5
+        )
+        check_eight_bits(found.rows, found.scales, x.float())
+        assert not found.places.any()
+
+
+def check_order(tokens: int, top_k: int, experts: int, height: int, device: str) -> None:
+    """Every slot is in a tile of its own expert, once; the rest of a tile is empty."""
+    from sglang_omni.models.ming.thinker.experts_triton import group_by_expert
+
+    torch.manual_seed(4)
+    routed = torch.rand(tokens, experts - 1, device=device).topk(top_k - 1).indices
+    ids = torch.cat((routed, torch.full_like(routed[:, :1], experts - 1)), dim=1).int()
+    total = torch.zeros(1, dtype=torch.int32, device=device)
+    ahead = torch.zeros(300, 1000, device=device) if device == "cuda" else None
+    order = group_by_expert(ids, experts, height, total, ahead, chained=device == "cuda")
+    used = int(total)
+    slots = order.slots[:used].view(-1, height).long().cpu()
+    filled, flat = slots < ids.numel(), ids.flatten().cpu()
+    assert sorted(slots[filled].tolist()) == list(range(ids.numel()))
+    assert (slots[~filled] == ids.numel()).all() and filled[:, 0].all()
+    belongs = order.experts[: len(slots)].cpu()[:, None].expand_as(slots)
+    assert torch.equal(flat[slots[filled]], belongs[filled])
+    assert used == sum(-(-int(n) // height) * height for n in flat.bincount())
+
+
+def check_activation_and_sum(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
+    """SwiGLU in eight bits, and sums over experts, are those in float32, rounded once."""
+    from sglang_omni.models.ming.thinker.experts_triton import activate, sum_experts
+
+    torch.manual_seed(5)
+    gate_up = torch.randn(rows, 2 * width, device=device).to(dtype)
+    gate, up = gate_up.float().chunk(2, dim=-1)
+    check_eight_bits(*activate(gate_up), F.silu(gate) * up)
+    parts = torch.randn(rows, 3, width, device=device).to(dtype)
+    near = 1e-5 if dtype == torch.float32 else 2**-7
+    wanted = parts.float().sum(1)
+    torch.testing.assert_close(sum_experts(parts).float(), wanted, rtol=near, atol=near)
+
+
+def check_norm(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
+    """A sum's norm, and the sum, are those in float32, rounded once."""
+    from sglang_omni.models.ming.thinker.norm_triton import add_norm
+
+    torch.manual_seed(7)
+    x, residual = (torch.randn(rows, width, device=device).to(dtype) for _ in "xr")
+    gain = torch.rand(width, device=device).to(dtype)
+    total = x.float() + residual.float()
+    near = 1e-5 if dtype == torch.float32 else 2**-7
+    for chained in (False, device == "cuda"):
+        found = add_norm(x, residual, gain, 1e-6, chained=chained)
+        wanted = F.rms_norm(total, (width,), gain.float(), 1e-6)
+        torch.testing.assert_close(found[0].float(), wanted, rtol=near, atol=near)
+        torch.testing.assert_close(found[1].float(), total, rtol=near, atol=near)
+
+
+def check_experts(tokens: int) -> None:
+    """A layer's experts are those of whole weights, but for eight bits of rows."""
+    from sglang_omni.models.ming.thinker.router_triton import route_rows
+    from sglang_omni.models.ming.thinker.routing import ROUTERS
+    from sglang_omni.models.ming.thinker.step_experts import StepExperts
+
+    torch.manual_seed(6)
+    hidden, width, count = 512, 256, SMALL.experts
+    x = torch.randn(tokens, hidden, device="cuda", dtype=torch.bfloat16)
+    drawn = [torch.randn(2 * width, hidden) / hidden**0.5 for _ in range(count + 1)]
+    drawn_down = [torch.randn(hidden, width) / width**0.5 for _ in range(count + 1)]
+    (up, up_scale), (down, down_scale) = (
+        tuple(torch.stack(part).cuda() for part in zip(*map(quantise, some), strict=True))
+        for some in (drawn, drawn_down)
+    )
+    layer = SimpleNamespace(
+        w13_weight=up, w13_weight_scale_inv=up_scale, w2_weight=down, w2_weight_scale_inv=down_scale
+    )
+    shape = len(ROUTERS), count
+    router = SimpleNamespace(
+        weight=torch.randn(*shape, hidden, device="cuda").bfloat16() * hidden**-0.5,
+        expert_bias=torch.zeros(shape, device="cuda"),
+        routing=SMALL,
+    )
+    config = {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 128, "GROUP_SIZE_M": 1}
+    config |= {"num_warps": 4, "num_stages": 3}
+    step = type("Step", (StepExperts,), {"_configs": lambda *_: (config, config)})(router, layer)
+    # Tied experts are as good as each other, and so the kernels' own choice is taken.
+    routed = route_rows(x, router.weight[0], router.expert_bias[0], SMALL)
+    weights, ids = routed.weights, routed.ids
+    wanted = torch.zeros(tokens, hidden, device="cuda")
+    for token, slot in ((t, s) for t in range(tokens) for s in range(ids.shape[1])):
+        expert = int(ids[token, slot])
+        gate, other = (dequantise(up[expert], up_scale[expert]) @ x[token].float()).chunk(2)
+        made = dequantise(down[expert], down_scale[expert]) @ (F.silu(gate) * other)
+        wanted[token] += weights[token, slot] * made
+    found = step(x)
+    assert torch.equal(step(x), found)
+    assert (found.float() - wanted).norm() < 0.06 * wanted.norm()
+
+
+def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
+    # Triton decides at import whether it interprets, so the kernels run in a process of its own.
+    program = (
+        "import torch\n"
+        "from tests.models.ming.thinker import test_step_kernels as tests\n"
+        "for rows in (1, 5):\n"
+        "    tests.check_router(tests.SMALL, 512, torch.float32, 'cpu', rows)\n"
+        "    tests.check_activation_and_sum(rows, 384, torch.float32, 'cpu')\n"
+        "    tests.check_norm(rows, 320, torch.float32, 'cpu')\n"
+        "tests.check_router(tests.RELEASED, 256, torch.float16, 'cpu', 17)\n"
+        "for tokens in (1, 7, 40): tests.check_order(tokens, 5, 33, 16, 'cpu')\n"
+        "tests.check_order(64, 9, 257, 32, 'cpu')\n"
+        "print('equal')\n"
+    )
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "equal\n", done.stderr
+
+
+@pytest.mark.parametrize("rows", [1, 20, 64])
+def test_the_router_compiles_for_a_gpu(rows: int, compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.router_triton import route_rows
+
+    bias = meta(256, dtype=torch.float32)
+    route_rows(meta(rows, 4096), meta(256, 4096), bias, RELEASED, chained=True)
+    assert len(compiled) == 2
+
+
+def test_the_norm_compiles_for_a_gpu(compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.norm_triton import add_norm
+
+    add_norm(meta(64, 4096), meta(64, 4096), meta(4096), 1e-6, chained=True)
+    assert len(compiled) == 1
+
+
+def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.experts_triton import (
+        activate,
+        group_by_expert,
+        sum_experts,
+    )
+
+    ids = meta(64, 9, dtype=torch.int32)
+    group_by_expert(ids, 257, 16, meta(1, dtype=torch.int32), meta(512, 128), chained=True)
+    activate(meta(576, 2048), chained=True)
+    sum_experts(meta(64, 9, 4096), chained=True)
+    assert len(compiled) == 3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [1, 16, 33, 64])
+def test_the_router_agrees_on_a_gpu(dtype: torch.dtype, rows: int) -> None:
+    check_router(RELEASED, 4096, dtype, "cuda", rows)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("tokens", [1, 3, 16, 64])
+def test_the_order_agrees_on_a_gpu(tokens: int) -> None:
+    for height in (16, 32, 64):
+        check_order(tokens, 9, 257, height, "cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("width", [256, 1024])
+def test_activation_and_sum_agree_on_a_gpu(width: int) -> None:
+    check_activation_and_sum(70, width, torch.bfloat16, "cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rows", [1, 64])
+def test_the_norm_agrees_on_a_gpu(rows: int) -> None:
+    check_norm(rows, 4096, torch.bfloat16, "cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("tokens", [1, 17, 64])
+def test_the_experts_of_a_step_agree_on_a_gpu(tokens: int) -> None:
+    check_experts(tokens)
