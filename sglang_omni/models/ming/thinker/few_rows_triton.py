@@ -47,9 +47,9 @@ class Tile:
 
 # By the rows that a tile has: found by `benchmarks.tune_few_rows` on an H200.
 TILES = {
-    16: Tile(64, 4, stages=4),
-    32: Tile(64, 4, stages=4),
-    64: Tile(128, 4, warps=8, stages=3, swapped=True),
+    16: Tile(32, 4, warps=2),
+    32: Tile(64, 4, stages=3, swapped=True),
+    64: Tile(64, 4, stages=3, swapped=True),
 }
 # So many columns make tiles enough without sharing sums.
 WIDE = 8192
