@@ -3,9 +3,8 @@
     python -m benchmarks.step_kernels --out FILE
 
 Every way is a CUDA graph of some layers in a row, each with weights of its own, so that none is in
-the cache; times are microseconds of one layer. Products are timed alone and behind the norms that
-feed them, where they may start early. `SGLANG_MOE_CONFIG_DIR` says which tiles SGLang takes for the
-experts, as in the server.
+the cache; times are microseconds of one layer. `SGLANG_MOE_CONFIG_DIR` says which tiles SGLang
+takes for the experts, as in the server.
 """
 
 import argparse
@@ -33,7 +32,6 @@ from sglang_omni.models.ming.thinker.experts_triton import (
 )
 from sglang_omni.models.ming.thinker.few_rows_triton import SCRATCH, few_rows_linear
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
-from sglang_omni.models.ming.thinker.norm_triton import add_norm
 from sglang_omni.models.ming.thinker.router_triton import route_rows
 from sglang_omni.models.ming.thinker.routing import ROUTERS, Routing
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
@@ -73,51 +71,33 @@ def normal(*shape: int) -> Tensor:
 
 
 def products(rows: int) -> list[Pair]:
-    """A norm and each product of attention."""
-    from sgl_kernel import fused_add_rmsnorm
+    """Each product of attention."""
     from sglang.srt.layers.quantization.fp8_utils import (
         cutlass_w8a8_block_fp8_linear_with_fallback as library,
     )
 
-    x, residual, gain = normal(rows, HIDDEN), normal(rows, HIDDEN), normal(HIDDEN)
+    x = normal(rows, HIDDEN)
     space = Workspace(SCRATCH, torch.device("cuda"))
 
-    def norm_and(product: Way) -> Way:
-        return lambda layer: (fused_add_rmsnorm(x, residual, gain), product(layer))
-
-    def add(name: str, weights: Sequence[tuple[Tensor, Tensor]]) -> list[Pair]:
+    def pair(name: str, weights: Sequence[tuple[Tensor, Tensor]]) -> Pair:
         def theirs(layer: int) -> None:
             weight, scale = weights[layer]
             library(x, weight, [BLOCK, BLOCK], scale)
 
-        def alone(layer: int) -> None:
-            few_rows_linear(x, *weights[layer], space)
+        return Pair(name, theirs, lambda layer: few_rows_linear(x, *weights[layer], space))
 
-        def chained(layer: int) -> None:
-            few_rows_linear(x, *weights[layer], space, chained=True)
-
-        def both(layer: int) -> None:
-            made, _ = add_norm(x, residual, gain, 1e-6, chained=True)
-            few_rows_linear(made, *weights[layer], space, chained=True)
-
-        return [
-            Pair(name, theirs, alone),
-            Pair(f"norm, {name}", norm_and(theirs), both),
-            Pair(f"SGLang's norm, {name}: un-/chained", norm_and(alone), norm_and(chained)),
-        ]
-
-    return [pair for name, shape in MATRICES.items() for pair in add(name, draw(*shape, LAYERS))]
+    return [pair(name, draw(*shape, LAYERS)) for name, shape in MATRICES.items()]
 
 
 def around(rows: int) -> list[Pair]:
     """What stands around the experts' products."""
-    from sgl_kernel import fused_add_rmsnorm, moe_sum_reduce
+    from sgl_kernel import moe_sum_reduce
     from sglang.jit_kernel.activation import silu_and_mul
     from sglang.srt.layers.moe.moe_runner.triton_utils import moe_align_block_size
     from sglang.srt.layers.moe.moe_runner.triton_utils.fused_moe import moe_sum_reduce_torch_compile
     from sglang.srt.layers.quantization.fp8_kernel import sglang_per_token_group_quant_fp8
 
-    x, residual, gain = normal(rows, HIDDEN), normal(rows, HIDDEN), normal(HIDDEN)
+    x = normal(rows, HIDDEN)
     weights = normal(LAYERS, ROUTING.experts, HIDDEN) * HIDDEN**-0.5
     bias = torch.zeros(1, ROUTING.experts, device="cuda")
     gate_up, activated = normal(rows * SLOTS, 2 * WIDTH), normal(rows * SLOTS, WIDTH)
@@ -131,7 +111,7 @@ def around(rows: int) -> list[Pair]:
 
     def our_order(layer: int) -> None:
         total.zero_()
-        group_by_expert(ids, EXPERTS, HEIGHT, total, chained=True)
+        group_by_expert(ids, EXPERTS, HEIGHT, total)
 
     def zeroed_order(layer: int) -> None:
         total.zero_()
@@ -151,16 +131,11 @@ def around(rows: int) -> list[Pair]:
         Pair(
             "router, routing, rows in eight bits",
             their_router,
-            lambda layer: route_rows(x, weights[layer], bias[0], ROUTING, chained=True),
+            lambda layer: route_rows(x, weights[layer], bias[0], ROUTING),
         ),
         Pair("a fill and the order", zeroed_order, our_order),
-        Pair("SwiGLU in eight bits", their_activation, lambda _: activate(gate_up, chained=True)),
-        Pair("sum of experts", their_sum, lambda _: sum_experts(parts, chained=True)),
-        Pair(
-            "sum and norm",
-            lambda _: fused_add_rmsnorm(x, residual, gain),
-            lambda _: add_norm(x, residual, gain, 1e-6, chained=True),
-        ),
+        Pair("SwiGLU in eight bits", their_activation, lambda _: activate(gate_up)),
+        Pair("sum of experts", their_sum, lambda _: sum_experts(parts)),
     ]
 
 

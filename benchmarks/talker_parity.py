@@ -79,9 +79,10 @@ def enliven_stop_head(model: SpeechModel, executor: GraphExecutor, start: Start)
     best linear guess at it (ridge regression over a batch of streams), as a logit that grows by
     `SLOPE` a patch and is even at patch `MIDDLE`.
     """
-    states = free_states(model, executor, start)
+    # On the host: the talker's process leaves cuBLAS no memory for what its steps do not do.
+    states = free_states(model, executor, start).cpu()
     rows, mean = states.flatten(0, 1), states.mean(dim=(0, 1))
-    patch = torch.arange(MOST_PATCHES, device=rows.device).repeat_interleave(BATCH).float()
+    patch = torch.arange(MOST_PATCHES).repeat_interleave(BATCH).float()
     rows, patch = rows - mean, patch - patch.mean()
     gram = rows.T @ rows
     gram.diagonal().add_(RIDGE * gram.diagonal().mean())

@@ -84,12 +84,6 @@ for phase in "$@"; do
         "$PYTHON" -m benchmarks.thinker_profile "$WORK"/traces/*.gz \
             --out "$OUT/thinker_profile_h200_fp8.json" | cut -c1-120 ;;
     system) serve_and_ask serving_h200_fp8 --clients 1,16 ;;
-    mps) # the same where kernels of several processes run side by side, which this daemon lets them
-        export CUDA_MPS_PIPE_DIRECTORY="$WORK/mps" CUDA_MPS_LOG_DIRECTORY="$WORK/mps"
-        mkdir -p "$WORK/mps" && nvidia-cuda-mps-control -d &&
-            serve_and_ask serving_h200_fp8_mps --clients 1,16
-        echo quit | nvidia-cuda-mps-control
-        unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY ;;
     speech) serve_and_ask serving_h200_fp8_speech --kinds speech --clients 1,4,16,32 ;;
     *) echo "no phase $phase"; exit 2 ;;
     esac

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.chain import bytes_of, fetch, wait_for_inputs
+from sglang_omni.kernels.chain import bytes_of, fetch
 from sglang_omni.models.ming.thinker.eight_bits_triton import to_eight_bits
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
@@ -44,7 +44,6 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     TOKENS_PAD: tl.constexpr,
     HEIGHT: tl.constexpr,
     FETCH: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     """One expert takes as many tiles as its rows need, wherever the next ones are free: which comes
     first changes where rows are computed, not what."""
@@ -53,7 +52,6 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     if FETCH:
         fetch(ahead, lines, tl.program_id(0), tl.num_programs(0))
     tokens = tl.arange(0, TOKENS_PAD)
-    wait_for_inputs(CHAINED)
     # Without sums across threads: a token has an expert once at most.
     mine = tl.zeros((TOKENS_PAD,), tl.int32)
     rank = tl.zeros((TOKENS_PAD,), tl.int32)
@@ -79,7 +77,6 @@ def group_by_expert(
     height: int,
     total: Tensor,
     ahead: Tensor | None = None,
-    chained: bool = False,
 ) -> Order:
     """Order the expert ids [tokens, top_k] (int32) for tiles of `height` rows. A token has each
     expert once at most. `total` is one int32, zero, and becomes the order's. `ahead` is a weight
@@ -103,9 +100,7 @@ def group_by_expert(
         TOKENS_PAD=triton.next_power_of_2(tokens),
         HEIGHT=height,
         FETCH=ahead is not None,
-        CHAINED=chained,
         num_warps=1,
-        launch_pdl=chained,
     )
     return order
 
@@ -118,11 +113,9 @@ def _activate_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     """One row."""
     row = tl.program_id(0)
-    wait_for_inputs(CHAINED)
     blocks = tl.arange(0, BLOCKS)
     exists = blocks < WIDTH // BLOCK
     at = blocks[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -133,7 +126,7 @@ def _activate_kernel(  # type: ignore[no-untyped-def]
     tl.store(scales + row * (WIDTH // BLOCK) + blocks, factors, mask=exists)
 
 
-def activate(gate_up: Tensor, chained: bool = False) -> tuple[Tensor, Tensor]:
+def activate(gate_up: Tensor) -> tuple[Tensor, Tensor]:
     """silu(gate) * up of gate_up [rows, 2 * width] in eight bits: values [rows, width], and scales
     [rows, width / 128]. It rounds once, where SGLang's two kernels round to bfloat16 between."""
     rows, width = gate_up.shape[0], gate_up.shape[1] // 2
@@ -147,9 +140,7 @@ def activate(gate_up: Tensor, chained: bool = False) -> tuple[Tensor, Tensor]:
         WIDTH=width,
         BLOCK=BLOCK,
         BLOCKS=triton.next_power_of_2(width // BLOCK),
-        CHAINED=chained,
         num_warps=4,
-        launch_pdl=chained,
     )
     return out, scales
 
@@ -161,13 +152,11 @@ def _sum_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     COUNT: tl.constexpr,
     COLUMNS: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     """Some columns of one token."""
     token = tl.program_id(0)
     cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = cols < WIDTH
-    wait_for_inputs(CHAINED)
     acc = tl.zeros((COLUMNS,), tl.float32)
     for part in tl.static_range(COUNT):
         held = tl.load(parts + (token * COUNT + part) * WIDTH + cols, mask=inside, other=0.0)
@@ -175,7 +164,7 @@ def _sum_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + token * WIDTH + cols, acc.to(out.dtype.element_ty), mask=inside)
 
 
-def sum_experts(parts: Tensor, chained: bool = False) -> Tensor:
+def sum_experts(parts: Tensor) -> Tensor:
     """The sums [tokens, hidden] of what a token's experts gave, parts [tokens, top_k, hidden]."""
     tokens, count, width = parts.shape
     assert parts.is_contiguous()
@@ -186,8 +175,6 @@ def sum_experts(parts: Tensor, chained: bool = False) -> Tensor:
         WIDTH=width,
         COUNT=count,
         COLUMNS=SUM_COLUMNS,
-        CHAINED=chained,
         num_warps=4,
-        launch_pdl=chained,
     )
     return out

@@ -15,7 +15,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.chain import prefetch, wait_for_inputs
 from sglang_omni.kernels.sums import MAX_TILES, Workspace, share_sum
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
@@ -23,10 +22,6 @@ MOST_ROWS = 64
 """With more, SGLang's kernels in eight bits are faster."""
 SCRATCH = 1 << 22
 """Numbers in float32 for shared sums: three times what queries, keys and values of 64 rows take."""
-
-
-CHAINED = True
-"""Whether a decode step's kernels start, and ask for weights, while the one in front still runs."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +109,6 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     BLOCK: tl.constexpr,
     SPLIT: tl.constexpr,
     SWAPPED: tl.constexpr,
-    CHAINED: tl.constexpr,
-    SPAN_PAD: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
 ):
@@ -128,11 +121,6 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     last = tl.minimum(first + span, blocks)
     cols, rows = tile * BN + tl.arange(0, BN), tl.arange(0, BM)
     row_in = rows < M
-    if CHAINED:
-        # A row of a weight's block is a cache line, and depends on nothing.
-        lines = tl.minimum(first + tl.arange(0, SPAN_PAD), last - 1) * BLOCK
-        prefetch(weight + cols[:, None] * K + lines[None, :])
-    wait_for_inputs(CHAINED)
     scales = scale + tile * BN // BLOCK * blocks
     acc = _product_of_shares(
         x, weight, scales, rows, row_in, cols, first, last, K, BLOCK, SWAPPED, BM, BN
@@ -161,12 +149,10 @@ def few_rows_linear(
     scale: Tensor,
     space: Workspace,
     tile: Tile | None = None,
-    chained: bool = False,
 ) -> Tensor:
     """x [rows, K] times the transpose of a quantised weight [N, K]: [rows, N] in x's dtype.
 
-    `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows. Where
-    `chained`, the weight is read before the kernel ahead has ended.
+    `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows.
     """
     (m, k), n = x.shape, weight.shape[0]
     assert m <= MOST_ROWS
@@ -188,13 +174,10 @@ def few_rows_linear(
         BLOCK=BLOCK,
         SPLIT=tile.split,
         SWAPPED=tile.swapped,
-        CHAINED=chained,
-        SPAN_PAD=triton.next_power_of_2(triton.cdiv(k // BLOCK, tile.split)),
         BM=max(16, triton.next_power_of_2(m)),
         BN=tile.cols,
         num_warps=tile.warps,
         num_stages=tile.stages,
-        launch_pdl=chained,
     )
     return out
 
@@ -229,7 +212,7 @@ def few_rows_first(library: Product, space: Workspace) -> Product:
                 input_scale=input_scale,
                 bias=bias,
             )
-        out = few_rows_linear(rows, weight, weight_scale, space, chained=CHAINED)
+        out = few_rows_linear(rows, weight, weight_scale, space)
         return out.unflatten(0, input.shape[:-1])
 
     return product

@@ -24,17 +24,12 @@ from sglang.srt.layers.radix_attention import RadixAttention
 from sglang.srt.model_executor.forward_batch_info import ForwardBatch
 from sglang.srt.model_executor.forward_context import get_token_to_kv_pool
 from sglang.srt.models.utils import enable_fused_set_kv_buffer
-from sglang.srt.runtime_context import get_parallel, get_server_args
-from sglang.srt.utils import add_prefix, is_sm90_supported
+from sglang.srt.runtime_context import get_parallel
+from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
 from sglang_omni.errors import StartupError
-from sglang_omni.models.ming.thinker.few_rows_triton import (
-    CHAINED,
-    MOST_ROWS,
-    few_rows_first,
-    scratch,
-)
+from sglang_omni.models.ming.thinker.few_rows_triton import MOST_ROWS, few_rows_first, scratch
 from sglang_omni.models.ming.thinker.rope import rotate
 from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
 from sglang_omni.models.ming.thinker.routing import (
@@ -47,24 +42,23 @@ from sglang_omni.models.ming.thinker.routing import (
 )
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
 from sglang_omni.models.ming.thinker.step_experts import may_differ, step_experts
-from sglang_omni.models.ming.thinker.step_norm import StepNorm
 
 MOST_AHEAD = 32
 """With more rows attention reads so much that a weight asked for before it is gone after it."""
 
 
-def use_few_rows(linear: LinearBase) -> None:
+def use_few_rows(linear: LinearBase) -> bool:
     """Have a layer whose weight is in eight bits multiply a decode step's rows in one kernel.
 
-    Not where answers must not depend on who else is in the batch: two kernels round differently.
-    Only on Hopper cards: later ones keep scales as powers of two, in a layout of their own.
+    Returns whether it does. Hopper cards only: later ones keep scales as powers of two, in a layout
+    of their own.
     """
     method = linear.quant_method
-    if not is_sm90_supported() or get_server_args().enable_deterministic_inference:
-        return
-    if isinstance(method, Fp8LinearMethod) and method.block_quant:
-        space = scratch(linear.weight.device)
-        method.w8a8_block_fp8_linear = few_rows_first(method.w8a8_block_fp8_linear, space)
+    if not may_differ() or not isinstance(method, Fp8LinearMethod) or not method.block_quant:
+        return False
+    space = scratch(linear.weight.device)
+    method.w8a8_block_fp8_linear = few_rows_first(method.w8a8_block_fp8_linear, space)
+    return True
 
 
 @dataclass(frozen=True)
@@ -220,8 +214,7 @@ class Attention(nn.Module):
             prefix=add_prefix("dense", prefix),
             **ranks,
         )
-        use_few_rows(self.dense)
-        self.may_differ = may_differ()
+        self.fetches_dense = use_few_rows(self.dense)
         self.q_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         self.k_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         heads = config.num_attention_heads // parallel.attn_tp_size
@@ -255,9 +248,8 @@ class Attention(nn.Module):
     def _fused(self, qkv: Tensor, inputs: StepInputs, cache: Cache | None) -> tuple[Tensor, Tensor]:
         gains = self.q_norm.weight, self.k_norm.weight
         tables, eps = (inputs.cos, inputs.sin), self.q_norm.variance_epsilon
-        few = self.may_differ and len(qkv) <= MOST_ROWS
-        ahead = self.dense.weight if few and len(qkv) <= MOST_AHEAD else None
-        return prepare_fused(qkv, gains, tables, self.heads, eps, cache, ahead, few and CHAINED)
+        ahead = self.dense.weight if self.fetches_dense and len(qkv) <= MOST_AHEAD else None
+        return prepare_fused(qkv, gains, tables, self.heads, eps, cache, ahead)
 
     def _plain(self, qkv: Tensor, inputs: StepInputs) -> tuple[Tensor, Tensor]:
         q, k, _ = qkv.split(self.sizes, dim=-1)
@@ -277,8 +269,8 @@ class Layer(nn.Module):
         super().__init__()
         first_sparse, mlp = config.first_k_dense_replace, add_prefix("mlp", prefix)
         self.sparse = layer_id >= first_sparse
-        self.input_layernorm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.post_attention_layernorm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.input_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.post_attention_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         attention = add_prefix("attention", prefix)
         self.attention = Attention(config, layer_id, quant_config, attention)
         self.mlp = (

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.chain import bytes_of, fetch, wait_for_inputs
+from sglang_omni.kernels.chain import bytes_of, fetch
 
 HEADS_PER_PROGRAM = 8
 FETCHING = 132
@@ -53,7 +53,6 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
     BLOCK: tl.constexpr,
     STORE: tl.constexpr,
     FETCH: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
     """BLOCK heads of one token: query heads, then key and value heads; where FETCH, each token's
     other programs ask for `ahead`."""
@@ -65,7 +64,6 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
             part = (tl.program_id(1) - others) * tl.num_programs(0) + tl.program_id(0)
             fetch(ahead, lines, part, (tl.num_programs(1) - others) * tl.num_programs(0))
             return
-    wait_for_inputs(CHAINED)
     is_key = tl.program_id(1) >= QUERY_BLOCKS
     block = tl.program_id(1) - tl.where(is_key, QUERY_BLOCKS, 0)
     heads = (block * BLOCK + tl.arange(0, BLOCK))[:, None]
@@ -115,7 +113,6 @@ def prepare_fused(
     eps: float,
     cache: Cache | None,
     ahead: Tensor | None = None,
-    chained: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Queries [tokens, heads * head_dim] and keys [tokens, kv_heads * head_dim] of a projection
     qkv [tokens, (heads + 2 * kv_heads) * head_dim], normalised and rotated.
@@ -156,8 +153,6 @@ def prepare_fused(
             BLOCK=block,
             STORE=cache is not None,
             FETCH=ahead is not None,
-            CHAINED=chained,
             num_warps=4,
-            launch_pdl=chained,
         )
     return q, k

@@ -29,15 +29,10 @@ from sglang_omni.models.ming.thinker.experts_triton import (
     group_by_expert,
     sum_experts,
 )
-from sglang_omni.models.ming.thinker.few_rows_triton import CHAINED
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.router_triton import Routed, can_route_rows, route_rows
 from sglang_omni.models.ming.thinker.routing import TEXT
 
-OURS = True
-"""Whether a decode step's experts take this way at all."""
-AHEAD = True
-"""Whether the shared expert's weight is asked for while its rows are ordered."""
 Config = dict[str, int]
 
 
@@ -54,11 +49,10 @@ class StepExperts:
         up, down = layer.w13_weight, layer.w2_weight
         up_config, down_config = self._configs(len(x))
         weight, bias = router.weight[TEXT], router.expert_bias[TEXT]
-        routed = route_rows(x, weight, bias, router.routing, chained=CHAINED)
+        routed = route_rows(x, weight, bias, router.routing)
         height = up_config["BLOCK_SIZE_M"]
-        # Every token's, whatever the router says.
-        shared = up[-1] if AHEAD else None
-        order = group_by_expert(routed.ids, len(up), height, routed.places, shared, CHAINED)
+        # The shared expert is every token's: its weight can be asked for at once.
+        order = group_by_expert(routed.ids, len(up), height, routed.places, ahead=up[-1])
         slots = routed.ids.numel()
         gate_up = torch.empty(slots, up.shape[1], dtype=x.dtype, device=x.device)
         _multiply(
@@ -73,7 +67,7 @@ class StepExperts:
         )
         parts = torch.empty(*routed.ids.shape, down.shape[1], dtype=x.dtype, device=x.device)
         _multiply(
-            activate(gate_up, chained=CHAINED),
+            activate(gate_up),
             (down, layer.w2_weight_scale_inv),
             parts,
             routed,
@@ -82,7 +76,7 @@ class StepExperts:
             rows_each=1,
             weighted=True,
         )
-        return sum_experts(parts, chained=CHAINED)
+        return sum_experts(parts)
 
     def _configs(self, tokens: int) -> tuple[Config, Config]:
         """SGLang's tiles of both products."""
@@ -113,7 +107,7 @@ def step_experts(router: nn.Module, experts: nn.Module) -> StepExperts | None:
     It is for experts in blocks of eight bits that SGLang multiplies by Triton.
     """
     method: Any = getattr(experts, "quant_method", None)
-    if not OURS or not may_differ():
+    if not may_differ():
         return None
     if not isinstance(method, Fp8MoEMethod) or not method.block_quant or method.use_mxfp8:
         return None

@@ -19,18 +19,20 @@ def library() -> None:
 
 def is_ours(hopper: bool, deterministic: bool, block_quant: bool, eight_bits: bool = True) -> bool:
     """Whether a layer's product is ours afterwards."""
-    from sglang_omni.models.ming.thinker import layers
+    from sglang_omni.models.ming.thinker import layers, step_experts
 
     kind = layers.Fp8LinearMethod if eight_bits else SimpleNamespace
     method = kind.__new__(kind)
     method.block_quant, method.w8a8_block_fp8_linear = block_quant, library
     arguments = SimpleNamespace(enable_deterministic_inference=deterministic)
     with (
-        patch.object(layers, "is_sm90_supported", lambda: hopper),
-        patch.object(layers, "get_server_args", lambda: arguments),
+        patch.object(step_experts, "is_sm90_supported", lambda: hopper),
+        patch.object(step_experts, "get_server_args", lambda: arguments),
     ):
-        layers.use_few_rows(SimpleNamespace(quant_method=method, weight=torch.empty(0)))
-    return method.w8a8_block_fp8_linear is not library
+        linear = SimpleNamespace(quant_method=method, weight=torch.empty(0))
+        told = layers.use_few_rows(linear)
+    assert told == (method.w8a8_block_fp8_linear is not library)
+    return told
 
 
 def check() -> None:

@@ -90,9 +90,7 @@ def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) ->
     untouched = sorted(set(range(20)) - set(cache.slots.tolist()))
     assert not cache.keys[untouched].any() and not cache.values[untouched].any()
     ahead = torch.zeros(512, 1024, dtype=dtype, device=device) if device == "cuda" else None
-    alone = prepare_fused(
-        qkv, gains, tables, (heads, kv_heads), 1e-6, None, ahead, device == "cuda"
-    )
+    alone = prepare_fused(qkv, gains, tables, (heads, kv_heads), 1e-6, None, ahead)
     assert torch.equal(alone[0], q) and torch.equal(alone[1], k)
 
 
@@ -113,10 +111,8 @@ def check_products(
     for cols, swapped in product((32, 64, 128), (False, True)):
         tile = Tile(cols, split, swapped=swapped)
         # Twice: a shared sum leaves its counters as it found them.
-        for chained in (False, device == "cuda"):
-            found = few_rows_linear(
-                x, values.to(device), scale.to(device), space, tile, chained=chained
-            )
+        for _ in range(2):
+            found = few_rows_linear(x, values.to(device), scale.to(device), space, tile)
             torch.testing.assert_close(found.double().cpu(), wanted, rtol=near, atol=near * 30)
     assert not space.arrived.any()
 
@@ -179,7 +175,7 @@ def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
     cache = Cache(part, part, meta(7, dtype=torch.int64)) if stored else None
     tables = meta(7, 32, dtype=torch.float32), meta(7, 32, dtype=torch.float32)
     gains, ahead = (meta(128), meta(128)), meta(512, 128)
-    prepare_fused(meta(7, 40 * 128), gains, tables, (32, 4), 1e-6, cache, ahead, chained=True)
+    prepare_fused(meta(7, 40 * 128), gains, tables, (32, 4), 1e-6, cache, ahead)
     assert len(compiled) == 1
 
 
@@ -190,7 +186,7 @@ def test_products_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
 
     weight, scale = meta(512, 512, dtype=torch.float8_e4m3fn), meta(4, 4, dtype=torch.float32)
     space = Workspace(1 << 20, torch.device("meta"))
-    few_rows_linear(meta(rows, 512), weight, scale, space, chained=True)
+    few_rows_linear(meta(rows, 512), weight, scale, space)
     assert len(compiled) == 1
 
 
