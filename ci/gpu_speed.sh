@@ -62,7 +62,7 @@ for phase in "$@"; do
         thinker quick_fp8 --fp8 --layers 4 --systems plug-in --clients 1,8 --tokens 64 --rounds 1 ;;
     parity) "$PYTHON" -m pytest tests/thinker/test_gpu.py -m gpu -q -W ignore | tail -8 ;;
     fp8) thinker thinker_h200_fp8 --fp8 --clients "$CLIENTS" ;;
-    fp8_ours) thinker "${NAME:-thinker_h200_fp8_tuned}" --fp8 --clients "$CLIENTS" --systems plug-in ;;
+    fp8_ours) thinker "${NAME:-thinker_h200_fp8_step}" --fp8 --clients "$CLIENTS" --systems plug-in ;;
     tp2) thinker thinker_h200_tp2_bf16 --tp 2 --clients "$CLIENTS" ;;
     tp2_ours) thinker "${NAME:-thinker_h200_tp2_bf16_tuned}" --tp 2 --clients "$CLIENTS" --systems plug-in ;;
     tp2_fp8) thinker thinker_h200_tp2_fp8 --tp 2 --fp8 --clients "$CLIENTS" ;;
