@@ -94,14 +94,19 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
 
 
 def _prefill_graphs(settings: ThinkerSettings) -> dict[str, Any]:
-    """Which prefills SGLang captures: none where answers must not depend on the company, since
-    kernels for more rows round differently."""
+    """Which prefills SGLang captures, unless it is told otherwise.
+
+    None where answers must not depend on the company, since kernels for more rows round
+    differently, and none over several cards, where it has not been measured.
+    """
     asked = dict(settings.server_args)
     off = asked.get("disable_cuda_graph") or asked.get("disable_prefill_cuda_graph")
-    if off or settings.deterministic or settings.device != "cuda":
-        return {"cuda_graph_backend_prefill": "disabled"}
-    sizes = {"cuda_graph_bs_prefill": list(CAPTURED_PREFILLS)}
-    return {"cuda_graph_backend_prefill": "breakable", **sizes}
+    one_card = settings.device == "cuda" and settings.tp_size == 1
+    wanted = one_card and not settings.deterministic and not off
+    return {
+        "cuda_graph_backend_prefill": "breakable" if wanted else "disabled",
+        "cuda_graph_bs_prefill": list(CAPTURED_PREFILLS),
+    }
 
 
 def _cpu_defaults(settings: ThinkerSettings) -> dict[str, Any]:

@@ -37,8 +37,11 @@ def test_what_would_answer_wrongly_is_refused() -> None:
         server_arguments(settings, PORT)
 
 
-def test_prefills_are_captured_on_a_gpu() -> None:
-    arguments = server_arguments(CUDA, PORT)
+ONE_CARD = replace(CUDA, gpus=(2,), tp_size=1)
+
+
+def test_prefills_are_captured_on_one_card() -> None:
+    arguments = server_arguments(ONE_CARD, PORT)
     assert arguments["cuda_graph_backend_prefill"] == "breakable"
     assert arguments["cuda_graph_bs_prefill"] == sorted(arguments["cuda_graph_bs_prefill"])
 
@@ -47,10 +50,11 @@ def test_prefills_are_captured_on_a_gpu() -> None:
     "settings",
     [
         CPU,
-        replace(CUDA, deterministic=True),
-        replace(CUDA, server_args=(("disable_cuda_graph", True),)),
-        replace(CUDA, server_args=(("disable_prefill_cuda_graph", True),)),
-        replace(CUDA, server_args=(("cuda_graph_backend_prefill", "disabled"),)),
+        CUDA,
+        replace(ONE_CARD, deterministic=True),
+        replace(ONE_CARD, server_args=(("disable_cuda_graph", True),)),
+        replace(ONE_CARD, server_args=(("disable_prefill_cuda_graph", True),)),
+        replace(ONE_CARD, server_args=(("cuda_graph_backend_prefill", "disabled"),)),
     ],
 )
 def test_prefills_are_read_eagerly(settings: ThinkerSettings) -> None:
