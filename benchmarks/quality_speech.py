@@ -1,7 +1,8 @@
 """Does the running model speak clearly? The server says fresh sentences, a recogniser listens.
 
-Part of `benchmarks.quality`. The recogniser hears the source synthesizer say them too, so that its
-own errors can be told from the model's. Sentences are spoken one at a time, streamed.
+Part of `benchmarks.quality`. Each voice says sentences of the recipe's own kinds, held out, and
+everyday ones that no recipe wrote. The recogniser hears the source synthesizer say them too, so
+that its own errors can be told from the model's. Sentences are spoken one at a time, streamed.
 """
 
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from benchmarks.everyday import everyday
 from benchmarks.metrics.edits import distance
 from benchmarks.metrics.intervals import bootstrap, wilson
 from benchmarks.metrics.pocket import Recogniser, spoken_words
@@ -23,7 +25,8 @@ from cookbook.ming_mini.synthesize import source
 from sglang_omni.media.wav import HEADER_BYTES
 
 COMMANDS, SPEED = "speak a command", "speed of speech"
-ROWS = (*(f"speak, {speaker.name}" for speaker in PRESETS), COMMANDS, SPEED)
+OWN, EVERYDAY = "speak", "speak everyday"
+ROWS = (*(f"{kind}, {one.name}" for kind in (OWN, EVERYDAY) for one in PRESETS), COMMANDS, SPEED)
 
 Hear = Callable[[np.ndarray], list[str]]
 Say = Callable[[str, Speaker], np.ndarray]
@@ -92,16 +95,23 @@ def measure(
     if not wanted:
         return
     with httpx.Client(base_url=url, timeout=120.0) as client:
-        speech, texts = Speech(client), held_out(count, seed, lexicon)
-        for speaker in PRESETS:
-            if (row := f"speak, {speaker.name}") in wanted:
-                yield row, clarity(speech, texts, speaker, seed, Recogniser().words, source)
+        speech = Speech(client)
+        for kind in (OWN, EVERYDAY):
+            voices = [one for one in PRESETS if f"{kind}, {one.name}" in wanted]
+            texts = _texts(kind, count, seed, lexicon) if voices else []
+            for speaker in voices:
+                row = clarity(speech, texts, speaker, seed, Recogniser().words, source)
+                yield f"{kind}, {speaker.name}", row
         if COMMANDS in wanted:
             hear = Recogniser(grammar.jsgf()).words
             texts = list(commands(count, seed, "held_out"))
             yield COMMANDS, obedience(speech, texts, seed, hear, source)
         if SPEED in wanted and speech.spoken:
             yield SPEED, speech.speed()
+
+
+def _texts(kind: str, count: int, seed: int, lexicon: Lexicon) -> list[str]:
+    return held_out(count, seed, lexicon) if kind == OWN else everyday(count, seed)
 
 
 def clarity(

@@ -7,7 +7,9 @@ import httpx
 import numpy as np
 import pytest
 
-from benchmarks.quality_speech import Speech, clarity, obedience
+from benchmarks import quality_speech
+from benchmarks.quality_speech import Speech, clarity, measure, obedience
+from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from sglang_omni.media.wav import HEADER_BYTES
 
@@ -49,6 +51,13 @@ def hear(samples: np.ndarray) -> list[str]:
     return heard[1:] if number == 2 else heard
 
 
+class Silent:
+    """A recogniser that hears nothing."""
+
+    def words(self, samples: np.ndarray) -> list[str]:
+        return []
+
+
 def source(text: str, speaker: Speaker) -> np.ndarray:
     return np.full(10, (101 + TEXTS.index(text)) / 32_768, np.float32)
 
@@ -81,3 +90,20 @@ def test_speed_counts_audio_and_waits_from_the_first_sample(speech: Speech) -> N
 def test_a_refusal_is_an_error(speech: Speech) -> None:
     with pytest.raises(httpx.HTTPStatusError):
         speech.say(TEXTS[0], "nobody", 1)
+
+
+def test_each_voice_says_sentences_of_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def noted(speech: Speech, texts: list[str], voice: Speaker, *_: object) -> dict[str, object]:
+        return {"texts": texts, "voice": voice.name}
+
+    monkeypatch.setattr(quality_speech, "Speech", lambda client: None)
+    monkeypatch.setattr(quality_speech, "Recogniser", Silent)
+    monkeypatch.setattr(quality_speech, "clarity", noted)
+    monkeypatch.setattr(quality_speech, "held_out", lambda count, *_: TEXTS[:count])
+    monkeypatch.setattr(quality_speech, "everyday", lambda count, _: TEXTS[-count:])
+    wanted = ("speak, slt", "speak everyday, kal")
+    rows = dict(measure("http://server", 1, 2, Lexicon((), (), (), (), ()), wanted))
+    assert rows == {
+        "speak, slt": {"texts": TEXTS[:2], "voice": "slt"},
+        "speak everyday, kal": {"texts": TEXTS[-2:], "voice": "kal"},
+    }
