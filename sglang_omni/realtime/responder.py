@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
 from sglang_omni.api.audio import choose_voice
 from sglang_omni.api.backend import Backend
@@ -62,13 +63,13 @@ class Responder:
     @property
     def is_busy(self) -> bool:
         """Whether a response is under way."""
-        return self._active is not None
+        return self._under_way() is not None
 
     def start(self, question: Question) -> None:
         """Begin a response. Raises `ResponseActive`."""
-        if self._active is not None:
+        if (active := self._under_way()) is not None:
             raise ResponseActive(
-                f"the response {self._active.plan.id} is under way; cancel it or wait for its end"
+                f"the response {active.plan.id} is under way; cancel it or wait for its end"
             )
         rate = self._backend.sample_rate
         response = Response(question.plan, self._outbox, rate, self._observer)
@@ -76,14 +77,14 @@ class Responder:
         self._active = response
         self.idle.clear()
         task = response.start(self._answer(question))
-        task.add_done_callback(self._over)
+        task.add_done_callback(partial(self._over, response))
 
     async def cancel(self, reason: CancelReason, response_id: str | None = None) -> None:
         """Stop the response under way; returns when the backend has let go of it.
 
         Raises `NoResponse` when there is none, or not the one named.
         """
-        active = self._active
+        active = self._under_way()
         if active is None or response_id not in (None, active.plan.id):
             raise NoResponse("there is no such response under way", param="response_id")
         await active.cancel(reason)
@@ -93,7 +94,15 @@ class Responder:
         if self._active is not None:
             await self._active.abandon()
 
-    def _over(self, task: "asyncio.Task[None]") -> None:
+    def _under_way(self) -> Response | None:
+        """The active response, unless all that its client will see of it is queued: only the turn
+        of the event loop is left in which its task ends."""
+        return None if self._active is None or self._active.is_over else self._active
+
+    def _over(self, response: Response, task: "asyncio.Task[None]") -> None:
+        if self._active is not response:
+            # Another has begun in the same turn.
+            return
         self._active = None
         self.idle.set()
         self._transcriber.go()

@@ -76,6 +76,9 @@ class Outcome:
         return details
 
 
+CUT = Outcome("incomplete", "max_output_tokens")
+
+
 class Response:
     """Runs once. `cancel` may be called at any time, and takes effect before it returns control
     to the backend: nothing of the answer is queued afterwards."""
@@ -90,9 +93,15 @@ class Response:
         self._output: list[SpokenItem | WrittenItem | CalledItem] = []
         self._usage: Usage | None = None
         self._cancelled: CancelReason | None = None
+        self._is_cut = False
         self._is_over = False
         self._status: int | None = None
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its last event is queued."""
+        return self._is_over
 
     def start(self, events: AsyncGenerator[Event, None]) -> "asyncio.Task[None]":
         """Begin to answer with what `events` gives; closes it."""
@@ -129,13 +138,16 @@ class Response:
                 async for event in answer:
                     await self._outbox.room()
                     await self._take(event)
+            outcome = CUT if self._is_cut else Outcome("completed")
         except asyncio.CancelledError:
-            if self._cancelled is None or self._is_over:
+            if self._cancelled is None:
                 raise
-            self._end(Outcome("cancelled", self._cancelled))
+            outcome = Outcome("cancelled", self._cancelled)
         except Exception as error:
             await self._finish_sound()
-            self._end(Outcome("failed", error=public_error(error)))
+            outcome = Outcome("failed", error=public_error(error))
+        # Last of all: whoever reads `response.done` may ask for the next response at once.
+        self._end(outcome)
 
     async def _take(self, event: Event) -> None:
         spoken = self.plan.answers.modality == "audio"
@@ -149,12 +161,8 @@ class Response:
             case ToolCalled(call):
                 self._call(call)
             case Finished(reason, usage):
-                self._usage = usage
-                cut = reason == "length"
+                self._usage, self._is_cut = usage, reason == "length"
                 await self._finish_sound()
-                self._end(
-                    Outcome("incomplete", "max_output_tokens") if cut else Outcome("completed")
-                )
 
     async def _finish_sound(self) -> None:
         if isinstance(self._message, SpokenItem):

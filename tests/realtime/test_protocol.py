@@ -237,7 +237,8 @@ async def test_random_events_never_end_a_session(server: Served) -> None:
             if source.random() < 0.1:
                 await connection.send(source.randbytes(20).decode("latin-1"))
         await send(connection, "input_audio_buffer.clear", event_id="last")
-        await send(connection, "response.cancel", event_id="end")
+        # An error whatever went before: a response may still run, so to cancel one may succeed.
+        await send(connection, "conversation.item.delete", item_id="nobody's", event_id="end")
         codes = set()
         async with asyncio.timeout(30):
             while True:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
     Usage,
 )
+from sglang_omni.realtime.dialect import GA
 from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.voices.shelf import Upload
 from tests.api.fake import hanging, playing, tone
@@ -245,6 +247,38 @@ async def test_the_client_cancels() -> None:
         assert talk.backend.running == 0
         await talk.send("response.cancel")
         assert talk.error["code"] == "response_cancel_not_active"
+
+
+async def test_an_answer_that_is_done_is_not_under_way() -> None:
+    """Not even within the turn of the event loop that ends it, in which many events may be read."""
+
+    async def leaving(request: Any) -> Any:
+        try:
+            yield TranscriptDelta("One. ")
+            yield Finished("stop", Usage())
+        finally:
+            # An engine takes a moment to let go.
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+    queued: list[str] = []
+
+    def seen(event: dict[str, Any]) -> list[dict[str, Any]]:
+        queued.append(event["type"])
+        return [event]
+
+    async with talking(replace(GA, to_client=seen)) as talk:
+        talk.backend.script = leaving
+        await talk.write("go on")
+        await talk.session.handle('{"type": "response.create"}')
+        while "response.done" not in queued:
+            await asyncio.sleep(0)
+        await talk.session.handle('{"type": "response.cancel"}')
+        await talk.session.handle('{"type": "response.create"}')
+        await talk.until(lambda: len(talk.of("response.done")) == 2)
+        assert talk.error["code"] == "response_cancel_not_active"
+        assert [e["response"]["status"] for e in talk.of("response.done")] == ["completed"] * 2
+        assert talk.backend.running == 0
 
 
 async def test_one_response_at_a_time() -> None:
