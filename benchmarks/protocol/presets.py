@@ -94,7 +94,7 @@ _BENCH = (
     _bench("mmmu/sglang-omni-cot", 4),
     _bench("mmsu/lmms-eval", 6),
     _bench("videomme/lmms-eval", 4),
-    _bench("speech-to-speech/contains", 4),
+    _bench("speech-to-speech/contains", 6),
     _bench("seed-tts-en/speech", 12, ("closed/1", "closed/4"), repeats=2),
     _bench("seed-tts-en/speech-cloned", 4),
     _bench("seed-tts-zh/speech", 4),
