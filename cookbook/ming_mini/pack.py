@@ -28,9 +28,10 @@ from sglang_omni.models.ming.talker import ROTARY_BUFFERS
 from sglang_omni.models.ming.tiny.write import write_json, write_tensors
 from sglang_omni.models.ming.voices import MANIFEST
 
+# In the order of the list of voices: the first, the clearest, is a server's default.
 PROMPTS = {
-    "slt": "The answer is in the small green book.",
     "rms": "Please move the large chair to the window.",
+    "slt": "The answer is in the small green book.",
     "awb": "We can meet at the station on Friday.",
     "kal": "There are seven birds in the old tree.",
 }
@@ -60,13 +61,13 @@ def rotary_buffers(config: TalkerConfig) -> dict[str, Tensor]:
 
 def write_voices(talker: Path) -> None:
     """Record what every preset speaker says of itself, and list the recordings."""
-    manifest = {}
-    for speaker in PRESETS:
-        text, place = PROMPTS[speaker.name], f"data/voices/{speaker.name}.wav"
+    speakers, manifest = {speaker.name: speaker for speaker in PRESETS}, {}
+    for name, text in PROMPTS.items():
+        place = f"data/voices/{name}.wav"
         path = talker / place
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_wav(path, recording(text, speaker))
-        manifest[speaker.name] = {"prompt_text": text, "prompt_wav_path": place}
+        write_wav(path, recording(text, speakers[name]))
+        manifest[name] = {"prompt_text": text, "prompt_wav_path": place}
     write_json(talker / MANIFEST, manifest)
 
 
