@@ -46,7 +46,8 @@ def test_the_packed_files_are_small(checkpoint: Path) -> None:
 def test_the_product_loads_and_speaks_with_the_packed_model(checkpoint: Path) -> None:
     settings = TalkerSettings(checkpoint, slots=1)
     model = load_speech_model(settings)
-    assert list(model.voices) == [speaker.name for speaker in PRESETS]
+    assert list(model.voices) == list(pack.PROMPTS)
+    assert set(model.voices) == {speaker.name for speaker in PRESETS}
     worker = TalkerWorker(model, settings)
     request = TalkerRequest("Hello.", "slt", seed=1, max_patches=2)
     ((_, first),) = worker.step(StepInput(arrivals=(("one", request),)))
