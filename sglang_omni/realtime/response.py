@@ -94,6 +94,7 @@ class Response:
         self._usage: Usage | None = None
         self._cancelled: CancelReason | None = None
         self._is_cut = False
+        self._has_begun = False
         self._is_over = False
         self._status: int | None = None
         self._task: asyncio.Task[None] | None = None
@@ -115,11 +116,9 @@ class Response:
             return
         self._cancelled = reason
         self._outbox.discard_sound()
-        self._task.cancel()
+        if self._has_begun:
+            self._task.cancel()
         await asyncio.wait((self._task,))
-        if not self._is_over:
-            # It was cancelled before its first step, and never ran.
-            self._end(Outcome("cancelled", reason))
 
     async def abandon(self) -> None:
         """Stop without another event: nobody is there to read it."""
@@ -133,7 +132,11 @@ class Response:
             trace.status = self._status
 
     async def _follow(self, events: AsyncGenerator[Event, None]) -> None:
+        self._has_begun = True
         try:
+            if self._cancelled is not None:
+                # A task that is cancelled before its first step never says how it ended.
+                raise asyncio.CancelledError
             async with aclosing(until_finished(events)) as answer:
                 async for event in answer:
                     await self._outbox.room()

@@ -498,6 +498,21 @@ async def test_when_nobody_speaks_the_model_does() -> None:
         assert len(talk.backend.requests) == 2
 
 
+async def test_an_answer_cancelled_before_its_first_step_ends_as_any_other() -> None:
+    async with talking() as talk:
+        vad = {"type": "server_vad", "idle_timeout_ms": 5000}
+        await talk.update(audio={"input": {"turn_detection": vad}})
+        talk.backend.script = playing(*SPEAKING, Finished("stop", Usage()))
+        await talk.session.handle('{"type": "response.create"}')
+        await talk.session.handle('{"type": "response.cancel"}')
+        assert talk.backend.requests == []
+        await talk.until(lambda: talk.of("response.done") != [])
+        (done,) = talk.of("response.done")
+        assert done["response"]["status"] == "cancelled" and done["response"]["output"] == []
+        await talk.clock.advance(5.1)
+        assert len(talk.of("input_audio_buffer.timeout_triggered")) == 1
+
+
 async def test_speech_stops_the_wait_of_an_idle_client() -> None:
     async with talking() as talk:
         vad = {"type": "server_vad", "idle_timeout_ms": 5000}
