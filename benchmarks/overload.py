@@ -21,7 +21,8 @@ from typing import Any
 
 import httpx
 
-from benchmarks.client.speech import SpeechQuery, SpeechRecord
+from benchmarks.client.exchange import Record
+from benchmarks.client.speech import SpeechQuery
 from benchmarks.environment import fingerprint
 from benchmarks.ready import wait_ready
 from benchmarks.speech_load import Load, run_load
@@ -45,7 +46,7 @@ class Served:
     refusal_s: tuple[float, float, float]
 
 
-def summary(records: Sequence[SpeechRecord], seconds: float) -> Served:
+def summary(records: Sequence[Record], seconds: float) -> Served:
     """Count what came of a load that took `seconds`."""
     admitted = [one for one in records if one.error is None]
     refused = [one for one in records if one.status == 429]

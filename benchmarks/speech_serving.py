@@ -21,7 +21,8 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.client.speech import SpeechQuery, SpeechRecord
+from benchmarks.client.exchange import Record
+from benchmarks.client.speech import SpeechQuery
 from benchmarks.environment import fingerprint
 from benchmarks.speech_load import Load, row_of, run_load
 from benchmarks.speech_summary import most_that_pass, plays_through, shown, summarise
@@ -172,7 +173,7 @@ def main() -> int:
         result["most_listeners"] = find_listeners(bench, query, arguments)
         print(f"listeners in real time without an underrun: {result['most_listeners']}")
     chosen = {name: value for name, value in vars(arguments).items() if name != "out"}
-    columns = [entry.name for entry in fields(SpeechRecord)]
+    columns = [entry.name for entry in fields(Record)]
     result |= {"arguments": chosen, "record_columns": columns, "rows": bench.rows}
     arguments.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
     return 0 if all(row["failed"] == 0 for row in rows) else 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from benchmarks.client.speech import SpeechRecord
+from benchmarks.client.exchange import Record
 from benchmarks.speech_load import ClientShare, Observed
 
 # Fewer samples say nothing about one in a hundred.
@@ -40,7 +40,7 @@ def shown(values: dict[str, float | None]) -> str:
     return "/".join("-" if value is None else f"{value:.0f}" for value in three)
 
 
-def summarise(seen: Observed[SpeechRecord]) -> dict[str, Any]:
+def summarise(seen: Observed[Record]) -> dict[str, Any]:
     """One row: latencies in milliseconds of what succeeded, throughput, failures by reason.
 
     Throughput counts the audio of successful requests over the time from the start of the load to

@@ -9,7 +9,7 @@ import aiohttp
 import numpy as np
 from PIL import Image
 
-from benchmarks.client.exchange import Answer, Call, exchange
+from benchmarks.client.exchange import Call, Record, exchange
 from benchmarks.client.speech import MUTE
 from benchmarks.speech_texts import TEXTS
 
@@ -61,33 +61,20 @@ class ChatQuery:
         answer = await exchange(session, call)
         if answer.error is None and self.kind == "speech" and answer.ear.playback.audio_s == 0:
             answer.error = MUTE
-        return _record(number, answer)
+        shared = vars(answer.record(number))
+        return ChatRecord(
+            **shared, ttft_s=answer.ttft_s, tpot_s=answer.tpot_s, tokens=answer.tokens
+        )
 
 
 @dataclass(frozen=True)
-class ChatRecord:
-    """How one request went. Times in seconds; `began_s` is on the machine's monotonic clock, the
-    others count from there. `tokens` are those of the text. A request with an `error` counts as
-    failed, whatever else it brought."""
+class ChatRecord(Record):
+    """What is kept of speech, and of the text: seconds to the first token and between those after
+    it, and how many there were."""
 
-    number: int
-    began_s: float
-    took_s: float
     ttft_s: float | None
     tpot_s: float | None
     tokens: int
-    ttfa_s: float | None
-    audio_s: float
-    underruns: int
-    dry_s: float
-    left_s: float
-    status: int | None
-    error: str | None
-
-
-def _record(number: int, answer: Answer) -> ChatRecord:
-    text = {"ttft_s": answer.ttft_s, "tpot_s": answer.tpot_s, "tokens": answer.tokens}
-    return ChatRecord(number, **text, **answer.columns)
 
 
 def picture(number: int, side: int) -> str:

@@ -35,6 +35,25 @@ class Call:
     keep: bool = False
 
 
+@dataclass(frozen=True)
+class Record:
+    """How one request went. Times in seconds; `began_s` is on the machine's monotonic clock, the
+    others count from there: `ttfa_s` to the first audio, `took_s` to the last byte. `left_s` is
+    the playback that was left then. A request with an `error` counts as failed, whatever else it
+    brought."""
+
+    number: int
+    began_s: float
+    took_s: float
+    ttfa_s: float | None
+    audio_s: float
+    underruns: int
+    dry_s: float
+    left_s: float
+    status: int | None
+    error: str | None
+
+
 @dataclass
 class Answer:
     """What has come of one answer so far. Times are on the machine's monotonic clock."""
@@ -81,26 +100,26 @@ class Answer:
         return None if self.ear.first_at_s is None else self.ear.first_at_s - self.began_s
 
     @property
-    def columns(self) -> dict[str, Any]:
-        """What every record keeps: times in seconds, playback, status and error, by name."""
-        playback = self.ear.playback
-        return {
-            "began_s": self.began_s,
-            "took_s": self.took_s,
-            "ttfa_s": self.ttfa_s,
-            "audio_s": playback.audio_s,
-            "underruns": playback.underruns,
-            "dry_s": playback.dry_s,
-            "left_s": self.left_s,
-            "status": self.status,
-            "error": self.error,
-        }
-
-    @property
     def left_s(self) -> float:
         """Seconds of playback that were left when the answer ended."""
         ends = self.ear.playback.ends_at_s
         return 0.0 if ends is None else max(0.0, ends - self.ended_s)
+
+    def record(self, number: int) -> Record:
+        """What is kept of it, as that of request `number`."""
+        playback = self.ear.playback
+        return Record(
+            number,
+            self.began_s,
+            self.took_s,
+            self.ttfa_s,
+            playback.audio_s,
+            playback.underruns,
+            playback.dry_s,
+            self.left_s,
+            self.status,
+            self.error,
+        )
 
     def take(self, chunk: Json, now: float) -> None:
         """Take one chunk or completion of a chat, or one event of speech.

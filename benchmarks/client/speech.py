@@ -5,7 +5,7 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks.client.exchange import Call, exchange
+from benchmarks.client.exchange import Call, Record, exchange
 from benchmarks.speech_texts import TEXTS
 
 # What a request for speech is told that ended well and without any.
@@ -33,28 +33,10 @@ class SpeechQuery:
             body["stream_format"] = "audio"
         return body if self.voice is None else {**body, "voice": self.voice}
 
-    async def ask(self, session: aiohttp.ClientSession, number: int) -> "SpeechRecord":
+    async def ask(self, session: aiohttp.ClientSession, number: int) -> Record:
         """Make one request and listen to its end. Never raises for what the server does."""
         call = Call(f"{self.url}/v1/audio/speech", self.body(number), self.timeout_s)
         answer = await exchange(session, call)
         if answer.error is None and answer.ear.first_at_s is None:
             answer.error = MUTE
-        return SpeechRecord(number, **answer.columns)
-
-
-@dataclass(frozen=True)
-class SpeechRecord:
-    """How one request went. `began_s` is on the machine's monotonic clock; `ttfa_s` is from there
-    to the first byte of audio and `took_s` to the last; `left_s` is the playback that was left
-    then. A request with an `error` counts as failed, whatever else it brought."""
-
-    number: int
-    began_s: float
-    took_s: float
-    ttfa_s: float | None
-    audio_s: float
-    underruns: int
-    dry_s: float
-    left_s: float
-    status: int | None
-    error: str | None
+        return answer.record(number)
