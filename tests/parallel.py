@@ -32,13 +32,14 @@ class Neighbours:
     """Lets the workers of a checkout test side by side, or one of them alone.
 
     Whoever tests holds a share of the room. One passes the door to get it, which somebody who waits
-    to be alone keeps shut: otherwise there would always be another test in the room.
+    to be alone keeps shut: otherwise there would always be another test in the room. Nobody waits
+    at the door with a share of the room, for who keeps it shut waits for that.
     """
 
-    def __init__(self) -> None:
-        # Files that are there anyway serve as locks.
-        self._door = os.open(ROOT / "parallel.py", os.O_RDONLY)
-        self._room = os.open(ROOT / "conftest.py", os.O_RDONLY)
+    def __init__(self, door: Path, room: Path) -> None:
+        """Two files that exist serve as locks."""
+        self._door, self._room = (os.open(path, os.O_RDONLY) for path in (door, room))
+        self._is_alone = False
 
     @contextmanager
     def beside(self) -> Iterator[None]:
@@ -52,12 +53,19 @@ class Neighbours:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Within `beside`: let the others end their tests, who begin none while the body runs."""
+        """Within `beside`: let the others end their tests, who begin none while the body runs. They
+        may be alone first. Within another `alone` it changes nothing."""
+        if self._is_alone:
+            yield
+            return
+        fcntl.flock(self._room, fcntl.LOCK_UN)
         with _held(self._door):
             fcntl.flock(self._room, fcntl.LOCK_EX)
+            self._is_alone = True
             try:
                 yield
             finally:
+                self._is_alone = False
                 fcntl.flock(self._room, fcntl.LOCK_SH)
 
 
@@ -70,4 +78,5 @@ def _held(lock: int) -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_UN)
 
 
-NEIGHBOURS = Neighbours()
+# Files that are there anyway.
+NEIGHBOURS = Neighbours(ROOT / "parallel.py", ROOT / "conftest.py")
