@@ -39,12 +39,16 @@ def leave_guard(inherited: int) -> int:
     engine = os.getpid()
     told, telling = os.pipe()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    if os.fork() == 0:
+    guard = os.fork()
+    if guard == 0:
         try:
             os.close(inherited)
             _guard(engine, told)
         finally:
             os._exit(1)  # Never back into the caller, who is the engine.
+    # Out of the group, since whoever kills the group must not stop the cleaning up. Not by itself:
+    # on busy cores the engine may be killed before its guard has run at all.
+    os.setpgid(guard, guard)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     os.close(told)
     return telling
@@ -62,8 +66,6 @@ def kill_group() -> None:
 
 
 def _guard(engine: int, told: int) -> None:
-    # Out of the group, since whoever kills the group must not stop the cleaning up.
-    os.setpgid(0, 0)
     _on_parent_death(signal.SIGTERM)
     shared: set[int] = set()
     # The signal is blocked, so it cannot come between the request for it and the wait.

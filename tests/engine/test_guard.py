@@ -71,6 +71,22 @@ async def test_the_server_kills_the_group_of_an_engine_that_lost_its_guard() -> 
         await eventually(lambda: group(info.pid) == [], within_s=3)
 
 
+def test_a_guard_is_out_of_reach_before_it_has_run() -> None:
+    """Else the server, which kills a dead engine's group, kills it too where cores are busy."""
+    code = """
+import os, time, psutil
+from sglang_omni.engine import guard
+guard._guard = lambda *_: time.sleep(600)
+os.setpgid(0, 0)
+guard.leave_guard(os.open(os.devnull, os.O_RDONLY))
+[child] = psutil.Process().children()
+print(os.getpgid(child.pid) == child.pid)
+child.kill()
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert told.stdout == "True\n", told.stderr
+
+
 async def test_an_engine_that_lost_its_guard_leaves_no_shared_memory_at_its_stop() -> None:
     """So it goes where SGLang, told to shut down, kills every child, and takes its time to."""
     async with running("step", ToySettings(shared=True)) as engine:
