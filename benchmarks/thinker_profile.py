@@ -4,8 +4,9 @@
     python -m benchmarks.thinker_profile DIR/plug-in-16.trace.json.gz
 
 The first command leaves a trace of every system at every number of clients; the second prints the
-kernels of a layer in their order, from one attention to the next. Each has the time from the end
-of the kernel in front to its own, so that nothing between them is lost.
+kernels of a layer in their order, from one attention to the next, and those of a seam, where a step
+ends and the next begins. Each has the time from the end of the kernel in front to its own, so that
+nothing between them is lost.
 """
 
 import argparse
@@ -15,9 +16,10 @@ import json
 import shutil
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.kernels import Ran, spent
@@ -27,6 +29,8 @@ STEPS = 16
 # Long enough for all prompts to be read, and short enough that nobody has ended by then.
 SETTLED_S, TOKENS = 0.5, 256
 WRITTEN_S = 60.0
+# A seam is longer than a layer of whatever kind.
+SEAM = 1.5
 ATTENTION = ("attention", "attn", "fwd_grouped_kernel_stage1", "_fwd_kernel_stage1")
 
 
@@ -91,12 +95,18 @@ def read_trace(path: Path) -> list[Ran]:
 class Stretch:
     """Kernels from one attention to the next, `count` times in a trace.
 
-    `us` is the mean time from the end of the kernel in front to its own, of each.
+    `us` is the mean time from the end of the kernel in front to its own, of each; `ends` is when
+    the last kernel of each such stretch ended.
     """
 
     names: tuple[str, ...]
-    count: int
     us: tuple[float, ...]
+    ends: tuple[float, ...]
+
+    @property
+    def count(self) -> int:
+        """How often it was met."""
+        return len(self.ends)
 
 
 def stretches(ran: Sequence[Ran]) -> list[Stretch]:
@@ -105,16 +115,39 @@ def stretches(ran: Sequence[Ran]) -> list[Stretch]:
     places = [index for index, one in enumerate(ran) if is_attention(one.name)]
     if len(places) < 2:
         raise ValueError("there are no layers in this trace")
-    found = defaultdict[tuple[str, ...], list[list[float]]](list)
+    found = defaultdict[tuple[str, ...], list[tuple[list[float], float]]](list)
     # What comes first in a trace has nothing in front of it, from whose end it would be counted.
     for start, end in pairwise(place for place in places if place > 0):
         names = tuple(one.name for one in ran[start:end])
-        found[names].append(spent(ran[start - 1 : end]))
-    kinds = [
-        Stretch(names, len(times), tuple(sum(one) / len(times) for one in zip(*times, strict=True)))
-        for names, times in found.items()
-    ]
+        found[names].append((spent(ran[start - 1 : end]), ran[end - 1].end))
+    kinds = []
+    for names, met in found.items():
+        times, ends = zip(*met, strict=True)
+        means = tuple(sum(one) / len(times) for one in zip(*times, strict=True))
+        kinds.append(Stretch(names, means, ends))
     return sorted(kinds, key=lambda kind: -kind.count)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A decode step of `step_us`: its layer, and its seam, of which a trace may have none."""
+
+    step_us: float | None
+    layer: Stretch
+    seam: Stretch | None
+
+
+def profile(ran: Sequence[Ran]) -> Profile:
+    """What a trace says of a step. Raises `ValueError` where there is no attention."""
+    kinds = stretches(ran)
+    layer = kinds[0]
+    seams = [kind for kind in kinds if len(kind.names) >= SEAM * len(layer.names)]
+    if not seams:
+        return Profile(None, layer, None)
+    apart = [
+        now - before for before, now in pairwise(sorted(end for kind in seams for end in kind.ends))
+    ]
+    return Profile(median(apart) if apart else None, layer, seams[0])
 
 
 def is_attention(name: str) -> bool:
@@ -122,26 +155,39 @@ def is_attention(name: str) -> bool:
     return any(part in name for part in ATTENTION) and "stage2" not in name
 
 
-def show(kind: Stretch) -> None:
+def show(what: str, kind: Stretch) -> None:
     """Print the kernels of a stretch."""
-    print(f"{sum(kind.us):.1f} us in {len(kind.us)} kernels, {kind.count} times")
+    print(f"{what}: {sum(kind.us):.1f} us in {len(kind.us)} kernels, {kind.count} times")
     for name, took in zip(kind.names, kind.us, strict=True):
         print(f"{took:9.2f} us  {name[:120]}")
 
 
+def written(found: Profile) -> dict[str, Any]:
+    """As JSON holds it."""
+    parts = {"layer": found.layer, "seam": found.seam}
+    kinds = {
+        name: {"count": kind.count, "names": kind.names, "us": kind.us}
+        for name, kind in parts.items()
+        if kind
+    }
+    return {"step_us": found.step_us, **kinds}
+
+
 def main() -> None:
-    """Print what a layer of each trace is made of."""
+    """Print what a step of each trace is made of."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("traces", type=Path, nargs="+")
-    parser.add_argument("--out", type=Path, help="the layers of all traces as JSON")
+    parser.add_argument("--out", type=Path, help="the same of all traces as JSON")
     options = parser.parse_args()
-    layers = {path.name: stretches(read_trace(path))[0] for path in options.traces}
-    for name, layer in layers.items():
-        print(name)
-        show(layer)
+    profiles = {path.name: profile(read_trace(path)) for path in options.traces}
+    for name, found in profiles.items():
+        print(name, "" if found.step_us is None else f"a step: {found.step_us:.1f} us")
+        show("layer", found.layer)
+        if found.seam:
+            show("seam", found.seam)
     if options.out:
-        written = {name: asdict(layer) for name, layer in layers.items()}
-        options.out.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        about = {name: written(found) for name, found in profiles.items()}
+        options.out.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.thinker_profile import read_trace, stretches
+from benchmarks.thinker_profile import profile, read_trace, stretches
 
 LAYERS, STEPS = 3, 4
 LAYER = (("_fwd_grouped_kernel_stage1", 5.0), ("_fwd_kernel_stage2", 2.0), ("gemm", 8.0))
@@ -33,6 +33,15 @@ def test_a_layer_is_what_comes_most_often(tmp_path: Path) -> None:
     assert layer.us == pytest.approx([took + GAP for _, took in LAYER])
     assert last.names == tuple(name for name, _ in LAYER + HEAD)
     assert last.count == STEPS - 1
+
+
+def test_a_step_has_its_seam_once(tmp_path: Path) -> None:
+    write_trace(tmp_path / "one.json.gz")
+    found = profile(read_trace(tmp_path / "one.json.gz"))
+    assert found.layer.count == STEPS * (LAYERS - 1) - 1
+    assert found.seam and found.seam.us[-2:] == pytest.approx([took + GAP for _, took in HEAD])
+    step = LAYERS * LAYER + HEAD
+    assert found.step_us == pytest.approx(sum(took + GAP for _, took in step))
 
 
 def test_a_trace_without_layers_is_refused(tmp_path: Path) -> None:
