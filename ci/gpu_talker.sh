@@ -47,9 +47,9 @@ for phase in "$@"; do
     tune) # how kernels are best cut; every candidate is compiled first, by eight processes
         "$PYTHON" -m benchmarks.tune_talker --compile 8 && run talker_tune_h200 tune_talker ;;
     fp8) run talker_h200_fp8 talker --fp8 --batches 16 32 64 128 ;;
-    parity) run talker_parity_h200 talker_parity ;;
+    parity) run talker_parity_h200 talker_parity --requests 400 ;;
     parity_fp8) run talker_parity_h200_fp8 talker_parity --fp8 ;;
-    parity_trained) run talker_parity_h200_trained talker_parity --model "$MODEL" ;;
+    parity_trained) run talker_parity_h200_trained talker_parity --model "$MODEL" --requests 400 ;;
     serve) # time to first audio, what streaming costs, and listeners in real time
         serve speech || continue
         ask speech_h200 --clients 1,16,64 --processes 4
