@@ -29,7 +29,7 @@ STEPS = 16
 # Long enough for all prompts to be read, and short enough that nobody has ended by then.
 SETTLED_S, TOKENS = 0.5, 256
 WRITTEN_S = 60.0
-# A seam is longer than a layer of whatever kind.
+# So many times a layer's kernels are more than those of any other kind of layer: a seam.
 SEAM = 1.5
 ATTENTION = ("attention", "attn", "fwd_grouped_kernel_stage1", "_fwd_kernel_stage1")
 
@@ -96,7 +96,7 @@ class Stretch:
     """Kernels from one attention to the next, `count` times in a trace.
 
     `us` is the mean time from the end of the kernel in front to its own, of each; `ends` is when
-    the last kernel of each such stretch ended.
+    the last kernel of each such stretch ended, in microseconds too.
     """
 
     names: tuple[str, ...]
@@ -130,7 +130,8 @@ def stretches(ran: Sequence[Ran]) -> list[Stretch]:
 
 @dataclass(frozen=True)
 class Profile:
-    """A decode step of `step_us`: its layer, and its seam, of which a trace may have none."""
+    """A decode step: its layer, and its seam, where a trace has one; `step_us` is the median of the
+    microseconds from one seam's end to the next one's, where it has two."""
 
     step_us: float | None
     layer: Stretch
@@ -144,9 +145,8 @@ def profile(ran: Sequence[Ran]) -> Profile:
     seams = [kind for kind in kinds if len(kind.names) >= SEAM * len(layer.names)]
     if not seams:
         return Profile(None, layer, None)
-    apart = [
-        now - before for before, now in pairwise(sorted(end for kind in seams for end in kind.ends))
-    ]
+    ends = sorted(end for kind in seams for end in kind.ends)
+    apart = [now - before for before, now in pairwise(ends)]
     return Profile(median(apart) if apart else None, layer, seams[0])
 
 

@@ -48,7 +48,7 @@ for phase in "$@"; do
         "$PYTHON" -m benchmarks.tune_talker --compile 8 && run talker_tune_h200 tune_talker ;;
     fp8) run talker_h200_fp8 talker --fp8 --batches 16 32 64 128 ;;
     parity) run talker_parity_h200 talker_parity --requests 400 ;;
-    parity_fp8) run talker_parity_h200_fp8 talker_parity --fp8 ;;
+    parity_fp8) run talker_parity_h200_fp8 talker_parity --fp8 --requests 400 ;;
     parity_trained) run talker_parity_h200_trained talker_parity --model "$MODEL" --requests 400 ;;
     serve) # time to first audio, what streaming costs, and listeners in real time
         serve speech || continue

@@ -44,6 +44,13 @@ def test_a_step_has_its_seam_once(tmp_path: Path) -> None:
     assert found.step_us == pytest.approx(sum(took + GAP for _, took in step))
 
 
+def test_a_trace_within_one_step_has_no_seam(tmp_path: Path) -> None:
+    write_trace(tmp_path / "one.json.gz")
+    found = profile(read_trace(tmp_path / "one.json.gz")[: LAYERS * len(LAYER)])
+    assert found.seam is None and found.step_us is None
+    assert found.layer.names == tuple(name for name, _ in LAYER)
+
+
 def test_a_trace_without_layers_is_refused(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "none.json.gz", "wt") as file:
         json.dump({"traceEvents": [{"name": "gemm", "cat": "kernel", "ts": 0, "dur": 1}]}, file)
