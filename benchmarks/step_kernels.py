@@ -25,6 +25,7 @@ from benchmarks.environment import fingerprint
 from benchmarks.tune_few_rows import HIDDEN, MATRICES, draw
 from benchmarks.tune_moe import EXPERTS, Case, draw_experts
 from sglang_omni.kernels.sums import Workspace
+from sglang_omni.models.ming.thinker.experts_product_triton import HEIGHT
 from sglang_omni.models.ming.thinker.experts_triton import (
     activate,
     group_by_expert,
@@ -40,7 +41,7 @@ from sglang_omni.models.ming.thinker.step_experts import StepExperts
 ROWS = (1, 8, 16, 32, 64)
 LAYERS, REPLAYS = 12, 5
 ROUTING = Routing(experts=EXPERTS - 1, groups=8, top_groups=4, top_k=8, scale=2.5)
-HEIGHT, SLOTS, WIDTH = 16, ROUTING.top_k + 1, 1024
+SLOTS, WIDTH = ROUTING.top_k + 1, 1024
 
 Way = Callable[[int], object]
 
@@ -111,7 +112,7 @@ def around(rows: int) -> list[Pair]:
 
     def our_order(layer: int) -> None:
         total.zero_()
-        group_by_expert(ids, EXPERTS, HEIGHT, total)
+        group_by_expert(ids, EXPERTS, HEIGHT, total, chained=True)
 
     def zeroed_order(layer: int) -> None:
         total.zero_()
@@ -131,11 +132,11 @@ def around(rows: int) -> list[Pair]:
         Pair(
             "router, routing, rows in eight bits",
             their_router,
-            lambda layer: route_rows(x, weights[layer], bias[0], ROUTING),
+            lambda layer: route_rows(x, weights[layer], bias[0], ROUTING, chained=True),
         ),
         Pair("a fill and the order", zeroed_order, our_order),
-        Pair("SwiGLU in eight bits", their_activation, lambda _: activate(gate_up)),
-        Pair("sum of experts", their_sum, lambda _: sum_experts(parts)),
+        Pair("SwiGLU in eight bits", their_activation, lambda _: activate(gate_up, chained=True)),
+        Pair("sum of experts", their_sum, lambda _: sum_experts(parts, chained=True)),
     ]
 
 
@@ -157,7 +158,7 @@ class Layers:
             expert_bias=torch.zeros(*shape, device="cuda"),
             routing=ROUTING,
         )
-        self._layer, self._step = layer, StepExperts(self._router, layer)
+        self._layer, self.step = layer, StepExperts(self._router, layer)
 
     def pairs(self, rows: int) -> list[Pair]:
         """A whole layer's experts."""
@@ -183,9 +184,9 @@ class Layers:
                 block_shape=[BLOCK, BLOCK],
             )
 
-        ours, plain = self._step(xs[0]).float(), theirs(0).float()
+        ours, plain = self.step(xs[0]).float(), theirs(0).float()
         apart = float((ours - plain).norm() / plain.norm())
-        return [Pair(f"experts ({apart:.4f} apart)", theirs, lambda index: self._step(xs[index]))]
+        return [Pair(f"experts ({apart:.4f} apart)", theirs, lambda index: self.step(xs[index]))]
 
 
 def arguments_of_sglang() -> Any:

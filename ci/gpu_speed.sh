@@ -75,6 +75,9 @@ for phase in "$@"; do
     tune_few_rows) # products of a decode step's rows with weights in eight bits
         "$PYTHON" -m benchmarks.tune_few_rows --compile 8 &&
             "$PYTHON" -m benchmarks.tune_few_rows --out "$OUT/tune_few_rows_h200.json" ;;
+    tune_experts) # products of a decode step's experts
+        "$PYTHON" -m benchmarks.tune_experts --compile 8 &&
+            "$PYTHON" -m benchmarks.tune_experts --out "$OUT/tune_experts_h200.json" ;;
     step_kernels) # a decode step's own kernels, each against what it stands for
         SGLANG_MOE_CONFIG_DIR=$PWD/sglang_omni/thinker/moe_kernels \
             "$PYTHON" -m benchmarks.step_kernels --out "$OUT/step_kernels_h200.json" | grep -v rows: ;;

@@ -1,7 +1,8 @@
 """What stands around the products of a decode step's experts: their order, SwiGLU and the sum.
 
 SGLang has two kernels for the order, two between the products and a generic one for the sum; for
-few rows each costs more to start than to run. The plain forms are in the tests.
+few rows each costs more to start than to run. Where `chained`, a kernel starts before the one in
+front of it has ended. The plain forms are in the tests.
 """
 
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.chain import bytes_of, fetch
+from sglang_omni.kernels.chain import bytes_of, fetch, wait_for_inputs
 from sglang_omni.models.ming.thinker.eight_bits_triton import to_eight_bits
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
 SUM_COLUMNS = 1024
+FETCHING = 64
+"""Programs that ask for weights."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     TOKENS_PAD: tl.constexpr,
     HEIGHT: tl.constexpr,
     FETCH: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """One expert takes as many tiles as its rows need, wherever the next ones are free: which comes
     first changes where rows are computed, not what."""
@@ -52,6 +56,7 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     if FETCH:
         fetch(ahead, lines, tl.program_id(0), tl.num_programs(0))
     tokens = tl.arange(0, TOKENS_PAD)
+    wait_for_inputs(CHAINED)
     # Without sums across threads: a token has an expert once at most.
     mine = tl.zeros((TOKENS_PAD,), tl.int32)
     rank = tl.zeros((TOKENS_PAD,), tl.int32)
@@ -77,6 +82,7 @@ def group_by_expert(
     height: int,
     total: Tensor,
     ahead: Tensor | None = None,
+    chained: bool = False,
 ) -> Order:
     """Order the expert ids [tokens, top_k] (int32) for tiles of `height` rows. A token has each
     expert once at most. `total` is one int32, zero, and becomes the order's. `ahead` is a weight
@@ -100,9 +106,23 @@ def group_by_expert(
         TOKENS_PAD=triton.next_power_of_2(tokens),
         HEIGHT=height,
         FETCH=ahead is not None,
+        CHAINED=chained,
         num_warps=1,
+        launch_pdl=chained,
     )
     return order
+
+
+@triton.jit
+def _fetch_tiles(  # type: ignore[no-untyped-def]
+    weight, experts, total, lines, part, parts, TILES: tl.constexpr, HEIGHT: tl.constexpr
+):
+    """Ask for a part of the weights, of `lines` each, that the first TILES tiles need."""
+    used = tl.load(total)
+    for tile in range(TILES):
+        if tile * HEIGHT < used:
+            expert = tl.load(experts + tile).to(tl.int64)
+            fetch(weight + expert * lines * 128, lines, part, parts)
 
 
 @triton.jit
@@ -110,12 +130,25 @@ def _activate_kernel(  # type: ignore[no-untyped-def]
     gate_up,
     out,
     scales,
+    ahead,
+    experts,
+    total,
+    lines,
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
+    FETCHING: tl.constexpr,
+    TILES: tl.constexpr,
+    HEIGHT: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
-    """One row."""
-    row = tl.program_id(0)
+    """One row; or, in the first FETCHING programs, a part of the weights that are next."""
+    if tl.program_id(0) < FETCHING:
+        # The order was whole before the kernel in front could let this one start.
+        _fetch_tiles(ahead, experts, total, lines, tl.program_id(0), FETCHING, TILES, HEIGHT)
+        return
+    row = tl.program_id(0) - FETCHING
+    wait_for_inputs(CHAINED)
     blocks = tl.arange(0, BLOCKS)
     exists = blocks < WIDTH // BLOCK
     at = blocks[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -126,21 +159,43 @@ def _activate_kernel(  # type: ignore[no-untyped-def]
     tl.store(scales + row * (WIDTH // BLOCK) + blocks, factors, mask=exists)
 
 
-def activate(gate_up: Tensor) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True)
+class Ahead:
+    """The weight [experts, N, K] in eight bits that is multiplied next, in what order, and of how
+    many tiles it is asked for."""
+
+    weight: Tensor
+    order: Order
+    tiles: int
+
+
+def activate(
+    gate_up: Tensor, ahead: Ahead | None = None, *, chained: bool = False
+) -> tuple[Tensor, Tensor]:
     """silu(gate) * up of gate_up [rows, 2 * width] in eight bits: values [rows, width], and scales
     [rows, width / 128]. It rounds once, where SGLang's two kernels round to bfloat16 between."""
     rows, width = gate_up.shape[0], gate_up.shape[1] // 2
     assert gate_up.is_contiguous() and width % BLOCK == 0
     out = torch.empty(rows, width, dtype=torch.float8_e4m3fn, device=gate_up.device)
     scales = torch.empty(rows, width // BLOCK, dtype=torch.float32, device=gate_up.device)
-    _activate_kernel[(rows,)](
+    fetching = FETCHING if ahead and ahead.tiles else 0
+    _activate_kernel[(rows + fetching,)](
         gate_up,
         out,
         scales,
+        bytes_of(ahead.weight)[0] if ahead else scales,
+        ahead.order.experts if ahead else scales,
+        ahead.order.total if ahead else scales,
+        ahead.weight[0].numel() // 128 if ahead else 0,
         WIDTH=width,
         BLOCK=BLOCK,
         BLOCKS=triton.next_power_of_2(width // BLOCK),
+        FETCHING=fetching,
+        TILES=ahead.tiles if ahead else 0,
+        HEIGHT=len(ahead.order.slots) // len(ahead.order.experts) if ahead else 1,
+        CHAINED=chained,
         num_warps=4,
+        launch_pdl=chained,
     )
     return out, scales
 
@@ -152,11 +207,13 @@ def _sum_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     COUNT: tl.constexpr,
     COLUMNS: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """Some columns of one token."""
     token = tl.program_id(0)
     cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = cols < WIDTH
+    wait_for_inputs(CHAINED)
     acc = tl.zeros((COLUMNS,), tl.float32)
     for part in tl.static_range(COUNT):
         held = tl.load(parts + (token * COUNT + part) * WIDTH + cols, mask=inside, other=0.0)
@@ -164,7 +221,7 @@ def _sum_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + token * WIDTH + cols, acc.to(out.dtype.element_ty), mask=inside)
 
 
-def sum_experts(parts: Tensor) -> Tensor:
+def sum_experts(parts: Tensor, chained: bool = False) -> Tensor:
     """The sums [tokens, hidden] of what a token's experts gave, parts [tokens, top_k, hidden]."""
     tokens, count, width = parts.shape
     assert parts.is_contiguous()
@@ -175,6 +232,8 @@ def sum_experts(parts: Tensor) -> Tensor:
         WIDTH=width,
         COUNT=count,
         COLUMNS=SUM_COLUMNS,
+        CHAINED=chained,
         num_warps=4,
+        launch_pdl=chained,
     )
     return out

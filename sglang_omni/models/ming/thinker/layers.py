@@ -42,6 +42,7 @@ from sglang_omni.models.ming.thinker.routing import (
 )
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
 from sglang_omni.models.ming.thinker.step_experts import may_differ, step_experts
+from sglang_omni.models.ming.thinker.summing_norm import SummingNorm
 
 MOST_AHEAD = 32
 """With more rows attention reads so much that a weight asked for before it is gone after it."""
@@ -172,8 +173,10 @@ class SparseMLP(nn.Module):
         self.step = step_experts(self.router, self.experts)
 
     def forward(self, x: Tensor, routes: Tensor | None, skip_all_reduce: bool) -> Tensor:
+        """Its output [tokens, hidden], or, of few rows on one rank, the parts of that sum [tokens,
+        experts, hidden], which the norm after it takes."""
         if self.step is not None and routes is None and 0 < len(x) <= MOST_ROWS:
-            out = self.step(x)
+            out = self.step.parts(x) if self.tp_size == 1 else self.step(x)
         else:
             out = self.experts(x, self.router(x, routes))
         if self.tp_size == 1 or skip_all_reduce:
@@ -269,7 +272,7 @@ class Layer(nn.Module):
         super().__init__()
         first_sparse, mlp = config.first_k_dense_replace, add_prefix("mlp", prefix)
         self.sparse = layer_id >= first_sparse
-        self.input_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.input_layernorm = SummingNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         attention = add_prefix("attention", prefix)
         self.attention = Attention(config, layer_id, quant_config, attention)

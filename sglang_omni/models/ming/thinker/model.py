@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 from sglang.srt.distributed import get_pp_group
-from sglang.srt.layers.layernorm import RMSNorm
 from sglang.srt.layers.logits_processor import LogitsProcessor, LogitsProcessorOutput
 from sglang.srt.layers.quantization.base_config import QuantizationConfig
 from sglang.srt.layers.vocab_parallel_embedding import ParallelLMHead, VocabParallelEmbedding
@@ -30,6 +29,7 @@ from sglang_omni.models.ming.thinker.loading import load_thinker
 from sglang_omni.models.ming.thinker.prefill import captured_inputs
 from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
+from sglang_omni.models.ming.thinker.summing_norm import SummingNorm
 
 
 class Decoder(nn.Module):
@@ -51,7 +51,7 @@ class Decoder(nn.Module):
             Layer(config, index, quant_config, add_prefix(f"layers.{index}", prefix))
             for index in range(config.num_hidden_layers)
         )
-        self.norm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.norm = SummingNorm(config.hidden_size, eps=config.rms_norm_eps)
         rope = config.rope_parameters
         # On the CPU, whatever device models are built on: float32 powers differ in the last bit.
         with torch.device("cpu"):

@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.kernels.chain import wait_for_inputs
 from sglang_omni.models.ming.thinker.eight_bits_triton import to_eight_bits
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.routing import Routing
@@ -53,13 +54,16 @@ def _logits_kernel(  # type: ignore[no-untyped-def]
     BM: tl.constexpr,
     BN: tl.constexpr,
     PRECISION: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """One share of the sums [BM, BN] of some experts."""
     tile, share = tl.program_id(0), tl.program_id(1)
     experts, rows = tile * BN + tl.arange(0, BN), tl.arange(0, BM)
     depth = share * SHARE + tl.arange(0, SHARE)
     row_in = rows[:, None] < M
+    # The weight depends on nothing: it travels while the kernel ahead still runs.
     w = tl.load(weight + experts[:, None] * K + depth[None, :])
+    wait_for_inputs(CHAINED)
     held = tl.load(x + rows[:, None] * K + depth[None, :], mask=row_in, other=0.0)
     acc = tl.dot(held, tl.trans(w), input_precision=PRECISION)
     at = (share * M + rows[:, None]) * EXPERTS + experts[None, :]
@@ -82,10 +86,12 @@ def _route_token(  # type: ignore[no-untyped-def]
     TOP_K: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
     SHARES: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """Add the shares of a token's logits, in a fixed order, and choose its experts."""
     experts, slots = tl.arange(0, EXPERTS), tl.arange(0, SLOT_BLOCK)
     biases = tl.load(bias + experts)
+    wait_for_inputs(CHAINED)
     total = tl.zeros((EXPERTS,), tl.float32)
     for share in tl.static_range(SHARES):
         total += tl.load(partial + (share * M + token) * EXPERTS + experts)
@@ -135,6 +141,7 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
     K: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """One token: its experts, or, in the other programs, BLOCKS blocks of it in eight bits."""
     token, part = tl.program_id(0), tl.program_id(1)
@@ -154,10 +161,12 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
             TOP_K,
             SLOT_BLOCK,
             SHARES,
+            CHAINED,
         )
         if token == 0:
             tl.store(places, 0)
     else:
+        wait_for_inputs(CHAINED)
         _quantise_blocks(x, quantised, scales, token, (part - 1) * BLOCKS, K, BLOCK, BLOCKS)
 
 
@@ -166,10 +175,13 @@ def can_route_rows(experts: int, hidden: int) -> bool:
     return experts % EXPERTS_PER_PROGRAM == 0 and hidden % SHARE == 0
 
 
-def route_rows(x: Tensor, weight: Tensor, bias: Tensor, routing: Routing) -> Routed:
+def route_rows(
+    x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, chained: bool = False
+) -> Routed:
     """Choose experts for the rows x [tokens, hidden] of a decode step, one at least.
 
-    `weight` is [experts, hidden], `bias` [experts] float32.
+    `weight` is [experts, hidden], `bias` [experts] float32. Where `chained`, both are read before
+    the kernel ahead has ended.
     """
     (tokens, hidden), device = x.shape, x.device
     experts, shares = routing.experts, hidden // SHARE
@@ -187,7 +199,9 @@ def route_rows(x: Tensor, weight: Tensor, bias: Tensor, routing: Routing) -> Rou
         BM=max(16, triton.next_power_of_2(tokens)),
         BN=EXPERTS_PER_PROGRAM,
         PRECISION="ieee" if x.dtype == torch.float32 else "tf32",
+        CHAINED=chained,
         num_warps=4,
+        launch_pdl=chained,
     )
     slots = tokens, routing.top_k + 1
     routed = Routed(
@@ -220,6 +234,8 @@ def route_rows(x: Tensor, weight: Tensor, bias: Tensor, routing: Routing) -> Rou
         K=hidden,
         BLOCK=BLOCK,
         BLOCKS=BLOCKS_PER_PROGRAM,
+        CHAINED=chained,
         num_warps=1,
+        launch_pdl=chained,
     )
     return routed

@@ -1,39 +1,57 @@
 """The experts of a decode step in seven kernels, beside SGLang's fourteen.
 
-The two products are SGLang's own kernel with SGLang's choice of tiles; around them stand kernels
-for few rows: router and eight bits, order, SwiGLU in eight bits, and the sum. What it computes is
-what `SparseMLP` has SGLang compute, before any all-reduce.
+Two products for few rows and, around them, router and eight bits, order, SwiGLU in eight bits, and
+the sum, which the norm after them takes over where there is one rank. What they compute is what
+`SparseMLP` has SGLang compute, before any all-reduce.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-import triton
-import triton.language as tl
-from sglang.srt.layers.moe.moe_runner.triton_utils.fused_moe_triton_config import (
-    try_get_optimal_moe_config,
-)
-from sglang.srt.layers.moe.moe_runner.triton_utils.fused_moe_triton_kernels import (
-    fused_moe_kernel,
-    should_enable_swap_ab,
-)
 from sglang.srt.layers.quantization.fp8 import Fp8MoEMethod
 from sglang.srt.runtime_context import get_server_args
 from sglang.srt.utils import is_sm90_supported
 from torch import Tensor, nn
 
+from sglang_omni.models.ming.thinker.experts_product_triton import (
+    HEIGHT,
+    Tile,
+    can_multiply,
+    expert_product,
+)
 from sglang_omni.models.ming.thinker.experts_triton import (
-    Order,
+    Ahead,
     activate,
     group_by_expert,
     sum_experts,
 )
-from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
-from sglang_omni.models.ming.thinker.router_triton import Routed, can_route_rows, route_rows
+from sglang_omni.models.ming.thinker.router_triton import can_route_rows, route_rows
 from sglang_omni.models.ming.thinker.routing import TEXT
 
-Config = dict[str, int]
+
+@dataclass(frozen=True)
+class Cut:
+    """How a layer's products are cut, and of how many tiles the weight down is asked for while the
+    product up ends."""
+
+    up: Tile
+    down: Tile
+    ahead: int
+
+
+# By the rows of a step, or the next more: found by `benchmarks.tune_experts` on an H200.
+CUTS = {
+    1: Cut(Tile(64, 4, 5), Tile(64, 4, 3), 0),
+    8: Cut(Tile(64, 4, 5), Tile(64, 4, 4), 0),
+    16: Cut(Tile(64, 4, 3), Tile(64, 4, 3), 0),
+    32: Cut(Tile(64, 4, 5), Tile(64, 4, 3), 0),
+    64: Cut(Tile(64, 4, 3), Tile(64, 4, 3), 0),
+}
+
+
+def cut_for(rows: int) -> Cut:
+    """How the products of so many rows are cut."""
+    return CUTS[min(most for most in CUTS if rows <= most)]
 
 
 @dataclass(frozen=True)
@@ -45,54 +63,35 @@ class StepExperts:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The sum [tokens, hidden] of what each row's experts give, on this rank."""
-        router, layer = self.router, self.experts
-        up, down = layer.w13_weight, layer.w2_weight
-        up_config, down_config = self._configs(len(x))
-        weight, bias = router.weight[TEXT], router.expert_bias[TEXT]
-        routed = route_rows(x, weight, bias, router.routing)
-        height = up_config["BLOCK_SIZE_M"]
-        # The shared expert is every token's: its weight can be asked for at once.
-        order = group_by_expert(routed.ids, len(up), height, routed.places, ahead=up[-1])
-        slots = routed.ids.numel()
-        gate_up = torch.empty(slots, up.shape[1], dtype=x.dtype, device=x.device)
-        _multiply(
-            (routed.rows, routed.scales),
-            (up, layer.w13_weight_scale_inv),
-            gate_up,
-            routed,
-            order,
-            up_config,
-            rows_each=routed.ids.shape[1],
-            weighted=False,
-        )
-        parts = torch.empty(*routed.ids.shape, down.shape[1], dtype=x.dtype, device=x.device)
-        _multiply(
-            activate(gate_up),
-            (down, layer.w2_weight_scale_inv),
-            parts,
-            routed,
-            order,
-            down_config,
-            rows_each=1,
-            weighted=True,
-        )
-        return sum_experts(parts)
+        return sum_experts(self.parts(x), chained=True)
 
-    def _configs(self, tokens: int) -> tuple[Config, Config]:
-        """SGLang's tiles of both products."""
-        layer = self.experts
-        up, (down, _) = try_get_optimal_moe_config(
-            layer.w13_weight.shape,
-            layer.w2_weight.shape,
-            self.router.routing.top_k + 1,
-            "fp8_w8a8",
-            tokens,
-            block_shape=[BLOCK, BLOCK],
-            return_down_config=True,
+    def parts(self, x: Tensor, cut: Cut | None = None) -> Tensor:
+        """What each row's experts give, before it is summed: [tokens, experts, hidden]."""
+        router, layer = self.router, self.experts
+        cut = cut or cut_for(len(x))
+        up, up_scale = layer.w13_weight, layer.w13_weight_scale_inv
+        down, down_scale = layer.w2_weight, layer.w2_weight_scale_inv
+        weight, bias = router.weight[TEXT], router.expert_bias[TEXT]
+        routed = route_rows(x, weight, bias, router.routing, chained=True)
+        # The shared expert is every token's: its weight can be asked for at once.
+        order = group_by_expert(
+            routed.ids, len(up), HEIGHT, routed.places, ahead=up[-1], chained=True
         )
-        # Without rows sorted for it there is nothing that descriptors could read.
-        down = {name: value for name, value in (down or up).items() if name != "USE_TMA"}
-        return up, down
+        gate_up = x.new_empty(routed.ids.numel(), up.shape[1])
+        rows = routed.rows, routed.scales
+        expert_product(rows, (up, up_scale), order, gate_up, cut.up, chained=True)
+        rows = activate(gate_up, Ahead(down, order, cut.ahead), chained=True)
+        parts = x.new_empty(*routed.ids.shape, down.shape[1])
+        expert_product(
+            rows,
+            (down, down_scale),
+            order,
+            parts.flatten(0, 1),
+            cut.down,
+            routed.weights,
+            chained=True,
+        )
+        return parts
 
 
 def may_differ() -> bool:
@@ -112,77 +111,6 @@ def step_experts(router: nn.Module, experts: nn.Module) -> StepExperts | None:
     if not isinstance(method, Fp8MoEMethod) or not method.block_quant or method.use_mxfp8:
         return None
     way = StepExperts(router, experts)
-    sizes = way.router.weight[TEXT].shape
-    return way if method.runner.runner_backend.is_triton() and can_route_rows(*sizes) else None
-
-
-def _multiply(
-    rows: tuple[Tensor, Tensor],
-    weight: tuple[Tensor, Tensor],
-    out: Tensor,
-    routed: Routed,
-    order: Order,
-    config: Config,
-    rows_each: int,
-    weighted: bool,
-) -> None:
-    """Rows in eight bits and their scales times the weights of their experts [experts, N, K] and
-    their scales, as SGLang's `invoke_fused_moe_kernel`, which would quantise rows by itself.
-
-    Row r / `rows_each` of `rows` goes to slot r of `out`, times its expert's share if `weighted`.
-    """
-    (x, x_scale), (w, w_scale) = rows, weight
-    m, n = config["BLOCK_SIZE_M"], config["BLOCK_SIZE_N"]
-    tiles = len(order.experts) * triton.cdiv(w.shape[1], n)
-    fused_moe_kernel[(tiles,)](
-        a_ptr=x,
-        a_desc=None,
-        b_ptr=w,
-        b_desc=None,
-        bias_ptr=None,
-        c_ptr=out,
-        a_scale_ptr=x_scale,
-        b_scale_ptr=w_scale,
-        topk_weights_ptr=routed.weights,
-        sorted_token_ids_ptr=order.slots,
-        expert_ids_ptr=order.experts,
-        num_tokens_post_padded_ptr=order.total,
-        add_mask_ptr=None,
-        N=w.shape[1],
-        K=w.shape[2],
-        EM=len(order.slots),
-        num_valid_tokens=routed.ids.numel(),
-        stride_am=x.stride(0),
-        stride_ak=x.stride(1),
-        stride_be=w.stride(0),
-        stride_bk=w.stride(2),
-        stride_bn=w.stride(1),
-        stride_bias_e=0,
-        stride_bias_n=0,
-        stride_cm=out.stride(-2),
-        stride_cn=out.stride(-1),
-        stride_asm=x_scale.stride(0),
-        stride_ask=x_scale.stride(1),
-        stride_bse=w_scale.stride(0),
-        stride_bsk=w_scale.stride(2),
-        stride_bsn=w_scale.stride(1),
-        group_n=BLOCK,
-        group_k=BLOCK,
-        MUL_ROUTED_WEIGHT=weighted,
-        top_k=rows_each,
-        compute_type=tl.bfloat16 if out.dtype == torch.bfloat16 else tl.float16,
-        use_fp8_w8a8=True,
-        use_int8_w8a8=False,
-        use_int8_w8a16=False,
-        per_channel_quant=False,
-        even_Ks=w.shape[2] % config["BLOCK_SIZE_K"] == 0,
-        c_sorted=False,
-        filter_expert=False,
-        swap_ab=should_enable_swap_ab(m, n),
-        FUSE_ADD_TO_OUTPUT=False,
-        MASK_OUTPUT=False,
-        FUSE_SUM_ALL_REDUCE=False,
-        LORA_PRESERVE_BASE=False,
-        ROUTER_TOPK=1,
-        **config,
-    )
+    fits = can_route_rows(*way.router.weight[TEXT].shape)
+    fits = fits and can_multiply(way.experts.w2_weight.shape)
+    return way if method.runner.runner_backend.is_triton() and fits else None

@@ -24,18 +24,22 @@ def is_ours(**changed: bool) -> bool:
     backend = SimpleNamespace(is_triton=lambda: has["triton"])
     method.runner = SimpleNamespace(runner_backend=backend)
     router = SimpleNamespace(weight=torch.empty(3, 256, 512 if has.get("even", True) else 500))
+    down = torch.empty(257, 512, 256 if has.get("whole", True) else 192)
     arguments = SimpleNamespace(enable_deterministic_inference=has.get("deterministic", False))
     with (
         patch.object(steps, "is_sm90_supported", lambda: has["hopper"]),
         patch.object(steps, "get_server_args", lambda: arguments),
     ):
-        return steps.step_experts(router, SimpleNamespace(quant_method=method)) is not None
+        return (
+            steps.step_experts(router, SimpleNamespace(quant_method=method, w2_weight=down))
+            is not None
+        )
 
 
 def check() -> None:
     """Whatever is missing leaves the experts to SGLang."""
     assert is_ours()
-    for name in ("hopper", "eight_bits", "block_quant", "triton", "even"):
+    for name in ("hopper", "eight_bits", "block_quant", "triton", "even", "whole"):
         assert not is_ours(**{name: False}), name
     assert not is_ours(deterministic=True)
 

@@ -49,7 +49,7 @@ def check_router(routing: Routing, hidden: int, dtype: torch.dtype, device: str,
     x = torch.randn(rows, hidden, device=device).to(dtype)
     weight = (torch.randn(routing.experts, hidden, device=device) * hidden**-0.5).to(dtype)
     bias = torch.randn(routing.experts, device=device) * 0.1
-    found = route_rows(x, weight, bias, routing)
+    found = route_rows(x, weight, bias, routing, chained=device == "cuda")
     logits = (x.double() @ weight.double().T).float()
     near = 1e-4 if dtype == torch.float32 else 2**-6
     torch.testing.assert_close(found.logits.float(), logits, rtol=near, atol=near)
@@ -72,7 +72,7 @@ def check_order(tokens: int, top_k: int, experts: int, height: int, device: str)
     ids = torch.cat((routed, torch.full_like(routed[:, :1], experts - 1)), dim=1).int()
     total = torch.zeros(1, dtype=torch.int32, device=device)
     ahead = torch.zeros(300, 1000, device=device) if device == "cuda" else None
-    order = group_by_expert(ids, experts, height, total, ahead)
+    order = group_by_expert(ids, experts, height, total, ahead, chained=device == "cuda")
     used = int(total)
     slots = order.slots[:used].view(-1, height).long().cpu()
     filled, flat = slots < ids.numel(), ids.flatten().cpu()
@@ -90,11 +90,60 @@ def check_activation_and_sum(rows: int, width: int, dtype: torch.dtype, device: 
     torch.manual_seed(5)
     gate_up = torch.randn(rows, 2 * width, device=device).to(dtype)
     gate, up = gate_up.float().chunk(2, dim=-1)
-    check_eight_bits(*activate(gate_up), F.silu(gate) * up)
+    chained = device == "cuda"
+    check_eight_bits(*activate(gate_up, chained=chained), F.silu(gate) * up)
     parts = torch.randn(rows, 3, width, device=device).to(dtype)
     near = 1e-5 if dtype == torch.float32 else 2**-7
     wanted = parts.float().sum(1)
-    torch.testing.assert_close(sum_experts(parts).float(), wanted, rtol=near, atol=near)
+    torch.testing.assert_close(
+        sum_experts(parts, chained=chained).float(), wanted, rtol=near, atol=near
+    )
+
+
+def check_sum_and_norm(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
+    """A sum over experts, added and normalised, is that in float32, rounded once."""
+    from sglang_omni.models.ming.thinker.norm_triton import sum_norm
+
+    torch.manual_seed(8)
+    parts = torch.randn(rows, 9, width, device=device).to(dtype)
+    residual = torch.randn(rows, width, device=device).to(dtype)
+    gain = torch.randn(width, device=device).to(dtype)
+    made, total = sum_norm(parts, residual, gain, 1e-6, chained=device == "cuda")
+    wanted = residual.double() + parts.double().sum(1)
+    near = 1e-5 if dtype == torch.float32 else 2**-7
+    torch.testing.assert_close(total.double(), wanted, rtol=near, atol=near)
+    wanted *= (wanted.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * gain.double()
+    torch.testing.assert_close(made.double(), wanted, rtol=near, atol=near)
+
+
+def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> None:
+    """Each slot is its row times its expert's weight, times its share."""
+    from sglang_omni.models.ming.thinker.experts_product_triton import HEIGHT, Tile, expert_product
+    from sglang_omni.models.ming.thinker.experts_triton import Ahead, activate, group_by_expert
+
+    torch.manual_seed(7)
+    experts, n, k, top_k = 9, 256, 384, 4
+    routed = torch.rand(tokens, experts - 1).topk(top_k - 1).indices
+    ids = torch.cat((routed, torch.full_like(routed[:, :1], experts - 1)), dim=1).int()
+    total = torch.zeros(1, dtype=torch.int32, device=device)
+    order = group_by_expert(ids.to(device), experts, HEIGHT, total)
+    drawn = [quantise(torch.randn(n, k) / k**0.5) for _ in range(experts)]
+    weight, scale = (torch.stack(part).to(device) for part in zip(*drawn, strict=True))
+    # Any rows in eight bits: of SwiGLU, which asks for the weight where it is chained.
+    chained = device == "cuda"
+    gate_up = torch.randn(tokens, 2 * k, device=device)
+    rows = activate(gate_up, Ahead(weight, order, 3) if chained else None, chained=chained)
+    held = whole(*rows).cpu()
+    for shares in (None, torch.rand(tokens, top_k, device=device)):
+        out = torch.full((tokens * top_k, n), float("nan"), dtype=dtype, device=device)
+        expert_product(rows, (weight, scale), order, out, Tile(cols), shares, chained=chained)
+        wanted = torch.stack(
+            [dequantise(*drawn[e]) @ held[s // top_k] for s, e in enumerate(ids.flatten())]
+        )
+        if shares is not None:
+            wanted *= shares.cpu().flatten()[:, None]
+        near = 1e-4 if dtype == torch.float32 else 2**-7
+        torch.testing.assert_close(out.float().cpu(), wanted, rtol=near, atol=near)
 
 
 def check_experts(tokens: int) -> None:
@@ -121,9 +170,7 @@ def check_experts(tokens: int) -> None:
         expert_bias=torch.zeros(shape, device="cuda"),
         routing=SMALL,
     )
-    config = {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 128, "GROUP_SIZE_M": 1}
-    config |= {"num_warps": 4, "num_stages": 3}
-    step = type("Step", (StepExperts,), {"_configs": lambda *_: (config, config)})(router, layer)
+    step = StepExperts(router, layer)
     # Tied experts are as good as each other, and so the kernels' own choice is taken.
     routed = route_rows(x, router.weight[0], router.expert_bias[0], SMALL)
     weights, ids = routed.weights, routed.ids
@@ -146,9 +193,12 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         "for rows in (1, 5):\n"
         "    tests.check_router(tests.SMALL, 512, torch.float32, 'cpu', rows)\n"
         "    tests.check_activation_and_sum(rows, 384, torch.float32, 'cpu')\n"
+        "    tests.check_sum_and_norm(rows, 300, torch.float32, 'cpu')\n"
         "tests.check_router(tests.RELEASED, 256, torch.float16, 'cpu', 17)\n"
         "for tokens in (1, 7, 40): tests.check_order(tokens, 5, 33, 16, 'cpu')\n"
         "tests.check_order(64, 9, 257, 32, 'cpu')\n"
+        "for tokens, cols in ((1, 64), (40, 128)):\n"
+        "    tests.check_products(tokens, cols, torch.float32, 'cpu')\n"
         "print('equal')\n"
     )
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
@@ -163,21 +213,56 @@ def test_the_router_compiles_for_a_gpu(rows: int, compiled: list[Any]) -> None:
     from sglang_omni.models.ming.thinker.router_triton import route_rows
 
     bias = meta(256, dtype=torch.float32)
-    route_rows(meta(rows, 4096), meta(256, 4096), bias, RELEASED)
+    route_rows(meta(rows, 4096), meta(256, 4096), bias, RELEASED, chained=True)
     assert len(compiled) == 2
 
 
 def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any]) -> None:
     from sglang_omni.models.ming.thinker.experts_triton import (
+        Ahead,
         activate,
         group_by_expert,
         sum_experts,
     )
+    from sglang_omni.models.ming.thinker.norm_triton import sum_norm
 
     ids = meta(64, 9, dtype=torch.int32)
-    group_by_expert(ids, 257, 16, meta(1, dtype=torch.int32), meta(512, 128))
-    activate(meta(576, 2048))
-    sum_experts(meta(64, 9, 4096))
+    total, weight = meta(1, dtype=torch.int32), meta(257, 4096, 1024, dtype=torch.float8_e4m3fn)
+    order = group_by_expert(ids, 257, 16, total, meta(512, 128), chained=True)
+    activate(meta(576, 2048), Ahead(weight, order, 4), chained=True)
+    sum_experts(meta(64, 9, 4096), chained=True)
+    sum_norm(meta(64, 9, 4096), meta(64, 4096), meta(4096), 1e-6, chained=True)
+    assert len(compiled) == 4
+
+
+@pytest.mark.parametrize("rows", [1, 8, 16, 32, 64])
+def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
+    from sglang_omni.models.ming.thinker.experts_product_triton import expert_product
+    from sglang_omni.models.ming.thinker.experts_triton import group_by_expert
+    from sglang_omni.models.ming.thinker.step_experts import cut_for
+
+    def eight_bits(*shape: int) -> tuple[Tensor, Tensor]:
+        scale = meta(
+            *shape[:-2], shape[-2] if len(shape) < 3 else shape[-2] // 128, shape[-1] // 128
+        )
+        return meta(*shape, dtype=torch.float8_e4m3fn), scale.float()
+
+    ids, cut = meta(rows, 9, dtype=torch.int32), cut_for(rows)
+    order = group_by_expert(ids, 257, 16, meta(1, dtype=torch.int32))
+    up, down = eight_bits(257, 2048, 4096), eight_bits(257, 4096, 1024)
+    shares = meta(rows, 9, dtype=torch.float32)
+    expert_product(eight_bits(rows, 4096), up, order, meta(rows * 9, 2048), cut.up, chained=True)
+    expert_product(
+        eight_bits(rows * 9, 1024),
+        down,
+        order,
+        meta(rows * 9, 4096),
+        cut.down,
+        shares,
+        chained=True,
+    )
+    # Eight bits times eight bits, on the tensor cores of a group of warps.
+    assert all("wgmma" in made.asm["ptx"] for made in compiled[1:])
     assert len(compiled) == 3
 
 
@@ -199,6 +284,14 @@ def test_the_order_agrees_on_a_gpu(tokens: int) -> None:
 @pytest.mark.parametrize("width", [256, 1024])
 def test_activation_and_sum_agree_on_a_gpu(width: int) -> None:
     check_activation_and_sum(70, width, torch.bfloat16, "cuda")
+    check_sum_and_norm(64, 4 * width, torch.bfloat16, "cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("cols", [32, 64, 128])
+@pytest.mark.parametrize("tokens", [1, 17, 64])
+def test_the_products_agree_on_a_gpu(tokens: int, cols: int) -> None:
+    check_products(tokens, cols, torch.bfloat16, "cuda")
 
 
 @pytest.mark.gpu
