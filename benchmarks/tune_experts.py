@@ -30,7 +30,6 @@ TILES = [
     *(Tile(128, 4, stages) for stages in (3, 4)),
     *(Tile(128, 8, stages) for stages in (3, 4, 5)),
 ]
-AHEAD = (0, 1, 2, 3, 4, 6, 8)
 # Triton compiles anew for one row, and for counts that 16 divides.
 COMPILED_ROWS = (1, 8, 16)
 
@@ -41,10 +40,7 @@ def compile_some(which: int, processes: int) -> None:
     """Every so-manieth candidate is run once, and so is compiled and kept."""
     layers = Layers()
     base = cut_for(1)
-    cuts = [
-        *(replace(base, up=tile, down=tile) for tile in TILES),
-        *(replace(base, ahead=ahead) for ahead in AHEAD),
-    ]
+    cuts = [replace(base, up=tile, down=tile) for tile in TILES]
     for cut in cuts[which::processes]:
         for rows in COMPILED_ROWS:
             try_once(layers, cut, rows)
@@ -72,8 +68,7 @@ def tune(layers: Layers, rows: int) -> Times:
     """Microseconds of all that was tried with so many rows, the best first."""
     found: Times = {}
     best = time_all(layers, rows, [replace(cut_for(rows), up=tile) for tile in TILES], found)
-    best = time_all(layers, rows, [replace(best, down=tile) for tile in TILES], found)
-    time_all(layers, rows, [replace(best, ahead=ahead) for ahead in AHEAD], found)
+    time_all(layers, rows, [replace(best, down=tile) for tile in TILES], found)
     return dict(sorted(found.items(), key=lambda pair: pair[1]))
 
 

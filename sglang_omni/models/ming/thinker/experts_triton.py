@@ -17,8 +17,6 @@ from sglang_omni.models.ming.thinker.eight_bits_triton import to_eight_bits
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
 SUM_COLUMNS = 1024
-FETCHING = 64
-"""Programs that ask for weights."""
 
 
 @dataclass(frozen=True)
@@ -114,40 +112,17 @@ def group_by_expert(
 
 
 @triton.jit
-def _fetch_tiles(  # type: ignore[no-untyped-def]
-    weight, experts, total, lines, part, parts, TILES: tl.constexpr, HEIGHT: tl.constexpr
-):
-    """Ask for a part of the weights, of `lines` each, that the first TILES tiles need."""
-    used = tl.load(total)
-    for tile in range(TILES):
-        if tile * HEIGHT < used:
-            expert = tl.load(experts + tile).to(tl.int64)
-            fetch(weight + expert * lines * 128, lines, part, parts)
-
-
-@triton.jit
 def _activate_kernel(  # type: ignore[no-untyped-def]
     gate_up,
     out,
     scales,
-    ahead,
-    experts,
-    total,
-    lines,
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
-    FETCHING: tl.constexpr,
-    TILES: tl.constexpr,
-    HEIGHT: tl.constexpr,
     CHAINED: tl.constexpr,
 ):
-    """One row; or, in the first FETCHING programs, a part of the weights that are next."""
-    if tl.program_id(0) < FETCHING:
-        # The order was whole before the kernel in front could let this one start.
-        _fetch_tiles(ahead, experts, total, lines, tl.program_id(0), FETCHING, TILES, HEIGHT)
-        return
-    row = tl.program_id(0) - FETCHING
+    """One row."""
+    row = tl.program_id(0)
     wait_for_inputs(CHAINED)
     blocks = tl.arange(0, BLOCKS)
     exists = blocks < WIDTH // BLOCK
@@ -159,40 +134,20 @@ def _activate_kernel(  # type: ignore[no-untyped-def]
     tl.store(scales + row * (WIDTH // BLOCK) + blocks, factors, mask=exists)
 
 
-@dataclass(frozen=True)
-class Ahead:
-    """The weight [experts, N, K] in eight bits that is multiplied next, in what order, and of how
-    many tiles it is asked for."""
-
-    weight: Tensor
-    order: Order
-    tiles: int
-
-
-def activate(
-    gate_up: Tensor, ahead: Ahead | None = None, *, chained: bool = False
-) -> tuple[Tensor, Tensor]:
+def activate(gate_up: Tensor, chained: bool = False) -> tuple[Tensor, Tensor]:
     """silu(gate) * up of gate_up [rows, 2 * width] in eight bits: values [rows, width], and scales
     [rows, width / 128]. It rounds once, where SGLang's two kernels round to bfloat16 between."""
     rows, width = gate_up.shape[0], gate_up.shape[1] // 2
     assert gate_up.is_contiguous() and width % BLOCK == 0
     out = torch.empty(rows, width, dtype=torch.float8_e4m3fn, device=gate_up.device)
     scales = torch.empty(rows, width // BLOCK, dtype=torch.float32, device=gate_up.device)
-    fetching = FETCHING if ahead and ahead.tiles else 0
-    _activate_kernel[(rows + fetching,)](
+    _activate_kernel[(rows,)](
         gate_up,
         out,
         scales,
-        bytes_of(ahead.weight)[0] if ahead else scales,
-        ahead.order.experts if ahead else scales,
-        ahead.order.total if ahead else scales,
-        ahead.weight[0].numel() // 128 if ahead else 0,
         WIDTH=width,
         BLOCK=BLOCK,
         BLOCKS=triton.next_power_of_2(width // BLOCK),
-        FETCHING=fetching,
-        TILES=ahead.tiles if ahead else 0,
-        HEIGHT=len(ahead.order.slots) // len(ahead.order.experts) if ahead else 1,
         CHAINED=chained,
         num_warps=4,
         launch_pdl=chained,

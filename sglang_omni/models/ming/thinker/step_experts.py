@@ -20,7 +20,6 @@ from sglang_omni.models.ming.thinker.experts_product_triton import (
     expert_product,
 )
 from sglang_omni.models.ming.thinker.experts_triton import (
-    Ahead,
     activate,
     group_by_expert,
     sum_experts,
@@ -31,21 +30,19 @@ from sglang_omni.models.ming.thinker.routing import TEXT
 
 @dataclass(frozen=True)
 class Cut:
-    """How a layer's products are cut, and of how many tiles the weight down is asked for while the
-    product up ends."""
+    """How a layer's products are cut."""
 
     up: Tile
     down: Tile
-    ahead: int
 
 
 # By the rows of a step, or the next more: found by `benchmarks.tune_experts` on an H200.
 CUTS = {
-    1: Cut(Tile(64, 4, 5), Tile(64, 4, 3), 0),
-    8: Cut(Tile(64, 4, 5), Tile(64, 4, 4), 0),
-    16: Cut(Tile(64, 4, 3), Tile(64, 4, 3), 0),
-    32: Cut(Tile(64, 4, 5), Tile(64, 4, 3), 0),
-    64: Cut(Tile(64, 4, 3), Tile(64, 4, 3), 0),
+    1: Cut(Tile(64, 4, 6), Tile(128, 4, 3)),
+    8: Cut(Tile(64, 4, 6), Tile(64, 4, 6)),
+    16: Cut(Tile(64, 4, 5), Tile(64, 4, 3)),
+    32: Cut(Tile(64, 4, 5), Tile(128, 4, 4)),
+    64: Cut(Tile(64, 4, 5), Tile(64, 4, 5)),
 }
 
 
@@ -80,7 +77,7 @@ class StepExperts:
         gate_up = x.new_empty(routed.ids.numel(), up.shape[1])
         rows = routed.rows, routed.scales
         expert_product(rows, (up, up_scale), order, gate_up, cut.up, chained=True)
-        rows = activate(gate_up, Ahead(down, order, cut.ahead), chained=True)
+        rows = activate(gate_up, chained=True)
         parts = x.new_empty(*routed.ids.shape, down.shape[1])
         expert_product(
             rows,

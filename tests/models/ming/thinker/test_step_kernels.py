@@ -119,7 +119,7 @@ def check_sum_and_norm(rows: int, width: int, dtype: torch.dtype, device: str) -
 def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> None:
     """Each slot is its row times its expert's weight, times its share."""
     from sglang_omni.models.ming.thinker.experts_product_triton import HEIGHT, Tile, expert_product
-    from sglang_omni.models.ming.thinker.experts_triton import Ahead, activate, group_by_expert
+    from sglang_omni.models.ming.thinker.experts_triton import activate, group_by_expert
 
     torch.manual_seed(7)
     experts, n, k, top_k = 9, 256, 384, 4
@@ -129,10 +129,10 @@ def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> N
     order = group_by_expert(ids.to(device), experts, HEIGHT, total)
     drawn = [quantise(torch.randn(n, k) / k**0.5) for _ in range(experts)]
     weight, scale = (torch.stack(part).to(device) for part in zip(*drawn, strict=True))
-    # Any rows in eight bits: of SwiGLU, which asks for the weight where it is chained.
+    # Any rows in eight bits: of SwiGLU.
     chained = device == "cuda"
     gate_up = torch.randn(tokens, 2 * k, device=device)
-    rows = activate(gate_up, Ahead(weight, order, 3) if chained else None, chained=chained)
+    rows = activate(gate_up, chained=chained)
     held = whole(*rows).cpu()
     for shares in (None, torch.rand(tokens, top_k, device=device)):
         out = torch.full((tokens * top_k, n), float("nan"), dtype=dtype, device=device)
@@ -219,7 +219,6 @@ def test_the_router_compiles_for_a_gpu(rows: int, compiled: list[Any]) -> None:
 
 def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any]) -> None:
     from sglang_omni.models.ming.thinker.experts_triton import (
-        Ahead,
         activate,
         group_by_expert,
         sum_experts,
@@ -227,9 +226,9 @@ def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any])
     from sglang_omni.models.ming.thinker.norm_triton import sum_norm
 
     ids = meta(64, 9, dtype=torch.int32)
-    total, weight = meta(1, dtype=torch.int32), meta(257, 4096, 1024, dtype=torch.float8_e4m3fn)
-    order = group_by_expert(ids, 257, 16, total, meta(512, 128), chained=True)
-    activate(meta(576, 2048), Ahead(weight, order, 4), chained=True)
+    total = meta(1, dtype=torch.int32)
+    group_by_expert(ids, 257, 16, total, meta(512, 128), chained=True)
+    activate(meta(576, 2048), chained=True)
     sum_experts(meta(64, 9, 4096), chained=True)
     sum_norm(meta(64, 9, 4096), meta(64, 4096), meta(4096), 1e-6, chained=True)
     assert len(compiled) == 4
