@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from sglang_omni.kernels.chain import prefetch, wait_for_inputs
 from sglang_omni.kernels.sums import MAX_TILES, Workspace, share_sum
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
@@ -111,6 +112,7 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     SWAPPED: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):
     """One tile of the output, or one of SPLIT shares of its sum over K."""
     tile, share = tl.program_id(0), tl.program_id(1)
@@ -121,6 +123,11 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     last = tl.minimum(first + span, blocks)
     cols, rows = tile * BN + tl.arange(0, BN), tl.arange(0, BM)
     row_in = rows < M
+    if CHAINED:
+        # The weight depends on nothing: it travels while the kernel ahead still runs.
+        for block in range(first, last):
+            prefetch(weight + cols * K + block * BLOCK)
+    wait_for_inputs(CHAINED)
     scales = scale + tile * BN // BLOCK * blocks
     acc = _product_of_shares(
         x, weight, scales, rows, row_in, cols, first, last, K, BLOCK, SWAPPED, BM, BN
@@ -149,10 +156,12 @@ def few_rows_linear(
     scale: Tensor,
     space: Workspace,
     tile: Tile | None = None,
+    chained: bool = False,
 ) -> Tensor:
     """x [rows, K] times the transpose of a quantised weight [N, K]: [rows, N] in x's dtype.
 
-    `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows.
+    `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows. Where
+    `chained`, this starts before the kernel in front has ended.
     """
     (m, k), n = x.shape, weight.shape[0]
     assert m <= MOST_ROWS
@@ -176,8 +185,10 @@ def few_rows_linear(
         SWAPPED=tile.swapped,
         BM=max(16, triton.next_power_of_2(m)),
         BN=tile.cols,
+        CHAINED=chained,
         num_warps=tile.warps,
         num_stages=tile.stages,
+        launch_pdl=chained,
     )
     return out
 
@@ -212,7 +223,7 @@ def few_rows_first(library: Product, space: Workspace) -> Product:
                 input_scale=input_scale,
                 bias=bias,
             )
-        out = few_rows_linear(rows, weight, weight_scale, space)
+        out = few_rows_linear(rows, weight, weight_scale, space, chained=True)
         return out.unflatten(0, input.shape[:-1])
 
     return product

@@ -42,7 +42,7 @@ from sglang_omni.models.ming.thinker.routing import (
 )
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
 from sglang_omni.models.ming.thinker.step_experts import may_differ, step_experts
-from sglang_omni.models.ming.thinker.summing_norm import SummingNorm
+from sglang_omni.models.ming.thinker.step_norm import StepNorm
 
 MOST_AHEAD = 32
 """With more rows attention reads so much that a weight asked for before it is gone after it."""
@@ -217,7 +217,7 @@ class Attention(nn.Module):
             prefix=add_prefix("dense", prefix),
             **ranks,
         )
-        self.fetches_dense = use_few_rows(self.dense)
+        self.few_rows = use_few_rows(self.dense)
         self.q_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         self.k_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         heads = config.num_attention_heads // parallel.attn_tp_size
@@ -251,8 +251,9 @@ class Attention(nn.Module):
     def _fused(self, qkv: Tensor, inputs: StepInputs, cache: Cache | None) -> tuple[Tensor, Tensor]:
         gains = self.q_norm.weight, self.k_norm.weight
         tables, eps = (inputs.cos, inputs.sin), self.q_norm.variance_epsilon
-        ahead = self.dense.weight if self.fetches_dense and len(qkv) <= MOST_AHEAD else None
-        return prepare_fused(qkv, gains, tables, self.heads, eps, cache, ahead)
+        chained = self.few_rows and len(qkv) <= MOST_ROWS
+        ahead = self.dense.weight if self.few_rows and len(qkv) <= MOST_AHEAD else None
+        return prepare_fused(qkv, gains, tables, self.heads, eps, cache, ahead, chained=chained)
 
     def _plain(self, qkv: Tensor, inputs: StepInputs) -> tuple[Tensor, Tensor]:
         q, k, _ = qkv.split(self.sizes, dim=-1)
@@ -272,8 +273,8 @@ class Layer(nn.Module):
         super().__init__()
         first_sparse, mlp = config.first_k_dense_replace, add_prefix("mlp", prefix)
         self.sparse = layer_id >= first_sparse
-        self.input_layernorm = SummingNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.post_attention_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.input_layernorm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.post_attention_layernorm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
         attention = add_prefix("attention", prefix)
         self.attention = Attention(config, layer_id, quant_config, attention)
         self.mlp = (

@@ -29,7 +29,7 @@ from sglang_omni.models.ming.thinker.loading import load_thinker
 from sglang_omni.models.ming.thinker.prefill import captured_inputs
 from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
-from sglang_omni.models.ming.thinker.summing_norm import SummingNorm
+from sglang_omni.models.ming.thinker.step_norm import StepNorm
 
 
 class Decoder(nn.Module):
@@ -51,7 +51,7 @@ class Decoder(nn.Module):
             Layer(config, index, quant_config, add_prefix(f"layers.{index}", prefix))
             for index in range(config.num_hidden_layers)
         )
-        self.norm = SummingNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.norm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
         rope = config.rope_parameters
         # On the CPU, whatever device models are built on: float32 powers differ in the last bit.
         with torch.device("cpu"):
