@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.chain import prefetch, wait_for_inputs
+from sglang_omni.kernels.chain import wait_for_inputs
 from sglang_omni.kernels.sums import MAX_TILES, Workspace, share_sum
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
@@ -123,10 +123,7 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     last = tl.minimum(first + span, blocks)
     cols, rows = tile * BN + tl.arange(0, BN), tl.arange(0, BM)
     row_in = rows < M
-    if CHAINED:
-        # The weight depends on nothing: it travels while the kernel ahead still runs.
-        for block in range(first, last):
-            prefetch(weight + cols * K + block * BLOCK)
+    # The weight is not asked for before this: it was in the way of what the kernel ahead reads.
     wait_for_inputs(CHAINED)
     scales = scale + tile * BN // BLOCK * blocks
     acc = _product_of_shares(
