@@ -57,10 +57,10 @@ def run_flow_blocks(
     tail: Ops,
     first: FirstBlock | None = None,
 ) -> Residual:
-    """All blocks over tokens [sequences, length, width], in place; the chosen `rows` at the end.
+    """All blocks over tokens [sequences, length, width]; the chosen `rows` at the end.
 
-    Returns the stream [sequences * rows, width] before the final norm, which the ops `tail` must
-    apply: the last block computes the chosen rows alone, by those ops.
+    Returns the stream [sequences * rows, width], float32, before the final norm, which the ops
+    `tail` must apply: the last block computes the chosen rows alone, by those ops.
     """
     sequences, length, _ = tokens.shape
     cut, last = attention_cut(sequences, length, stack.heads), stack.blocks[-1]
@@ -85,7 +85,7 @@ def run_flow_blocks(
         stack.sin,
         stack.heads,
         rows,
-        tokens,
+        residual.x.view_as(tokens),
         shift,
         cut=cut,
         chained=ops.chained,
@@ -105,7 +105,7 @@ def _close_block(
 def run_decoder_layers(
     stack: DecoderStack, x: Tensor, attend: Callable[[int, Tensor], Tensor], ops: Ops
 ) -> Tensor:
-    """All layers and the final norm over rows x [M, hidden], which is overwritten: [M, hidden].
+    """All layers and the final norm over rows x [M, hidden], which may be overwritten: [M, hidden].
 
     `attend` maps a layer's number and its qkv rows to the rows of its attention.
     """

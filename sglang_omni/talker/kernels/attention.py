@@ -102,10 +102,10 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
         if TAIL:
             x_rows = sequence * LENGTH + queries
             x_at = x_rows[:, None] * WIDTH + head * size + values[None, :]
-            kept = tl.load(x + x_at, mask=out_in, other=0.0)
+            kept = tl.load(x + x_at, mask=out_in, other=0.0).to(tl.float32)
             if SHIFT:
                 offset = tl.load(shift + head * size + values, mask=values < size, other=0.0)
-                kept = (kept.to(tl.float32) + offset[None, :]).to(dtype)
+                kept += offset[None, :]
             tl.store(x_tail + out_at, kept, mask=out_in)
 
 
@@ -125,7 +125,8 @@ def short_attention(
 
     Inside a head of q and k the even dimensions come before the odd ones; cos and sin
     [length, head_dim / 2] are those of the pairs. Returns [sequences * rows, width] and, of the
-    residual stream x [sequences, length, width] plus shift [width], the same rows (None without x).
+    residual stream x [sequences, length, width] plus shift [width], the same rows in float32 (None
+    without x).
     `cut.heads` must divide `heads`.
     """
     sequences, length, width = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
@@ -134,7 +135,7 @@ def short_attention(
     assert heads % cut.heads == 0
     assert qkv.is_contiguous() and cos.is_contiguous() and cos.shape == (length, half)
     out = qkv.new_empty(sequences * (last - first), width)
-    tail = None if x is None else torch.empty_like(out)
+    tail = None if x is None else torch.empty_like(out, dtype=torch.float32)
     _short_attention_kernel[(sequences, heads // cut.heads)](
         qkv,
         cos,

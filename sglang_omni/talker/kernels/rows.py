@@ -34,10 +34,11 @@ def _rms_norm_kernel(  # type: ignore[no-untyped-def]
 def rms_norm(
     x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None, *, warps: int = NORM_WARPS
 ) -> Tensor:
-    """RMS normalisation of the rows of x [M, K], to which `shift` [K] is added first."""
+    """RMS normalisation of the rows of x [M, K], to which `shift` [K] is added first, in the dtype
+    of `gain`."""
     rows, width = x.shape
     assert x.is_contiguous()
-    out = torch.empty_like(x)
+    out = torch.empty_like(x, dtype=gain.dtype)
     _rms_norm_kernel[(rows,)](
         x,
         gain,
