@@ -65,6 +65,8 @@ def run_flow_blocks(
     sequences, length, _ = tokens.shape
     cut, last = attention_cut(sequences, length, stack.heads), stack.blocks[-1]
     residual, qkv = (first or FirstBlock(stack, ops, length)).open(tokens)
+    # The other rows reach these through attention alone, which averages their errors out.
+    residual = ops.refine(residual, length, rows)
     for block, after in pairwise(stack.blocks):
         mixed, _ = short_attention(
             qkv.view(sequences, length, -1),
@@ -79,13 +81,14 @@ def run_flow_blocks(
         qkv = ops.norm_linear(residual, after.norm1, after.qkv)
     # What these ops left out of the residual stream, those of the tail will not make up for.
     shift = last.norm1.shift if ops.defers_bias and not tail.defers_bias else None
+    fine = residual.fine
     mixed, kept = short_attention(
         qkv.view(sequences, length, -1),
         stack.cos,
         stack.sin,
         stack.heads,
         rows,
-        residual.x.view_as(tokens),
+        fine.values if fine and fine.gathered else residual.x.view_as(tokens),
         shift,
         cut=cut,
         chained=ops.chained,

@@ -14,7 +14,7 @@ from sglang_omni.kernels.sums import Workspace
 from sglang_omni.talker.fast.tiles import tile_for
 from sglang_omni.talker.kernels.fp8 import Rows8
 from sglang_omni.talker.kernels.linear import Carried, carry, linear
-from sglang_omni.talker.kernels.rows import rms_norm, silu_mul
+from sglang_omni.talker.kernels.rows import FineRows, fine_rows, rms_norm, silu_mul
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,13 @@ class Norm:
 @dataclass(frozen=True)
 class Residual:
     """The residual stream x [M, width], and its next normalisation where some ops prepared that:
-    `carried` between two products, or `normed`, complete and in eight bits."""
+    `carried` between two products, or `normed`, complete and in eight bits. Where there are `fine`
+    rows, x holds but a part of them."""
 
     x: Tensor
     carried: Carried | None = None
     normed: Rows8 | None = None
+    fine: FineRows | None = None
 
 
 class Ops(Protocol):
@@ -72,6 +74,10 @@ class Ops(Protocol):
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
         """Begin a residual stream, which will be normalised by `norm` first. It may take over x."""
+        ...
+
+    def refine(self, residual: Residual, length: int, rows: slice) -> Residual:
+        """Keep these rows of each sequence of `length` more exactly, if that makes a difference."""
         ...
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
@@ -110,6 +116,9 @@ class FusedOps:
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
         return Residual(*carry(x, norm.gain, norm.eps, chained=self.chained))
+
+    def refine(self, residual: Residual, length: int, rows: slice) -> Residual:
+        return residual
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
         return self._product(residual, layer, layer.outputs)
@@ -178,12 +187,16 @@ class LibraryOps:
     def open(self, x: Tensor, norm: Norm) -> Residual:
         return Residual(x)
 
+    def refine(self, residual: Residual, length: int, rows: slice) -> Residual:
+        x = residual.x
+        return Residual(x, fine=fine_rows(x.view(-1, length, x.shape[1]), rows))
+
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
         return F.linear(_normed(residual, norm), layer.weight, layer.bias)
 
     def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
         _add_product(residual.x, y, layer.weight)
-        return Residual(residual.x)
+        return residual
 
     def add_mlp(
         self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
@@ -191,7 +204,8 @@ class LibraryOps:
         assert up.bias is not None
         rows = _normed(residual, norm)
         wide = torch._addmm_activation(up.bias, rows, up.weight.T, use_gelu=True)
-        return self.add_linear(wide, down, residual, then)
+        fine = residual.fine and residual.fine.after_a_norm()
+        return self.add_linear(wide, down, Residual(residual.x, fine=fine), then)
 
     def add_gated(
         self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, then: Norm
@@ -209,4 +223,4 @@ def _add_product(x: Tensor, y: Tensor, weight: Tensor) -> None:
 
 
 def _normed(residual: Residual, norm: Norm) -> Tensor:
-    return rms_norm(residual.x, norm.gain, norm.eps, norm.shift)
+    return rms_norm(residual.x, norm.gain, norm.eps, norm.shift, residual.fine)

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from sglang_omni.kernels.sums import Workspace
 from sglang_omni.talker.kernels.linear import Tile, carry, linear
-from sglang_omni.talker.kernels.rows import rms_norm, silu_mul, stop_probability
+from sglang_omni.talker.kernels.rows import fine_rows, rms_norm, silu_mul, stop_probability
 from tests.golden import assert_close
 from tests.talker.fast.conftest import INTERPRETED
 
@@ -107,6 +107,25 @@ def test_rows_are_normalised_after_the_shift(draw, tolerance, width):
     assert_close(rms_norm(x, gain, EPS).float(), plain_norm(x, gain).float(), tolerance)
     shifted = plain_norm(x.float() + shift, gain)
     assert_close(rms_norm(x, gain, EPS, shift).float(), shifted, tolerance)
+
+
+@pytest.mark.parametrize("rows", [slice(-2, None), slice(0, 1)], ids=["last", "first"])
+def test_fine_rows_keep_what_a_norm_finds_added_to_them(draw, dtype, tolerance, rows):
+    x, added, gain = draw(3, 5, 24), draw(3, 5, 24), draw(24)
+    expected = x.float() + added.float()
+    coarse = (x + added)[:, 2]
+    fine = fine_rows(x, rows)
+    for turn in range(3):
+        # At first the stream is all there is, and at last nothing was added and nothing changes.
+        x.view(-1, 24).add_(added.view(-1, 24) if turn == 1 else 0)
+        normed = rms_norm(x.view(-1, 24), gain, EPS, fine=fine)
+        fine = fine.after_a_norm()
+        if turn == 0:
+            continue
+        assert normed.dtype == dtype
+        assert_close(normed.float(), plain_norm(expected.view(-1, 24), gain).float(), tolerance)
+        assert torch.equal(fine.values, expected[:, rows])
+        assert not x[:, rows].any() and torch.equal(x[:, 2], coarse)
 
 
 def test_silu_times_up(draw, tolerance):
