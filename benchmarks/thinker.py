@@ -189,6 +189,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--server-args", type=json.loads, default={}, help="JSON, for all systems")
     parser.add_argument("--plug-in-args", type=json.loads, default={}, help="JSON, ours alone")
     parser.add_argument("--profile", type=Path, help="a folder for traces of decode steps")
+    parser.add_argument("--profiled", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
     return parser.parse_args()
 
 
@@ -208,7 +209,7 @@ def job_of(system: str, options: argparse.Namespace) -> Job:
         prompt=options.prompt,
         tokens=options.tokens,
         rounds=options.rounds,
-        profile=str(options.profile) if options.profile else None,
+        profile=str(options.profile) if options.profile and system in options.profiled else None,
         server_args={**options.server_args, **extra},
     )
 
