@@ -102,13 +102,6 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
     ),
     "silu": lambda: rows.silu_mul(empty(N, 2 * WIDE)),
     "stop head": lambda: rows.stop_probability(empty(N, HIDDEN), empty(2, HIDDEN), empty(2)),
-    "rms norm, fine rows": lambda: rows.rms_norm(
-        empty(N * 37, WIDTH),
-        empty(WIDTH),
-        1e-6,
-        floats(WIDTH),
-        rows.FineRows(floats(N, 4, WIDTH), 37, 33, gathered=True),
-    ),
     "attention": lambda: attention.short_attention(
         empty(2 * N, 37, 3 * WIDTH), empty(37, 32), empty(37, 32), 16, slice(None)
     ),

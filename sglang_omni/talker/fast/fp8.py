@@ -40,9 +40,6 @@ class Fp8Ops(LibraryOps):
     def open(self, x: Tensor, norm: Norm) -> Residual:
         return Residual(x, normed=norm_rows8(x, norm.gain, norm.eps, norm.shift))
 
-    def refine(self, residual: Residual, length: int, rows: slice) -> Residual:
-        return residual
-
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
         if layer.fp8 is None:
             return super().norm_linear(residual, norm, layer)

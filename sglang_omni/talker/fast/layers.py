@@ -57,16 +57,14 @@ def run_flow_blocks(
     tail: Ops,
     first: FirstBlock | None = None,
 ) -> Residual:
-    """All blocks over tokens [sequences, length, width]; the chosen `rows` at the end.
+    """All blocks over tokens [sequences, length, width], in place; the chosen `rows` at the end.
 
-    Returns the stream [sequences * rows, width], float32, before the final norm, which the ops
-    `tail` must apply: the last block computes the chosen rows alone, by those ops.
+    Returns the stream [sequences * rows, width] before the final norm, which the ops `tail` must
+    apply: the last block computes the chosen rows alone, by those ops.
     """
     sequences, length, _ = tokens.shape
     cut, last = attention_cut(sequences, length, stack.heads), stack.blocks[-1]
     residual, qkv = (first or FirstBlock(stack, ops, length)).open(tokens)
-    # The other rows reach these through attention alone, which averages their errors out.
-    residual = ops.refine(residual, length, rows)
     for block, after in pairwise(stack.blocks):
         mixed, _ = short_attention(
             qkv.view(sequences, length, -1),
@@ -81,14 +79,13 @@ def run_flow_blocks(
         qkv = ops.norm_linear(residual, after.norm1, after.qkv)
     # What these ops left out of the residual stream, those of the tail will not make up for.
     shift = last.norm1.shift if ops.defers_bias and not tail.defers_bias else None
-    fine = residual.fine
     mixed, kept = short_attention(
         qkv.view(sequences, length, -1),
         stack.cos,
         stack.sin,
         stack.heads,
         rows,
-        fine.values if fine and fine.gathered else residual.x.view_as(tokens),
+        tokens,
         shift,
         cut=cut,
         chained=ops.chained,
@@ -108,7 +105,7 @@ def _close_block(
 def run_decoder_layers(
     stack: DecoderStack, x: Tensor, attend: Callable[[int, Tensor], Tensor], ops: Ops
 ) -> Tensor:
-    """All layers and the final norm over rows x [M, hidden], which may be overwritten: [M, hidden].
+    """All layers and the final norm over rows x [M, hidden], which is overwritten: [M, hidden].
 
     `attend` maps a layer's number and its qkv rows to the rows of its attention.
     """

@@ -14,7 +14,7 @@ from sglang_omni.kernels.sums import Workspace
 from sglang_omni.talker.fast.tiles import tile_for
 from sglang_omni.talker.kernels.fp8 import Rows8
 from sglang_omni.talker.kernels.linear import Carried, carry, linear
-from sglang_omni.talker.kernels.rows import FineRows, fine_rows, rms_norm, silu_mul
+from sglang_omni.talker.kernels.rows import rms_norm, silu_mul
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,11 @@ class Norm:
 @dataclass(frozen=True)
 class Residual:
     """The residual stream x [M, width], and its next normalisation where some ops prepared that:
-    `carried` between two products, or `normed`, complete and in eight bits. Where there are `fine`
-    rows, x holds but a part of them."""
+    `carried` between two products, or `normed`, complete and in eight bits."""
 
     x: Tensor
     carried: Carried | None = None
     normed: Rows8 | None = None
-    fine: FineRows | None = None
 
 
 class Ops(Protocol):
@@ -73,11 +71,7 @@ class Ops(Protocol):
     """Whether biases added to the residual stream are left to the `shift` of the norms after."""
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
-        """Begin a residual stream, which will be normalised by `norm` first. It may take over x."""
-        ...
-
-    def refine(self, residual: Residual, length: int, rows: slice) -> Residual:
-        """Keep these rows of each sequence of `length` more exactly, if that makes a difference."""
+        """Begin a residual stream, which will be normalised by `norm` first."""
         ...
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
@@ -102,11 +96,7 @@ class Ops(Protocol):
 
 
 class FusedOps:
-    """Products fused with what is around them: for few rows.
-
-    The residual stream is float32: rounding it was most of what the talker's streams differed by
-    at one batch size and another, and so few rows take no longer for it.
-    """
+    """Products fused with what is around them: for few rows."""
 
     scales_with_rows = False
     defers_bias = False
@@ -115,10 +105,7 @@ class FusedOps:
         self._space, self.chained = space, chained
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
-        return Residual(*carry(x, norm.gain, norm.eps, chained=self.chained))
-
-    def refine(self, residual: Residual, length: int, rows: slice) -> Residual:
-        return residual
+        return Residual(x, carry(x, norm.gain, norm.eps, chained=self.chained))
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
         return self._product(residual, layer, layer.outputs)
@@ -161,7 +148,7 @@ class FusedOps:
     ) -> Tensor:
         """act(layer(norm(x))), [M, width]."""
         assert residual.carried is not None
-        out = layer.weight.new_empty(residual.x.shape[0], width)
+        out = residual.x.new_empty(residual.x.shape[0], width)
         tile = tile_for(out.shape[0], *layer.weight.shape)
         linear(
             residual.carried,
@@ -187,16 +174,12 @@ class LibraryOps:
     def open(self, x: Tensor, norm: Norm) -> Residual:
         return Residual(x)
 
-    def refine(self, residual: Residual, length: int, rows: slice) -> Residual:
-        x = residual.x
-        return Residual(x, fine=fine_rows(x.view(-1, length, x.shape[1]), rows))
-
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
         return F.linear(_normed(residual, norm), layer.weight, layer.bias)
 
     def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
-        _add_product(residual.x, y, layer.weight)
-        return residual
+        residual.x.addmm_(y, layer.weight.T)
+        return Residual(residual.x)
 
     def add_mlp(
         self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
@@ -204,8 +187,7 @@ class LibraryOps:
         assert up.bias is not None
         rows = _normed(residual, norm)
         wide = torch._addmm_activation(up.bias, rows, up.weight.T, use_gelu=True)
-        fine = residual.fine and residual.fine.after_a_norm()
-        return self.add_linear(wide, down, Residual(residual.x, fine=fine), then)
+        return self.add_linear(wide, down, residual, then)
 
     def add_gated(
         self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, then: Norm
@@ -214,13 +196,5 @@ class LibraryOps:
         return self.add_linear(wide, down, residual, then)
 
 
-def _add_product(x: Tensor, y: Tensor, weight: Tensor) -> None:
-    """x [M, N] += y weight^T, where x may be float32 whatever the others are."""
-    if x.dtype == y.dtype:
-        x.addmm_(y, weight.T)
-    else:
-        torch.addmm(x, y, weight.T, out_dtype=x.dtype, out=x)
-
-
 def _normed(residual: Residual, norm: Norm) -> Tensor:
-    return rms_norm(residual.x, norm.gain, norm.eps, norm.shift, residual.fine)
+    return rms_norm(residual.x, norm.gain, norm.eps, norm.shift)

@@ -44,8 +44,6 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
     HALF: tl.constexpr,
     HEADS: tl.constexpr,
     TAIL: tl.constexpr,
-    TAIL_LENGTH: tl.constexpr,
-    TAIL_FIRST: tl.constexpr,
     SHIFT: tl.constexpr,
     LENGTH_PAD: tl.constexpr,
     ROWS_PAD: tl.constexpr,
@@ -102,12 +100,12 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
         out_at = out_rows[:, None] * WIDTH + head * size + values[None, :]
         tl.store(out + out_at, mixed.to(dtype), mask=out_in)
         if TAIL:
-            x_rows = sequence * TAIL_LENGTH + TAIL_FIRST + tl.arange(0, ROWS_PAD)
+            x_rows = sequence * LENGTH + queries
             x_at = x_rows[:, None] * WIDTH + head * size + values[None, :]
-            kept = tl.load(x + x_at, mask=out_in, other=0.0).to(tl.float32)
+            kept = tl.load(x + x_at, mask=out_in, other=0.0)
             if SHIFT:
                 offset = tl.load(shift + head * size + values, mask=values < size, other=0.0)
-                kept += offset[None, :]
+                kept = (kept.to(tl.float32) + offset[None, :]).to(dtype)
             tl.store(x_tail + out_at, kept, mask=out_in)
 
 
@@ -127,8 +125,7 @@ def short_attention(
 
     Inside a head of q and k the even dimensions come before the odd ones; cos and sin
     [length, head_dim / 2] are those of the pairs. Returns [sequences * rows, width] and, of the
-    residual stream x [sequences, length, width], or these rows of it [sequences, rows, width], plus
-    shift [width], the same rows in float32 (None without x).
+    residual stream x [sequences, length, width] plus shift [width], the same rows (None without x).
     `cut.heads` must divide `heads`.
     """
     sequences, length, width = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
@@ -137,8 +134,7 @@ def short_attention(
     assert heads % cut.heads == 0
     assert qkv.is_contiguous() and cos.is_contiguous() and cos.shape == (length, half)
     out = qkv.new_empty(sequences * (last - first), width)
-    assert x is None or x.shape[1] in (length, last - first)
-    tail = None if x is None else torch.empty_like(out, dtype=torch.float32)
+    tail = None if x is None else torch.empty_like(out)
     _short_attention_kernel[(sequences, heads // cut.heads)](
         qkv,
         cos,
@@ -155,8 +151,6 @@ def short_attention(
         HALF=half,
         HEADS=cut.heads,
         TAIL=x is not None,
-        TAIL_LENGTH=length if x is None else x.shape[1],
-        TAIL_FIRST=first if x is None or x.shape[1] == length else 0,
         SHIFT=shift is not None,
         LENGTH_PAD=max(16, triton.next_power_of_2(length)),
         ROWS_PAD=max(16, triton.next_power_of_2(last - first)),

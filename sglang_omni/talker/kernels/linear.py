@@ -60,6 +60,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
 ):
     """One tile [BM, BN] of the output, or one of SPLIT shares of its sum over K."""
     tile_n, tile_m, share = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    dtype = x.dtype.element_ty
     rows = tile_m * BM + tl.arange(0, BM)
     cols = tile_n * BN + tl.arange(0, BN)
     row_in, col_in = rows < M, cols < N
@@ -103,7 +104,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
             acc = acc * tl.sigmoid(acc) * gated
         if ADD:
             acc += before
-        made = tl.where(inside, acc, 0.0).to(out.dtype.element_ty)
+        made = tl.where(inside, acc, 0.0).to(dtype)
         tl.store(out + at, made, mask=inside)
         if CARRY:
             carry_norm(
@@ -136,9 +137,9 @@ class Tile:
 class Carried:
     """What a normalisation needs of rows x [M, N], noted by the kernel that made them.
 
-    `scaled` [M, N], what a product multiplies, is x times the gain of the norm to come; the parts
-    [M, parts] float32 of `squares` sum to the squares of a row. The rest of the norm is one number
-    per row, which commutes with the product after it.
+    `scaled` [M, N] is x times the gain of the norm to come; the parts [M, parts] float32 of
+    `squares` sum to the squares of a row. The rest of the norm is one number per row, which
+    commutes with the product after it.
     """
 
     scaled: Tensor
@@ -162,8 +163,7 @@ def linear(
 ) -> Carried | None:
     """`out` = act(x weight^T + bias), or `out` += that where `add`.
 
-    x [M, K] and out [M, N] are contiguous, weight [N, K]; x may be the carried norm of rows. `out`
-    may be float32 whatever the others are.
+    x [M, K] and out [M, N] are contiguous, weight [N, K]; x may be the carried norm of rows.
     `gated` reads weight [2 N, K] as gate rows and up rows and computes silu(gate) * up. `then`, the
     gain [N] and epsilon of a norm that follows, has it carried. Where `chained`, weight, bias and
     gain are read before the kernel ahead has ended, and so must not be what it makes.
@@ -180,7 +180,7 @@ def linear(
     carried = None
     if then is not None:
         sums = torch.empty(m, grid[0], device=out.device, dtype=torch.float32)
-        carried = Carried(torch.empty_like(out, dtype=rows.dtype), sums, then[1])
+        carried = Carried(torch.empty_like(out), sums, then[1])
     parts = 0 if squares is None else squares.shape[1]
     _linear_kernel[grid](
         rows,
@@ -223,7 +223,6 @@ def linear(
 def _carry_kernel(  # type: ignore[no-untyped-def]
     x,
     gain,
-    stream,
     scaled,
     squares,
     K: tl.constexpr,
@@ -236,25 +235,19 @@ def _carry_kernel(  # type: ignore[no-untyped-def]
     inside = ks < K
     wide = tl.load(x + row * K + ks, mask=inside, other=0.0).to(tl.float32)
     g = tl.load(gain + ks, mask=inside, other=0.0).to(tl.float32)
-    tl.store(stream + row * K + ks, wide, mask=inside)
     tl.store(scaled + row * K + ks, (wide * g).to(scaled.dtype.element_ty), mask=inside)
     tl.store(squares + row, tl.sum(wide * wide, axis=0))
 
 
-def carry(x: Tensor, gain: Tensor, eps: float, *, chained: bool = False) -> tuple[Tensor, Carried]:
-    """The rows of x [M, K] in float32, and what a norm of them needs: for rows that no `linear`
-    made."""
+def carry(x: Tensor, gain: Tensor, eps: float, *, chained: bool = False) -> Carried:
+    """What a norm of the rows of x [M, K] needs, for rows that no `linear` made."""
     rows, width = x.shape
     assert x.is_contiguous()
     sums = torch.empty(rows, 1, device=x.device, dtype=torch.float32)
-    stream, carried = (
-        torch.empty_like(x, dtype=torch.float32),
-        Carried(torch.empty_like(x), sums, eps),
-    )
+    carried = Carried(torch.empty_like(x), sums, eps)
     _carry_kernel[(rows,)](
         x,
         gain,
-        stream,
         carried.scaled,
         carried.squares,
         K=width,
@@ -263,4 +256,4 @@ def carry(x: Tensor, gain: Tensor, eps: float, *, chained: bool = False) -> tupl
         num_warps=4,
         launch_pdl=chained,
     )
-    return stream, carried
+    return carried

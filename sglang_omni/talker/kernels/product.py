@@ -78,5 +78,5 @@ def carry_norm(made, gain, scaled, squares, at, inside, rows, row_in, part, part
     """Note of finished values what the norm after them, of `gain` at their columns, needs, as part
     number `part` of `parts`."""
     wide = made.to(tl.float32)
-    tl.store(scaled + at, (wide * gain[None, :]).to(scaled.dtype.element_ty), mask=inside)
+    tl.store(scaled + at, (wide * gain[None, :]).to(made.dtype), mask=inside)
     tl.store(squares + rows * parts + part, tl.sum(wide * wide, axis=1), mask=row_in)

@@ -1,7 +1,5 @@
 """Row-wise kernels: RMS normalisation, the gate of SwiGLU, the stop head."""
 
-from dataclasses import dataclass, replace
-
 import torch
 import triton
 import triton.language as tl
@@ -11,66 +9,21 @@ NORM_WARPS = 4
 """Of a program that normalises one row. From one to four make no difference at 128 streams."""
 
 
-@dataclass(frozen=True)
-class FineRows:
-    """Rows of a stream in float32, where the stream itself is not: `values`
-    [sequences, rows, width] are the rows from number `first` on of each of its sequences of
-    `length`.
-
-    In the stream these rows hold only what was added since the last norm, which gathers it. That is
-    less than the sum is, and so is rounded less. Before the first norm, which `gathered` tells of,
-    the stream holds all of them.
-    """
-
-    values: Tensor
-    length: int
-    first: int
-    gathered: bool = False
-
-    def after_a_norm(self) -> "FineRows":
-        """The same, gathered."""
-        return replace(self, gathered=True)
-
-
-def fine_rows(x: Tensor, rows: slice) -> FineRows:
-    """These rows of each sequence of the stream x [sequences, length, width], for its next norm to
-    gather."""
-    sequences, length, width = x.shape
-    first, last, _ = rows.indices(length)
-    values = torch.empty(sequences, last - first, width, device=x.device, dtype=torch.float32)
-    return FineRows(values, length, first)
-
-
 @triton.jit
 def _rms_norm_kernel(  # type: ignore[no-untyped-def]
     x,
     gain,
     shift,
-    fine,
     out,
     eps,
     K: tl.constexpr,
     SHIFT: tl.constexpr,
-    LENGTH: tl.constexpr,
-    FIRST: tl.constexpr,
-    ROWS: tl.constexpr,
-    GATHERED: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """One row, or where ROWS > 0 perhaps one of ROWS from FIRST on of each LENGTH that are fine."""
-    number = tl.program_id(0)
-    row, ks = number.to(tl.int64), tl.arange(0, BLOCK)
+    row = tl.program_id(0).to(tl.int64)
+    ks = tl.arange(0, BLOCK)
     inside = ks < K
     wide = tl.load(x + row * K + ks, mask=inside, other=0.0).to(tl.float32)
-    if ROWS > 0:
-        # Masked, not branched: both loads are on their way at once.
-        place = number % LENGTH - FIRST
-        kept = inside & (place >= 0) & (place < ROWS)
-        at = (number // LENGTH * ROWS + place).to(tl.int64) * K + ks
-        if GATHERED:
-            wide += tl.load(fine + at, mask=kept, other=0.0)
-        tl.store(fine + at, wide, mask=kept)
-        tl.store(x + row * K + ks, tl.zeros((BLOCK,), x.dtype.element_ty), mask=kept)
     if SHIFT:
         wide += tl.load(shift + ks, mask=inside, other=0.0).to(tl.float32)
     scale = tl.rsqrt(tl.sum(wide * wide, axis=0) / K + eps)
@@ -79,32 +32,20 @@ def _rms_norm_kernel(  # type: ignore[no-untyped-def]
 
 
 def rms_norm(
-    x: Tensor,
-    gain: Tensor,
-    eps: float,
-    shift: Tensor | None = None,
-    fine: FineRows | None = None,
-    *,
-    warps: int = NORM_WARPS,
+    x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None, *, warps: int = NORM_WARPS
 ) -> Tensor:
-    """RMS normalisation of the rows of x [M, K], to which `shift` [K] is added first, in the dtype
-    of `gain`. What x holds of `fine` rows moves to them."""
+    """RMS normalisation of the rows of x [M, K], to which `shift` [K] is added first."""
     rows, width = x.shape
     assert x.is_contiguous()
-    out = torch.empty_like(x, dtype=gain.dtype)
+    out = torch.empty_like(x)
     _rms_norm_kernel[(rows,)](
         x,
         gain,
         gain if shift is None else shift,
-        gain if fine is None else fine.values,
         out,
         eps,
         K=width,
         SHIFT=shift is not None,
-        LENGTH=1 if fine is None else fine.length,
-        FIRST=0 if fine is None else fine.first,
-        ROWS=0 if fine is None else fine.values.shape[1],
-        GATHERED=fine is not None and fine.gathered,
         BLOCK=triton.next_power_of_2(width),
         num_warps=warps,
     )

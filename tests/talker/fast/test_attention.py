@@ -37,10 +37,7 @@ def test_short_sequences(draw, device, dtype, tolerance, length, rows, size, tog
     tables = [table[:, ::2].contiguous() for table in rotary]
     out, tail = short_attention(qkv, *tables, heads, rows, x, cut=Cut(together))
     assert_close(out.float(), expected.flatten(0, 1).float(), tolerance)
-    assert torch.equal(tail, x[:, rows].flatten(0, 1).float())
-    kept = x[:, rows].float().contiguous()
-    again, tail = short_attention(qkv, *tables, heads, rows, kept, cut=Cut(together))
-    assert torch.equal(again, out) and torch.equal(tail, kept.flatten(0, 1))
+    assert torch.equal(tail, x[:, rows].flatten(0, 1))
 
 
 def stack_of(dtype, device, window=None):
