@@ -4,9 +4,9 @@
     python -m benchmarks.tune_few_rows --out FILE
 
 Each number of rows is tried on the matrices of attention at the released shape, as CUDA graphs in
-which every launch meets another weight, so that none is in the cache; beside it SGLang's product by
-CUTLASS. What is best for all of them together is printed as lines of `TILES` in
-`sglang_omni/models/ming/thinker/few_rows_triton.py`.
+which every launch meets another weight, so that none is in the cache, and on one that is held
+there, as the output's is that was asked for; beside it SGLang's product by CUTLASS. What is best
+for each is printed, as lines of `TILES` in `sglang_omni/models/ming/thinker/few_rows_triton.py`.
 """
 
 import argparse
@@ -44,6 +44,7 @@ Weights = Sequence[tuple[Tensor, Tensor]]
 def candidates(rows: int) -> list[Tile]:
     """Ways to cut: few programs with long sums, or many with short ones."""
     direct = [
+        *product((16,), (1, 2, 4), (1, 2, 4), (4, 8)),
         *product((32,), (1, 2, 4), (2, 4), (4, 6, 8)),
         *product((64,), (2, 3, 4, 8), (2, 4) if rows > 32 else (4,), (3, 4, 6)),
         *product((128,), (3, 4, 6, 8), (4, 8), (3, 4)),
@@ -68,7 +69,7 @@ def compile_some(which: int, processes: int) -> None:
             few_rows_linear(rows_of(rows), weight, scale, space, tile)
 
 
-def draw(rows: int, columns: int, count: int = LAUNCHES) -> Weights:
+def draw(rows: int, columns: int, count: int = LAUNCHES) -> list[tuple[Tensor, Tensor]]:
     """Random quantised weights of one shape."""
     device = torch.device("cuda")
     made = []
@@ -107,6 +108,7 @@ def main() -> None:
         return
     space = Workspace(SCRATCH, torch.device("cuda"))
     weights = {name: draw(*shape) for name, shape in MATRICES.items()}
+    weights["dense, held"] = draw(*MATRICES["dense"], count=1) * LAUNCHES
     found: dict[str, object] = {}
     for rows in TILES:
         x = rows_of(rows)
@@ -124,8 +126,10 @@ def main() -> None:
             for tile in candidates(rows)
             if tile.split * rows * MATRICES["qkv"][0] <= SCRATCH
         }
-        best = min(times, key=lambda tile: sum(times[tile].values()))
-        print(f"    {rows}: {best},  # {shown(times[best])}, SGLang's {shown(theirs)}", flush=True)
+        for name in weights:
+            best = min(times, key=lambda tile, name=name: times[tile][name])
+            took = f"{shown(times[best])}, SGLang's {theirs[name]:.1f} us"
+            print(f"    {rows}: {best},  # best for {name}: {took}", flush=True)
         ranked = sorted(times.items(), key=lambda pair: sum(pair[1].values()))
         found[str(rows)] = {"sglang": theirs, **{str(tile): took for tile, took in ranked}}
     if options.out:
