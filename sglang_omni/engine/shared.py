@@ -54,10 +54,11 @@ class SharedArray:
         """Put `array` in; return its layout. Raises `OSError` when the maker is gone."""
         layout = Layout(array.shape, array.dtype.str)
         with self._open() as file:
-            os.ftruncate(file.fileno(), layout.nbytes)
-            if layout.nbytes:
-                with mmap.mmap(file.fileno(), layout.nbytes) as memory:
-                    _view(memory, layout)[...] = array
+            file.truncate()
+            # Not through a mapping, whose pages would be cleared first, one fault after the other.
+            rest = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+            while rest:
+                rest = rest[file.write(rest) :]
         return layout
 
     def read(self, layout: Layout) -> np.ndarray:

@@ -1,6 +1,5 @@
 """The intake's worker: decodes one request at a time, in a process that a hostile file may ruin."""
 
-import errno
 import resource
 from dataclasses import replace
 from pathlib import Path
@@ -50,9 +49,9 @@ class IntakeWorker:
         try:
             array, seconds = self._decode(request, name)
             layout = request.array.write(array)
+        except MemoryError:  # The result has no room beside what made it.
+            return self._refuse(_too_much(name))
         except OSError as error:
-            if error.errno == errno.ENOMEM:  # The result has no room beside what made it.
-                return self._refuse(_too_much(name))
             return error
         except InvalidRequest as error:
             return self._refuse(error)

@@ -32,7 +32,9 @@ def decode(data: bytes, limits: MediaLimits, budget: PixelBudget) -> np.ndarray:
     """
     picture = read_rgb(data, limits, budget)
     height, width = smart_resize(picture.height, picture.width, budget)
-    return np.asarray(picture.resize((width, height), Image.Resampling.BICUBIC))
+    if picture.size != (width, height):  # Pillow would copy it.
+        picture = picture.resize((width, height), Image.Resampling.BICUBIC)
+    return np.asarray(picture)
 
 
 def read_rgb(data: bytes, limits: MediaLimits, budget: PixelBudget | None = None) -> Image.Image:
@@ -73,4 +75,4 @@ def _to_rgb(picture: Image.Image) -> Image.Image:
     if picture.mode.startswith("I;16"):
         grey = np.rint(np.asarray(picture) * _WORD_TO_BYTE).astype(np.uint8)
         return Image.fromarray(grey).convert("RGB")
-    return picture.convert("RGB")
+    return picture if picture.mode == "RGB" else picture.convert("RGB")
