@@ -144,7 +144,10 @@ def _only(chosen: dict[str, Waiting], arrays: dict[str, np.ndarray]) -> list[tup
 
 def as_array(features: Tensor) -> np.ndarray:
     """Features as NumPy has them: float32, or the bits of bfloat16 as uint16."""
-    host = features.cpu().contiguous()
+    host = features.contiguous()
+    if host.is_cuda:
+        # Page-locked memory is kept by PyTorch; other memory would be mapped and cleared each time.
+        host = torch.empty(host.shape, dtype=host.dtype, pin_memory=True).copy_(host)
     return (host.view(torch.uint16) if host.dtype == torch.bfloat16 else host).numpy()
 
 

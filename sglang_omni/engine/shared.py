@@ -42,7 +42,9 @@ class SharedArray:
 
     def __init__(self) -> None:
         """Make an empty one. Raises `OSError` when the process has no file descriptor left."""
-        descriptor = os.memfd_create("sgl-omni", os.MFD_CLOEXEC)
+        self._own(os.memfd_create("sgl-omni", os.MFD_CLOEXEC))
+
+    def _own(self, descriptor: int) -> None:
         weakref.finalize(self, os.close, descriptor)
         self.path = f"/proc/{os.getpid()}/fd/{descriptor}"
         self._inode = os.fstat(descriptor).st_ino
@@ -69,6 +71,14 @@ class SharedArray:
         with self._open() as file:
             # The array keeps the mapping alive, and the mapping the memory.
             return _view(mmap.mmap(file.fileno(), layout.nbytes), layout)
+
+    def held(self) -> "SharedArray":
+        """The same memory for as long as the caller holds this, and pickled for as long as that,
+        whatever becomes of the maker. Raises `OSError` when the maker is gone already."""
+        mine = SharedArray.__new__(SharedArray)
+        with self._open() as file:
+            mine._own(os.dup(file.fileno()))
+        return mine
 
     def _open(self) -> FileIO:
         file = FileIO(self.path, "r+")

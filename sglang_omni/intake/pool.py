@@ -19,8 +19,8 @@ from sglang_omni.intake.contract import Decoded, DecodeRequest, IntakeSettings
 from sglang_omni.media.limits import Kind, MediaLimits, PixelBudget
 
 FACTORY = "sglang_omni.intake.worker:open_worker"
-# One thread a library. 24 MB, what a picture of three megapixels takes, are kept from one file to the
-# next: clearing and mapping them anew took half of the time of a picture of one. What is larger
+# One thread a library. 24 MB, what a picture of three megapixels takes, are kept from one file to
+# the next: to clear and map them anew took half of the time of a picture of one. What is larger
 # comes straight from the kernel and goes back to it.
 ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",

@@ -15,7 +15,6 @@ from http import HTTPStatus
 from multiprocessing import connection
 from typing import Any
 
-import torch
 from sglang import Engine
 from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 
@@ -35,6 +34,7 @@ from sglang_omni.thinker.contract import (
     TokenLogprob,
 )
 from sglang_omni.thinker.launch import server_arguments
+from sglang_omni.thinker.lending import LentRows
 from sglang_omni.thinker.moe_configs import VARIABLE, tuned_environment
 
 LOGGER = logging.getLogger(__name__)
@@ -225,17 +225,13 @@ class ThinkerWorker:
 def _media(entry: Features) -> dict[str, Any]:
     return {
         "modality": entry.modality,
-        "feature": _rows(entry),
+        # SGLang keeps what it was asked until its schedulers have answered, or said that they have
+        # given it up: by then they have the rows.
+        "feature": LentRows(entry),
         "offsets": list(entry.offsets),
         "grid": list(entry.grid),
         "hash": entry.content_hash,
     }
-
-
-def _rows(entry: Features) -> torch.Tensor:
-    """The feature rows [tokens, hidden] as they lie in shared memory."""
-    rows = torch.from_numpy(entry.rows.read(entry.layout))
-    return rows.view(torch.bfloat16) if rows.dtype == torch.uint16 else rows
 
 
 def _output(raw: dict[str, Any], sampling: SamplingParams) -> ThinkerOutput:

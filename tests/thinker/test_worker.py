@@ -1,10 +1,13 @@
 """The running SGLang engine gives the released model's tokens, however it is run."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
 from sglang_omni.engine.process import EngineProcess
+from sglang_omni.engine.shared import SharedArray
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.hf_config import MingConfig
 from sglang_omni.thinker.contract import SamplingParams, ThinkerOutput, ThinkerRequest
@@ -85,6 +88,37 @@ def freed(process: EngineProcess, aborted: float) -> bool:
     counters = process.health.counters
     idle = counters["running"] == counters["waiting"] == counters["kv_tokens_used"] == 0
     return idle and counters["aborted"] == aborted
+
+
+async def test_a_picture_is_there_for_schedulers_that_look_after_its_request_has_gone(
+    two_ranks: EngineProcess, config: MingConfig
+) -> None:
+    case = next(case for case in map(load_case, GREEDY) if "image_embeds" in case.tensors)
+    long = ThinkerRequest((5,) * 3000, SamplingParams(max_tokens=1))
+    for wait in (0.02, 0.1, 0.2):
+        # The schedulers are at this when the picture is sent.
+        reading = asyncio.create_task(generate(two_ranks, long))
+        await asyncio.sleep(wait)
+        rows = await leave_after(0.01, two_ranks, greedy_request(case, config))
+        assert rows() is None and not reading.done()
+        await reading
+    outputs = await generate(two_ranks, greedy_request(case, config))
+    assert ids(outputs) == case["generated_ids"].tolist()
+
+
+async def leave_after(
+    seconds: float, process: EngineProcess, request: ThinkerRequest
+) -> "weakref.ref[SharedArray]":
+    """Give a request up, and what lies in memory for it."""
+    rows = weakref.ref(request.features[0].rows)
+    leaving = asyncio.create_task(generate(process, request))
+    del request
+    await asyncio.sleep(seconds)
+    leaving.cancel()
+    await asyncio.wait({leaving})
+    del leaving
+    gc.collect()
+    return rows
 
 
 async def test_a_prompt_longer_than_the_context_names_the_field(one_rank: EngineProcess) -> None:

@@ -32,9 +32,9 @@ MODALITIES = {"image": Modality.IMAGE, "video": Modality.VIDEO, "audio": Modalit
 class MingProcessor(BaseMultimodalProcessor):
     """Takes each image, video or clip as SGLang's clients name it, or ready, as a dictionary:
 
-    `modality` image | video | audio; `feature` float tensor [tokens, hidden]; `offsets`, a list
-    of inclusive (first, last) token runs; `grid`, the patch grid (t, h, w) of each run, for
-    visual items; `hash`, the integer content hash.
+    `modality` image | video | audio; `feature` float tensor [tokens, hidden], or what unpickles as
+    one; `offsets`, a list of inclusive (first, last) token runs; `grid`, the patch grid (t, h, w)
+    of each run, for visual items; `hash`, the integer content hash.
     """
 
     models: ClassVar = [BailingMM2NativeForConditionalGeneration]
