@@ -53,7 +53,8 @@ class SharedArray:
         return {"path": self.path, "_inode": self._inode}
 
     def write(self, array: np.ndarray) -> Layout:
-        """Put `array` in; return its layout. Raises `OSError` when the maker is gone."""
+        """Put `array` in; return its layout. Raises `OSError` when the maker is gone, `MemoryError`
+        when there is no room for a copy of an array with gaps."""
         layout = Layout(array.shape, array.dtype.str)
         with self._open() as file:
             file.truncate()

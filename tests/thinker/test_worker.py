@@ -95,7 +95,7 @@ async def test_a_picture_is_there_for_schedulers_that_look_after_its_request_has
 ) -> None:
     case = next(case for case in map(load_case, GREEDY) if "image_embeds" in case.tensors)
     long = ThinkerRequest((5,) * 3000, SamplingParams(max_tokens=1))
-    for wait in (0.02, 0.1, 0.2):
+    for wait in (0.02, 0.05):
         # The schedulers are at this when the picture is sent.
         reading = asyncio.create_task(generate(two_ranks, long))
         await asyncio.sleep(wait)
