@@ -5,8 +5,9 @@
 
 Each number of rows is tried on the matrices of attention at the released shape, as CUDA graphs in
 which every launch meets another weight, so that none is in the cache, and on one that is held
-there, as the output's is that was asked for; beside it SGLang's product by CUTLASS. What is best
-for each is printed, as lines of `TILES` in `sglang_omni/models/ming/thinker/few_rows_triton.py`.
+there, as the output's is that was asked for; beside it SGLang's product by CUTLASS. Kernels are
+chained, as in a step. What is best for each is printed, as lines of `TILES` in
+`sglang_omni/models/ming/thinker/few_rows_triton.py`.
 """
 
 import argparse
@@ -51,7 +52,15 @@ def candidates(rows: int) -> list[Tile]:
     ]
     swapped = [*product((64,), (2, 4, 8), (4,), (3, 4)), *product((128,), (3, 4, 6), (4, 8), (3,))]
     tiles = [Tile(*values) for values in direct if values[0] > 32 or rows <= 32]
-    return tiles + [Tile(*values, swapped=True) for values in swapped if rows > 16]
+    tiles += [Tile(*values, swapped=True) for values in swapped if rows > 16]
+    if rows <= 16:
+        return tiles
+    eight = [
+        *product((64,), (1, 2, 3, 4, 6, 8), (4,), (3, 4, 6), (True, False)),
+        *product((128,), (2, 3, 4, 6, 8), (4, 8), (3, 4), (True, False)),
+        *product((32,), (1, 2), (4,), (4, 6), (False,)),
+    ]
+    return tiles + [Tile(*values, eight_bits=True) for values in eight]
 
 
 def rows_of(rows: int) -> Tensor:
@@ -59,14 +68,14 @@ def rows_of(rows: int) -> Tensor:
     return torch.randn(rows, HIDDEN, device="cuda", dtype=torch.bfloat16)
 
 
-def compile_some(which: int, processes: int) -> None:
+def compile_some(which: int, processes: int, heights: Sequence[int]) -> None:
     """Every so-manieth candidate is run once, and so is compiled and kept."""
     space = Workspace(SCRATCH, torch.device("cuda"))
     weight, scale = draw(*MATRICES["dense"], count=1)[0]
-    every = [(rows, tile) for rows in TILES for tile in candidates(rows)]
+    every = [(rows, tile) for rows in heights for tile in candidates(rows)]
     for rows, tile in every[which::processes]:
         with suppress(OutOfResources):
-            few_rows_linear(rows_of(rows), weight, scale, space, tile)
+            few_rows_linear(rows_of(rows), weight, scale, space, tile, chained=True)
 
 
 def draw(rows: int, columns: int, count: int = LAUNCHES) -> list[tuple[Tensor, Tensor]]:
@@ -101,16 +110,18 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--compile", type=int, help="compile all, in so many processes, and end")
+    parser.add_argument("--rows", type=int, nargs="+", choices=TILES, default=list(TILES))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.compile:
-        multiprocessing.spawn(compile_some, (options.compile,), options.compile)
+        given = options.compile, options.rows
+        multiprocessing.spawn(compile_some, given, options.compile)
         return
     space = Workspace(SCRATCH, torch.device("cuda"))
     weights = {name: draw(*shape) for name, shape in MATRICES.items()}
     weights["dense, held"] = draw(*MATRICES["dense"], count=1) * LAUNCHES
     found: dict[str, object] = {}
-    for rows in TILES:
+    for rows in options.rows:
         x = rows_of(rows)
         theirs = {
             name: microseconds(lambda w, s, x=x: library(x, w, [BLOCK, BLOCK], s), some)
@@ -119,7 +130,10 @@ def main() -> None:
         times = {
             tile: {
                 name: microseconds(
-                    lambda w, s, x=x, tile=tile: few_rows_linear(x, w, s, space, tile), some
+                    lambda w, s, x=x, tile=tile: few_rows_linear(
+                        x, w, s, space, tile, chained=True
+                    ),
+                    some,
                 )
                 for name, some in weights.items()
             }

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from sglang_omni.kernels.chain import wait_for_inputs
 from sglang_omni.kernels.sums import MAX_TILES, Workspace, share_sum
+from sglang_omni.models.ming.thinker.eight_bits_triton import in_eight_bits
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
 MOST_ROWS = 64
@@ -31,7 +32,8 @@ class Tile:
 
     `swapped` has the weight as the first operand: warps in groups of four can then share rows in
     shared memory, which pays with many of them. Otherwise weights are the second operand and go
-    to registers in wider words.
+    to registers in wider words. `eight_bits` brings the rows to eight bits too, in a kernel ahead:
+    as every tile reads all rows, that pays with the most of them.
     """
 
     cols: int
@@ -39,6 +41,7 @@ class Tile:
     warps: int = 4
     stages: int = 4
     swapped: bool = False
+    eight_bits: bool = False
 
 
 # By the rows that a tile has: found by `benchmarks.tune_few_rows` on an H200.
@@ -60,6 +63,7 @@ def tile_for(rows: int, outputs: int) -> Tile:
 @triton.jit
 def _product_of_shares(  # type: ignore[no-untyped-def]
     x,
+    x_scales,
     weight,
     scales,
     rows,
@@ -70,28 +74,41 @@ def _product_of_shares(  # type: ignore[no-untyped-def]
     K: tl.constexpr,
     BLOCK: tl.constexpr,
     SWAPPED: tl.constexpr,
+    EIGHT_BITS: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
 ):
-    """Blocks `first` to `last` of the sums over K: [BM, BN], or [BN, BM] where SWAPPED."""
+    """Blocks `first` to `last` of the sums over K: [BM, BN], or [BN, BM] where SWAPPED. Rows have
+    scales where they are of EIGHT_BITS."""
     depth = tl.arange(0, BLOCK)
     acc = tl.zeros((BN, BM) if SWAPPED else (BM, BN), tl.float32)
-    # A weight's block is as high as or higher than a tile: one scale for all of a step, and read
-    # a step ahead, for nothing else of a step would wait for memory.
-    most = K // BLOCK - 1
-    factor = tl.load(scales + tl.minimum(first, most))
+    # A weight's block is as high as or higher than a tile: one scale for all of a step. Scales are
+    # read a step ahead, for nothing else of a step would wait for memory.
+    most: tl.constexpr = K // BLOCK - 1
+    x_scale_at = x_scales + rows * (K // BLOCK)
+    # The last shares may be empty.
+    start = tl.minimum(first, most)
+    factor = tl.load(scales + start)
+    if EIGHT_BITS:
+        factor *= tl.load(x_scale_at + start, mask=row_in, other=0.0)
     for block in range(first, last):
         at = block * BLOCK + depth
-        following = tl.load(scales + tl.minimum(block + 1, most))
+        next_block = tl.minimum(block + 1, most)
+        following = tl.load(scales + next_block)
         w = tl.load(weight + cols[:, None] * K + at[None, :])
-        # By way of float32: straight to bfloat16 a card converts a quarter as many at a time.
-        w = w.to(tl.float32).to(x.dtype.element_ty)
+        if EIGHT_BITS:
+            following *= tl.load(x_scale_at + next_block, mask=row_in, other=0.0)
+        else:
+            # By way of float32: straight to bfloat16 a card converts a quarter as many at a time.
+            w = w.to(tl.float32).to(x.dtype.element_ty)
         if SWAPPED:
             held = tl.load(x + rows[None, :] * K + at[:, None], mask=row_in[None, :], other=0.0)
-            acc += tl.dot(w, held) * factor
+            product = tl.dot(w, held)
+            acc += product * (factor[None, :] if EIGHT_BITS else factor)
         else:
             held = tl.load(x + rows[:, None] * K + at[None, :], mask=row_in[:, None], other=0.0)
-            acc += tl.dot(held, tl.trans(w)) * factor
+            product = tl.dot(held, tl.trans(w))
+            acc += product * (factor[:, None] if EIGHT_BITS else factor)
         factor = following
     return acc
 
@@ -99,6 +116,7 @@ def _product_of_shares(  # type: ignore[no-untyped-def]
 @triton.jit
 def _few_rows_kernel(  # type: ignore[no-untyped-def]
     x,
+    x_scales,
     weight,
     scale,
     out,
@@ -110,6 +128,7 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     BLOCK: tl.constexpr,
     SPLIT: tl.constexpr,
     SWAPPED: tl.constexpr,
+    EIGHT_BITS: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     CHAINED: tl.constexpr,
@@ -127,7 +146,21 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     wait_for_inputs(CHAINED)
     scales = scale + tile * BN // BLOCK * blocks
     acc = _product_of_shares(
-        x, weight, scales, rows, row_in, cols, first, last, K, BLOCK, SWAPPED, BM, BN
+        x,
+        x_scales,
+        weight,
+        scales,
+        rows,
+        row_in,
+        cols,
+        first,
+        last,
+        K,
+        BLOCK,
+        SWAPPED,
+        EIGHT_BITS,
+        BM,
+        BN,
     )
     # Only rows can be missing, for tiles divide N; the mask takes the tile's shape.
     if SWAPPED:
@@ -167,8 +200,10 @@ def few_rows_linear(
     assert x.is_contiguous() and weight.is_contiguous() and scale.is_contiguous()
     assert tile.split * m * n <= space.partial.numel() and n // tile.cols <= MAX_TILES
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
+    rows, row_scales = in_eight_bits(x, chained) if tile.eight_bits else (x, scale)
     _few_rows_kernel[(n // tile.cols, tile.split)](
-        x,
+        rows,
+        row_scales,
         weight,
         scale,
         out,
@@ -180,6 +215,7 @@ def few_rows_linear(
         BLOCK=BLOCK,
         SPLIT=tile.split,
         SWAPPED=tile.swapped,
+        EIGHT_BITS=tile.eight_bits,
         BM=max(16, triton.next_power_of_2(m)),
         BN=tile.cols,
         CHAINED=chained,

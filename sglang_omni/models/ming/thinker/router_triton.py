@@ -14,7 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from sglang_omni.kernels.chain import wait_for_inputs
-from sglang_omni.models.ming.thinker.eight_bits_triton import to_eight_bits
+from sglang_omni.models.ming.thinker.eight_bits_triton import (
+    BLOCKS_PER_PROGRAM,
+    empty_rows,
+    quantise_blocks,
+)
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.routing import Routing
 from sglang_omni.models.ming.thinker.routing_triton import choose_experts
@@ -22,7 +26,6 @@ from sglang_omni.models.ming.thinker.routing_triton import choose_experts
 SHARE = 256
 """Columns of the width that one program sums: all that it reads is on its way at once."""
 EXPERTS_PER_PROGRAM = 32
-BLOCKS_PER_PROGRAM = 8
 
 
 @dataclass(frozen=True)
@@ -106,20 +109,6 @@ def _route_token(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _quantise_blocks(  # type: ignore[no-untyped-def]
-    x, quantised, scales, token, first, K: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr
-):
-    """Blocks of a token from `first` on in eight bits."""
-    blocks = first + tl.arange(0, BLOCKS)
-    exists = blocks < K // BLOCK
-    at = token * K + blocks[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
-    held = tl.load(x + at, mask=exists[:, None], other=0.0).to(tl.float32)
-    made, factors = to_eight_bits(held)
-    tl.store(quantised + at, made, mask=exists[:, None])
-    tl.store(scales + token * (K // BLOCK) + blocks, factors, mask=exists)
-
-
-@triton.jit
 def _finish_kernel(  # type: ignore[no-untyped-def]
     partial,
     bias,
@@ -167,7 +156,7 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
             tl.store(places, 0)
     else:
         wait_for_inputs(CHAINED)
-        _quantise_blocks(x, quantised, scales, token, (part - 1) * BLOCKS, K, BLOCK, BLOCKS)
+        quantise_blocks(x, quantised, scales, token, (part - 1) * BLOCKS, K, BLOCK, BLOCKS)
 
 
 def can_route_rows(experts: int, hidden: int) -> bool:
@@ -204,12 +193,13 @@ def route_rows(
         launch_pdl=chained,
     )
     slots = tokens, routing.top_k + 1
+    rows, scales = empty_rows(x)
     routed = Routed(
         weights=torch.empty(slots, dtype=torch.float32, device=device),
         ids=torch.empty(slots, dtype=torch.int32, device=device),
         logits=torch.empty(tokens, experts, dtype=x.dtype, device=device),
-        rows=torch.empty(tokens, hidden, dtype=torch.float8_e4m3fn, device=device),
-        scales=torch.empty(tokens, hidden // BLOCK, dtype=torch.float32, device=device),
+        rows=rows,
+        scales=scales,
         places=torch.empty(1, dtype=torch.int32, device=device),
     )
     parts = triton.cdiv(hidden // BLOCK, BLOCKS_PER_PROGRAM)

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
 from sglang_omni.models.ming.thinker.rope import rotate as rotate_plainly
 from sglang_omni.models.ming.thinker.routing import (
@@ -95,11 +96,18 @@ def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) ->
     assert torch.equal(alone[0], q) and torch.equal(alone[1], k)
 
 
+def from_eight_bits(values: Tensor, scales: Tensor) -> Tensor:
+    """Rows from their eight bits, in float32."""
+    return (values.float().unflatten(-1, (-1, BLOCK)) * scales[..., None]).flatten(-2)
+
+
 def check_products(
     rows: int, shape: tuple[int, int], split: int, dtype: torch.dtype, device: str
 ) -> None:
-    """Few rows times a quantised weight are the product with the weight that it stands for."""
+    """Few rows times a quantised weight are the product with the weight that it stands for, of the
+    rows as they are or as their eight bits say."""
     from sglang_omni.kernels.sums import Workspace
+    from sglang_omni.models.ming.thinker.eight_bits_triton import in_eight_bits
     from sglang_omni.models.ming.thinker.few_rows_triton import Tile, few_rows_linear
     from sglang_omni.models.ming.thinker.fp8 import dequantise, quantise
 
@@ -107,10 +115,12 @@ def check_products(
     values, scale = quantise(torch.randn(shape) * torch.linspace(0.1, 3, shape[1]))
     x = torch.randn(rows, shape[1]).to(device, dtype)
     space = Workspace(split * rows * shape[0], torch.device(device))
-    wanted = x.double().cpu() @ dequantise(values, scale).double().T
-    near = 1e-5 if dtype == torch.float32 else 2**-7
-    for cols, swapped in product((32, 64, 128), (False, True)):
-        tile = Tile(cols, split, swapped=swapped)
+    taken = {False: x, True: from_eight_bits(*in_eight_bits(x))}
+    for cols, swapped, eight_bits in product((32, 64, 128), (False, True), (False, True)):
+        tile = Tile(cols, split, swapped=swapped, eight_bits=eight_bits)
+        wanted = taken[eight_bits].double().cpu() @ dequantise(values, scale).double().T
+        # A card sums products of eight bits in fewer bits than 24, for 128 of them.
+        near = 2**-7 if dtype != torch.float32 or (eight_bits and device == "cuda") else 1e-5
         # Twice: a shared sum leaves its counters as it found them.
         for _ in range(2):
             weight = values.to(device), scale.to(device)
@@ -184,12 +194,12 @@ def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
 @pytest.mark.parametrize("rows", [1, 17, 33])
 def test_products_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
     from sglang_omni.kernels.sums import Workspace
-    from sglang_omni.models.ming.thinker.few_rows_triton import few_rows_linear
+    from sglang_omni.models.ming.thinker.few_rows_triton import few_rows_linear, tile_for
 
     weight, scale = meta(512, 512, dtype=torch.float8_e4m3fn), meta(4, 4, dtype=torch.float32)
     space = Workspace(1 << 20, torch.device("meta"))
     few_rows_linear(meta(rows, 512), weight, scale, space, chained=True)
-    assert len(compiled) == 1
+    assert len(compiled) == (2 if tile_for(rows, 512).eight_bits else 1)
 
 
 def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:

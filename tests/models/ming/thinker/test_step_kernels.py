@@ -16,16 +16,11 @@ from sglang_omni.models.ming.thinker.fp8 import dequantise, quantise
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.routing import Routing, route, with_shared_expert
 from tests.compiling import compiled
-from tests.models.ming.thinker.test_kernels import RELEASED, meta
+from tests.models.ming.thinker.test_kernels import RELEASED, from_eight_bits, meta
 
 __all__ = ["compiled"]
 
 SMALL = Routing(experts=32, groups=8, top_groups=4, top_k=4, scale=2.5)
-
-
-def whole(values: Tensor, scales: Tensor) -> Tensor:
-    """Rows from their eight bits, in float32."""
-    return (values.float().unflatten(-1, (-1, BLOCK)) * scales[..., None]).flatten(-2)
 
 
 def check_eight_bits(values: Tensor, scales: Tensor, wanted: Tensor) -> None:
@@ -33,7 +28,7 @@ def check_eight_bits(values: Tensor, scales: Tensor, wanted: Tensor) -> None:
     largest = wanted.unflatten(-1, (-1, BLOCK)).abs().amax(-1)
     torch.testing.assert_close(scales, largest / 448, rtol=1e-3, atol=1e-12)
     near = wanted.abs() * 2**-4 + largest.repeat_interleave(BLOCK, -1) / 448 * 2**-9
-    far = (whole(values, scales) - wanted).abs() > near * 1.1
+    far = (from_eight_bits(values, scales) - wanted).abs() > near * 1.1
     if os.environ.get("TRITON_INTERPRET") == "1":
         # Interpreted, a number that rounds up to a power of two loses its carry.
         scaled = wanted.unflatten(-1, (-1, BLOCK)) / scales[..., None]
@@ -61,6 +56,18 @@ def check_router(routing: Routing, hidden: int, dtype: torch.dtype, device: str,
     )
     check_eight_bits(found.rows, found.scales, x.float())
     assert not found.places.any()
+
+
+def check_rows(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
+    """Rows in eight bits, blocks of zeros among them, are the same rows."""
+    from sglang_omni.models.ming.thinker.eight_bits_triton import in_eight_bits
+
+    torch.manual_seed(8)
+    x = torch.randn(rows, width, device=device).to(dtype)
+    x[0, :BLOCK] = 0
+    values, scales = in_eight_bits(x, chained=device == "cuda")
+    check_eight_bits(values[:, BLOCK:], scales[:, 1:], x[:, BLOCK:].float())
+    assert not values[0, :BLOCK].float().any() and (scales > 0).all()
 
 
 def check_order(tokens: int, top_k: int, experts: int, height: int, device: str) -> None:
@@ -133,7 +140,7 @@ def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> N
     chained = device == "cuda"
     gate_up = torch.randn(tokens, 2 * k, device=device)
     rows = activate(gate_up, chained=chained)
-    held = whole(*rows).cpu()
+    held = from_eight_bits(*rows).cpu()
     for shares in (None, torch.rand(tokens, top_k, device=device)):
         out = torch.full((tokens * top_k, n), float("nan"), dtype=dtype, device=device)
         expert_product(rows, (weight, scale), order, out, Tile(cols), shares, chained=chained)
@@ -192,6 +199,7 @@ def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
         "from tests.models.ming.thinker import test_step_kernels as tests\n"
         "for rows in (1, 5):\n"
         "    tests.check_router(tests.SMALL, 512, torch.float32, 'cpu', rows)\n"
+        "    tests.check_rows(rows, 1280, torch.float32, 'cpu')\n"
         "    tests.check_activation_and_sum(rows, 384, torch.float32, 'cpu')\n"
         "    tests.check_sum_and_norm(rows, 300, torch.float32, 'cpu')\n"
         "tests.check_router(tests.RELEASED, 256, torch.float16, 'cpu', 17)\n"
@@ -270,6 +278,12 @@ def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any
 @pytest.mark.parametrize("rows", [1, 16, 33, 64])
 def test_the_router_agrees_on_a_gpu(dtype: torch.dtype, rows: int) -> None:
     check_router(RELEASED, 4096, dtype, "cuda", rows)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rows", [1, 33, 64])
+def test_rows_in_eight_bits_agree_on_a_gpu(rows: int) -> None:
+    check_rows(rows, 4096, torch.bfloat16, "cuda")
 
 
 @pytest.mark.gpu
