@@ -1,9 +1,11 @@
 """Products of a decode step's few rows with weights in eight bits.
 
 So few rows are bound by reading the weight, once. SGLang's way brings rows to eight bits in a
-kernel of its own, copies the scales and pads rows to the height of a tile; here rows stay as they
-are, and the weight becomes bfloat16 on its way, block by block. That is the finer arithmetic as
-well: only the weight is rounded. The plain form is `fp8.dequantise` and a product.
+kernel of its own, copies the scales and pads rows to the height of a tile; here up to 32 rows stay
+as they are, and the weight becomes bfloat16 on its way, block by block. That is the finer
+arithmetic as well: only the weight is rounded. The plain form is `fp8.dequantise` and a product.
+
+With more rows it is they that are read most, by every tile: they come to eight bits as SGLang's.
 """
 
 from collections.abc import Callable
@@ -48,7 +50,7 @@ class Tile:
 TILES = {
     16: Tile(32, 4, warps=2),
     32: Tile(64, 4, stages=3, swapped=True),
-    64: Tile(64, 4, stages=3, swapped=True),
+    64: Tile(64, 3, eight_bits=True),
 }
 # So many columns make tiles enough without sharing sums.
 WIDE = 8192
