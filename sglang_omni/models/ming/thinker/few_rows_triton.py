@@ -25,7 +25,7 @@ from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 MOST_ROWS = 64
 """With more, SGLang's kernels in eight bits are faster."""
 SCRATCH = 1 << 22
-"""Numbers in float32 for shared sums: three times what queries, keys and values of 64 rows take."""
+"""Numbers in float32 for shared sums: four times what queries, keys and values of 64 rows take."""
 
 
 @dataclass(frozen=True)
