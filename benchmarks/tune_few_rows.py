@@ -43,7 +43,8 @@ Weights = Sequence[tuple[Tensor, Tensor]]
 
 
 def candidates(rows: int) -> list[Tile]:
-    """Ways to cut: few programs with long sums, or many with short ones."""
+    """Ways to cut: few programs with long sums, or many with short ones; of more than 16 rows,
+    also with these in eight bits."""
     direct = [
         *product((16,), (1, 2, 4), (1, 2, 4), (4, 8)),
         *product((32,), (1, 2, 4), (2, 4), (4, 6, 8)),

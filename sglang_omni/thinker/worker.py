@@ -47,8 +47,8 @@ WARM_UPS: tuple[dict[str, Any], ...] = (
     {"temperature": 0.8, "top_p": 0.9},
     {"frequency_penalty": 0.1, "presence_penalty": 0.1, "logit_bias": {"0": 1.0}},
 )
-# Tokens of a prompt: a prefill of many has other kernels than one of few, up to the 8,192 that
-# SGLang reads at once. What a shorter one has in common with the next is not read again.
+# Tokens of a prompt: a prefill of many has other kernels than one of few, up to those that SGLang
+# reads at once (8,192 on an H200). What a prompt has in common with the last is not read again.
 WARM_UP_PROMPTS = (200, 700, 2000, 8000)
 WARM_UP_SCHEMA = {"temperature": 0.0, "json_schema": '{"type": "object"}'}
 # How often to look for processes that SGLang has started, in seconds, and for how long one of them

@@ -54,23 +54,26 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     quantise_blocks(x, quantised, scales, token, part * BLOCKS, K, BLOCK, BLOCKS)
 
 
-def empty_rows(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Room for the rows x [rows, K] in eight bits: [rows, K] and scales [rows, K / 128]."""
-    rows, width = x.shape
-    values = torch.empty(rows, width, dtype=torch.float8_e4m3fn, device=x.device)
-    return values, torch.empty(rows, width // BLOCK, dtype=torch.float32, device=x.device)
+def empty_rows(rows: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Room for rows in eight bits: float8_e4m3fn [rows, width], float32 [rows, width / 128]."""
+    values = torch.empty(rows, width, dtype=torch.float8_e4m3fn, device=device)
+    return values, torch.empty(rows, width // BLOCK, dtype=torch.float32, device=device)
 
 
-def in_eight_bits(x: Tensor, chained: bool = False) -> tuple[Tensor, Tensor]:
-    """Rows x [rows, K], one at least, as float8_e4m3fn, and scales [rows, K / 128] in float32."""
+def quantise_rows(x: Tensor, chained: bool = False) -> tuple[Tensor, Tensor]:
+    """Rows x [rows, K], one at least, as float8_e4m3fn, and scales [rows, K / 128] in float32.
+
+    Where `chained`, this starts before the kernel in front has ended.
+    """
     assert x.is_contiguous() and x.shape[1] % BLOCK == 0
-    values, scales = empty_rows(x)
+    rows, width = x.shape
+    values, scales = empty_rows(rows, width, x.device)
     parts = triton.cdiv(scales.shape[1], BLOCKS_PER_PROGRAM)
-    _rows_kernel[(len(x), parts)](
+    _rows_kernel[(rows, parts)](
         x,
         values,
         scales,
-        K=x.shape[1],
+        K=width,
         BLOCK=BLOCK,
         BLOCKS=BLOCKS_PER_PROGRAM,
         CHAINED=chained,

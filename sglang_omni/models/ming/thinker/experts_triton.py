@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from sglang_omni.kernels.chain import bytes_of, fetch, wait_for_inputs
-from sglang_omni.models.ming.thinker.eight_bits_triton import to_eight_bits
+from sglang_omni.models.ming.thinker.eight_bits_triton import empty_rows, to_eight_bits
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
 SUM_COLUMNS = 1024
@@ -139,8 +139,7 @@ def activate(gate_up: Tensor, chained: bool = False) -> tuple[Tensor, Tensor]:
     [rows, width / 128]. It rounds once, where SGLang's two kernels round to bfloat16 between."""
     rows, width = gate_up.shape[0], gate_up.shape[1] // 2
     assert gate_up.is_contiguous() and width % BLOCK == 0
-    out = torch.empty(rows, width, dtype=torch.float8_e4m3fn, device=gate_up.device)
-    scales = torch.empty(rows, width // BLOCK, dtype=torch.float32, device=gate_up.device)
+    out, scales = empty_rows(rows, width, gate_up.device)
     _activate_kernel[(rows,)](
         gate_up,
         out,

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from sglang_omni.kernels.chain import wait_for_inputs
 from sglang_omni.kernels.sums import MAX_TILES, Workspace, share_sum
-from sglang_omni.models.ming.thinker.eight_bits_triton import in_eight_bits
+from sglang_omni.models.ming.thinker.eight_bits_triton import quantise_rows
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
 MOST_ROWS = 64
@@ -77,18 +77,17 @@ def _product_of_shares(  # type: ignore[no-untyped-def]
     BLOCK: tl.constexpr,
     SWAPPED: tl.constexpr,
     EIGHT_BITS: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
 ):
-    """Blocks `first` to `last` of the sums over K: [BM, BN], or [BN, BM] where SWAPPED. Rows have
-    scales where they are of EIGHT_BITS."""
+    """Blocks `first` to `last` of the sums over K: [rows, cols], or [cols, rows] where SWAPPED.
+    Only rows of EIGHT_BITS have scales, one for each block."""
     depth = tl.arange(0, BLOCK)
+    BM: tl.constexpr = rows.shape[0]
+    BN: tl.constexpr = cols.shape[0]
     acc = tl.zeros((BN, BM) if SWAPPED else (BM, BN), tl.float32)
     # A weight's block is as high as or higher than a tile: one scale for all of a step. Scales are
     # read a step ahead, for nothing else of a step would wait for memory.
     most: tl.constexpr = K // BLOCK - 1
     x_scale_at = x_scales + rows * (K // BLOCK)
-    # The last shares may be empty.
     start = tl.minimum(first, most)
     factor = tl.load(scales + start)
     if EIGHT_BITS:
@@ -148,21 +147,7 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     wait_for_inputs(CHAINED)
     scales = scale + tile * BN // BLOCK * blocks
     acc = _product_of_shares(
-        x,
-        x_scales,
-        weight,
-        scales,
-        rows,
-        row_in,
-        cols,
-        first,
-        last,
-        K,
-        BLOCK,
-        SWAPPED,
-        EIGHT_BITS,
-        BM,
-        BN,
+        x, x_scales, weight, scales, rows, row_in, cols, first, last, K, BLOCK, SWAPPED, EIGHT_BITS
     )
     # Only rows can be missing, for tiles divide N; the mask takes the tile's shape.
     if SWAPPED:
@@ -192,8 +177,9 @@ def few_rows_linear(
 ) -> Tensor:
     """x [rows, K] times the transpose of a quantised weight [N, K]: [rows, N] in x's dtype.
 
-    `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows. Where
-    `chained`, this starts before the kernel in front has ended.
+    `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows, which
+    a tile of `eight_bits` rounds as well. Where `chained`, this starts before the kernel in front
+    has ended.
     """
     (m, k), n = x.shape, weight.shape[0]
     assert m <= MOST_ROWS
@@ -202,7 +188,7 @@ def few_rows_linear(
     assert x.is_contiguous() and weight.is_contiguous() and scale.is_contiguous()
     assert tile.split * m * n <= space.partial.numel() and n // tile.cols <= MAX_TILES
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
-    rows, row_scales = in_eight_bits(x, chained) if tile.eight_bits else (x, scale)
+    rows, row_scales = quantise_rows(x, chained) if tile.eight_bits else (x, scale)
     _few_rows_kernel[(n // tile.cols, tile.split)](
         rows,
         row_scales,

@@ -164,6 +164,21 @@ def can_route_rows(experts: int, hidden: int) -> bool:
     return experts % EXPERTS_PER_PROGRAM == 0 and hidden % SHARE == 0
 
 
+def _room_for(x: Tensor, routing: Routing) -> Routed:
+    """What the kernels write of rows x [tokens, hidden], not written yet."""
+    (tokens, hidden), device = x.shape, x.device
+    slots = tokens, routing.top_k + 1
+    rows, scales = empty_rows(tokens, hidden, device)
+    return Routed(
+        weights=torch.empty(slots, dtype=torch.float32, device=device),
+        ids=torch.empty(slots, dtype=torch.int32, device=device),
+        logits=torch.empty(tokens, routing.experts, dtype=x.dtype, device=device),
+        rows=rows,
+        scales=scales,
+        places=torch.empty(1, dtype=torch.int32, device=device),
+    )
+
+
 def route_rows(
     x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, chained: bool = False
 ) -> Routed:
@@ -192,16 +207,7 @@ def route_rows(
         num_warps=4,
         launch_pdl=chained,
     )
-    slots = tokens, routing.top_k + 1
-    rows, scales = empty_rows(x)
-    routed = Routed(
-        weights=torch.empty(slots, dtype=torch.float32, device=device),
-        ids=torch.empty(slots, dtype=torch.int32, device=device),
-        logits=torch.empty(tokens, experts, dtype=x.dtype, device=device),
-        rows=rows,
-        scales=scales,
-        places=torch.empty(1, dtype=torch.int32, device=device),
-    )
+    routed = _room_for(x, routing)
     parts = triton.cdiv(hidden // BLOCK, BLOCKS_PER_PROGRAM)
     _finish_kernel[(tokens, 1 + parts)](
         partial,

@@ -107,7 +107,7 @@ def check_products(
     """Few rows times a quantised weight are the product with the weight that it stands for, of the
     rows as they are or as their eight bits say."""
     from sglang_omni.kernels.sums import Workspace
-    from sglang_omni.models.ming.thinker.eight_bits_triton import in_eight_bits
+    from sglang_omni.models.ming.thinker.eight_bits_triton import quantise_rows
     from sglang_omni.models.ming.thinker.few_rows_triton import Tile, few_rows_linear
     from sglang_omni.models.ming.thinker.fp8 import dequantise, quantise
 
@@ -115,7 +115,7 @@ def check_products(
     values, scale = quantise(torch.randn(shape) * torch.linspace(0.1, 3, shape[1]))
     x = torch.randn(rows, shape[1]).to(device, dtype)
     space = Workspace(split * rows * shape[0], torch.device(device))
-    taken = {False: x, True: from_eight_bits(*in_eight_bits(x))}
+    taken = {False: x, True: from_eight_bits(*quantise_rows(x))}
     for cols, swapped, eight_bits in product((32, 64, 128), (False, True), (False, True)):
         tile = Tile(cols, split, swapped=swapped, eight_bits=eight_bits)
         wanted = taken[eight_bits].double().cpu() @ dequantise(values, scale).double().T

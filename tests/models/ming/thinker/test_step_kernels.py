@@ -60,12 +60,12 @@ def check_router(routing: Routing, hidden: int, dtype: torch.dtype, device: str,
 
 def check_rows(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
     """Rows in eight bits, blocks of zeros among them, are the same rows."""
-    from sglang_omni.models.ming.thinker.eight_bits_triton import in_eight_bits
+    from sglang_omni.models.ming.thinker.eight_bits_triton import quantise_rows
 
     torch.manual_seed(8)
     x = torch.randn(rows, width, device=device).to(dtype)
     x[0, :BLOCK] = 0
-    values, scales = in_eight_bits(x, chained=device == "cuda")
+    values, scales = quantise_rows(x, chained=device == "cuda")
     check_eight_bits(values[:, BLOCK:], scales[:, 1:], x[:, BLOCK:].float())
     assert not values[0, :BLOCK].float().any() and (scales > 0).all()
 
