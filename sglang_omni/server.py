@@ -15,6 +15,8 @@ from sglang_omni.config import Config, RealtimeOptions
 from sglang_omni.engine.pool import EnginePool
 from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
+from sglang_omni.models.capabilities import read_capabilities
+from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.observe.sglang import SGLangMetrics
@@ -34,6 +36,7 @@ class Server:
     def __init__(self, config: Config, checkpoint: Path, specs: EngineSpecs = engine_specs) -> None:
         """Read the tokenizer; nothing is started. Raises `StartupError`."""
         self.config = config
+        self.capabilities = read_capabilities(checkpoint, RELEASED)
         self._tokenizer = ThinkerTokenizer(checkpoint)
         self._senses = Senses(config, checkpoint)
         self._sglang = SGLangMetrics()

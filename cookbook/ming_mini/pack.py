@@ -3,7 +3,8 @@
 `python -m cookbook.ming_mini.pack --weights DIR --output CHECKPOINT`
 
 Writes `CHECKPOINT/talker` with bf16 weights, configurations, tokenizer, and the preset voices:
-short recordings of the source synthesizers and what they say; and the checksums of all files.
+short recordings of the source synthesizers and what they say; what the checkpoint can do; and the
+checksums of all files.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from cookbook.ming_mini.abilities import ABILITIES
 from cookbook.ming_mini.layout import configurations, write_layout
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from cookbook.ming_mini.synthesize import RATE, synthesize, to_int16
@@ -20,6 +22,7 @@ from cookbook.ming_mini.train_talker import TALKER
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.weights import load_pieces
 from sglang_omni.checksums import write_checksums
+from sglang_omni.models import capabilities
 from sglang_omni.models.ming.checkpoint_files import SINGLE
 from sglang_omni.models.ming.config import TalkerConfig
 from sglang_omni.models.ming.dit import ROTARY_THETA
@@ -46,6 +49,7 @@ def pack(weights: Path, checkpoint: Path) -> int:
     write_tensors(folder / SINGLE, talker)
     write_tensors(folder / "vae" / SINGLE, load_pieces(weights, VAE))
     write_voices(folder)
+    write_json(checkpoint / capabilities.FILE, ABILITIES)
     write_checksums(checkpoint)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 

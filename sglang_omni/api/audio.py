@@ -9,10 +9,13 @@ from sglang_omni.api.schema.body import MAX_SEED
 from sglang_omni.errors import InvalidRequest, ModelNotFound, UnknownVoice
 from sglang_omni.media.encode import AudioEncoder, AudioFormat, rates_of
 from sglang_omni.media.wav import CHANNELS
+from sglang_omni.models.capabilities import Capabilities, language_names
+from sglang_omni.models.ming.text.scripts import unspoken_words
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 from sglang_omni.voices.shelf import DEFAULT_VOICE
 
 # OpenAI's clients take pcm to be 24 kHz without asking; opus knows no 44.1 kHz.
+SHOWN_CHARACTERS = 20
 USUAL_RATES = {"pcm": 24_000, "opus": 48_000}
 
 
@@ -82,8 +85,21 @@ def choose_speaker(
     if asked.voice is not None:
         message = f"{prefix}ref_audio: excludes voice, which is another one"
         raise InvalidRequest(message, param=f"{prefix}ref_audio")
+    check_spoken(asked.ref_text or "", backend.capabilities, f"{prefix}ref_text")
     recording = MediaPart("audio", (asked.ref_audio,), f"{prefix}ref_audio")
     return Voice("", _seed(seed), Reference(recording, asked.ref_text))
+
+
+def check_spoken(text: str, capabilities: Capabilities, param: str) -> None:
+    """Refuse words in scripts that the checkpoint does not speak. Raises `InvalidRequest`, naming
+    the field `param`."""
+    if words := unspoken_words(text, capabilities.speech_languages):
+        listed = ", ".join(word[:SHOWN_CHARACTERS] for word in words)
+        languages = language_names(capabilities.speech_languages)
+        raise InvalidRequest(
+            f"{param}: {capabilities.name} speaks {languages}; it cannot read {listed}",
+            param=param,
+        )
 
 
 def choose_voice(

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry
 
 from sglang_omni.config import RealtimeOptions
+from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.voices.shelf import Shelf
 
@@ -22,6 +23,10 @@ class Backend(Protocol):
     @property
     def model(self) -> str:
         """The served model name."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the checkpoint can do."""
 
     @property
     def sample_rate(self) -> int:

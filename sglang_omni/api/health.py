@@ -19,11 +19,12 @@ def model_routes(backend: Backend) -> APIRouter:
         "object": "model",
         "created": int(time.time()),
         "owned_by": "sglang-omni",
+        "capabilities": backend.capabilities.public(),
     }
 
     @router.get("/v1/models")
     async def list_models() -> dict[str, Any]:
-        """The one model that this server serves."""
+        """The one model that this server serves, and what its checkpoint can do."""
         return {"object": "list", "data": [card]}
 
     @router.get("/v1/models/{model_id:path}", responses=RESPONSES)

@@ -1,10 +1,11 @@
 """What every route that reads aloud makes of its options: who speaks, and in what manner."""
 
-from sglang_omni.api.audio import choose_speaker
+from sglang_omni.api.audio import check_spoken, choose_speaker
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.schema.speech import SpeechOptions
 from sglang_omni.api.terms import Terms
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.ming.caption import (
     MUSIC,
     MUSIC_FIELDS,
@@ -21,6 +22,9 @@ def spoken(
     text: str, options: SpeechOptions, backend: Backend, terms: Terms, owner: str | None
 ) -> SpeechRequest:
     """A request to read `text` aloud. Raises `InvalidRequest`, naming the field."""
+    _check_abilities(options, backend.capabilities)
+    if options.task == "speech":
+        check_spoken(text, backend.capabilities, "input")
     if options.task != "speech":
         _check_description(text, options)
     voice = choose_speaker(options, options.seed, backend, owner)
@@ -50,6 +54,21 @@ def manner_of(options: SpeechOptions) -> Manner:
         sigma=sigma if options.sigma is None else options.sigma,
         temperature=temperature if options.temperature is None else options.temperature,
     )
+
+
+def _check_abilities(options: SpeechOptions, capabilities: Capabilities) -> None:
+    """Refuse what the checkpoint has not learnt. Raises `InvalidRequest`, naming the field."""
+    if options.task not in capabilities.speech_tasks:
+        raise InvalidRequest(
+            f"task: {capabilities.name} does not make {options.task}; "
+            f"it makes {' and '.join(capabilities.speech_tasks)}",
+            param="task",
+        )
+    if options.instructions is not None and not capabilities.speech_instructions:
+        raise InvalidRequest(
+            f"instructions: {capabilities.name} speaks in one manner only; leave them out",
+            param="instructions",
+        )
 
 
 def _check_description(text: str, options: SpeechOptions) -> None:

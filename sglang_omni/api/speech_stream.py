@@ -16,7 +16,7 @@ from fastapi import APIRouter, WebSocket
 from pydantic import Field, TypeAdapter, ValidationError
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
-from sglang_omni.api.audio import choose_output, require_model
+from sglang_omni.api.audio import check_spoken, choose_output, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import envelope, error_response, invalid_body, public_error
 from sglang_omni.api.reply import until_finished
@@ -142,7 +142,7 @@ class SpeechSession:
     async def _speak(self, first: TextInput) -> None:
         """Speak a text while the rest of it arrives."""
         feed = TextFeed()
-        feed.put(first.text)
+        self._put(first.text, feed)
         speaking = asyncio.create_task(self._say(feed))
         try:
             while not speaking.done():
@@ -159,11 +159,16 @@ class SpeechSession:
             with suppress(asyncio.CancelledError, Exception):
                 await speaking
 
+    def _put(self, piece: str, feed: TextFeed) -> None:
+        """More of a text. Raises `InvalidRequest` for what the checkpoint does not speak."""
+        check_spoken(piece, self._backend.capabilities, "text")
+        feed.put(piece)
+
     def _take(self, event: Any, feed: TextFeed) -> bool:
         """An event that comes while a text is spoken; False if it ends the session."""
         match event:
             case TextInput(text=text):
-                feed.put(text)
+                self._put(text, feed)
             case InputDone():
                 feed.close()
             case Exception():

@@ -29,7 +29,7 @@ from sglang_omni.pipeline.request import (
     TextPart,
     Usage,
 )
-from sglang_omni.pipeline.transcribe import instruction, token_limit
+from sglang_omni.pipeline.transcribe import token_limit, transcription_prompt
 
 FILE = "file"
 
@@ -65,16 +65,17 @@ class TranscriptionForm(FormBody):
 def to_request(
     form: TranscriptionForm, recording: str, backend: Backend, terms: Terms
 ) -> ChatRequest:
-    """The chat whose answer is the transcript."""
-    asked = TextPart(instruction(form.language, form.prompt))
+    """The chat whose answer is the transcript. Raises `InvalidRequest`, naming the field."""
+    prompt = transcription_prompt(backend.capabilities, form.language, form.prompt)
     heard = MediaPart("audio", (recording,), FILE)
     limit = form.max_tokens or token_limit(MediaLimits.audio_seconds)
     return ChatRequest(
         **vars(terms),
-        messages=(Message("user", (asked, heard)),),
+        messages=(Message("user", (TextPart(prompt), heard)),),
         sampling=SamplingParams(
             max_tokens=min(limit, backend.max_tokens), temperature=form.temperature
         ),
+        needs_speech=True,
     )
 
 
@@ -118,7 +119,7 @@ def routes(backend: Backend) -> APIRouter:
     )
     async def create_transcription(request: Request) -> Response:
         """Write down what is said in a recording of up to 300 s; `stream` sends the words as they
-        are written, as server-sent events."""
+        are written, as server-sent events. Where nobody speaks, the text is empty."""
         form, recording = await read_form(request, TranscriptionForm, (FILE,))
         require_model(form.model, backend)
         chat = to_request(form, recording, backend, terms_of(request, form))

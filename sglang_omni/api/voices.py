@@ -7,6 +7,7 @@ from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, AliasChoices, Field
 from pydantic_core import PydanticCustomError
 
+from sglang_omni.api.audio import check_spoken
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.form import FormBody, form_schema, read_form
@@ -92,6 +93,7 @@ def routes(backend: Backend) -> APIRouter:
         """Store the voice of a recording, to be used by its name or id. Only the key that stored
         it sees it. What is kept is the voice, not the recording."""
         fields, recording = await read_form(request, VoiceForm, FILES)
+        check_spoken(fields.ref_text or "", backend.capabilities, "ref_text")
         upload = Upload(
             name=fields.name,
             recording=MediaPart("audio", (recording,), FILES[0]),

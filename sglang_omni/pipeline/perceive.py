@@ -80,8 +80,8 @@ class Perception:
         self._intake, self._encoders = intake, encoders
         self._room = asyncio.Semaphore(OPEN_AT_ONCE)
 
-    async def open(self, part: MediaPart) -> Medium:
-        """Fetch a medium, and decode it unless its embedding is known.
+    async def open(self, part: MediaPart, recall: bool = True) -> Medium:
+        """Fetch a medium, and decode it unless its embedding is known and may be recalled.
 
         Raises `InvalidRequest`, naming the part's field.
         """
@@ -89,12 +89,12 @@ class Perception:
             if part.kind not in self._encoders:
                 raise InvalidRequest("this server takes text only")
             async with self._room:
-                return await self._open(part)
+                return await self._open(part, recall)
 
-    async def _open(self, part: MediaPart) -> Medium:
+    async def _open(self, part: MediaPart, recall: bool) -> Medium:
         files = await fetch_all(part.sources, self._policy)
         key = await asyncio.to_thread(content_key, part, files, self._rules)
-        known = self._encoders[part.kind].recall(key)
+        known = self._encoders[part.kind].recall(key) if recall else None
         if known is not None:
             return _recalled(part, key, known)
         decoded, array = await self._intake.decode(part.kind, files, part.budget)

@@ -70,7 +70,7 @@ class Voice:
 @dataclass(frozen=True)
 class ChatRequest:
     """A validated chat request. `voice` is None for a text-only answer; `tools` may be called, as
-    `calling` says.
+    `calling` says. With `needs_speech` the answer is empty where nobody speaks in its clips.
 
     Requests of different `tenant` share no KV; None is a tenant, too. `priority` counts while
     others wait as well. A request that takes longer than `timeout_s` (unset: as long as the server
@@ -84,6 +84,7 @@ class ChatRequest:
     thinking: bool = False
     tools: tuple[Tool, ...] = ()
     calling: Calling = AS_IT_LIKES
+    needs_speech: bool = False
     tenant: str | None = None
     priority: Priority = "normal"
     timeout_s: float | None = None

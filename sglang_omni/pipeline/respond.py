@@ -10,6 +10,7 @@ engines.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from sglang_omni.engine.process import Engine
@@ -33,6 +34,7 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import Speaker, Tally, patches_in, say, speak
 from sglang_omni.pipeline.thoughts import Thought, with_thoughts
+from sglang_omni.pipeline.transcribe import contain_speech
 from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
 
@@ -70,9 +72,16 @@ class Pipeline:
         tally = Tally()
         with stage("preprocess"):
             speaker = await self._speaker(request) if request.voice else None
-            media = await together(map(self._perception.open, request.media))
-            tally.count_media(media)
+            # What lies decoded in memory can be searched for speech, a recalled embedding can not.
+            open_part = partial(self._perception.open, recall=not request.needs_speech)
+            media = await together(map(open_part, request.media))
+            is_silent = request.needs_speech and not await contain_speech(media)
             prompt = preprocess(request, media, self._tokenizer, self._context_length)
+        if is_silent:
+            # A model that is given silence to write down makes something up.
+            yield tally.finished()
+            return
+        tally.count_media(media)
         # Each goes to the encoder of its kind; all are under way at once.
         embeddings = await together(map(self._perception.encode, media))
         with stage("aggregate"):

@@ -1,18 +1,65 @@
 """How the thinker is asked to write down what it hears."""
 
-# As the public examples of the model ask; which wording it hears best was not measured.
-INSTRUCTION = "Please recognize the language of this speech and transcribe it. Format: oral."
+import asyncio
+from collections.abc import Sequence
+
+from sglang_omni.errors import InvalidRequest
+from sglang_omni.media.vad import contains_speech
+from sglang_omni.models.capabilities import LANGUAGE_NAMES, Capabilities, language_names
+from sglang_omni.pipeline.perceive import Medium
+
 TOKENS_PER_SECOND = 12
-LEAST_TOKENS = 32
+MIN_TOKENS = 32
 
 
-def instruction(language: str | None = None, prompt: str | None = None) -> str:
-    """What stands before the clip: a known `language`, and a `prompt` with words to expect."""
+def transcription_prompt(
+    capabilities: Capabilities,
+    language: str | None = None,
+    words: str | None = None,
+    prefix: str = "",
+) -> str:
+    """Return what stands before the clip: a known `language`, and `words` to expect.
+
+    Raises `InvalidRequest` for what the checkpoint cannot do, naming the field, which `prefix`
+    leads to.
+    """
+    known = capabilities.transcription_languages
+    if language and known is not None and _code(language) not in known:
+        raise InvalidRequest(
+            f"{prefix}language: {capabilities.name} writes down {language_names(known)}, "
+            f"not {language!r}",
+            param=f"{prefix}language",
+        )
+    if words and not capabilities.transcription_hints:
+        raise InvalidRequest(
+            f"{prefix}prompt: {capabilities.name} takes no words to expect; leave it out",
+            param=f"{prefix}prompt",
+        )
+    if not capabilities.transcription_hints:
+        return capabilities.transcription_prompt
     hints = [f"The language is {language}."] if language else []
-    hints += [prompt] if prompt else []
-    return " ".join((INSTRUCTION, *hints))
+    hints += [words] if words else []
+    return " ".join((capabilities.transcription_prompt, *hints))
+
+
+def _code(language: str) -> str:
+    """Return the ISO 639-1 code of `en`, `en-US`, `en_US` or `English`."""
+    primary = language.lower().replace("_", "-").partition("-")[0]
+    names = {name.lower(): code for code, name in LANGUAGE_NAMES.items()}
+    return names.get(primary, primary)
+
+
+async def contain_speech(media: Sequence[Medium]) -> bool:
+    """Return whether anybody speaks in one of the clips, which were opened without `recall`."""
+    return await asyncio.to_thread(lambda: any(map(_contains_speech, media)))
+
+
+def _contains_speech(clip: Medium) -> bool:
+    assert clip.content is not None
+    decoded, array = clip.content
+    return contains_speech(array.read(decoded.layout))
 
 
 def token_limit(seconds: float) -> int:
-    """The most tokens that what is said in a clip can take."""
-    return LEAST_TOKENS + int(seconds * TOKENS_PER_SECOND)
+    """Return the most tokens that what is said in a clip can take."""
+    return MIN_TOKENS + int(seconds * TOKENS_PER_SECOND)

@@ -10,6 +10,7 @@ import numpy as np
 from sglang_omni.api.backend import Backend
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.errors import InvalidRequest, OmniError
+from sglang_omni.media.vad import Detector
 from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime.conversation import Conversation
 from sglang_omni.realtime.error_event import put_error
@@ -22,7 +23,6 @@ from sglang_omni.realtime.response import Plan
 from sglang_omni.realtime.session_config import SessionConfig, turn_rules
 from sglang_omni.realtime.transcribing import Transcriber
 from sglang_omni.realtime.turns import SpeechStarted, SpeechStopped, Turn
-from sglang_omni.realtime.vad import Detector
 
 
 class VoiceFrozen(InvalidRequest):
@@ -51,7 +51,7 @@ class Floor:
         self.conversation = Conversation(options.conversation_bytes)
         self.conversation_id = new_id("conv")
         self._listener = Listener(config.input_format, detector, self._most_ms)
-        self._transcriber = Transcriber(backend.respond, self.conversation, outbox, tenant)
+        self._transcriber = Transcriber(backend, self.conversation, outbox, tenant)
         self._responder = Responder(
             backend, outbox, self._transcriber, tenant, self._answered, observer
         )

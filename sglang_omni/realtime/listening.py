@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.media.vad import FRAME_MS, Detector
 from sglang_omni.realtime.audio import SAMPLES_PER_MS, Ear, WireFormat
 from sglang_omni.realtime.turns import Turn, TurnRules, TurnState, abandon, step
-from sglang_omni.realtime.vad import FRAME_MS, Detector
 
 # Audio decoded and searched between two looks at the event loop.
 PIECE_MS = 1000

@@ -14,6 +14,7 @@ from sglang_omni.api.errors import RESPONSES, error_response, public_error
 from sglang_omni.api.seats import Seats
 from sglang_omni.api.terms import owner_of, tenant_of
 from sglang_omni.errors import InvalidRequest, OmniError, Overloaded
+from sglang_omni.media.vad import Detector, SileroDetector
 from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime.beta import SUBPROTOCOL, asks_for_beta
 from sglang_omni.realtime.client_events import Event
@@ -21,7 +22,6 @@ from sglang_omni.realtime.connection import ClientLeft, Connection, SystemClock
 from sglang_omni.realtime.dialect import BETA, GA, Dialect
 from sglang_omni.realtime.outbox import Outbox
 from sglang_omni.realtime.session import Session
-from sglang_omni.realtime.vad import Detector, SileroDetector
 
 logger = logging.getLogger(__name__)
 

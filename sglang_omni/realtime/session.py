@@ -10,6 +10,7 @@ from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import public_error
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.media.vad import Detector
 from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime import client_events as client
 from sglang_omni.realtime.audio import from_base64
@@ -29,7 +30,6 @@ from sglang_omni.realtime.session_config import (
     updated,
 )
 from sglang_omni.realtime.session_schema import ResponseBody
-from sglang_omni.realtime.vad import Detector
 
 
 class Session:

@@ -7,8 +7,10 @@ from sglang_omni.api.audio import choose_voice, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.calling import check_calling
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.ming.prompt import DEFAULT_SYSTEM
 from sglang_omni.models.ming.tools import Calling, Tool
+from sglang_omni.pipeline.transcribe import transcription_prompt
 from sglang_omni.realtime.audio import PCM, WireFormat
 from sglang_omni.realtime.session_schema import (
     Answering,
@@ -144,7 +146,9 @@ def updated(config: SessionConfig, body: SessionBody, backend: Backend) -> Sessi
     config = replace(config, answers=answers)
     if body.truncation is not None:
         config = replace(config, drops_oldest=_drops_oldest(body.truncation))
-    return _hearing(config, audio.input) if audio and audio.input else config
+    if audio and audio.input:
+        return _hearing(config, audio.input, backend.capabilities)
+    return config
 
 
 def for_response(config: SessionConfig, body: ResponseBody, backend: Backend) -> AnswerConfig:
@@ -201,7 +205,7 @@ def _speaking(output: AudioOutput, backend: Backend, owner: str | None, prefix: 
     return changes
 
 
-def _hearing(config: SessionConfig, body: AudioInput) -> SessionConfig:
+def _hearing(config: SessionConfig, body: AudioInput, capabilities: Capabilities) -> SessionConfig:
     """A null turns detection or transcription off; what is absent stays."""
     changes: JSON = {}
     if body.noise_reduction is not None:
@@ -212,8 +216,18 @@ def _hearing(config: SessionConfig, body: AudioInput) -> SessionConfig:
     if "turn_detection" in body.model_fields_set:
         changes["turns"] = body.turn_detection
     if "transcription" in body.model_fields_set:
-        changes["transcription"] = body.transcription
+        changes["transcription"] = _transcription(body.transcription, capabilities)
     return replace(config, **changes)
+
+
+def _transcription(
+    wanted: Transcription | None, capabilities: Capabilities
+) -> Transcription | None:
+    """The same, once it is known to be possible. Raises `InvalidRequest`, naming the field."""
+    if wanted is not None:
+        place = "session.audio.input.transcription."
+        transcription_prompt(capabilities, wanted.language, wanted.prompt, place)
+    return wanted
 
 
 def _drops_oldest(truncation: Any) -> bool:

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import public_error
 from sglang_omni.api.reply import until_finished
+from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.pipeline.request import (
     ChatRequest,
-    Event,
     Finished,
     MediaPart,
     Message,
@@ -20,14 +20,12 @@ from sglang_omni.pipeline.request import (
     TextPart,
     Usage,
 )
-from sglang_omni.pipeline.transcribe import instruction, token_limit
+from sglang_omni.pipeline.transcribe import token_limit, transcription_prompt
 from sglang_omni.realtime.conversation import Conversation
 from sglang_omni.realtime.error_event import error_json
 from sglang_omni.realtime.items import Clip, Item, MessageItem, new_id
 from sglang_omni.realtime.outbox import Outbox
 from sglang_omni.realtime.session_schema import Transcription
-
-Respond = Callable[[ChatRequest], AsyncGenerator[Event, None]]
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,9 @@ class Transcriber:
     """
 
     def __init__(
-        self, respond: Respond, conversation: Conversation, outbox: Outbox, tenant: str | None
+        self, backend: Backend, conversation: Conversation, outbox: Outbox, tenant: str | None
     ) -> None:
-        self._respond, self._conversation, self._outbox = respond, conversation, outbox
+        self._backend, self._conversation, self._outbox = backend, conversation, outbox
         self._tenant = tenant
         self._tasks: deque[_Task] = deque()
         self._work = asyncio.Event()
@@ -112,8 +110,8 @@ class Transcriber:
 
     async def _listen(self, clip: Clip, wanted: Transcription) -> tuple[str, Usage]:
         text = ""
-        request = transcription_request(clip, wanted, self._tenant)
-        async with aclosing(until_finished(self._respond(request))) as events:
+        request = transcription_request(clip, wanted, self._backend.capabilities, self._tenant)
+        async with aclosing(until_finished(self._backend.respond(request))) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     text += event.text
@@ -145,15 +143,18 @@ class Transcriber:
         self._conversation.replace(replace(item, content=tuple(parts)))
 
 
-def transcription_request(clip: Clip, wanted: Transcription, tenant: str | None) -> ChatRequest:
+def transcription_request(
+    clip: Clip, wanted: Transcription, capabilities: Capabilities, tenant: str | None
+) -> ChatRequest:
     """What the thinker is asked: the instruction, then the clip, as it was trained."""
-    asked = TextPart(instruction(wanted.language, wanted.prompt))
+    asked = TextPart(transcription_prompt(capabilities, wanted.language, wanted.prompt))
     assert clip.uri is not None
     heard = MediaPart("audio", (clip.uri,), "input_audio_transcription")
     return ChatRequest(
         id=new_id("asr"),
         messages=(Message("user", (asked, heard)),),
         sampling=SamplingParams(max_tokens=token_limit(clip.ms / 1000)),
+        needs_speech=True,
         tenant=tenant,
         priority="low",
     )

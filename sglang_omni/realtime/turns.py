@@ -9,7 +9,7 @@ said "well" is likely to go on.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sglang_omni.realtime.vad import FRAME_MS
+from sglang_omni.media.vad import FRAME_MS
 
 Eagerness = Literal["low", "medium", "high", "auto"]
 

@@ -21,6 +21,7 @@ from sglang_omni.app import create_app
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.engine.shared import SharedArray
 from sglang_omni.errors import InvalidRequest, RequestNotFound
+from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -115,6 +116,7 @@ class FakeBackend:
     """Plays `script` for every request, and knows how many are at work."""
 
     model = "org/ming"
+    capabilities = RELEASED
     sample_rate = RATE
     voices = ("prompt", "river")
     voice_aliases: Mapping[str, str] = MappingProxyType({"nova": "river"})
@@ -144,6 +146,7 @@ class FakeBackend:
         self.profiles: list[str | None] = []
         self.running = 0
         self.deterministic_text = False
+        self.capabilities = RELEASED
         self.ready = True
 
     def token_piece(self, token_id: int) -> tuple[str, bytes]:

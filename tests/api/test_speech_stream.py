@@ -116,3 +116,13 @@ def test_an_idle_session_is_closed(
         send(socket, "session.config")
         events, _ = receive(socket, "error")
         assert events[-1]["error"]["code"] == "session_expired"
+
+
+def test_a_text_in_another_script_is_refused(talk: ClientConnection) -> None:
+    send(talk, "session.config")
+    send(talk, "input.text", text="one ")
+    receive(talk, "audio.start")
+    send(talk, "input.text", text="Привет")
+    (*_, refused), _ = receive(talk, "error")
+    assert refused["error"]["param"] == "text"
+    assert "speaks Chinese and English; it cannot read Привет" in refused["error"]["message"]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from sglang_omni.config import RealtimeOptions
+from sglang_omni.media.vad import FRAME
 from sglang_omni.realtime.dialect import GA, Dialect
 from sglang_omni.realtime.outbox import Outbox
 from sglang_omni.realtime.session import Session
-from sglang_omni.realtime.vad import FRAME
 from tests.api.fake import FakeBackend
 from tests.realtime.sounds import RATE, pcm16, silence
 

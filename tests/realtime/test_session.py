@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sglang_omni.errors import ContextExceeded, EngineFailed
+from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Finished,
@@ -443,6 +444,20 @@ async def test_transcription_waits_for_the_answer_and_is_kept() -> None:
         assert clip.kind == "audio"
         (got,) = await talk.send("conversation.item.retrieve", item_id=completed["item_id"])
         assert got["item"]["content"][0]["transcript"] == "what was said"
+
+
+async def test_a_transcription_that_the_checkpoint_cannot_make_is_refused() -> None:
+    async with talking() as talk:
+        talk.backend.capabilities = replace(
+            RELEASED, transcription_languages=("en",), transcription_hints=False
+        )
+        place = "session.audio.input.transcription"
+        await talk.update(audio={"input": {"transcription": {"language": "de"}}})
+        assert talk.error["param"] == f"{place}.language"
+        await talk.update(audio={"input": {"transcription": {"prompt": "Mill."}}})
+        assert talk.error["param"] == f"{place}.prompt"
+        await talk.update(audio={"input": {"transcription": {"language": "en"}}})
+        assert talk.of("session.updated")
 
 
 async def test_an_answer_stops_a_transcription_which_is_done_again_afterwards() -> None:

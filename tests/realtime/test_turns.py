@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from sglang_omni.media.vad import FRAME_MS
 from sglang_omni.realtime.turns import (
     SpeechStarted,
     SpeechStopped,
@@ -12,7 +13,6 @@ from sglang_omni.realtime.turns import (
     semantic_rules,
     step,
 )
-from sglang_omni.realtime.vad import FRAME_MS
 
 RULES = TurnRules(prefix_ms=320, silence_ms=480, short_silence_ms=480)
 

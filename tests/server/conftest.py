@@ -1,4 +1,4 @@
-"""One server for every test of this folder that needs ours."""
+"""The servers of this folder's tests: one of the tiny checkpoint, one as users start it first."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -19,4 +19,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         # How long the start takes is judged.
         with NEIGHBOURS.alone():
             running = life.enter_context(run_server(*command, ready="/ready"))
+        yield running
+
+
+@pytest.fixture(scope="session")
+def default_server() -> Iterator[RunningServer]:
+    """The bundled model with default settings: what `make serve` starts."""
+    command = ("-m", "sglang_omni.cli", "serve", "--version", "v1", *serve_options())
+    with run_server(*command, ready="/ready") as running:
         yield running

@@ -2,8 +2,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
-from sglang_omni.realtime.vad import FRAME, SileroDetector
+from sglang_omni.media.vad import FRAME, SileroDetector, contains_speech
 from tests.realtime.sounds import silence, voice
 
 RATE = 16_000
@@ -49,8 +50,25 @@ def test_two_streams_do_not_hear_each_other() -> None:
 
 def test_neither_torch_nor_the_package_around_the_model_is_imported() -> None:
     code = (
-        "import sys; from sglang_omni.realtime.vad import SileroDetector; "
+        "import sys; from sglang_omni.media.vad import SileroDetector; "
         "import sglang_omni.app; SileroDetector(); "
         "sys.exit(bool({'torch', 'sglang', 'silero_vad'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_recording_is_searched_to_its_end() -> None:
+    quiet = silence(25.0, RATE)
+    assert not contains_speech(quiet)
+    assert contains_speech(np.concatenate((quiet, 0.2 * voice(0.5, RATE))))
+
+
+@pytest.mark.parametrize("level", [1e-4, 0.01, 0.1, 0.5])
+def test_noise_of_any_level_holds_no_speech(level: float) -> None:
+    noise = level * np.random.default_rng(0).normal(size=4 * RATE)
+    assert not contains_speech(noise.astype(np.float32))
+
+
+def test_the_shortest_clips_hold_none() -> None:
+    for samples in (0, 1, 511, 512):
+        assert not contains_speech(np.zeros(samples, np.float32))

@@ -1,0 +1,19 @@
+"""What Ming-mini can do, as its checkpoint says it: fields of `sglang_omni.models.capabilities`."""
+
+from cookbook.ming_mini.thinker.speech_tasks import TRANSCRIBE
+
+ABILITIES = {
+    "name": "Ming-mini",
+    "speech_languages": ["en"],
+    "speech_tasks": ["speech"],
+    "speech_instructions": False,
+    "transcription_prompt": TRANSCRIBE[0],
+    "transcription_languages": ["en"],
+    "transcription_hints": False,
+    "starter_prompts": [
+        "What is 17 + 25?",
+        "What day comes after Monday?",
+        "How do you spell river?",
+        "What can you do?",
+    ],
+}

@@ -1,0 +1,79 @@
+"""What a checkpoint can do. Routes, page and documentation follow it.
+
+A checkpoint says it in `sglang_omni.json`, beside `config.json`: an object with fields of
+`Capabilities`. What the file leaves out is as in the released model of the family.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pydantic_core
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from sglang_omni.errors import CheckpointError
+
+FILE = "sglang_omni.json"
+
+SpeechTask = Literal["speech", "music", "sound"]
+
+LANGUAGE_NAMES = {"en": "English", "zh": "Chinese"}
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Abilities and prompts of one checkpoint. Languages are ISO 639-1 codes.
+
+    Attributes:
+        name: What to call the model in a sentence.
+        speech_languages: Languages that it speaks.
+        speech_tasks: What the talker makes of a text.
+        speech_instructions: Whether speech follows `instructions` (style, emotion, pitch, ...).
+        transcription_prompt: What the thinker is asked in front of a recording.
+        transcription_languages: Languages that it writes down; None where that is not known.
+        transcription_hints: Whether that prompt may go on with a language and words to expect.
+        starter_prompts: First messages that it answers well.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    name: str
+    speech_languages: tuple[str, ...]
+    speech_tasks: tuple[SpeechTask, ...]
+    speech_instructions: bool
+    transcription_prompt: str
+    transcription_languages: tuple[str, ...] | None
+    transcription_hints: bool
+    starter_prompts: tuple[str, ...]
+
+    def public(self) -> dict[str, Any]:
+        """Return what clients may know, as JSON."""
+        return {key: value for key, value in asdict(self).items() if key != "transcription_prompt"}
+
+
+_ADAPTER = TypeAdapter(Capabilities)
+
+
+def read_capabilities(checkpoint: Path, released: Capabilities) -> Capabilities:
+    """Return what the checkpoint in a folder can do: `released`, where it does not say otherwise.
+
+    Raises `CheckpointError`, naming the field, for a file that is not as it should be.
+    """
+    path = checkpoint / FILE
+    if not path.exists():
+        return released
+    try:
+        given = pydantic_core.from_json(path.read_bytes())
+        return _ADAPTER.validate_python({**asdict(released), **given})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise CheckpointError(f"{path}: {place}: {problem['msg']}") from None
+    except (ValueError, TypeError):
+        raise CheckpointError(f"{path} must hold a JSON object") from None
+
+
+def language_names(codes: tuple[str, ...]) -> str:
+    """Return languages as words: "Chinese and English"."""
+    names = [LANGUAGE_NAMES.get(code, code) for code in codes]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)

@@ -1,0 +1,128 @@
+"""The bundled model does on the public routes what they promise, or says that it cannot."""
+
+import base64
+import io
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+import soundfile
+import soxr
+
+from benchmarks.metrics.words import errors
+from cookbook.ming_mini.pack import PROMPTS
+from sglang_omni.commands.checkpoint import MING_MINI
+from tests.realtime.sounds import RATE, pcm16, silence
+from tests.server.running import HTTP, RunningServer
+from tests.server.test_realtime import conversation, say, until
+
+MODEL = "ming-omni"
+
+
+def recording(voice: str) -> bytes:
+    return (MING_MINI / "talker" / "data" / "voices" / f"{voice}.wav").read_bytes()
+
+
+def transcript(server: RunningServer, clip: bytes) -> str:
+    with openai.OpenAI(base_url=server.api, api_key="none") as client:
+        return client.audio.transcriptions.create(model=MODEL, file=("clip.wav", clip)).text
+
+
+def speech(server: RunningServer, text: str, **fields: Any) -> httpx.Response:
+    body = {"model": MODEL, "input": text, "seed": 1, **fields}
+    return httpx.post(f"{server.api}/audio/speech", json=body, timeout=60)
+
+
+def chat(server: RunningServer, text: str) -> str:
+    body = {"model": MODEL, "messages": [{"role": "user", "content": text}], "temperature": 0}
+    reply = httpx.post(f"{server.api}/chat/completions", json=body, timeout=60)
+    answer: str = reply.json()["choices"][0]["message"]["content"]
+    return answer
+
+
+def wrong_words(said: str, heard: str) -> int:
+    return errors(said, heard, "en").wrong
+
+
+def test_recordings_are_written_down(default_server: RunningServer) -> None:
+    wrong = total = 0
+    for voice, said in PROMPTS.items():
+        heard = transcript(default_server, recording(voice))
+        wrong += wrong_words(said, heard)
+        total += len(said.split())
+    # One word in five is wrong; a model that answers instead gets most of them wrong.
+    assert wrong / total < 0.4
+
+
+@pytest.mark.parametrize(
+    "question", ["What is seven plus five?", "What is nine times eight?", "How are you?"]
+)
+def test_a_spoken_question_is_written_down_and_not_answered(
+    default_server: RunningServer, question: str
+) -> None:
+    heard = transcript(default_server, speech(default_server, question, voice="rms").content)
+    assert wrong_words(question, heard) <= 1, heard
+
+
+@pytest.mark.parametrize("seconds", [0.1, 2.0, 20.0])
+def test_silence_is_an_empty_transcript(default_server: RunningServer, seconds: float) -> None:
+    clip = io.BytesIO()
+    soundfile.write(clip, np.zeros(int(seconds * 16_000)), 16_000, format="WAV")
+    assert transcript(default_server, clip.getvalue()) == ""
+
+
+def test_noise_is_an_empty_transcript_even_after_a_chat_about_it(
+    default_server: RunningServer,
+) -> None:
+    clip = io.BytesIO()
+    noise = 0.05 * np.random.default_rng(1).normal(size=32_000)
+    soundfile.write(clip, noise, 16_000, format="WAV")
+    heard = {"data": base64.b64encode(clip.getvalue()).decode(), "format": "wav"}
+    message = {"role": "user", "content": [{"type": "input_audio", "input_audio": heard}]}
+    body = {"model": MODEL, "messages": [message], "max_tokens": 4}
+    assert httpx.post(f"{default_server.api}/chat/completions", json=body).status_code == 200
+    assert transcript(default_server, clip.getvalue()) == ""
+
+
+async def test_what_the_user_said_in_realtime_is_not_the_answer(
+    default_server: RunningServer,
+) -> None:
+    spoken = speech(default_server, "What is seven plus five?", voice="rms").content
+    samples, rate = soundfile.read(io.BytesIO(spoken), dtype="float32")
+    session = {"type": "realtime", "audio": {"input": {"transcription": {}}}}
+    async with conversation(default_server) as connection:
+        await connection.session.update(session=session)
+        await say(connection, pcm16(soxr.resample(samples, rate, RATE)), pcm16(silence(0.8)))
+        events = await until(connection, "conversation.item.input_audio_transcription.completed")
+    heard = events[-1].transcript
+    assert wrong_words("What is seven plus five?", heard) <= 1, heard
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"instructions": "Slowly, like a story at bedtime."}, "instructions"),
+        ({"task": "sound", "input": "Rain on a roof."}, "task"),
+        ({"input": "你好，世界。"}, "input"),
+        ({"input": "Привет, мир."}, "input"),
+    ],
+)
+def test_what_it_has_not_learnt_is_refused(
+    default_server: RunningServer, fields: dict[str, Any], param: str
+) -> None:
+    reply = speech(default_server, "Hello.", **fields)
+    assert reply.status_code == 400
+    assert reply.json()["error"]["param"] == param
+    assert "Ming-mini" in reply.json()["error"]["message"]
+
+
+def test_starter_prompts_are_answered(default_server: RunningServer) -> None:
+    (card,) = HTTP.get(f"{default_server.api}/models").json()["data"]
+    starters = card["capabilities"]["starter_prompts"]
+    assert len(starters) >= 3
+    answers = {text: chat(default_server, text) for text in starters}
+    assert not [text for text, answer in answers.items() if "sorry" in answer or not answer]
+    assert answers["What is 17 + 25?"] == "17 + 25 = 42. The answer is 42."
+    assert "Tuesday" in answers["What day comes after Monday?"]
