@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 import torch
 
+from sglang_omni.commands.checkpoint import MING_MINI
+from sglang_omni.weights_archive import unpack_weights
+from tests.golden import TINY
 from tests.parallel import NEIGHBOURS, is_worker, unit_of
 
 torch.set_num_threads(1)
+for checkpoint in (TINY, MING_MINI):
+    unpack_weights(checkpoint)
 
 LONG = ("faults", "soak", "long")
 LONGEST_S = 3600

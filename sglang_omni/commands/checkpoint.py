@@ -4,6 +4,7 @@ from pathlib import Path
 
 from sglang_omni.checksums import check_files
 from sglang_omni.errors import CheckpointError
+from sglang_omni.weights_archive import unpack_weights
 
 MING_MINI = Path(__file__).resolve().parents[1] / "checkpoints" / "ming-mini"
 """A small model in the released layout, which comes with the package."""
@@ -12,8 +13,13 @@ MING_MINI = Path(__file__).resolve().parents[1] / "checkpoints" / "ming-mini"
 def find_checkpoint(model_path: Path | None) -> Path:
     """The given folder, or Ming-mini's.
 
-    Raises `CheckpointError` when the folder is not there, or Ming-mini's files are damaged.
+    Weights that come packed in a source tree are unpacked first. Raises `CheckpointError` when the
+    folder is not there, or Ming-mini's files are damaged or cannot be unpacked.
     """
+    try:
+        unpack_weights(model_path or MING_MINI)
+    except OSError as error:
+        raise CheckpointError(f"the packed weights cannot be unpacked: {error}") from None
     if model_path is None:
         check_files(MING_MINI)
         return MING_MINI
