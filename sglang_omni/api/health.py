@@ -14,24 +14,27 @@ from sglang_omni.api.errors import RESPONSES
 def model_routes(backend: Backend) -> APIRouter:
     """`/v1/models`."""
     router = APIRouter(tags=["models"])
-    card = {
-        "id": backend.model,
-        "object": "model",
-        "created": int(time.time()),
-        "owned_by": "sglang-omni",
-        "capabilities": backend.capabilities.public(),
-    }
+    created = int(time.time())
+
+    def card() -> dict[str, Any]:
+        return {
+            "id": backend.model,
+            "object": "model",
+            "created": created,
+            "owned_by": "sglang-omni",
+            "capabilities": backend.capabilities.public(),
+        }
 
     @router.get("/v1/models")
     async def list_models() -> dict[str, Any]:
         """The one model that this server serves, and what its checkpoint can do."""
-        return {"object": "list", "data": [card]}
+        return {"object": "list", "data": [card()]}
 
     @router.get("/v1/models/{model_id:path}", responses=RESPONSES)
     async def retrieve_model(model_id: str) -> dict[str, Any]:
         """The served model, by name (which may contain slashes)."""
         require_model(model_id, backend)
-        return card
+        return card()
 
     return router
 

@@ -1,7 +1,7 @@
-"""The README's examples work as they stand."""
+"""The README's examples work as they stand, and give what it says they give."""
 
 import asyncio
-import base64
+import json
 import os
 import re
 import shlex
@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import soundfile
 
 from sglang_omni.cli import build_parser
 from tests.api.fake import serving
-from tests.media.files import encoded, picture, tone, wav
-from tests.realtime.sounds import pcm16, silence, voice
-from tests.server.chats import data_uri
+from tests.media.files import tone, wav
+from tests.realtime.sounds import pcm16, silence
 from tests.server.running import RunningServer
 
 ROOT = Path(__file__).parents[2]
@@ -28,41 +28,105 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_python_examples_speak_and_see(
-    server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def example(text: str, server: RunningServer) -> str:
+    """An example as it stands, but for the port."""
+    assert "127.0.0.1:8000" in text or "http" not in text
+    return text.replace("127.0.0.1:8000", server.url.removeprefix("http://"))
+
+
+def promised(text: str) -> list[str]:
+    """What an example says that it prints."""
+    return re.findall(r"^print\(.*\)  # (.+)$", text, re.MULTILINE)
+
+
+def test_the_python_examples_give_what_stands_beside_them(
+    default_server: RunningServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    speaking, seeing, telling, _ = blocks("python")
-    (tmp_path / "mill.png").write_bytes(encoded(picture()))
-    names = {"clip_base64": base64.b64encode(wav(tone(0.5), 16_000)).decode()}
-    # The examples let the answer end by itself; here it must not take minutes.
-    for example, here in (
-        (speaking, {"http://127.0.0.1:8000": server.url}),
-        (seeing, {"https://example.com/mill.jpg": data_uri(tmp_path / "mill.png")}),
-    ):
-        for there, ours in here.items():
-            assert there in example
-            example = example.replace(there, ours)
-        exec(example.replace('model="ming-omni"', 'model="ming-omni", max_tokens=40'), names)
-    exec(telling.replace("* 3", ""), names)
-    assert soundfile.info("story.mp3").duration > 1
-    samples, rate = soundfile.read("answer.wav")
-    assert rate == 44100
-    assert samples.size > rate
-
-
-def test_the_realtime_example_answers_a_spoken_question(server: RunningServer) -> None:
-    *_, talking = blocks("python")
-    for there, here in (
-        ("ws://127.0.0.1:8000", server.url.replace("http", "ws")),
-        ('"Be brief."', '"Be brief.", "max_output_tokens": 24'),
-    ):
-        assert there in talking
-        talking = talking.replace(there, here)
+    *examples, _ = blocks("python")
     names: dict[str, Any] = {}
-    exec(talking, names)
-    answer = asyncio.run(names["ask"](pcm16(voice(1.0)) + pcm16(silence(0.8))))
+    for text in examples:
+        exec(example(text, default_server), names)
+        assert capsys.readouterr().out.splitlines() == promised(text)
+    assert sum(len(promised(text)) for text in examples) == 3
+    samples, rate = soundfile.read("answer.wav")
+    assert (rate, samples.size > rate) == (44100, True)
+    assert 1 < soundfile.info("car.mp3").duration < 5
+
+
+def test_the_realtime_example_answers_a_spoken_question(
+    default_server: RunningServer, tmp_path: Path
+) -> None:
+    *_, talking = blocks("python")
+    names: dict[str, Any] = {}
+    exec(example(talking, default_server), names)
+    speak = {"model": "ming-omni", "input": "What is seven plus five?", "voice": "rms", "seed": 1}
+    speak |= {"response_format": "pcm"}
+    question = httpx.post(f"{default_server.api}/audio/speech", json=speak, timeout=60).content
+    answer = asyncio.run(names["ask"](question + pcm16(silence(0.8))))
     assert len(answer) > 24_000
+
+
+def test_the_upload_of_a_voice_is_taken_as_it_stands(server: RunningServer, tmp_path: Path) -> None:
+    (line,) = [one for block in blocks("bash") for one in block.splitlines() if "me.wav" in one]
+    (tmp_path / "me.wav").write_bytes(wav(tone(2.0), 16_000))
+    command = shlex.split(example(line, server))
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    stored = json.loads(done.stdout)
+    assert stored["name"] == "me"
+    assert httpx.delete(f"{server.api}/audio/voices/{stored['id']}").status_code == 200
+
+
+def test_the_commands_do_what_is_said_of_them(
+    default_server: RunningServer, tmp_path: Path
+) -> None:
+    (block,) = [one for one in blocks("bash") if "sgl-omni say" in one]
+    lines = [shlex.split(line, comments=True) for line in block.splitlines()]
+    commands = {words[1]: words[1:] for words in lines if words[0] == "sgl-omni"}
+    reply = httpx.post(
+        f"{default_server.api}/audio/speech", json={"model": "ming-omni", "input": "Hello."}
+    )
+    address = ("--base-url", default_server.url)
+    chat = [*commands["chat"], *address]
+    timeline = ["timeline", reply.headers["x-request-id"], *address]
+    assert [len(commands["timeline"]), commands["timeline"][2]] == [len(timeline), timeline[2]]
+    ran = {
+        name: _output(command, tmp_path, given)
+        for name, command, given in (
+            ("say", commands["say"], ""),
+            ("timeline", timeline, ""),
+            ("chat", chat, "What is 17 + 25?\n"),
+            ("config", commands["config"], ""),
+            ("reference", commands["reference"], ""),
+            ("make-tiny", commands["make-tiny"], ""),
+        )
+    }
+    assert soundfile.info(tmp_path / "hello.wav").duration > 0.3
+    assert "talker" in ran["timeline"]
+    assert "17 + 25 = 42. The answer is 42." in ran["chat"]
+    assert list((tmp_path / "answers").iterdir())
+    assert "tp_size: 2" in ran["config"]
+    assert "POST /v1/chat/completions" in ran["reference"]
+    assert (tmp_path / "DIR" / "config.json").exists()
+
+
+def _output(arguments: list[str], folder: Path, given: str) -> str:
+    command = [sys.executable, "-m", "sglang_omni.cli", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-1500:]
+    return done.stdout
 
 
 def test_every_command_line_is_understood() -> None:
