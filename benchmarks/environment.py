@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import subprocess
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
@@ -22,6 +23,14 @@ def fingerprint() -> dict[str, str]:
         "python": platform.python_version(),
         "commit": _commit(),
     }
+
+
+def deep_gemm() -> str:
+    """The version of DeepGEMM, which SGLang takes for products in FP8 where it is installed."""
+    try:
+        return version("sgl-deep-gemm")
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _processor() -> str:

@@ -24,7 +24,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environment import fingerprint
+from benchmarks.environment import deep_gemm, fingerprint
 from benchmarks.random_models import names
 from benchmarks.random_models.census import FILE, ROWS, experts_touched
 from benchmarks.thinker_load import Round, run_rounds
@@ -217,7 +217,8 @@ def job_of(system: str, options: argparse.Namespace) -> Job:
 def main() -> int:
     """Measure every system, print and write after each; fails where one of them could not run."""
     options = parse()
-    result: Row = {"environment": fingerprint(), "jobs": [], "rows": []}
+    environment = {**fingerprint(), "deep_gemm": deep_gemm()}
+    result: Row = {"environment": environment, "jobs": [], "rows": []}
     print(json.dumps(result["environment"]))
     failed = 0
     for system in options.systems:
