@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser import MICROPHONE_HZ, Browser, browser, picture_of, recording
+from tests.browser import MICROPHONE_HZ, Browser, ask, browser, picture_of, recording
 from tests.media.files import encoded, movie, picture, tone, wav
 from tests.realtime.sounds import silence, voice
 from tests.server.running import RunningServer, wait_until
@@ -43,7 +43,7 @@ def expect() -> Any:
 def page(chromium: Browser, server: RunningServer, expect: Any) -> Any:
     opened = chromium.open(server.url)
     expect(opened.locator("#voice option").first).to_be_attached()
-    opened.get_by_label("Most tokens").fill("24")
+    opened.get_by_label("Max tokens").fill("24")
     return opened
 
 
@@ -74,6 +74,22 @@ def test_a_question_with_files_is_answered_in_text_and_speech(
     picture_of(page, "server_chat")
 
 
+def test_a_broken_file_is_named_and_a_new_conversation_is_rid_of_it(
+    page: Any, expect: Any, chromium: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    page.locator("#chat-picker").set_input_files([tmp_path / "bad.png"])
+    ask(page, "What is this?")
+    expect(page.get_by_role("alert")).to_contain_text("bad.png is not an image")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.get_by_role("alert")).to_be_hidden()
+    ask(page, "What is turning here?")
+    expect(page.locator("#chat-log .answer")).to_have_attribute("aria-busy", "false")
+    # The browser itself reports every status of 400.
+    assert [text for text in chromium.complaints if "400" not in text] == []
+    chromium.complaints.clear()
+
+
 def test_a_text_is_read_in_a_cloned_voice(page: Any, expect: Any, tmp_path: Path) -> None:
     recording(tmp_path / "me.wav", voice(2.0, MICROPHONE_HZ))
     page.get_by_role("tab", name="Voices").click()
@@ -102,7 +118,7 @@ def test_a_text_is_read_in_a_cloned_voice(page: Any, expect: Any, tmp_path: Path
 def test_a_spoken_question_is_answered_and_the_answer_spoken_over(
     page: Any, expect: Any, server: RunningServer
 ) -> None:
-    page.get_by_label("Most tokens").fill("2000")
+    page.get_by_label("Max tokens").fill("2000")
     page.get_by_role("tab", name="Talk").click()
     page.get_by_text("Events").click()
     page.get_by_role("button", name="Start").click()
