@@ -10,6 +10,7 @@ import { fromBase64 } from "./pcm.js";
 import { playerAt } from "./player.js";
 import { servedModel, stream } from "./server.js";
 import { chosenVoice, instructions, maxTokens } from "./settings.js";
+import { showStarters } from "./starters.js";
 
 /** The rate at which the server makes speech. */
 export const RATE = 44_100;
@@ -35,6 +36,7 @@ class Chat {
     const question = addTurn(find("chat-log"), "You", ...previews);
     question.write(text);
     question.end();
+    showStarters();
     this.#stopping.abort("interrupted");
     this.#stopping = new AbortController();
     const { signal } = this.#stopping;
@@ -65,6 +67,7 @@ class Chat {
     const log = find("chat-log");
     forgetPreviews(log.querySelectorAll("[src]"));
     log.replaceChildren();
+    showStarters();
     find("chat-text").value = "";
     find("chat-text").focus();
     await this.stop();
@@ -81,6 +84,7 @@ class Chat {
 
   /** A message that was not taken can be changed and sent again. */
   #giveBack(files, text) {
+    showStarters();
     this.#attached.add(files);
     const draft = find("chat-text");
     draft.value = [text, draft.value].filter(Boolean).join("\n");

@@ -1,5 +1,6 @@
 /** The page comes to life. */
 
+import { offer } from "./capabilities.js";
 import { startChat } from "./chat.js";
 import { watchServer } from "./connection.js";
 import { find } from "./dom.js";
@@ -19,6 +20,7 @@ async function look() {
   try {
     const model = await askForModel();
     find("model").textContent = model.id;
+    offer(model);
     await showVoices();
   } catch (error) {
     notice.show(error);
