@@ -1,4 +1,5 @@
-"""The page in headless Chromium with a microphone, before the real server on the tiny checkpoint.
+"""The page in headless Chromium with a microphone, before real servers: on the tiny checkpoint, and
+on the bundled model as users start it first.
 
 `ci/browser.sh` runs these: they need a Chromium. What the page does with answers that are known in
 advance is in `tests/api/playground`.
@@ -160,3 +161,45 @@ def test_a_held_button_is_a_turn(page: Any, expect: Any) -> None:
     assert "…" not in question.inner_text().splitlines()[-1:]
     assert len(answer.inner_text()) > len("Answer") + 10
     assert page.get_by_role("alert").is_hidden()
+
+
+@pytest.fixture
+def first_page(chromium: Browser, default_server: RunningServer, expect: Any) -> Any:
+    """What users see first: the page of the bundled model."""
+    opened = chromium.open(default_server.url)
+    expect(opened.locator("#voice option").first).to_be_attached()
+    return opened
+
+
+def test_every_starter_of_the_bundled_model_is_answered(first_page: Any, expect: Any) -> None:
+    page = first_page
+    starters = page.get_by_role("group", name="Try one of these").get_by_role("button")
+    prompts = starters.all_inner_texts()
+    assert len(prompts) == 4
+    answer = page.locator("#chat-log .answer")
+    answers = {}
+    for prompt in prompts:
+        starters.filter(has_text=prompt).click()
+        expect(answer).to_have_attribute("aria-busy", "false")
+        expect(answer).to_have_text(re.compile(r"^Answer\S.*\S$"))
+        answers[prompt] = answer.inner_text()
+        expect(page.locator("#last-figures")).to_contain_text("TTFA")
+        page.get_by_role("button", name="New conversation").click()
+    assert "42" in answers["What is 17 + 25?"]
+    assert "Tuesday" in answers["What day comes after Monday?"]
+
+
+def test_what_the_bundled_model_cannot_speak_is_said_and_not_offered(
+    first_page: Any, expect: Any, chromium: Browser
+) -> None:
+    page = first_page
+    page.get_by_role("tab", name="Read aloud").click()
+    expect(page.get_by_label("Style, in words")).to_be_hidden()
+    expect(page.get_by_text("The model speaks English.")).to_be_visible()
+    page.get_by_label("Text", exact=True).fill("你好")
+    page.get_by_role("button", name="Read aloud").click()
+    expect(page.get_by_role("alert")).to_have_text(re.compile("^Text: Ming-mini speaks English"))
+    picture_of(page, "bundled_read")
+    # The browser itself reports every status of 400.
+    assert [text for text in chromium.complaints if "400" not in text] == []
+    chromium.complaints.clear()
