@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The page at / in headless Chromium with a fake microphone: text, files, voice turns, barge-in,
-# voices, keys, phone and desktop, light and dark, barriers for keyboards and screen readers; before
-# the real server on the tiny checkpoint as well. Any complaint of the browser fails it. Needs a
-# Chromium (Debian: apt-get install chromium; $CHROMIUM names another one). What drives it is
+# voices, keys, errors, a server that goes away, phone and desktop, light and dark, barriers for
+# keyboards and screen readers; before real servers on the tiny checkpoint and the bundled model as
+# well. Any complaint of the browser fails it. Needs a Chromium (Debian: apt-get install chromium;
+# $CHROMIUM names another one). What drives it is
 # installed in .cache/browser, for this alone. Screenshots: .cache/playground, or
-# $SGLANG_OMNI_SCREENSHOTS. Arguments go to pytest. About two minutes on two cores.
+# $SGLANG_OMNI_SCREENSHOTS. Arguments go to pytest. About four minutes on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}

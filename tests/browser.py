@@ -32,10 +32,11 @@ def chromium() -> str:
 
 
 class Browser:
-    """One Chromium. What any page of it complains about is in `complaints`."""
+    """One Chromium. What any page of it complains about is in `complaints`. Pages may use the
+    microphone where it is `allowed`."""
 
-    def __init__(self, chromium: Any) -> None:
-        self._chromium = chromium
+    def __init__(self, chromium: Any, allowed: bool = True) -> None:
+        self._chromium, self._allowed = chromium, allowed
         self.complaints: list[str] = []
 
     def open(self, url: str, **options: Any) -> Any:
@@ -43,13 +44,19 @@ class Browser:
         context = self._chromium.new_context(
             **{"viewport": {"width": 1280, "height": 900}, **options}
         )
-        context.grant_permissions(["microphone"], origin=url)
+        if self._allowed:
+            context.grant_permissions(["microphone"], origin=url)
         page = context.new_page()
         page.set_default_timeout(15_000)
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.complaints.append(f"page error: {error}"))
         page.goto(url)
         return page
+
+    def close_pages(self) -> None:
+        """Close every page: none complains of anything from now on."""
+        for context in self._chromium.contexts:
+            context.close()
 
     def _heard(self, message: Any) -> None:
         if message.type in ("error", "warning"):
@@ -58,8 +65,8 @@ class Browser:
 
 
 @contextmanager
-def browser(microphone: Path) -> Iterator[Browser]:
-    """A Chromium whose microphone plays a file over and over."""
+def browser(microphone: Path, allowed: bool = True) -> Iterator[Browser]:
+    """A Chromium whose microphone plays a file over and over; its user may not allow its use."""
     path = chromium()
     from playwright.sync_api import expect, sync_playwright
 
@@ -69,15 +76,21 @@ def browser(microphone: Path) -> Iterator[Browser]:
             executable_path=path,
             args=[
                 "--no-sandbox",
-                "--use-fake-ui-for-media-stream",
+                *(["--use-fake-ui-for-media-stream"] if allowed else []),
                 "--use-fake-device-for-media-stream",
                 f"--use-file-for-fake-audio-capture={microphone}",
             ],
         )
         try:
-            yield Browser(running)
+            yield Browser(running, allowed)
         finally:
             running.close()
+
+
+def ask(page: Any, text: str) -> None:
+    """Send a message, as by the keyboard."""
+    page.get_by_label("Message").fill(text)
+    page.keyboard.press("Enter")
 
 
 def recording(path: Path, *sounds: np.ndarray) -> Path:
@@ -86,10 +99,12 @@ def recording(path: Path, *sounds: np.ndarray) -> Path:
     return path
 
 
-def picture_of(page: Any, name: str) -> None:
-    """Keep a screenshot of the whole page."""
+def picture_of(page: Any, name: str) -> Path:
+    """Keep a screenshot of the whole page. Returns its path."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+    path = SCREENSHOTS / f"{name}.png"
+    page.screenshot(path=path, full_page=True)
+    return path
 
 
 def barriers(page: Any) -> list[str]:

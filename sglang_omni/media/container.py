@@ -23,7 +23,7 @@ def open_container(data: bytes) -> InputContainer:
         return av.open(io.BytesIO(data), "r", options=options, metadata_errors="ignore")
     except (av.FFmpegError, EOFError) as error:
         raise InvalidRequest(
-            "this is no sound or video file, none in a known format, or its header is broken"
+            "is not a sound or video file in a known format, or its header is broken"
         ) from error
 
 

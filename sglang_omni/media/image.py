@@ -62,7 +62,7 @@ def _open(data: bytes, limits: MediaLimits) -> Image.Image:
         return Image.open(io.BytesIO(data), formats=FORMATS)
     except UnidentifiedImageError as error:
         known = ", ".join(FORMATS)
-        raise InvalidRequest(f"this is no picture, or none in a known format ({known})") from error
+        raise InvalidRequest(f"is not an image in a known format ({known})") from error
     except Image.DecompressionBombError as error:
         raise _too_large(limits) from error
 

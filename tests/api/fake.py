@@ -204,11 +204,13 @@ class Served:
 
 
 @contextmanager
-def serving(access: Access | None = None) -> Iterator[Served]:
-    """uvicorn on a free loopback port, in a thread."""
+def serving(access: Access | None = None, port: int = 0) -> Iterator[Served]:
+    """uvicorn on a loopback port, by default a free one, in a thread."""
     backend = FakeBackend()
     listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
+    # A port that was served a moment ago can be served again.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
     app = create_app(backend, access)
     server = web_server(app, "critical", 1, frame_bytes=backend.realtime.frame_bytes)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -111,7 +111,7 @@ async def test_every_kind_is_decoded(shared: IntakePool) -> None:
 
 @shares
 async def test_a_bad_file_is_refused_by_what_is_wrong_with_it(shared: IntakePool) -> None:
-    assert "no picture" in await refused(shared, b"text")
+    assert "not an image" in await refused(shared, b"text")
     assert "100000000 pixels" in await refused(shared, png(50_000, 50_000, b""))
     assert ready(shared)
     await good(shared)
@@ -133,7 +133,7 @@ async def test_a_decoder_killed_by_the_system_costs_no_request() -> None:
         assert victim is not None and pool.in_flight == 1
         os.kill(victim, signal.SIGKILL)
         # The other decoder was given the file: its own fault is found.
-        assert "no picture" in await slow
+        assert "not an image" in await slow
         await good(pool)
 
 

@@ -133,7 +133,7 @@ def test_half_a_file_is_no_picture(form: str) -> None:
     [b"", b"not a picture", b"\x89PNG\r\n\x1a\n", b"<svg xmlns='http://www.w3.org/2000/svg'/>"],
 )
 def test_what_is_no_picture_is_called_so(data: bytes) -> None:
-    with pytest.raises(InvalidRequest, match="no picture, or none in a known format"):
+    with pytest.raises(InvalidRequest, match="is not an image in a known format"):
         rgb(data)
 
 

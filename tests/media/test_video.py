@@ -234,7 +234,7 @@ def test_a_file_of_sound_has_no_pictures() -> None:
     ],
 )
 def test_a_play_list_opens_nothing(data: bytes) -> None:
-    with pytest.raises(InvalidRequest, match="no sound or video file"):
+    with pytest.raises(InvalidRequest, match="not a sound or video file"):
         decode(data)
 
 

@@ -1,4 +1,5 @@
-"""The page in headless Chromium with a microphone, before the real server on the tiny checkpoint.
+"""The page in headless Chromium with a microphone, before real servers: on the tiny checkpoint, and
+on the bundled model as users start it first.
 
 `ci/browser.sh` runs these: they need a Chromium. What the page does with answers that are known in
 advance is in `tests/api/playground`.
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser import MICROPHONE_HZ, Browser, browser, picture_of, recording
+from tests.browser import MICROPHONE_HZ, Browser, ask, browser, picture_of, recording
 from tests.media.files import encoded, movie, picture, tone, wav
 from tests.realtime.sounds import silence, voice
 from tests.server.running import RunningServer, wait_until
@@ -43,7 +44,7 @@ def expect() -> Any:
 def page(chromium: Browser, server: RunningServer, expect: Any) -> Any:
     opened = chromium.open(server.url)
     expect(opened.locator("#voice option").first).to_be_attached()
-    opened.get_by_label("Most tokens").fill("24")
+    opened.get_by_label("Max tokens").fill("24")
     return opened
 
 
@@ -74,6 +75,22 @@ def test_a_question_with_files_is_answered_in_text_and_speech(
     picture_of(page, "server_chat")
 
 
+def test_a_broken_file_is_named_and_a_new_conversation_is_rid_of_it(
+    page: Any, expect: Any, chromium: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    page.locator("#chat-picker").set_input_files([tmp_path / "bad.png"])
+    ask(page, "What is this?")
+    expect(page.get_by_role("alert")).to_contain_text("bad.png is not an image")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.get_by_role("alert")).to_be_hidden()
+    ask(page, "What is turning here?")
+    expect(page.locator("#chat-log .answer")).to_have_attribute("aria-busy", "false")
+    # The browser itself reports every status of 400.
+    assert [text for text in chromium.complaints if "400" not in text] == []
+    chromium.complaints.clear()
+
+
 def test_a_text_is_read_in_a_cloned_voice(page: Any, expect: Any, tmp_path: Path) -> None:
     recording(tmp_path / "me.wav", voice(2.0, MICROPHONE_HZ))
     page.get_by_role("tab", name="Voices").click()
@@ -102,7 +119,7 @@ def test_a_text_is_read_in_a_cloned_voice(page: Any, expect: Any, tmp_path: Path
 def test_a_spoken_question_is_answered_and_the_answer_spoken_over(
     page: Any, expect: Any, server: RunningServer
 ) -> None:
-    page.get_by_label("Most tokens").fill("2000")
+    page.get_by_label("Max tokens").fill("2000")
     page.get_by_role("tab", name="Talk").click()
     page.get_by_text("Events").click()
     page.get_by_role("button", name="Start").click()
@@ -144,3 +161,45 @@ def test_a_held_button_is_a_turn(page: Any, expect: Any) -> None:
     assert "…" not in question.inner_text().splitlines()[-1:]
     assert len(answer.inner_text()) > len("Answer") + 10
     assert page.get_by_role("alert").is_hidden()
+
+
+@pytest.fixture
+def first_page(chromium: Browser, default_server: RunningServer, expect: Any) -> Any:
+    """What users see first: the page of the bundled model."""
+    opened = chromium.open(default_server.url)
+    expect(opened.locator("#voice option").first).to_be_attached()
+    return opened
+
+
+def test_every_starter_of_the_bundled_model_is_answered(first_page: Any, expect: Any) -> None:
+    page = first_page
+    starters = page.get_by_role("group", name="Try one of these").get_by_role("button")
+    prompts = starters.all_inner_texts()
+    assert len(prompts) == 4
+    answer = page.locator("#chat-log .answer")
+    answers = {}
+    for prompt in prompts:
+        starters.filter(has_text=prompt).click()
+        expect(answer).to_have_attribute("aria-busy", "false")
+        expect(answer).to_have_text(re.compile(r"^Answer\S.*\S$"))
+        answers[prompt] = answer.inner_text()
+        expect(page.locator("#last-figures")).to_contain_text("TTFA")
+        page.get_by_role("button", name="New conversation").click()
+    assert "42" in answers["What is 17 + 25?"]
+    assert "Tuesday" in answers["What day comes after Monday?"]
+
+
+def test_what_the_bundled_model_cannot_speak_is_said_and_not_offered(
+    first_page: Any, expect: Any, chromium: Browser
+) -> None:
+    page = first_page
+    page.get_by_role("tab", name="Read aloud").click()
+    expect(page.get_by_label("Style, in words")).to_be_hidden()
+    expect(page.get_by_text("The model speaks English.")).to_be_visible()
+    page.get_by_label("Text", exact=True).fill("你好")
+    page.get_by_role("button", name="Read aloud").click()
+    expect(page.get_by_role("alert")).to_have_text(re.compile("^Text: Ming-mini speaks English"))
+    picture_of(page, "bundled_read")
+    # The browser itself reports every status of 400.
+    assert [text for text in chromium.complaints if "400" not in text] == []
+    chromium.complaints.clear()

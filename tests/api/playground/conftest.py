@@ -1,8 +1,10 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.api.fake import Served
 from tests.browser import MICROPHONE_HZ, Browser, browser, recording
 from tests.realtime.sounds import silence, voice
 
@@ -14,3 +16,18 @@ def chromium(tmp_path: Path) -> Iterator[Browser]:
     with browser(recording(tmp_path / "microphone.wav", *sounds)) as running:
         yield running
     assert running.complaints == []
+
+
+@pytest.fixture
+def expect() -> Any:
+    from playwright.sync_api import expect
+
+    return expect
+
+
+@pytest.fixture
+def page(chromium: Browser, server: Served, expect: Any) -> Any:
+    """The page, with everything that the server told it."""
+    opened = chromium.open(server.url)
+    expect(opened.locator("#voice option")).to_have_text(["prompt", "river"])
+    return opened

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { named } from "./field_names.js";
 import { Measured } from "./measured.js";
 import { fromBase64, toBase64 } from "./pcm.js";
 import { PlaybackQueue } from "./playback_queue.js";
@@ -136,6 +137,33 @@ test("events are read however they are cut, and comments are none", async () => 
 test("an error event is thrown with the server's words", async () => {
   const event = 'data: {"error":{"message":"the thinker died"}}\n\n';
   await assert.rejects(objects('data: {"a":1}\n\n', event), { message: "the thinker died" });
+});
+
+const refused = (param, message) => Object.assign(new Error(message), { param });
+const fileNames = { "messages.2.content.0.image_url.url": "bad.png", max_tokens: "Max tokens" };
+
+test("an error names what the user sees in place of a field of the API", () => {
+  const cases = [
+    ["messages.2.content.0.image_url.url", "is not an image", "bad.png is not an image"],
+    ["messages.2.content.0.image_url.url", "the picture is large", "bad.png: the picture is large"],
+    ["max_tokens", "must be at most 50", "Max tokens must be at most 50"],
+  ];
+  for (const [param, reason, expected] of cases) {
+    const error = refused(param, `${param}: ${reason}`);
+    assert.equal(named(error, (field) => fileNames[field]).message, expected);
+  }
+});
+
+test("an error stays as it is where the user sees no such field", () => {
+  for (const [param, message] of [
+    ["seed", "seed: must be positive"],
+    ["max_tokens", "the prompt leaves no room"],
+    [null, "the thinker died"],
+    [undefined, "The server does not answer."],
+  ]) {
+    const error = refused(param, message);
+    assert.equal(named(error, (field) => fileNames[field]), error);
+  }
 });
 
 test("figures are those of the user's waiting", () => {

@@ -25,7 +25,7 @@ from sglang_omni.pipeline.request import (
 )
 from tests.api.fake import USAGE, FakeBackend, Served, playing, serving, tone
 from tests.api.test_access import KEY, keys
-from tests.browser import Browser, barriers, picture_of
+from tests.browser import Browser, ask, barriers, picture_of
 from tests.media.files import encoded, picture, wav
 from tests.media.files import tone as clip
 
@@ -34,25 +34,6 @@ pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 TABS = ("Chat", "Talk", "Read aloud", "Voices")
 WIDTHS = "[document.documentElement.scrollWidth, innerWidth]"
-
-
-@pytest.fixture
-def expect() -> Any:
-    from playwright.sync_api import expect
-
-    return expect
-
-
-@pytest.fixture
-def page(chromium: Browser, server: Served, expect: Any) -> Any:
-    opened = chromium.open(server.url)
-    expect(opened.locator("#voice option")).to_have_text(["prompt", "river"])
-    return opened
-
-
-def ask(page: Any, text: str) -> None:
-    page.get_by_label("Message").fill(text)
-    page.keyboard.press("Enter")
 
 
 async def long_answer(request: Any) -> AsyncGenerator[Event, None]:
@@ -157,7 +138,7 @@ def test_files_become_parts_of_the_message(
 def test_a_file_that_is_no_medium_is_named(page: Any, expect: Any, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("1,2")
     page.locator("#chat-picker").set_input_files([tmp_path / "table.csv"])
-    expect(page.get_by_role("alert")).to_have_text("table.csv is no picture, clip or recording")
+    expect(page.get_by_role("alert")).to_have_text("table.csv is not an image, video or recording")
     expect(page.locator("#chat-files li")).to_have_count(0)
 
 
@@ -188,10 +169,10 @@ def test_an_answer_that_breaks_off_says_why(page: Any, expect: Any, backend: Fak
 def test_a_refused_question_can_be_sent_again(
     page: Any, expect: Any, chromium: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page.get_by_label("Most tokens").fill("4000")
+    page.get_by_label("Max tokens").fill("4000")
     monkeypatch.setattr(FakeBackend, "max_tokens", 50)
     ask(page, "How long may it be?")
-    expect(page.get_by_role("alert")).to_contain_text("max_tokens: must be at most 50")
+    expect(page.get_by_role("alert")).to_contain_text("Max tokens must be at most 50")
     expect(page.get_by_label("Message")).to_have_value("How long may it be?")
     expect(page.locator("#chat-log article")).to_have_count(0)
     # The browser itself reports every status of 400.
@@ -227,7 +208,7 @@ def test_a_voice_is_cloned_chosen_used_and_deleted(
     page.get_by_role("tab", name="Voices").click()
     page.get_by_label("Recording").set_input_files(recording)
     page.get_by_label("Name").fill("myself")
-    page.get_by_label("What it says").fill("ah")
+    page.get_by_label("Transcript").fill("ah")
     clone = page.get_by_role("button", name="Clone")
     # Without the speaker's consent the browser does not let it go.
     clone.click()
@@ -351,7 +332,7 @@ def test_a_session_that_the_server_ends_is_over(
     start = page.get_by_role("button", name="Start")
     start.click()
     expect(start).to_be_disabled()
-    expect(page.get_by_role("alert")).to_have_text("the session has ended: session_expired")
+    expect(page.get_by_role("alert")).to_have_text("The session has ended: session_expired")
     expect(page.locator("#talk-state")).to_have_text("Not connected")
     expect(start).to_be_enabled()
 
@@ -453,3 +434,33 @@ def test_it_fits_a_phone(chromium: Browser, server: Served, expect: Any, scheme:
         scroll, width = page.evaluate(WIDTHS)
         assert scroll <= width, name
         picture_of(page, f"phone_{scheme}_{name.split()[0].lower()}")
+
+
+async def text_then_speech(request: Any) -> AsyncGenerator[Event, None]:
+    """All of the text at once, then an hour of speech."""
+    yield TextDelta("All of the text.")
+    yield TranscriptDelta("All of the text.")
+    while True:
+        yield AudioDelta(tone())
+        await asyncio.sleep(0.16)
+
+
+def test_the_next_message_does_not_wait_for_speech_and_silences_it(
+    page: Any, expect: Any, backend: FakeBackend
+) -> None:
+    backend.script = text_then_speech
+    ask(page, "Tell me.")
+    answers = page.locator("#chat-log .answer")
+    expect(answers).to_contain_text("All of the text.")
+    expect(page.locator("#last-figures")).to_contain_text("TTFA")
+    expect(page.get_by_role("button", name="Send")).to_be_enabled()
+    backend.script = playing(TextDelta("yes"), Finished("stop", USAGE))
+    ask(page, "And now?")
+    expect(answers.last).to_contain_text("yes")
+    expect(answers.first).to_contain_text("Stopped by the next message.")
+    expect(answers.first).to_have_attribute("aria-busy", "false")
+    backend.wait_running(0, 5)
+    # What was written of the first answer is part of the conversation.
+    said = [turn.content[0].text for turn in backend.requests[-1].messages]
+    assert said == ["Tell me.", "All of the text.", "And now?"]
+    assert page.get_by_role("alert").is_hidden()

@@ -5,10 +5,13 @@ import { button, element, find } from "./dom.js";
 const KINDS = ["image", "audio", "video"];
 const SHOWN_BY = { image: "img", audio: "audio", video: "video" };
 
+/** The file that each part of a message holds. */
+const fileByPart = new WeakMap();
+
 /** Which kind of medium a file is. Throws for any other. */
 function kindOf(file) {
   const kind = file.type.split("/")[0];
-  if (!KINDS.includes(kind)) throw new Error(`${file.name} is no picture, clip or recording`);
+  if (!KINDS.includes(kind)) throw new Error(`${file.name} is not an image, video or recording`);
   return kind;
 }
 
@@ -24,8 +27,13 @@ function readAsDataUri(file) {
 /** The part of a message that holds a file. */
 export async function partOf(file) {
   const type = `${kindOf(file)}_url`;
-  return { type, [type]: { url: await readAsDataUri(file) } };
+  const part = { type, [type]: { url: await readAsDataUri(file) } };
+  fileByPart.set(part, file);
+  return part;
 }
+
+/** The name of the file in a part of a message; undefined for a text. */
+export const fileName = (part) => fileByPart.get(part)?.name;
 
 /** An element that shows a file, by an address in memory. */
 export function preview(file) {
@@ -36,16 +44,19 @@ export function preview(file) {
   return shown;
 }
 
+/** Give the memory back that previews hold. */
+export function forgetPreviews(previews) {
+  previews.forEach(({ src }) => URL.revokeObjectURL(src));
+}
+
 /** The files of the message that is being written, in a list with a button to remove each. */
 export class Attachments {
   #files = [];
 
-  /** Take files in. Throws for what is no medium. */
+  /** Take files in, but none if one of them is no medium: then it throws. */
   add(files) {
-    for (const file of files) {
-      kindOf(file);
-      this.#files.push(file);
-    }
+    [...files].forEach(kindOf);
+    this.#files.push(...files);
     this.#show();
   }
 

@@ -1,85 +1,114 @@
 /** A written conversation, with files, answered in text and speech. */
 
-import { Attachments, partOf, preview } from "./attachments.js";
+import { Attachments, fileName, forgetPreviews, partOf, preview } from "./attachments.js";
 import { find } from "./dom.js";
+import { named } from "./field_names.js";
 import { beginRequest } from "./last_request.js";
 import { addTurn } from "./log.js";
-import { complain, settle } from "./notice.js";
+import { Notice } from "./notice.js";
 import { fromBase64 } from "./pcm.js";
 import { playerAt } from "./player.js";
 import { servedModel, stream } from "./server.js";
-import { chosenVoice, instructions, mostTokens } from "./settings.js";
+import { chosenVoice, instructions, maxTokens } from "./settings.js";
+import { showStarters } from "./starters.js";
 
 /** The rate at which the server makes speech. */
 export const RATE = 44_100;
 
 class Chat {
-  #messages = [];
+  #notice = new Notice("chat-notice");
   #attached = new Attachments();
-  #stop = null;
+  /** What was asked and answered; each conversation has a list of its own. */
+  #messages = [];
+  /** Stops the last answer; why is among the `NOTES`. */
+  #stopping = new AbortController();
+  /** Resolves when nothing more comes of the last answer. */
+  #answering = Promise.resolve();
   #player = null;
 
-  /** Send what was written and attached, and show the answer as it comes. */
+  /** Send what was written and attached. Resolves when the server has taken it: the answer is shown
+   * as it comes, and stopped by the next message. */
   async send(text) {
-    settle();
+    this.#notice.clear();
+    const conversation = this.#messages;
     const files = this.#attached.take();
-    this.#stop = new AbortController();
-    find("chat-send").disabled = true;
-    const question = addTurn(find("chat-log"), "You", ...files.map(preview));
+    const previews = files.map(preview);
+    const question = addTurn(find("chat-log"), "You", ...previews);
     question.write(text);
     question.end();
+    showStarters();
+    this.#stopping.abort("interrupted");
+    this.#stopping = new AbortController();
+    const { signal } = this.#stopping;
     try {
-      const parts = await Promise.all(files.map(partOf));
-      if (text) parts.push({ type: "text", text });
-      await this.#ask({ role: "user", content: parts }, this.#stop.signal);
+      await this.#answering;
+      const message = { role: "user", content: await contentOf(files, text) };
+      await this.#ask(conversation, message, signal);
     } catch (error) {
-      this.#giveBack(question, files, text);
-      complain(error);
-    } finally {
-      find("chat-send").disabled = false;
+      forgetPreviews(previews);
+      if (conversation !== this.#messages) return;
+      question.remove();
+      this.#giveBack(files, text);
+      if (!signal.aborted) this.#notice.show(error);
     }
   }
 
   /** Stop the answer, and what is played of it. */
   async stop() {
-    this.#stop?.abort();
+    this.#stopping.abort("stopped");
     await this.#player?.silence();
   }
 
-  /** Forget the conversation. */
+  /** Begin another conversation: nothing is left of the last one, nor of what was being written. */
   async begin() {
-    await this.stop();
     this.#messages = [];
-    for (const shown of find("chat-log").querySelectorAll("[src]")) URL.revokeObjectURL(shown.src);
-    find("chat-log").replaceChildren();
+    this.#attached.take();
+    this.#notice.clear();
+    const log = find("chat-log");
+    forgetPreviews(log.querySelectorAll("[src]"));
+    log.replaceChildren();
+    showStarters();
+    find("chat-text").value = "";
     find("chat-text").focus();
+    await this.stop();
   }
 
   attach(files) {
-    settle();
-    this.#attached.add(files);
+    this.#notice.clear();
+    try {
+      this.#attached.add(files);
+    } catch (error) {
+      this.#notice.show(error);
+    }
   }
 
-  /** A question that was not answered can be changed and sent again. */
-  #giveBack(question, files, text) {
-    question.remove();
+  /** A message that was not taken can be changed and sent again. */
+  #giveBack(files, text) {
+    showStarters();
     this.#attached.add(files);
-    find("chat-text").value ||= text;
+    const draft = find("chat-text");
+    draft.value = [text, draft.value].filter(Boolean).join("\n");
   }
 
-  async #ask(message, signal) {
-    const messages = this.#messages;
+  /** Resolves when the answer begins. */
+  async #ask(conversation, message, signal) {
     const player = await this.#quietPlayer();
-    const body = await this.#body([...messages, message]);
+    const body = await bodyOf([...conversation, message], player !== null);
     const request = beginRequest();
-    const { id, events } = await stream("v1/chat/completions", body, signal);
+    const { id, events } = await stream("v1/chat/completions", body, signal).catch((error) => {
+      throw named(error, (field) => nameOf(field, body));
+    });
+    signal.throwIfAborted();
     if (player) player.ondrained = (gaps) => request.gaps(gaps);
     const answer = addTurn(find("chat-log"), "Answer");
-    const { said, reason } = await follow(events, { answer, request, player, signal });
-    player?.end();
-    answer.end(NOTES[reason]);
-    if (said) messages.push(message, { role: "assistant", content: said });
-    request.end(id).catch(complain);
+    const shown = follow(events, { answer, request, player, signal });
+    this.#answering = shown.then(({ said, reason, error }) => {
+      player?.end();
+      answer.end(NOTES[reason]);
+      if (said) conversation.push(message, { role: "assistant", content: said });
+      if (error && conversation === this.#messages) this.#notice.show(error);
+      request.end(id).catch((problem) => this.#notice.show(problem));
+    });
   }
 
   /** Who speaks the answer, if it is to be spoken; nothing else is played any more. */
@@ -89,29 +118,44 @@ class Chat {
     await this.#player?.silence();
     return this.#player;
   }
+}
 
-  async #body(messages) {
-    const told = instructions();
-    const spoken = this.#player !== null;
-    return {
-      model: await servedModel(),
-      messages: told ? [{ role: "system", content: told }, ...messages] : messages,
-      max_tokens: mostTokens(),
-      stream: true,
-      modalities: spoken ? ["text", "audio"] : ["text"],
-      ...(spoken && { audio: { voice: chosenVoice(), format: "pcm16", sample_rate: RATE } }),
-    };
-  }
+/** The parts of a message. */
+async function contentOf(files, text) {
+  const parts = await Promise.all(files.map(partOf));
+  return text ? [...parts, { type: "text", text }] : parts;
+}
+
+/** The body of a request for the answer to messages. */
+async function bodyOf(messages, spoken) {
+  const told = instructions();
+  return {
+    model: await servedModel(),
+    messages: told ? [{ role: "system", content: told }, ...messages] : messages,
+    max_tokens: maxTokens(),
+    stream: true,
+    modalities: spoken ? ["text", "audio"] : ["text"],
+    ...(spoken && { audio: { voice: chosenVoice(), format: "pcm16", sample_rate: RATE } }),
+  };
+}
+
+/** What the user calls a field of such a body: a file by its name. */
+function nameOf(field, { messages }) {
+  if (field === "max_tokens") return "Max tokens";
+  const place = /^messages\.(\d+)\.content\.(\d+)\./.exec(field);
+  return place === null ? undefined : fileName(messages[place[1]].content[place[2]]);
 }
 
 /** What is said of an answer that did not end by itself. */
 const NOTES = {
-  length: "The longest answer that was allowed.",
+  length: "Stopped at Max tokens.",
   stopped: "Stopped.",
+  interrupted: "Stopped by the next message.",
   "broken off": "Broken off.",
 };
 
-/** Show and play an answer as it comes. Resolves to its text, and to why it ended. */
+/** Show and play an answer as it comes. Resolves to its text, to why it ended, and to what went
+ * wrong, if something did. */
 async function follow(events, { answer, request, player, signal }) {
   let said = "";
   let reason = "broken off";
@@ -128,8 +172,8 @@ async function follow(events, { answer, request, player, signal }) {
       if (delta.audio?.data) play(delta.audio.data, player, request);
     }
   } catch (error) {
-    reason = error.name === "AbortError" ? "stopped" : "broken off";
-    complain(error);
+    if (!signal.aborted) return { said, reason: "broken off", error };
+    reason = signal.reason;
   }
   return { said, reason };
 }
@@ -146,17 +190,21 @@ export function startChat() {
   const chat = new Chat();
   const form = find("chat-form");
   const text = find("chat-text");
-  form.onsubmit = (event) => {
+  const sendButton = find("chat-send");
+  form.onsubmit = async (event) => {
     event.preventDefault();
     const written = text.value.trim();
-    if (!written && find("chat-files").children.length === 0) return;
+    if (sendButton.disabled || !(written || find("chat-files").children.length > 0)) return;
     text.value = "";
-    void chat.send(written);
+    // Until a message is taken it may yet come back to where the next one is written.
+    sendButton.disabled = true;
+    await chat.send(written);
+    sendButton.disabled = false;
   };
   text.onkeydown = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    if (!find("chat-send").disabled) form.requestSubmit();
+    form.requestSubmit();
   };
   find("chat-stop").onclick = () => chat.stop();
   find("chat-new").onclick = () => chat.begin();
@@ -165,20 +213,15 @@ export function startChat() {
 
 /** Files come by a button, by drag and drop, and from the clipboard. */
 function takeFiles(chat, panel) {
-  const attach = (files) => {
-    try {
-      chat.attach(files);
-    } catch (error) {
-      complain(error);
-    }
-  };
   const picker = find("chat-picker");
   find("chat-attach").onclick = () => picker.click();
   picker.onchange = () => {
-    attach(picker.files);
+    chat.attach(picker.files);
     picker.value = "";
   };
-  panel.onpaste = ({ clipboardData }) => attach(clipboardData.files);
+  panel.onpaste = ({ clipboardData }) => {
+    if (clipboardData.files.length > 0) chat.attach(clipboardData.files);
+  };
   panel.ondragover = (event) => {
     event.preventDefault();
     panel.classList.add("dropping");
@@ -187,6 +230,6 @@ function takeFiles(chat, panel) {
   panel.ondrop = (event) => {
     event.preventDefault();
     panel.classList.remove("dropping");
-    attach(event.dataTransfer.files);
+    chat.attach(event.dataTransfer.files);
   };
 }

@@ -1,20 +1,30 @@
 /** The page comes to life. */
 
+import { offer } from "./capabilities.js";
 import { startChat } from "./chat.js";
+import { watchServer } from "./connection.js";
 import { find } from "./dom.js";
 import { askForKey } from "./key.js";
-import { complain, settle } from "./notice.js";
+import { Notice } from "./notice.js";
 import { startReading } from "./read.js";
-import { servedModel } from "./server.js";
+import { askForModel } from "./server.js";
 import { startTabs } from "./tabs.js";
 import { startTalking } from "./talk.js";
 import { showVoices, startVoices } from "./voices.js";
 
+const notice = new Notice("notice");
+
 /** Show what the server has. */
 async function look() {
-  settle();
-  find("model").textContent = await servedModel();
-  await showVoices();
+  notice.clear();
+  try {
+    const model = await askForModel();
+    find("model").textContent = model.id;
+    offer(model);
+    await showVoices();
+  } catch (error) {
+    notice.show(error);
+  }
 }
 
 startTabs(document.querySelector("[role=tablist]"));
@@ -23,7 +33,8 @@ startTalking();
 startReading();
 startVoices();
 find("change-key").onclick = async () => {
-  const changed = await askForKey("It can be replaced, or forgotten.");
-  if (changed) await look().catch(complain);
+  if (await askForKey("It can be replaced, or forgotten.")) await look();
 };
-look().catch(complain);
+void look();
+// A server that is back may be another one.
+void watchServer(look);

@@ -1,16 +1,25 @@
-/** What went wrong, for everybody to see and hear. */
+/** What went wrong, beside what the user works with: each tab has a place for it. */
 
 import { find } from "./dom.js";
 
-/** Show an error; one that the user brought about by stopping is none. */
-export function complain(error) {
-  if (error.name === "AbortError") return;
-  const notice = find("notice");
-  notice.textContent = error.message;
-  notice.hidden = false;
-}
+export class Notice {
+  #place;
 
-/** Take the last error away. */
-export function settle() {
-  find("notice").hidden = true;
+  /** `id` names the element that shows it. */
+  constructor(id) {
+    this.#place = find(id);
+  }
+
+  /** Show an error, where the user sees it. */
+  show(error) {
+    this.#place.textContent = error.message;
+    this.#place.hidden = false;
+    this.#place.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Take the last error away. */
+  clear() {
+    this.#place.hidden = true;
+    this.#place.textContent = "";
+  }
 }

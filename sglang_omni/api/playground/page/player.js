@@ -1,6 +1,7 @@
 /** Plays speech as it streams. */
 
-import { address } from "./server.js";
+import { address } from "./address.js";
+import { loadWorklet } from "./worklet.js";
 
 const players = new Map();
 
@@ -16,14 +17,15 @@ export async function playerAt(rate) {
 class Player {
   #context;
   #node;
-  #silenced = null;
+  /** Who waits for it to fall silent, in the order of asking. */
+  #silencing = [];
   /** Samples since it was last silent, of these those before the present sound. */
   #pushed = 0;
   #begun = 0;
 
   static async open(rate) {
     const context = new AudioContext({ sampleRate: rate });
-    await context.audioWorklet.addModule(address("playground/playback_worklet.js"));
+    await loadWorklet(context, address("playground/playback_worklet.js"));
     return new Player(context);
   }
 
@@ -37,7 +39,7 @@ class Player {
     this.#node.connect(context.destination);
     this.#node.port.onmessage = ({ data }) => {
       if (data.drained) this.ondrained(data.gaps);
-      else this.#silenced?.(data.silenced);
+      else this.#silencing.shift()(data.silenced);
     };
   }
 
@@ -64,7 +66,7 @@ class Player {
   /** Fall silent. Resolves to the seconds that were played of the present sound. */
   async silence() {
     const played = await new Promise((resolve) => {
-      this.#silenced = resolve;
+      this.#silencing.push(resolve);
       this.#node.port.postMessage({ silence: true });
     });
     const heard = Math.min(Math.max(played - this.#begun, 0), this.#pushed - this.#begun);

@@ -1,7 +1,8 @@
 /** A session of `/v1/realtime`: events in, events out. */
 
+import { address } from "./address.js";
+import { noReply, serverAnswers } from "./connection.js";
 import { currentKey } from "./key.js";
-import { address, get } from "./server.js";
 
 /** Every sound of a session has this rate, in samples a second. */
 export const RATE = 24_000;
@@ -13,12 +14,12 @@ const KEY_PROTOCOL = "openai-insecure-api-key.";
 export const turnDetection = (handsFree) => (handsFree ? { type: "server_vad" } : null);
 
 /** What the session shall be. */
-export function sessionOf({ voice, speed, instructions, mostTokens, handsFree }) {
+export function sessionOf({ voice, speed, instructions, maxTokens, handsFree }) {
   return {
     type: "realtime",
     output_modalities: ["audio"],
     ...(instructions && { instructions }),
-    max_output_tokens: mostTokens,
+    max_output_tokens: maxTokens,
     audio: {
       input: {
         format: FORMAT,
@@ -30,14 +31,19 @@ export function sessionOf({ voice, speed, instructions, mostTokens, handsFree })
   };
 }
 
+/** Why there is no session; browsers do not tell what the server said. */
+async function refusal() {
+  if (!(await serverAnswers())) return noReply();
+  return new Error("The server refused the session: as many as it allows may be open. Try later.");
+}
+
 export class RealtimeSession {
   #socket;
 
-  /** Begin a session. `onevent` gets every event with who sent it, "server" or "client"; `onclose`
-   * is called when it is over. Throws where the server does not take it. */
-  static async open(onevent, onclose) {
-    // Also asks for a key where one is needed: a WebSocket could not say that it was refused.
-    const model = (await get("v1/models")).data[0].id;
+  /** Begin a session with a model. `onevent` gets every event with who sent it, "server" or
+   * "client"; `onclose` is called with the reason when it is over. Throws where the server does not
+   * take it. */
+  static async open(model, onevent, onclose) {
     const url = address(`v1/realtime?model=${encodeURIComponent(model)}`);
     url.protocol = url.protocol.replace("http", "ws");
     const key = currentKey();
@@ -45,7 +51,7 @@ export class RealtimeSession {
     const socket = new WebSocket(url, ["realtime", ...protocols]);
     await new Promise((resolve, reject) => {
       socket.onopen = resolve;
-      socket.onclose = () => reject(new Error("the server refused the session; it may be full"));
+      socket.onclose = () => refusal().then(reject);
     });
     return new RealtimeSession(socket, onevent, onclose);
   }
@@ -54,7 +60,7 @@ export class RealtimeSession {
     this.#socket = socket;
     this.onevent = onevent;
     socket.onmessage = ({ data }) => onevent(JSON.parse(data), "server");
-    socket.onclose = onclose;
+    socket.onclose = ({ reason }) => onclose(reason);
   }
 
   /** Send an event, unless the session is over. */

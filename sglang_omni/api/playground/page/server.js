@@ -1,27 +1,27 @@
 /** Requests to the server that this page came from. */
 
+import { address } from "./address.js";
+import { noReply } from "./connection.js";
 import { askForKey, credentials, currentKey } from "./key.js";
 import { serverSentEvents } from "./server_sent_events.js";
 
-/** An answer that says why there is none; `message` is the server's. */
+/** An answer that says why there is none: the server's message, and the field at fault, if any. */
 export class ServerError extends Error {
-  constructor(message, status) {
+  constructor({ message, param = null }, status) {
     super(message);
     this.name = "ServerError";
+    this.param = param;
     this.status = status;
   }
 }
 
-/** The address of a route, wherever the page is mounted. */
-export const address = (path) => new URL(path, document.baseURI);
-
-/** The response to a request. Asks the user for a key where the server does. Throws `ServerError`.
- */
+/** The response to a request. Asks the user for a key where the server does. Throws `ServerError`,
+ * or an error that says that no reply came. */
 export async function request(path, options = {}) {
   for (;;) {
     const headers = { ...options.headers, ...credentials() };
     const used = currentKey();
-    const reply = await fetch(address(path), { ...options, headers });
+    const reply = await replyTo(path, { ...options, headers });
     if (reply.ok) return reply;
     const error = await errorOf(reply);
     const another = reply.status === 401 && currentKey() !== used;
@@ -29,10 +29,19 @@ export async function request(path, options = {}) {
   }
 }
 
+async function replyTo(path, options) {
+  try {
+    return await fetch(address(path), options);
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw await noReply();
+  }
+}
+
 async function errorOf(reply) {
   const body = await reply.json().catch(() => null);
-  const message = body?.error?.message ?? `the server answered ${reply.status}`;
-  return new ServerError(message, reply.status);
+  const error = body?.error ?? { message: `The server answered ${reply.status}.` };
+  return new ServerError(error, reply.status);
 }
 
 /** The object that a route answers with. */
@@ -44,13 +53,27 @@ export async function stream(path, body, signal) {
   const headers = { "Content-Type": "application/json" };
   const options = { method: "POST", headers, body: JSON.stringify(body), signal };
   const reply = await request(path, options);
-  return { id: reply.headers.get("X-Request-Id"), events: serverSentEvents(reply.body) };
+  return { id: reply.headers.get("X-Request-Id"), events: received(reply.body, signal) };
+}
+
+/** The objects in the body of a reply. */
+async function* received(body, signal) {
+  try {
+    yield* serverSentEvents(body);
+  } catch (error) {
+    // What `fetch` throws when a connection breaks.
+    if (!(error instanceof TypeError) || signal.aborted) throw error;
+    throw await noReply();
+  }
 }
 
 let model = null;
 
-/** The name of the served model. */
-export async function servedModel() {
-  model ??= (await get("v1/models")).data[0].id;
+/** Ask the server what it serves. Resolves to the model as `/v1/models` describes it. */
+export async function askForModel() {
+  model = (await get("v1/models")).data[0];
   return model;
 }
+
+/** The name of the served model. */
+export const servedModel = async () => (model ?? (await askForModel())).id;

@@ -6,8 +6,8 @@ import { get } from "./server.js";
 /** The voice that is chosen. */
 export const chosenVoice = () => find("voice").value;
 
-/** The most tokens of an answer. Throws where the field holds no such number. */
-export const mostTokens = () => checkedNumber("max-tokens", "Most tokens");
+/** How many tokens an answer may have. Throws where the field holds no such number. */
+export const maxTokens = () => checkedNumber("max-tokens", "Max tokens");
 
 /** What the model is told before a conversation; null for nothing. */
 export const instructions = () => find("instructions").value.trim() || null;

@@ -1,16 +1,18 @@
 /** A conversation by voice: who speaks, what is shown and heard of it. */
 
+import { noReply } from "./connection.js";
 import { checkedNumber, find } from "./dom.js";
 import { clearEvents, logEvent } from "./event_log.js";
 import { beginRequest } from "./last_request.js";
 import { addTurn } from "./log.js";
 import { Microphone } from "./microphone.js";
-import { complain, settle } from "./notice.js";
+import { Notice } from "./notice.js";
 import { fromBase64, toBase64 } from "./pcm.js";
 import { playerAt } from "./player.js";
 import { holdable } from "./push_button.js";
 import { RATE, RealtimeSession, sessionOf, turnDetection } from "./realtime.js";
-import { chosenVoice, instructions, mostTokens } from "./settings.js";
+import { askForModel } from "./server.js";
+import { chosenVoice, instructions, maxTokens } from "./settings.js";
 import { SpokenAnswer } from "./spoken_answer.js";
 
 /** The server takes no shorter turn. */
@@ -18,7 +20,7 @@ const SHORTEST_SECONDS = 0.1;
 /** The answer had ended when the user stopped it: nothing is wrong. */
 const TOO_LATE = "response_cancel_not_active";
 /** What is said of an answer that did not end by itself; who spoke over it knows. */
-const NOTES = { incomplete: "The longest answer that was allowed.", failed: "Broken off." };
+const NOTES = { incomplete: "Stopped at Max tokens.", failed: "Broken off." };
 
 const chosenSpeed = () => checkedNumber("talk-speed", "Speed");
 const handsFree = () => find("talk-mode").querySelector(":checked").value === "hands-free";
@@ -27,6 +29,7 @@ const showState = (state) => {
 };
 
 class Talk {
+  #notice = new Notice("talk-notice");
   #session = null;
   #microphone = null;
   #answer = null;
@@ -38,7 +41,7 @@ class Talk {
 
   /** Begin a session, and listen. */
   async start() {
-    settle();
+    this.#notice.clear();
     clearEvents();
     find("talk-log").replaceChildren();
     this.#turns.clear();
@@ -50,7 +53,7 @@ class Talk {
       this.#connected(true);
     } catch (error) {
       await this.stop();
-      complain(error);
+      this.#notice.show(error);
     }
   }
 
@@ -62,15 +65,21 @@ class Talk {
       this.#request?.gaps(gaps);
       if (!this.#talking) showState("Listening");
     };
+    // Nobody is asked for a microphone in vain; and a WebSocket could not ask for a key.
+    const { id: model } = await askForModel();
     this.#microphone = await Microphone.open(RATE, (samples) => this.#hear(samples));
     this.#session = await RealtimeSession.open(
+      model,
       (event, sender) => this.#take(event, sender),
-      ({ reason }) => {
-        if (this.#session === null) return;
-        void this.stop();
-        complain(new Error(`the session has ended: ${reason || "the connection broke"}`));
-      },
+      (reason) => this.#closed(reason),
     );
+  }
+
+  /** The session has ended, by whoever ended it. */
+  async #closed(reason) {
+    if (this.#session === null) return;
+    await this.stop();
+    this.#notice.show(reason ? new Error(`The session has ended: ${reason}`) : await noReply());
   }
 
   /** End the session. */
@@ -96,7 +105,7 @@ class Talk {
       const audio = { input, output: { speed: chosenSpeed() } };
       this.#session?.send({ type: "session.update", session: { type: "realtime", audio } });
     } catch (error) {
-      complain(error);
+      this.#notice.show(error);
     }
   }
 
@@ -117,10 +126,10 @@ class Talk {
     this.#talking = false;
     if (this.#heard < SHORTEST_SECONDS * RATE) {
       showState("Listening");
-      complain(new Error("Hold the button for as long as you speak."));
+      this.#notice.show(new Error("Hold the button for as long as you speak."));
       return;
     }
-    settle();
+    this.#notice.clear();
     this.#session.send({ type: "input_audio_buffer.commit" });
     this.#session.send({ type: "response.create" });
     this.#await();
@@ -165,9 +174,9 @@ class Talk {
       case "conversation.item.input_audio_transcription.completed":
         return this.#written(event.item_id, event.transcript);
       case "conversation.item.input_audio_transcription.failed":
-        return this.#written(event.item_id, "(not written down)");
+        return this.#written(event.item_id, "(no transcript)");
       case "error":
-        if (event.error.code !== TOO_LATE) complain(new Error(event.error.message));
+        if (event.error.code !== TOO_LATE) this.#notice.show(new Error(event.error.message));
         return undefined;
       default:
         return this.#takeAnswer(event);
@@ -205,9 +214,9 @@ class Talk {
   #done({ id, status, status_details, output }) {
     this.#responding = false;
     output.forEach((item) => this.#turns.get(item.id)?.end(NOTES[status]));
-    if (status_details?.error) complain(new Error(status_details.error.message));
+    if (status_details?.error) this.#notice.show(new Error(status_details.error.message));
     if (!this.#answer.isPlaying && !this.#talking && status !== "cancelled") showState("Listening");
-    this.#request.end(id).catch(complain);
+    this.#request.end(id).catch((error) => this.#notice.show(error));
   }
 
   #turn(item, who) {
@@ -226,7 +235,7 @@ class Talk {
       voice: chosenVoice(),
       speed: chosenSpeed(),
       instructions: instructions(),
-      mostTokens: mostTokens(),
+      maxTokens: maxTokens(),
       handsFree: handsFree(),
     });
   }

@@ -1,12 +1,17 @@
 /** Voices that the user stores: what there is, one more, one less. */
 
 import { button, element, find } from "./dom.js";
-import { complain, settle } from "./notice.js";
+import { named } from "./field_names.js";
+import { Notice } from "./notice.js";
 import { request } from "./server.js";
 import { offerVoices } from "./settings.js";
 
+/** What the user calls the fields of the form. */
+const FIELDS = { audio_sample: "The recording", name: "Name", ref_text: "Transcript" };
 /** What is kept with the voice as the speaker's consent. */
 const CONSENT = "The speaker agrees that this voice is cloned and stored.";
+
+const notice = new Notice("voices-notice");
 
 /** Ask for the voices, and show those that can be deleted. */
 export async function showVoices() {
@@ -24,12 +29,12 @@ function row(voice) {
     "li",
     {},
     `${voice.name} (${seconds}${voice.has_transcript ? ", with its words" : ""})`,
-    button("Delete", () => remove(voice).catch(complain), label),
+    button("Delete", () => remove(voice).catch((error) => notice.show(error)), label),
   );
 }
 
 async function remove(voice) {
-  settle();
+  notice.clear();
   await request(`v1/audio/voices/${encodeURIComponent(voice.id)}`, { method: "DELETE" });
   await showVoices();
   find("voices-state").value = `${voice.name} is deleted`;
@@ -53,13 +58,13 @@ export function startVoices() {
   const form = find("voices-form");
   form.onsubmit = async (event) => {
     event.preventDefault();
-    settle();
+    notice.clear();
     find("voices-send").disabled = true;
     try {
       await clone(form);
     } catch (error) {
       find("voices-state").value = "";
-      complain(error);
+      notice.show(named(error, (field) => FIELDS[field]));
     } finally {
       find("voices-send").disabled = false;
     }
