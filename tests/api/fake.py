@@ -201,9 +201,9 @@ class Served:
 
 
 @contextmanager
-def serving(access: Access | None = None) -> Iterator[Served]:
+def serving(access: Access | None = None, backend: FakeBackend | None = None) -> Iterator[Served]:
     """uvicorn on a free loopback port, in a thread."""
-    backend = FakeBackend()
+    backend = backend or FakeBackend()
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     app = create_app(backend, access)
