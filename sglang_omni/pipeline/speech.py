@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from sglang_omni.engine.process import Engine
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.models.ming.text.duration import reference_seconds
 from sglang_omni.models.ming.text.front import TextFrontEnd
 from sglang_omni.observe.trace import stage
 from sglang_omni.pipeline.joins import Edges
@@ -104,13 +105,19 @@ async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Even
     """Read a whole text aloud. Raises `InvalidRequest` when nothing in it can be spoken."""
     tally = Tally()
     pieces = iter((request.text,)) if request.verbatim else TextFrontEnd().fragments(request.text)
-    limit = patches_in(request.max_seconds) if request.verbatim else None
+    limit = _description_limit(request) if request.verbatim else None
     async with aclosing(_synthesise(speaker, pieces, tally, limit)) as events:
         async for event in events:
             yield event
     if not tally.fragments:
         raise InvalidRequest("there is nothing to speak in this text", param="input")
     yield tally.finished()
+
+
+def _description_limit(request: SpeechRequest) -> int | None:
+    """How many patches of music or sound are made: what was asked for, or the reference's limit."""
+    seconds = request.max_seconds
+    return patches_in(reference_seconds(request.text) if seconds is None else seconds)
 
 
 async def say(
