@@ -10,6 +10,7 @@ import numpy as np
 from sglang_omni.errors import EngineFailed
 from sglang_omni.media import wav
 from sglang_omni.media.codecs import CODECS
+from sglang_omni.media.limiter import PeakLimiter
 from sglang_omni.media.resample import Resampler
 
 AudioFormat = Literal["wav", "pcm", "mp3", "opus", "aac", "flac"]
@@ -139,7 +140,8 @@ class AudioEncoder:
     """Encodes one mono stream. Everything `push` and `finish` return, joined, is the file.
 
     `speed` changes the tempo and leaves the pitch. `streaming` gives bytes as soon as they exist;
-    otherwise everything comes from `finish`, with true sizes in the header.
+    otherwise everything comes from `finish`, with true sizes in the header. Samples may be louder
+    than full scale: they are limited last, at the rate and tempo of the file.
     """
 
     def __init__(
@@ -151,7 +153,7 @@ class AudioEncoder:
         speed: float = 1.0,
     ) -> None:
         self._resampler = Resampler(source_rate, target_rate)
-        self._filtered = speed != 1 or not self._resampler.passes_through
+        self._limiter = PeakLimiter(target_rate)
         self._pace: Tempo | None = None
         self._writer: Writer | None = None
         self._open = partial(open_writer, audio_format, target_rate, streaming)
@@ -161,9 +163,8 @@ class AudioEncoder:
 
     def push(self, pcm: np.ndarray) -> bytes:
         """Encode float32 samples `[samples]`. Raises `EngineFailed` for samples not finite."""
-        if self._filtered:
-            # A filter would carry a NaN into the chunks that follow.
-            _peak(pcm)
+        # A filter would carry a NaN into the chunks that follow.
+        _peak(pcm)
         paced = self._paced(np.ascontiguousarray(pcm, dtype=np.float32))
         return self._write(self._resampler.push(paced))
 
@@ -190,4 +191,4 @@ class AudioEncoder:
 
     def _write(self, pcm: np.ndarray) -> bytes:
         self._writer = self._writer or self._open()
-        return self._writer.push(int16_samples(pcm))
+        return self._writer.push(int16_samples(self._limiter.push(pcm)))

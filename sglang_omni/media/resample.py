@@ -18,11 +18,6 @@ class Resampler:
             else soxr.ResampleStream(source_rate, target_rate, 1, dtype="float32", quality="HQ")
         )
 
-    @property
-    def passes_through(self) -> bool:
-        """Whether the rates are equal, so that samples leave as they come."""
-        return self._stream is None
-
     def push(self, pcm: np.ndarray) -> np.ndarray:
         """Feed float32 samples `[samples]`; returns what is ready, `[samples_out]`."""
         return pcm if self._stream is None else self._stream.resample_chunk(pcm)

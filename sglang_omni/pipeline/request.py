@@ -163,7 +163,8 @@ class TranscriptDelta:
 
 @dataclass(frozen=True)
 class AudioDelta:
-    """Samples to play next: mono float32 in [-1, 1], shape [samples], at the pipeline's rate."""
+    """Samples to play next: mono float32, shape [samples], at the pipeline's rate. Full scale is
+    [-1, 1]; what is louder is limited where it is encoded."""
 
     pcm: np.ndarray
 

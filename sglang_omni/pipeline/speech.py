@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from sglang_omni.engine.process import Engine
 from sglang_omni.errors import InvalidRequest
-from sglang_omni.models.ming.text.front import each_fragment
+from sglang_omni.models.ming.text.duration import reference_seconds
+from sglang_omni.models.ming.text.front import TextFrontEnd
 from sglang_omni.observe.trace import stage
 from sglang_omni.pipeline.joins import Edges
 from sglang_omni.pipeline.perceive import Medium
@@ -103,14 +104,20 @@ def patches_in(seconds: float | None) -> int | None:
 async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Event, None]:
     """Read a whole text aloud. Raises `InvalidRequest` when nothing in it can be spoken."""
     tally = Tally()
-    pieces = iter((request.text,)) if request.verbatim else each_fragment(request.text)
-    limit = patches_in(request.max_seconds) if request.verbatim else None
+    pieces = iter((request.text,)) if request.verbatim else TextFrontEnd().fragments(request.text)
+    limit = _description_limit(request) if request.verbatim else None
     async with aclosing(_synthesise(speaker, pieces, tally, limit)) as events:
         async for event in events:
             yield event
     if not tally.fragments:
         raise InvalidRequest("there is nothing to speak in this text", param="input")
     yield tally.finished()
+
+
+def _description_limit(request: SpeechRequest) -> int | None:
+    """How many patches of music or sound are made: what was asked for, or the reference's limit."""
+    seconds = request.max_seconds
+    return patches_in(reference_seconds(request.text) if seconds is None else seconds)
 
 
 async def say(
@@ -121,12 +128,13 @@ async def say(
     tally: Tally,
 ) -> AsyncGenerator[Event, None]:
     """Speak a text while it is written, segment by segment, in order. Closes `text`."""
+    front_end = TextFrontEnd()
     with stage("segment") as span:
         async with aclosing(text), aclosing(segments(text, settings, clock)) as pieces:
             async for segment in pieces:
                 span.output()
                 yield TranscriptDelta(segment.source)
-                spoken = _synthesise(speaker, each_fragment(segment.text), tally)
+                spoken = _synthesise(speaker, front_end.fragments(segment.text), tally)
                 async with aclosing(spoken) as events:
                     async for event in events:
                         yield event

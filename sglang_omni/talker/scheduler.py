@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.talker import STOP_THRESHOLD
-from sglang_omni.models.ming.text.duration import MIN_SECONDS, SECONDS_PER_CHARACTER
+from sglang_omni.models.ming.text.duration import most_seconds
 
 PATCH_SECONDS = 0.32
 
@@ -25,8 +25,7 @@ class Limits:
 
 def duration_guard(text: str) -> int:
     """The most patches that reading `text` can reasonably take."""
-    seconds = max(MIN_SECONDS, len(text) * SECONDS_PER_CHARACTER)
-    return max(1, int(seconds / PATCH_SECONDS))
+    return max(1, int(most_seconds(text) / PATCH_SECONDS))
 
 
 def patch_limit(text: str, wanted: int | None, prompt_length: int, limits: Limits) -> int:

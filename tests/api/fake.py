@@ -204,9 +204,11 @@ class Served:
 
 
 @contextmanager
-def serving(access: Access | None = None, port: int = 0) -> Iterator[Served]:
+def serving(
+    access: Access | None = None, port: int = 0, backend: FakeBackend | None = None
+) -> Iterator[Served]:
     """uvicorn on a loopback port, by default a free one, in a thread."""
-    backend = FakeBackend()
+    backend = backend or FakeBackend()
     listener = socket.socket()
     # A port that was served a moment ago can be served again.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

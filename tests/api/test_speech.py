@@ -42,6 +42,18 @@ def test_the_official_client_gets_a_complete_wav(
     assert backend.requests[0].voice.name == "river"
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("rate", [24_000, 44_100])
+def test_a_loud_voice_is_not_clipped(
+    http: httpx.Client, backend: FakeBackend, rate: int, streamed: bool
+) -> None:
+    backend.script = playing(*[AudioDelta(6 * tone())] * 3, Finished("stop", Usage()))
+    how = {"stream_format": "audio"} if streamed else {}
+    reply = speak(http, response_format="wav", sample_rate=rate, **how)
+    samples, _ = soundfile.read(io.BytesIO(reply.content), dtype="float32")
+    assert 0.8 < np.abs(samples).max() < 0.9
+
+
 @pytest.mark.parametrize("audio_format", ["mp3", "opus", "aac", "flac"])
 def test_the_official_client_gets_every_format(client: openai.OpenAI, audio_format: Any) -> None:
     reply = client.audio.speech.create(

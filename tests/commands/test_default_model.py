@@ -3,6 +3,7 @@
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,6 +12,7 @@ from cookbook.ming_mini import grammar
 from cookbook.ming_mini.evaluate_speech import Speech
 from cookbook.ming_mini.sentences import commands, finish
 from cookbook.ming_mini.speakers import PRESETS
+from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.thinker.answer import Answerer
 from sglang_omni.commands.checkpoint import MING_MINI, find_checkpoint
 from sglang_omni.errors import CheckpointError
@@ -38,10 +40,29 @@ def test_both_halves_load_in_five_seconds() -> None:
     assert time.monotonic() - began < 5.0
 
 
-def test_unseen_commands_are_understood() -> None:
+@pytest.fixture(scope="module")
+def speech() -> Speech:
     settings = TalkerSettings(MING_MINI, slots=1)
+    return Speech(load_speech_model(settings), settings)
+
+
+@pytest.mark.parametrize("text", ["a", "A", "I", "B.", "hi", "OK"])
+def test_one_or_two_letters_are_heard(speech: Speech, text: str) -> None:
     with torch.no_grad():
-        speech = Speech(load_speech_model(settings), settings)
+        for voice in PRESETS:
+            samples = speech.say(text, voice.name, seed=7)
+            assert np.abs(samples).max() > 0.1
+            assert len(samples) < 1.5 * RATE, "and nothing after them"
+
+
+@pytest.mark.parametrize("text", ["A" * 300, "ha" * 200, "qwrtpsdfg" * 40])
+def test_what_is_no_language_is_spoken_for_seconds_only(speech: Speech, text: str) -> None:
+    with torch.no_grad():
+        assert 0.5 * RATE < len(speech.say(text, PRESETS[0].name, seed=7)) < 7.0 * RATE
+
+
+def test_unseen_commands_are_understood(speech: Speech) -> None:
+    with torch.no_grad():
         hear = Recogniser(grammar.jsgf()).words
         right = sum(
             hear(speech.say(finish(text), PRESETS[number % 4].name, seed=3)) == spoken_words(text)

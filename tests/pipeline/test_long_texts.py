@@ -42,7 +42,9 @@ async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
     """The second piece is not put into words before the first is being spoken."""
     cut = []
     real = front.normalize
-    monkeypatch.setattr(front, "normalize", lambda text: cut.append(text) or real(text))
+    monkeypatch.setattr(
+        front, "normalize", lambda text, **how: cut.append(text) or real(text, **how)
+    )
     talker = Scripted(humming())
     events = speak(Speaker(talker, "DB30", 5, RATE), reading(SENTENCE * 2000))
     await anext(events)
@@ -66,6 +68,9 @@ async def test_a_description_is_one_piece_word_for_word():
     await heard(talker, reading(text, verbatim=True, max_seconds=2.0))
     (asked,) = talker.requests
     assert (asked.text, asked.max_patches) == (text, 6)
+    await heard(talker, reading(text, verbatim=True))
+    # The reference's limit: the words say nothing about how long the music is.
+    assert talker.requests[-1].max_patches == int(len(text) * 5818 / 16000 / PATCH_SECONDS)
 
 
 async def test_a_real_voice_reads_on_without_a_click_or_a_gap():

@@ -97,3 +97,10 @@ def test_base64_is_read_strictly_and_up_to_a_limit() -> None:
 def test_a_clip_is_a_wav_file_at_the_rate_of_the_ear() -> None:
     samples = int16(tone(HEARD_RATE))
     assert np.array_equal(clip_samples(clip_uri(samples)), samples)
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+async def test_a_loud_answer_is_not_clipped(wire: WireFormat) -> None:
+    mouth = Mouth(44_100, wire)
+    data = await mouth.speak(6 * tone(44_100)) + await mouth.rest()
+    assert 0.8 < np.abs(wire.decode(data) / 32_768).max() < 0.95

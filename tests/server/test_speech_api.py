@@ -126,3 +126,13 @@ def test_a_batch_and_a_transcription(server: RunningServer, client: openai.OpenA
     assert isinstance(heard.text, str)
     counted: Any = heard.usage
     assert counted.input_token_details.audio_tokens > 5
+
+
+@pytest.mark.parametrize("text", ["A" * 300, "x" * 1000, "qwrtpsdfg" * 40])
+def test_what_is_no_language_is_spoken_for_seconds_only(client: openai.OpenAI, text: str) -> None:
+    """The tiny talker never stops by itself: the limit of the text alone ends it."""
+    body = {"model": "ming-omni", "input": text, "response_format": "wav"}
+    reply = client.audio.speech.create(**body, voice="DB30", extra_body={"seed": 5})
+    samples, rate = soundfile.read(io.BytesIO(reply.read()), dtype="float32")
+    assert 0.5 < len(samples) / rate < 7.0
+    assert np.abs(samples).max() < 0.9

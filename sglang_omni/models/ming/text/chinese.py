@@ -14,6 +14,19 @@ Match = re.Match[str]
 Step = tuple[re.Pattern[str], Callable[[Match], str]]
 
 CURRENCIES = {"￥": "元", "¥": "元", "$": "美元", "€": "欧元", "£": "英镑"}
+NAMED_DOLLARS = {
+    "HK$": "港元",
+    "US$": "美元",
+    "A$": "澳元",
+    "AU$": "澳元",
+    "C$": "加元",
+    "CA$": "加元",
+    "NT$": "新台币",
+    "S$": "新加坡元",
+    "NZ$": "新西兰元",
+    "R$": "雷亚尔",
+    "MX$": "墨西哥比索",
+}
 MEASURES = {
     "km/h": "千米每小时",
     "kg": "千克",
@@ -65,6 +78,11 @@ def _money(match: Match) -> str:
     return f"{cardinal(match[2])}{match[3] or ''}{CURRENCIES[match[1]]}"
 
 
+def _named_dollars(match: Match) -> str:
+    """HK$20: 二十港元."""
+    return f"{cardinal(match[2])}{match[3] or ''}{NAMED_DOLLARS[match[1]]}"
+
+
 def _percent(match: Match) -> str:
     """百分之 comes first, after the sign."""
     sign = "负" if match[1].startswith("-") else ""
@@ -100,6 +118,10 @@ _TIME = re.compile(r"(?<![\d:.])(\d{1,2}):(\d{2})(?::(\d{2}))?(?![\d:])")
 _LOOSE_TIME = re.compile(r"(?<![\d:.])(\d{1,2}):(\d{1,2})(?::(\d{1,2}))?(?![\d:])")
 _SCORE = re.compile(rf"(?<![\d:.])({_N}):({_N})(?![\d:])")
 
+_NAMED_DOLLARS = re.compile(
+    rf"(?<![A-Za-z])({'|'.join(map(re.escape, NAMED_DOLLARS))})({_N})([万亿]?)"
+)
+
 _BEFORE_TIME: tuple[Step, ...] = (
     (re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)"), _date),
     (re.compile(r"(?<!\d)(\d{4})(?=年)"), lambda m: digit_by_digit(m[1])),
@@ -127,6 +149,8 @@ def chinese_words(text: str, rules: Rules = PRODUCT) -> str:
     times: tuple[Step, ...] = ((_LOOSE_TIME, _time),)
     if rules.scores:
         times = ((_TIME, _time), (_SCORE, lambda m: f"{cardinal(m[1])}比{cardinal(m[2])}"))
+    if rules.currencies:
+        text = _NAMED_DOLLARS.sub(_named_dollars, text)
     for pattern, read in (*_BEFORE_TIME, *times, *_AFTER_TIME):
         text = pattern.sub(read, text)
     return text

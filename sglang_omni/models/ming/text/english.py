@@ -40,6 +40,20 @@ UNITS = {
     "°c": "degrees celsius",
     "°f": "degrees fahrenheit",
 }
+# The letters in front of a dollar sign, and one and several of what it then means.
+DOLLARS = {
+    "HK": ("Hong Kong dollar", "Hong Kong dollars"),
+    "US": ("US dollar", "US dollars"),
+    "A": ("Australian dollar", "Australian dollars"),
+    "AU": ("Australian dollar", "Australian dollars"),
+    "C": ("Canadian dollar", "Canadian dollars"),
+    "CA": ("Canadian dollar", "Canadian dollars"),
+    "NT": ("New Taiwan dollar", "New Taiwan dollars"),
+    "S": ("Singapore dollar", "Singapore dollars"),
+    "NZ": ("New Zealand dollar", "New Zealand dollars"),
+    "R": ("Brazilian real", "Brazilian reais"),
+    "MX": ("Mexican peso", "Mexican pesos"),
+}
 # Possessive and never begun inside a number, so that long runs of digits take linear time.
 _NUMBER = r"\d++(?:\.\d++)?"
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -50,6 +64,10 @@ _STRICT_NAMES = "|".join("(?-i:A)" if name == "a" else name for name in _UNIT_NA
 _STRICT_UNIT = re.compile(rf"\b(-?{_NUMBER})\s*({_STRICT_NAMES})\b(?!\.[A-Z]\b)", re.IGNORECASE)
 _POUNDS = re.compile(rf"£(-?{_NUMBER})")
 _DOLLARS = re.compile(rf"\$(-?{_NUMBER})")
+_NAMED_DOLLARS = re.compile(
+    rf"\b({'|'.join(DOLLARS)})\$({_NUMBER})(?: (hundred|thousand|million|billion|trillion)\b)?"
+)
+_YUAN = re.compile(rf"[¥￥]({_NUMBER})")
 _FRACTION = re.compile(r"(?<!\d)(\d++)/(\d++)")
 _PERCENT = re.compile(rf"(?<!\d)(-?{_NUMBER})\s*%")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.IGNORECASE)
@@ -74,6 +92,8 @@ def number_words(text: str, rules: Rules = PRODUCT) -> str:
         text = _read_signs(text)
     if rules.units:
         text = _DECADE.sub(_padded(_decade), text)
+    if rules.currencies:
+        text = _YUAN.sub(_padded(_yuan), _NAMED_DOLLARS.sub(_padded(_named_dollars), text))
     unit = _STRICT_UNIT if rules.units else _UNIT
     ordinal = _ordinal if rules.ordinals else _cardinal_ordinal
     for pattern, read in (
@@ -131,6 +151,17 @@ def _unit(match: Match) -> str:
 
 def _dollars(match: Match) -> str:
     return f"{words(match[1])} {'dollar' if match[1] == '1' else 'dollars'}"
+
+
+def _named_dollars(match: Match) -> str:
+    """HK$20: twenty Hong Kong dollars."""
+    one, several = DOLLARS[match[1]]
+    count = f"{words(match[2])} {match[3] or ''}".strip()
+    return f"{count} {one if count == 'one' else several}"
+
+
+def _yuan(match: Match) -> str:
+    return f"{words(match[1])} yuan"
 
 
 def _fraction(match: Match) -> str:

@@ -7,11 +7,26 @@ the reference's chain sees it.
 
 import re
 
+from sglang_omni.models.ming.text.letters import shorten_repeats
+
+# Full-width figures, letters and signs, as Chinese input methods write them. Full-width punctuation
+# is left alone: it ends sentences and clauses.
+_FULL_WIDTH = {
+    ord(sign) + 0xFEE0: sign
+    for sign in map(chr, range(0x21, 0x7F))
+    if sign.isalnum() or sign in "$%&+/=@"
+} | {ord("￥"): "¥", ord("￡"): "£"}
+# These are signs of a number only in one: ３．５, １２：３０ and －５.
+_FULL_WIDTH_IN_NUMBER = re.compile(r"(?<=\d)[．：](?=\d)|－(?=\d)")
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _IMAGE = re.compile(r"!\[[^\]\n]*\]\([^)\n]*\)")
 _LINK = re.compile(r"\[([^\]\n]+)\]\([^)\n]*\)")
-# A full stop or comma after a link belongs to the sentence.
-_URL = re.compile(r"(?:https?://|www\.)[^\s\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]*[\w/]")
+# A full stop or comma after a link belongs to the sentence, and so do Chinese and Japanese
+# characters and quotation marks, which may follow it without a blank.
+_URL = re.compile(
+    r"(?:https?://|www\.)"
+    r"[^\s\u2018-\u201f\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef]*(?<=[\w/])"
+)
 _HEAD = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+", re.MULTILINE)
 _RULE = re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,}$", re.MULTILINE)
 # A lone asterisk between blanks or numbers is a sign, not emphasis.
@@ -42,13 +57,19 @@ _AFTER_MARK = re.compile(r"(?<=[.!?,;:])[ \t]*\n\s*(?=[\x21-\x7e])")
 
 def prepare(text: str) -> str:
     """Resolve markup, links, pictures, abbreviations and line breaks of a whole text."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _spoken_markup(text)
+    text = _half_width(text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = shorten_repeats(_spoken_markup(text))
     text = _spoken_abbreviations(text)
     for symbol, word in _SYMBOLS.items():
         text = text.replace(symbol, word)
     text = _PARAGRAPH.sub(_paragraph, text)
     return _AFTER_MARK.sub(" ", _LINE.sub(", ", text))
+
+
+def _half_width(text: str) -> str:
+    """Figures, letters and the signs of numbers in their ASCII form."""
+    text = text.translate(_FULL_WIDTH)
+    return _FULL_WIDTH_IN_NUMBER.sub(lambda match: chr(ord(match[0]) - 0xFEE0), text)
 
 
 def _spoken_markup(text: str) -> str:

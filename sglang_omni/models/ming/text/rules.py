@@ -17,6 +17,8 @@ class Rules:
     signs: "-5" after a blank is "minus five" and "3-5" is "three to five" (the reference says
         "- five" and "three minus five").
     scores: Chinese "3:2" is 三比二 (the reference says 三点零二分, two minutes past three).
+    currencies: "HK$20" is "twenty Hong Kong dollars" and "¥5" is "five yuan" (the reference says
+        "HK twenty dollars" and leaves the sign of yuan).
     """
 
     zero: bool = True
@@ -24,6 +26,7 @@ class Rules:
     units: bool = True
     signs: bool = True
     scores: bool = True
+    currencies: bool = True
 
     def worth_speaking(self, rest: str) -> bool:
         """Whether the end of a text holds anything to say."""
@@ -31,4 +34,6 @@ class Rules:
 
 
 PRODUCT = Rules()
-REFERENCE = Rules(zero=False, ordinals=False, units=False, signs=False, scores=False)
+REFERENCE = Rules(
+    zero=False, ordinals=False, units=False, signs=False, scores=False, currencies=False
+)

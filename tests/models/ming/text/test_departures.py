@@ -35,6 +35,20 @@ ENGLISH = {
             "call five hundred fifty-five - one thousand, two hundred thirty-four",
         ),
     ],
+    "currencies": [
+        ("for HK$20 now", "for HK twenty dollars now", "for twenty Hong Kong dollars now"),
+        ("US$1", "US one dollar", "one US dollar"),
+        ("A$13.5", "A thirteen point five dollars", "thirteen point five Australian dollars"),
+        ("C$2", "C two dollars", "two Canadian dollars"),
+        ("NT$3", "NT three dollars", "three New Taiwan dollars"),
+        ("S$4", "S four dollars", "four Singapore dollars"),
+        ("NZ$5", "NZ five dollars", "five New Zealand dollars"),
+        ("R$1", "R one dollar", "one Brazilian real"),
+        ("MX$6", "MX six dollars", "six Mexican pesos"),
+        ("HK$2 million", "HK two dollars million", "two million Hong Kong dollars"),
+        ("USA$5", "USA five dollars", "USA five dollars"),
+        ("¥5", "¥ five", "five yuan"),
+    ],
 }  # fmt: skip
 
 
@@ -50,6 +64,46 @@ def test_a_chinese_score_is_not_a_time():
     text = "比赛结果是3:2，时间为12:05"
     assert chinese_words(text, REFERENCE) == "比赛结果是三点零二分，时间为十二点零五分"
     assert chinese_words(text, PRODUCT) == "比赛结果是三比二，时间为十二点零五分"
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "product"),
+    [
+        ("价格HK$20", "价格HK二十美元", "价格二十港元"),
+        ("共US$3万", "共US三万美元", "共三万美元"),
+        ("共A$2", "共A二美元", "共二澳元"),
+        ("共C$2", "共C二美元", "共二加元"),
+        ("共NT$2", "共NT二美元", "共二新台币"),
+        ("共S$2", "共S二美元", "共二新加坡元"),
+        ("共NZ$2", "共NZ二美元", "共二新西兰元"),
+        ("共R$2", "共R二美元", "共二雷亚尔"),
+        ("共MX$2", "共MX二美元", "共二墨西哥比索"),
+        ("USA$2元", "USA二美元元", "USA二美元元"),
+    ],
+)
+def test_a_chinese_amount_in_somebodys_dollars(text, reference, product):
+    assert chinese_words(text, REFERENCE) == reference
+    assert chinese_words(text, PRODUCT) == product
+
+
+@pytest.mark.parametrize("following", ["有货", "です", "㐀", "。然后", "”说", "（网站）"])
+def test_a_link_ends_where_chinese_or_japanese_begins(following):
+    for link in ("https://example.com", "https://a.cn/b/", "www.a.cn/b?c=d"):
+        assert prepare(f"见{link}{following}") == f"见{following}"
+
+
+@pytest.mark.parametrize(
+    ("text", "prepared"),
+    [
+        ("１２３ＡＢｚ", "123ABz"),
+        ("３．５％＋２＝５", "3.5%+2=5"),
+        ("１２：３０，－５℃", "12:30，-5℃"),
+        ("是：对。吗？好！一；二，三（四）", "是：对。吗？好！一；二，三（四）"),
+        ("＄５和￥６", "$5和¥6"),
+    ],
+)
+def test_full_width_figures_letters_and_signs_are_their_ascii_ones(text, prepared):
+    assert prepare(text) == prepared
 
 
 def test_zero_alone_is_spoken():

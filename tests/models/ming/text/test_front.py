@@ -155,6 +155,17 @@ def test_threads_get_what_one_thread_gets():
         assert list(pool.map(fragments, texts)) == alone
 
 
+def test_the_first_english_number_after_the_warm_up_is_not_late():
+    """A process of its own: here others have loaded everything."""
+    code = (
+        "import time; from sglang_omni.models.ming.text.front import fragments, warm_up; "
+        "warm_up(); began = time.process_time(); fragments('I have 12 of the 30 apples.'); "
+        "print(time.process_time() - began)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.05
+
+
 def test_the_api_process_may_import_it():
     code = (
         "import sys; import sglang_omni.models.ming.text.front as t, sglang_omni.pipeline.segment, "

@@ -1,0 +1,51 @@
+"""Which language a text is read in."""
+
+import pytest
+
+from sglang_omni.models.ming.text.front import TextFrontEnd
+from sglang_omni.models.ming.text.language import first_language, language_of
+
+
+@pytest.mark.parametrize(
+    ("text", "alone", "after_chinese"),
+    [
+        ("839201。", None, "zh"),
+        ("A380", None, "zh"),
+        ("HK$20", None, "zh"),
+        ("25°C, 5 kg, 120km/h", None, "zh"),
+        ("iPhone 15", "en", "zh"),
+        ("Windows 11 Pro", "en", "zh"),
+        ("There are 12 apples.", "en", "en"),
+        ("第5 of them is here", "zh", "zh"),
+        ("", None, "zh"),
+    ],
+)
+def test_language_of_a_fragment(text, alone, after_chinese):
+    assert language_of(text, None) == alone
+    assert language_of(text, "zh") == after_chinese
+    assert language_of(text, "en") == (alone or "en")
+
+
+def test_the_first_word_tells():
+    assert first_language("12, 13。好的, fine") == "zh"
+    assert first_language("12, 13. Fine，好的") == "en"
+    assert first_language("5 kg！5 km。") is None
+
+
+def test_the_language_goes_on_from_text_to_text_of_one_request():
+    front = TextFrontEnd()
+    spoken = [
+        *map(list, map(front.fragments, ["验证码是", "12。", "13", "Now take these 14.", "15."]))
+    ]
+    assert spoken == [
+        ["验证码是"],
+        ["十二。"],
+        ["十三"],
+        ["Now take these fourteen ."],
+        ["fifteen ."],
+    ]
+
+
+def test_requests_know_nothing_of_each_other():
+    assert list(TextFrontEnd().fragments("验证码是12")) == ["验证码是十二"]
+    assert list(TextFrontEnd().fragments("12")) == ["twelve"]
