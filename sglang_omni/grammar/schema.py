@@ -1,4 +1,4 @@
-"""What a JSON schema must not say, whatever becomes of it: found by looking at it, without compiling.
+"""What a JSON schema must not say: found by looking at it, without compiling.
 
 A reference that leads back to itself describes nothing, and a count of millions is unrolled into
 as many rules; SGLang's scheduler, which serves everybody, would end at either.
@@ -30,7 +30,7 @@ Schema = Mapping[str, Any]
 
 
 def find_problem(root: Schema) -> str | None:
-    """Return what is wrong with a schema and where, as the end of a sentence; None if nothing is."""
+    """Return what is wrong with a schema, and where; None if nothing is."""
     places: dict[int, tuple[str, Schema]] = {}
     same_value: dict[int, list[int]] = {}
     waiting: list[tuple[str, Any]] = [("#", root)]
