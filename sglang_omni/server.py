@@ -20,7 +20,6 @@ from sglang_omni.grammar.contract import GrammarSettings
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.observe.sglang import SGLangMetrics
-from sglang_omni.observe.trace import stage
 from sglang_omni.pipeline.preprocess import constrained
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Pipeline
@@ -189,8 +188,7 @@ class Server:
     async def _respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         # Before the door: who is refused here has held up nobody else.
         if self.has_lark:
-            with stage("grammar"):
-                await self._grammars.check(constrained(request))
+            await self._grammars.check(constrained(request))
         events = self._door.serve(
             request, lambda stack: self._pipeline(request, stack).respond(request)
         )

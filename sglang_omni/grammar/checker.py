@@ -14,6 +14,7 @@ from sglang_omni.grammar.contract import (
     Verdict,
     check_request,
 )
+from sglang_omni.observe.trace import stage
 from sglang_omni.thinker.contract import SamplingParams
 
 FACTORY = "sglang_omni.grammar.worker:open_worker"
@@ -108,7 +109,8 @@ class GrammarChecker:
         asked = check_request(sampling)
         if asked is None:
             return
-        verdict = await self._judge(asked)
+        with stage("grammar"):
+            verdict = await self._judge(asked)
         if verdict.reason is not None:
             field = sampling.grammar.field if sampling.grammar else "response_format"
             raise InvalidRequest(f"{field}: the schema: {verdict.reason}", param=field)

@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 # More items than an answer has tokens.
 MAX_COUNT = 10_000
+# Schemas within one: several times what any client sends, and looked at in milliseconds.
+MAX_SCHEMAS = 10_000
 # What fits 64 bits, as the grammar back end reads integers.
 MAX_BOUND = 2**63
 COUNTS = ("minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains")
@@ -38,6 +40,8 @@ def find_problem(root: Schema) -> str | None:
         path, schema = waiting.pop()
         if not isinstance(schema, Mapping) or id(schema) in places:
             continue
+        if len(places) == MAX_SCHEMAS:
+            return f"has more than {MAX_SCHEMAS} schemas within it"
         places[id(schema)] = path, schema
         if (reason := _number_problem(schema)) is not None:
             return _at(path, reason)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.grammar.schema import find_problem
+from sglang_omni.grammar.schema import MAX_SCHEMAS, find_problem
 
 GOOD: list[dict[str, Any]] = [
     {},
@@ -60,6 +60,13 @@ def test_ordinary_schemas_have_no_problem(schema: dict[str, Any]) -> None:
 def test_a_problem_is_told_by_its_place(schema: dict[str, Any], place: str, reason: str) -> None:
     problem = find_problem(schema)
     assert problem is not None and problem.startswith(place) and reason in problem
+
+
+def test_a_schema_has_only_so_many_within_it() -> None:
+    many: dict[str, Any] = {"properties": {str(number): {} for number in range(MAX_SCHEMAS)}}
+    assert find_problem(many) == f"has more than {MAX_SCHEMAS} schemas within it"
+    del many["properties"]["0"]
+    assert find_problem(many) is None
 
 
 def test_a_deep_schema_is_walked_without_recursion() -> None:
