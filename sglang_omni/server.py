@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,14 @@ from sglang_omni.config import Config, RealtimeOptions
 from sglang_omni.engine.pool import EnginePool
 from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
+from sglang_omni.grammar.checker import GrammarChecker
+from sglang_omni.grammar.contract import GrammarSettings
 from sglang_omni.models.capabilities import read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.observe.sglang import SGLangMetrics
+from sglang_omni.pipeline.preprocess import constrained
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.senses import Senses
@@ -44,10 +47,12 @@ class Server:
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
         self.voice_aliases = read_aliases(config.voice_alias)
         self.shelf = open_shelf(config, checkpoint, self._senses.intake, self._engines["talker"])
+        self._grammars = GrammarChecker(GrammarSettings(checkpoint))
         self._pools = {**self._engines, **self._senses.pools}
         self.processes = dict(self._senses.intake.processes)
         for pool in self._pools.values():
             self.processes |= pool.processes
+        self.processes["grammar"] = self._grammars.process
         rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
         replicas = {name: pool.replicas for name, pool in self._engines.items()}
         self._door = Door(replicas, rules, config.request_timeout)
@@ -58,6 +63,7 @@ class Server:
         """Start every engine. Raises `StartupError` of the first that fails; stops the others."""
         starts = [asyncio.create_task(engine.start()) for engine in self._engines.values()]
         starts.append(asyncio.create_task(self._senses.start()))
+        starts.append(asyncio.create_task(self._grammars.start()))
         # The text front end loads grammars; without this the first speech would wait for them.
         starts.append(asyncio.create_task(asyncio.to_thread(warm_up)))
         try:
@@ -76,7 +82,7 @@ class Server:
         Requests in flight fail at once, with an error that their clients see.
         """
         stops = (engine.stop(deadline_s) for engine in self._engines.values())
-        await asyncio.gather(self._senses.stop(deadline_s), *stops)
+        await asyncio.gather(self._senses.stop(deadline_s), self._grammars.stop(), *stops)
         self._sglang.close()
 
     @property
@@ -180,9 +186,18 @@ class Server:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
         self._require_started()
-        return self._door.serve(
+        return self._respond(request)
+
+    async def _respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        # Before the door: who is refused here has held up nobody else.
+        if self.has_lark:
+            await self._grammars.check(constrained(request))
+        events = self._door.serve(
             request, lambda stack: self._pipeline(request, stack).respond(request)
         )
+        async with aclosing(events):
+            async for event in events:
+                yield event
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud, once there is room. Raises `Overloaded` where there is none."""

@@ -2,7 +2,9 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sglang_omni.errors import RequestTooLarge
+from sglang_omni.api.errors import error_response
+from sglang_omni.api.unicode import check_json_body
+from sglang_omni.errors import InvalidRequest, RequestTooLarge
 
 
 class ClientGone(Exception):
@@ -10,7 +12,8 @@ class ClientGone(Exception):
 
 
 class BodyLimit:
-    """ASGI layer that refuses a body of more than `max_body_bytes`.
+    """ASGI layer that refuses a body of more than `max_body_bytes`, and JSON with text that is no
+    Unicode.
 
     Raises `RequestTooLarge`, and `ClientGone` for a client that did not stay to send it.
     """
@@ -24,6 +27,11 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         body = await _read_body(receive, self._max_body_bytes)
+        try:
+            check_json_body(scope, body)
+        except InvalidRequest as error:
+            await error_response(error)(scope, receive, send)
+            return
         await self._app(scope, _replay(body, receive), send)
 
 

@@ -116,6 +116,12 @@ def call_json(call: ToolCall) -> Json:
     return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
 
 
+def invalid_calls_note(finished: Finished) -> Json:
+    """Says how many calls the model began that are none, and are left out: `finish_reason`
+    "length" then means that the last one was cut off."""
+    return {"invalid_tool_calls": finished.invalid_calls} if finished.invalid_calls else {}
+
+
 def _finish_reason(finished: Finished, calls: bool) -> str:
     return "tool_calls" if calls and finished.reason == "stop" else finished.reason
 
@@ -161,13 +167,16 @@ async def _choice(
     reason = _finish_reason(finished, "tool_calls" in message)
     shown = [event for event in received if isinstance(event, TextDelta)]
     choice = {"index": index, "message": message, **answer.logprobs(shown)}
+    choice |= invalid_calls_note(finished)
     return {**choice, "finish_reason": reason}, finished.usage
 
 
 def _message(received: list[Event], answer: Answer) -> Json:
     text = _joined(received, TextDelta) if answer.shows_text else None
     calls = [call_json(event.call) for event in received if isinstance(event, ToolCalled)]
-    message: Json = {"role": "assistant", "content": None if calls and not text else text}
+    # Not an empty answer: the model called, though perhaps in vain.
+    called = bool(calls) or any(isinstance(e, Finished) and e.invalid_calls for e in received)
+    message: Json = {"role": "assistant", "content": None if called and not text else text}
     if calls:
         message["tool_calls"] = calls
     if thought := _joined(received, ThoughtDelta):
@@ -219,8 +228,8 @@ async def _numbered(
 class ChunkWriter:
     """Turns the events of one streamed choice into chunks.
 
-    The opening chunks (role, audio id) go out with the first event: until then nothing is sent,
-    so an early error can be an HTTP status.
+    The opening chunks (role, audio id) go out with the first event, which says that the thinker has
+    begun: until then nothing is sent, so an early error can be an HTTP status.
     """
 
     def __init__(self, answer: Answer, index: int = 0) -> None:
@@ -267,7 +276,8 @@ class ChunkWriter:
         return self._delta(delta)
 
     async def _closing(self, finished: Finished) -> list[Data]:
-        closing: list[Data] = [self._delta({}, _finish_reason(finished, self._calls > 0))]
+        reason, note = _finish_reason(finished, self._calls > 0), invalid_calls_note(finished)
+        closing: list[Data] = [self._delta({}, reason, **note)]
         if self._encoder:
             self._answer.remember(self._answer.audio_id(self._index), "".join(self._said))
             rest = self._data(await self._encoder.close())

@@ -87,13 +87,15 @@ def invalid_body(problems: Sequence[Any]) -> InvalidRequest:
 
 
 def _place(problem: Any) -> list[int | str]:
-    """Where in the body a problem is: pydantic's location, less the type of a message part that
-    it puts between the part's number and its fields."""
+    """Where in the body a problem is: pydantic's location, less the type of an object of several
+    types, which it puts in front of that object's fields."""
     place = list(problem["loc"][1:])
     if problem["type"].startswith("union_tag"):
         return [*place, "type"]
     if len(place) > 4 and place[0] == "messages" and place[2] == "content":
         del place[4]
+    elif len(place) > 1 and place[0] in ("response_format", "tool_choice"):
+        del place[1]
     return place
 
 

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.datastructures import UploadFile
 
+from sglang_omni.api.unicode import REASON, is_unicode
 from sglang_omni.errors import InvalidRequest
 
 
@@ -36,6 +37,8 @@ async def read_form(
         texts: dict[str, Any] = {}
         found: list[UploadFile] = []
         for name, value in form.multi_items():
+            if not is_unicode(name):
+                raise InvalidRequest(f"the name of a field {REASON}")
             if name in files:
                 found.append(_require_file(name, value))
             elif name in texts:
@@ -69,6 +72,9 @@ def _require_file(name: str, value: object) -> UploadFile:
 def _require_text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidRequest(f"{name}: must be text", param=name)
+    # The body names its encoding, and some of them can spell that.
+    if not is_unicode(value):
+        raise InvalidRequest(f"{name}: {REASON}", param=name)
     return value
 
 

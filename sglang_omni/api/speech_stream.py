@@ -26,6 +26,7 @@ from sglang_omni.api.seats import Seats
 from sglang_omni.api.speaking import spoken
 from sglang_omni.api.speech import usage_json
 from sglang_omni.api.terms import owner_of, terms_of
+from sglang_omni.api.unicode import check_json
 from sglang_omni.errors import Draining, InvalidRequest, OmniError, Overloaded
 from sglang_omni.media.encode import AudioEncoder, AudioFormat
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta
@@ -72,6 +73,7 @@ EVENTS: TypeAdapter[Any] = TypeAdapter(ClientEvent)
 
 def parse(frame: str) -> Any:
     """An event of the client. Raises `InvalidRequest`, naming the field."""
+    check_json(frame.encode())
     try:
         return EVENTS.validate_json(frame)
     except ValidationError as error:

@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from sglang_omni.models.ming.tools import CallReader, ToolCall
+from sglang_omni.models.ming.tools import CallPart, CallReader, ToolCall
 from sglang_omni.pipeline.thoughts import Thought
 
-Part = str | Thought | ToolCall
+Part = CallPart | Thought
 
 
 async def with_calls(

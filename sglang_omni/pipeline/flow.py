@@ -54,6 +54,14 @@ class Tee(Generic[T]):
             yield item
 
 
+async def chain(first: T, rest: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """Put `first` in front of a stream. Closing this generator closes `rest`."""
+    async with aclosing(rest):
+        yield first
+        async for item in rest:
+            yield item
+
+
 async def merge(*sources: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
     """Items of several streams as they come; ends when all have ended.
 

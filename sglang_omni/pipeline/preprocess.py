@@ -65,12 +65,12 @@ def aggregate(
     Raises `OmniError` when an encoder made more or fewer rows than the prompt has places.
     """
     room = context_length - len(prompt.ids)
-    sampling = replace(_in_form(request), max_tokens=min(request.sampling.max_tokens, room))
+    sampling = replace(constrained(request), max_tokens=min(request.sampling.max_tokens, room))
     features = tuple(_features(prompt, media, embeddings))
     return ThinkerRequest(prompt.ids, sampling, features, request.tenant)
 
 
-def _in_form(request: ChatRequest) -> SamplingParams:
+def constrained(request: ChatRequest) -> SamplingParams:
     """The request's sampling, under a grammar where its schema alone does not give the form."""
     sampling, tools = request.sampling, request.tools
     lark = answer_grammar(tools, request.calling, sampling.json_schema, request.thinking)

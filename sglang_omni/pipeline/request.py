@@ -170,11 +170,22 @@ class AudioDelta:
 
 
 @dataclass(frozen=True)
+class Started:
+    """The thinker has begun to answer, though nothing of it may be shown for long. The first event
+    of a chat: an error before it concerns the request, one after it the answer."""
+
+
+@dataclass(frozen=True)
 class Finished:
-    """The last event of every request that did not fail."""
+    """The last event of every request that did not fail.
+
+    `invalid_calls` counts the calls that were begun and left out, since they were cut off or were
+    none.
+    """
 
     reason: FinishReason
     usage: Usage
+    invalid_calls: int = 0
 
 
-Event = TextDelta | ThoughtDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished
+Event = Started | TextDelta | ThoughtDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished

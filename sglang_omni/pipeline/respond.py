@@ -15,17 +15,18 @@ from typing import Any
 
 from sglang_omni.engine.process import Engine
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.tools import SpelledMarks
+from sglang_omni.models.ming.tools import InvalidToolCall, SpelledMarks, ToolCall
 from sglang_omni.observe.trace import stage
 from sglang_omni.pipeline.calls import Part, only_text, with_calls
 from sglang_omni.pipeline.decode import TextDecoder
-from sglang_omni.pipeline.flow import Tee, merge, together
+from sglang_omni.pipeline.flow import Tee, chain, merge, together
 from sglang_omni.pipeline.perceive import Perception
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
     SpeechRequest,
+    Started,
     TextDelta,
     ThoughtDelta,
     ToolCalled,
@@ -87,19 +88,15 @@ class Pipeline:
         with stage("aggregate"):
             asked = aggregate(request, prompt, media, embeddings, self._context_length)
         del media, embeddings  # Pixels need not stay in memory until the last token.
-        written = self._decode(self._think(asked, tally), request, tally)
-        parts = _told_apart(written, request)
-        if speaker is None or request.calling.forced:
-            answer = _shown(parts, tally)
-        else:
-            # Text never waits for speech: the spoken copy is not bounded, the answer is.
-            text = Tee(parts)
-            words = only_text(text.second())
-            spoken = say(speaker, words, self._segmenting, self._clock, tally)
-            answer = merge(_shown(text.first(), tally), spoken)
-        async with aclosing(answer) as events:
-            async for event in events:
-                yield event
+        async with aclosing(self._think(asked, tally)) as outputs:
+            # Tokens may be there long before one of them is to be seen, in a call for instance.
+            first = await anext(outputs, None)
+            yield Started()
+            if first is not None:
+                answer = self._answer(chain(first, outputs), request, speaker, tally)
+                async with aclosing(answer) as events:
+                    async for event in events:
+                        yield event
         yield tally.finished()
 
     async def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
@@ -140,6 +137,23 @@ class Pipeline:
                     span.output()
                     tally.count_tokens(output)
                     yield output
+
+    def _answer(
+        self,
+        outputs: AsyncGenerator[ThinkerOutput, None],
+        request: ChatRequest,
+        speaker: Speaker | None,
+        tally: Tally,
+    ) -> AsyncGenerator[Event, None]:
+        """What tokens say, as events, and spoken where somebody speaks."""
+        parts = _told_apart(self._decode(outputs, request, tally), request)
+        if speaker is None or request.calling.forced:
+            return _shown(parts, tally)
+        # Text never waits for speech: the spoken copy is not bounded, the answer is.
+        text = Tee(parts)
+        words = only_text(text.second())
+        spoken = say(speaker, words, self._segmenting, self._clock, tally)
+        return merge(_shown(text.first(), tally), spoken)
 
     async def _decode(
         self, outputs: AsyncGenerator[ThinkerOutput, None], request: ChatRequest, tally: Tally
@@ -183,7 +197,9 @@ async def _shown(answer: AsyncGenerator[Part, None], tally: Tally) -> AsyncGener
                 case Thought(text):
                     tally.note_thought()
                     yield ThoughtDelta(text)
-                case _:
+                case ToolCall():
                     yield ToolCalled(part)
+                case InvalidToolCall():
+                    tally.invalid_calls += 1
     if rest := tally.take_logprobs():
         yield TextDelta("", rest)

@@ -36,6 +36,7 @@ class Tally:
     reason: FinishReason = "stop"
     fragments: int = 0
     patches: int = 0
+    invalid_calls: int = 0
     _media: Usage = field(default_factory=Usage)
     _latest: ThinkerOutput | None = None
     _thoughts: int = 0
@@ -77,7 +78,7 @@ class Tally:
                 cached_tokens=one.cached_tokens,
                 completion_tokens=one.completion_tokens,
             )
-        return Finished(self.reason, usage)
+        return Finished(self.reason, usage, self.invalid_calls)
 
 
 @dataclass(frozen=True)

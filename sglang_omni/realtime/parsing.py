@@ -6,6 +6,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from sglang_omni.api.errors import VALIDATION_CODES
+from sglang_omni.api.unicode import is_unicode
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.realtime.client_events import EVENTS, Event
 
@@ -31,8 +32,6 @@ def read_object(frame: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise _coded("invalid_json", f"the event is not valid JSON: {reason}", None) from None
-    if "\\u" in frame and not _is_unicode(value):
-        raise _coded("invalid_json", "the event has half of a surrogate pair", None)
     if not isinstance(value, dict):
         raise _coded("invalid_json", "an event is a JSON object", None)
     return value
@@ -41,7 +40,7 @@ def read_object(frame: str) -> dict[str, Any]:
 def event_id_of(value: dict[str, Any]) -> str | None:
     """The client's own name for an event, for errors to refer to."""
     name = value.get("event_id")
-    return name if isinstance(name, str) else None
+    return name if isinstance(name, str) and is_unicode(name) else None
 
 
 def to_event(value: dict[str, Any]) -> Event:
@@ -88,15 +87,6 @@ def _coded(code: str, message: str, param: str | None) -> InvalidRequest:
     error = InvalidRequest(message, param=param)
     error.code = code
     return error
-
-
-def _is_unicode(value: Any) -> bool:
-    """Whether every text in it can be encoded: JSON can spell halves of a character."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _no_constant(name: str) -> Any:

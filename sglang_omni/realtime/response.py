@@ -76,7 +76,17 @@ class Outcome:
         return details
 
 
+COMPLETED = Outcome("completed")
 CUT = Outcome("incomplete", "max_output_tokens")
+# Of this server: the model called a function, and not in the form of a call.
+NO_CALL = Outcome("incomplete", "invalid_tool_call")
+
+
+def outcome_of(finished: Finished) -> Outcome:
+    """How an answer ended that nobody stopped."""
+    if finished.reason == "length":
+        return CUT
+    return NO_CALL if finished.invalid_calls else COMPLETED
 
 
 class Response:
@@ -93,7 +103,7 @@ class Response:
         self._output: list[SpokenItem | WrittenItem | CalledItem] = []
         self._usage: Usage | None = None
         self._cancelled: CancelReason | None = None
-        self._is_cut = False
+        self._ended = COMPLETED
         self._has_begun = False
         self._is_over = False
         self._status: int | None = None
@@ -141,7 +151,7 @@ class Response:
                 async for event in answer:
                     await self._outbox.room()
                     await self._take(event)
-            outcome = CUT if self._is_cut else Outcome("completed")
+            outcome = self._ended
         except asyncio.CancelledError:
             if self._cancelled is None:
                 raise
@@ -163,8 +173,8 @@ class Response:
                 await self._spoken().sound(pcm)
             case ToolCalled(call):
                 self._call(call)
-            case Finished(reason, usage):
-                self._usage, self._is_cut = usage, reason == "length"
+            case Finished(usage=usage):
+                self._usage, self._ended = usage, outcome_of(event)
                 await self._finish_sound()
 
     async def _finish_sound(self) -> None:

@@ -8,6 +8,7 @@ import asyncio
 
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import public_error
+from sglang_omni.api.unicode import check_unicode
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.vad import Detector
@@ -76,6 +77,7 @@ class Session:
         value: JSON = {}
         try:
             value = read_object(frame)
+            check_unicode(value)
             await self._take(to_event(self._dialect.from_client(value)))
         except Exception as error:
             put_error(self._outbox, public_error(error), event_id_of(value))

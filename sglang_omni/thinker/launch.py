@@ -9,6 +9,8 @@ from sglang_omni.engine.cards import VISIBLE, mask_of
 from sglang_omni.errors import ConfigError
 from sglang_omni.thinker.contract import ThinkerSettings
 
+# What the plug-in registers, see `thinker/grammar_backend.py`.
+GRAMMAR_BACKEND = "guarded_llguidance"
 # The KV budget without a GPU, where SGLang cannot measure free memory sensibly.
 CPU_TOTAL_TOKENS = 16_384
 CPU_RUNNING_REQUESTS = 16
@@ -80,7 +82,7 @@ def server_arguments(settings: ThinkerSettings, port: int) -> dict[str, Any]:
         # A model that may put any white space into JSON may go on with it for ever.
         "constrained_json_disable_any_whitespace": True,
         # The grammars of calls are in its language; SGLang's usual one, xgrammar, needs a card.
-        "grammar_backend": "llguidance",
+        "grammar_backend": GRAMMAR_BACKEND,
         "nccl_port": port,
         "log_level": "warning",
         "enable_metrics": True,

@@ -33,7 +33,7 @@ from sglang_omni.thinker.contract import (
     ThinkerSettings,
     TokenLogprob,
 )
-from sglang_omni.thinker.launch import server_arguments
+from sglang_omni.thinker.launch import GRAMMAR_BACKEND, server_arguments
 from sglang_omni.thinker.lending import LentRows
 from sglang_omni.thinker.moe_configs import VARIABLE, tuned_environment
 
@@ -123,7 +123,7 @@ def _info(engine: Engine) -> ThinkerInfo:
         max_total_tokens=server["max_total_num_tokens"],
         max_running_requests=server["max_running_requests"],
         has_grammars=engine.server_args.grammar_backend != "none",
-        has_lark=engine.server_args.grammar_backend == "llguidance",
+        has_lark=engine.server_args.grammar_backend in (GRAMMAR_BACKEND, "llguidance"),
     )
 
 

@@ -19,6 +19,7 @@ from sglang_omni.pipeline.request import (
     Event,
     Finished,
     Message,
+    Started,
     TextDelta,
     TextPart,
     ThoughtDelta,
@@ -352,3 +353,62 @@ def test_closing_a_quiet_stream_stops_the_work(server: Any, backend: FakeBackend
     ):
         next(reply.iter_lines())
     backend.wait_running(0)
+
+
+def test_the_role_is_sent_as_soon_as_the_thinker_has_begun(
+    server: Any, backend: FakeBackend
+) -> None:
+    """A call that is being written shows nothing; its client has headers and a first chunk."""
+    backend.script = hanging(Started())
+    body = {"model": "org/ming", "messages": HELLO, "tools": TOOLS, "stream": True}
+    with (
+        httpx.Client(base_url=server.url, timeout=2) as http,
+        http.stream("POST", "/v1/chat/completions", json=body) as reply,
+    ):
+        first = json.loads(next(reply.iter_lines()).removeprefix("data: "))
+        assert reply.status_code == 200
+        assert first["choices"][0]["delta"]["role"] == "assistant"
+
+
+def test_an_error_before_the_thinker_has_begun_is_a_status(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    backend.script = playing(then=EngineFailed("the thinker died"))
+    body = {"model": "org/ming", "messages": HELLO, "stream": True}
+    assert http.post("/v1/chat/completions", json=body).status_code == 500
+
+
+CUT_CALLS: list[tuple[tuple[Event, ...], Any, str | None, str, int]] = [
+    ((), "length", None, "length", 0),
+    ((TextDelta("Wait."),), "length", "Wait.", "length", 0),
+    ((ToolCalled(ToolCall("look", "{}")),), "length", None, "length", 1),
+    ((), "stop", None, "stop", 0),
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("shown", "ended", "content", "reason", "calls"), CUT_CALLS)
+def test_a_call_that_is_none_is_counted(
+    client: openai.OpenAI,
+    backend: FakeBackend,
+    shown: tuple[Event, ...],
+    ended: Any,
+    content: str | None,
+    reason: str,
+    calls: int,
+    stream: bool,
+) -> None:
+    backend.script = playing(Started(), *shown, Finished(ended, Usage(7, 0, 5), invalid_calls=1))
+    answer = ask(client, tools=TOOLS, stream=stream)
+    if stream:
+        *before, last = (chunk.choices[0] for chunk in answer)
+        assert ("".join(one.delta.content or "" for one in before) or None) == content
+        assert sum(len(one.delta.tool_calls or ()) for one in before) == calls
+    else:
+        last = answer.choices[0]
+        assert (last.message.content, len(last.message.tool_calls or ())) == (content, calls)
+    assert (last.finish_reason, last.invalid_tool_calls) == (reason, 1)
+
+
+def test_an_answer_without_such_calls_has_no_count(client: openai.OpenAI) -> None:
+    assert "invalid_tool_calls" not in ask(client).choices[0].to_dict()

@@ -122,7 +122,7 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"tools": [{**TOOL, "function": LISTED}]}, "tools.0.function.parameters"),
     ({"tool_choice": "required"}, "tool_choice"),
     ({"tools": [TOOL], "tool_choice": "sometimes"}, "tool_choice.type"),
-    ({"tools": [TOOL], "tool_choice": {"type": "function"}}, "tool_choice.function.function"),
+    ({"tools": [TOOL], "tool_choice": {"type": "function"}}, "tool_choice.function"),
     ({"tools": [TOOL], "tool_choice": calling("listen")}, "tool_choice"),
     ({"tools": [TOOL], "tool_choice": allowing("look", "listen")}, "tool_choice"),
     ({"functions": []}, "functions"),
@@ -133,7 +133,7 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"logit_bias": {"mill": 1}}, "logit_bias.mill.[key]"),
     ({"logit_bias": {"7": 101}}, "logit_bias.7"),
     ({"response_format": {"type": "xml"}}, "response_format.type"),
-    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema.json_schema"),
+    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
     ({"reasoning_effort": "endless"}, "reasoning_effort"),
     ({"store": True}, "store"),
 ]

@@ -1,5 +1,8 @@
 """Calls of functions leave the pipeline as events, and are not spoken."""
 
+import asyncio
+from contextlib import aclosing
+
 import pytest
 
 from sglang_omni.models.ming.answer_grammar import answer_grammar
@@ -8,6 +11,7 @@ from sglang_omni.pipeline.calls import only_text, with_calls
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Message,
+    Started,
     TextDelta,
     TextPart,
     ToolCalled,
@@ -74,7 +78,7 @@ async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voic
     assert [request.text for request in talker.requests] == (["Let me see."] if voice else [])
 
 
-async def test_an_answer_that_must_be_calls_is_held_to_a_grammar_and_says_nothing(tokenizer):
+async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spoken(tokenizer):
     mark, cut = tokenizer.token_id(MARKS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
 
     async def thinking(request):
@@ -89,7 +93,8 @@ async def test_an_answer_that_must_be_calls_is_held_to_a_grammar_and_says_nothin
     events = [event async for event in pipeline.respond(asked)]
     assert talker.requests == []
     shown = "".join(event.text for event in events if isinstance(event, TextDelta))
-    assert shown == '<tool_call>\n{"name": "lo'
+    assert shown == ""
+    assert (events[0], events[-1].reason, events[-1].invalid_calls) == (Started(), "length", 1)
     grammar = thinker.requests[0].sampling.grammar
     assert (grammar.field, grammar.lark) == (
         "tools",
@@ -120,4 +125,38 @@ async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(to
 
     pipeline = Pipeline(BLIND, Scripted(thinking), None, tokenizer, 512, SegmentSettings())
     events = [e async for e in pipeline.respond(ChatRequest("a", QUESTION, SamplingParams()))]
-    assert [event.text for event in events[:-1]] == ["Yes."]
+    assert [event.text for event in events[1:-1]] == ["Yes."]
+
+
+@pytest.mark.parametrize("end", ["length", "stop"])
+async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end):
+    said, mark = tokenizer.encode_text("Let me see. "), tokenizer.token_id(MARKS[0])
+
+    async def thinking(request):
+        yield ThinkerOutput(tuple(said), 7, 0, 3)
+        yield ThinkerOutput((mark, *tokenizer.encode_text('\n{"name": "lo')), 7, 0, 9, end)
+
+    talker = Scripted(humming())
+    pipeline = Pipeline(BLIND, Scripted(thinking), talker, tokenizer, 512, SegmentSettings())
+    asked = ChatRequest(
+        "a", QUESTION, SamplingParams(), Voice("DB30", seed=5), tools=(Tool("look", "", {}),)
+    )
+    events = [event async for event in pipeline.respond(asked)]
+    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert (shown, [request.text for request in talker.requests]) == ("Let me see.", [shown])
+    assert (events[-1].reason, events[-1].invalid_calls) == (end, 1)
+
+
+async def test_an_answer_has_started_before_any_of_it_can_be_shown(tokenizer):
+    mark, cut = tokenizer.token_id(MARKS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
+    released = asyncio.Event()
+
+    async def thinking(request):
+        yield ThinkerOutput((mark, *cut), 7, 0, 9)
+        await released.wait()
+
+    thinker = Scripted(thinking)
+    pipeline = Pipeline(BLIND, thinker, None, tokenizer, 512, SegmentSettings())
+    asked = ChatRequest("a", QUESTION, SamplingParams(), tools=(Tool("look", "", {}),))
+    async with aclosing(pipeline.respond(asked)) as events:
+        assert await asyncio.wait_for(anext(events), 1) == Started()

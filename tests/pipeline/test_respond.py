@@ -15,6 +15,7 @@ from sglang_omni.pipeline.request import (
     Finished,
     Message,
     SpeechRequest,
+    Started,
     TextDelta,
     TextPart,
     ThoughtDelta,
@@ -59,6 +60,8 @@ def answer(tokenizer):
         async with asyncio.timeout(10):
             events = [event async for event in pipeline.respond(request)]
         assert thinker.open == talker.open == 0
+        started, *events = events
+        assert started == Started()
         assert [isinstance(event, Finished) for event in events].index(True) == len(events) - 1
         return events, talker.requests
 

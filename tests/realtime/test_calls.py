@@ -9,6 +9,7 @@ from sglang_omni.models.ming.tools import Calling, Tool, ToolCall, ToolResult
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Finished,
+    Started,
     TextDelta,
     ToolCalled,
     TranscriptDelta,
@@ -161,3 +162,17 @@ async def test_settings_without_forced_calls_do_not_ask_what_the_thinker_can(
         assert talk.of("session.updated")
         await talk.update(tool_choice="required")
         assert "starting" in talk.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"), [("length", "max_output_tokens"), ("stop", "invalid_tool_call")]
+)
+async def test_a_call_that_is_none_leaves_the_response_incomplete(ended, reason) -> None:
+    async with talking() as talk:
+        await talk.update(tools=[LOOK])
+        talk.backend.script = playing(Started(), Finished(ended, Usage(), invalid_calls=1))
+        await talk.write("What is there?")
+        await talk.send("response.create")
+        response = talk.of("response.done")[0]["response"]
+        assert (response["status"], response["output"]) == ("incomplete", [])
+        assert response["status_details"]["reason"] == reason

@@ -171,7 +171,11 @@ MALFORMED = [
         None,
         "session.tools.0.type",
     ),
-    ('{"type": "session.update", "session": {"instructions": "\\ud800"}}', "invalid_json", None),
+    (
+        '{"type": "session.update", "session": {"instructions": "\\ud800"}}',
+        "invalid_value",
+        "session.instructions",
+    ),
     (
         '{"type": "conversation.item.create", "item": {"type": "message", "role": "user", '
         '"content": [{"type": "input_text", "text": 5}]}}',

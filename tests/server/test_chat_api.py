@@ -1,12 +1,14 @@
 """Forms of a chat's answer on the running server, with the official client."""
 
 import json
+import os
+import time
 from typing import Any
 
 import openai
 import pytest
 
-from tests.server.running import RunningServer
+from tests.server.running import RunningServer, call
 
 
 @pytest.fixture
@@ -48,3 +50,75 @@ def test_a_chat_may_be_offered_functions(client: openai.OpenAI) -> None:
     )
     assert answer.choices[0].finish_reason in ("length", "stop", "tool_calls")
     assert answer.usage is not None and answer.usage.prompt_tokens > 60
+
+
+def test_a_call_that_is_cut_off_is_no_content_and_its_stream_opens_at_once(
+    client: openai.OpenAI,
+) -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"at": {"type": "string", "minLength": 500}},
+        "required": ["at"],
+    }
+    tools: Any = [{"type": "function", "function": {"name": "look", "parameters": parameters}}]
+    asked: Any = {
+        "model": "ming-omni",
+        "messages": [{"role": "user", "content": "Look around."}],
+        "tools": tools,
+        "tool_choice": "required",
+        "max_tokens": 60,
+    }
+    whole = client.chat.completions.create(**asked).choices[0]
+    assert (whole.message.content, whole.message.tool_calls) == (None, None)
+    assert (whole.finish_reason, whole.invalid_tool_calls) == ("length", 1)  # type: ignore[attr-defined]
+    began, at = time.monotonic(), []
+    chunks = []
+    for chunk in client.chat.completions.create(**asked, stream=True):
+        at.append(time.monotonic() - began)
+        chunks.append(chunk.choices[0])
+    assert [chunk.delta.role for chunk in chunks] == ["assistant", None]
+    assert chunks[0].delta.content == "" and chunks[1].finish_reason == "length"
+    # The role comes with the first token, the end with the sixtieth.
+    assert at[0] < at[-1] / 2
+
+
+HOSTILE: list[tuple[dict[str, Any], str]] = [
+    ({"$ref": "#"}, "response_format.json_schema.schema"),
+    (
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+        "response_format.json_schema.schema",
+    ),
+    ({"type": "array", "minItems": 10**9}, "response_format.json_schema.schema"),
+    (
+        {"type": "integer", "multipleOf": 999999937, "minimum": 10**30, "maximum": 10**31},
+        "response_format.json_schema.schema",
+    ),
+    # What only compiling them shows.
+    ({"type": "integer", "multipleOf": 999999937}, "response_format"),
+    ({"type": "object", "properties": {"a": False}, "required": ["a"]}, "response_format"),
+]
+
+
+def test_schemas_that_no_answer_fits_are_refused_and_nobody_else_notices(
+    client: openai.OpenAI, server: RunningServer
+) -> None:
+    secret = "nobody-logs-this"
+    engines = {name: server.engine(name) for name in ("thinker", "grammar")}
+    server.log.seek(0, os.SEEK_END)
+    body = {"model": "ming-omni", "messages": [{"role": "user", "content": "Hello."}]}
+    beside, thread = call(f"{server.api}/chat/completions", {**body, "max_tokens": 60})
+    for schema, param in HOSTILE:
+        named = {"name": "answer", "schema": {**schema, "title": secret}}
+        with pytest.raises(openai.BadRequestError) as refused:
+            client.chat.completions.create(
+                model="ming-omni",
+                messages=[{"role": "user", "content": "Hello."}],
+                response_format={"type": "json_schema", "json_schema": named},  # type: ignore[arg-type]
+            )
+        assert refused.value.param == param
+    thread.join()
+    assert beside.status == 200
+    for name, before in engines.items():
+        after = server.engine(name)
+        assert (after["pid"], after["restarts"]) == (before["pid"], before["restarts"])
+    assert secret not in server.log.read()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from sglang_omni.engine.process import EngineProcess
-from sglang_omni.errors import InvalidRequest
+from sglang_omni.errors import EngineFailed, InvalidRequest
 from sglang_omni.models.ming.answer_grammar import answer_grammar
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.tools import Calling, CallReader, SpelledMarks, Tool, ToolCall
@@ -117,3 +117,30 @@ async def test_a_grammar_that_is_none_is_refused_by_its_field(one_rank: EnginePr
     with pytest.raises(InvalidRequest) as error:
         await generate(one_rank, replace(PLAIN, grammar=broken))
     assert error.value.param == "tools"
+
+
+async def test_a_grammar_that_fails_ends_its_own_request_only(
+    one_rank: EngineProcess, two_ranks: EngineProcess
+) -> None:
+    """Nobody looked at these schemas before: no token may begin an answer of theirs."""
+    nothing = replace(PLAIN, json_schema='{"$ref": "#"}')
+    for process in (one_rank, two_ranks):
+        pid, beside = process.pid, asyncio.create_task(generate(process, PLAIN))
+        for _ in range(2):  # The second finds the compiled grammar kept.
+            with pytest.raises(EngineFailed):
+                await generate(process, nothing)
+        assert (await beside)[-1].last
+        assert ids(await generate(process, PLAIN)) == ids(await beside)
+        assert process.pid == pid
+
+
+async def test_a_number_ends_though_the_model_would_write_digits_for_ever(
+    one_rank: EngineProcess,
+) -> None:
+    (five,) = TOKENIZER.encode_text("5")
+    endless = SamplingParams(
+        max_tokens=400, logit_bias=((five, 100.0),), json_schema='{"type": "number"}'
+    )
+    outputs = await generate(one_rank, endless)
+    assert outputs[-1].finish_reason == "stop"
+    assert json.loads(TOKENIZER.decode(ids(outputs))) > 0

@@ -2,7 +2,17 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from sglang_omni.grammar.schema import find_problem
 
 MAX_SEED = 2**63 - 1
 MAX_TIMEOUT_S = 86_400
@@ -29,6 +39,14 @@ def _as_voice_name(voice: Any) -> Any:
     return voice["id"] if is_object else voice
 
 
+def _can_be_held_to(schema: dict[str, Any]) -> dict[str, Any]:
+    problem = find_problem(schema)
+    if problem is not None:
+        raise PydanticCustomError("json_schema", "{problem}", {"problem": problem})
+    return schema
+
+
+JsonSchema = Annotated[dict[str, Any], AfterValidator(_can_be_held_to)]
 NonEmpty = Annotated[str, Field(min_length=1)]
 Source = Annotated[
     str,

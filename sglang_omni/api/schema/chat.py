@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from sglang_omni.api.schema.body import (
     AskedPriority,
     Body,
+    JsonSchema,
     NonEmpty,
     RefAudio,
     RefText,
@@ -143,7 +144,7 @@ class NamedSchema(Body):
 
     name: NonEmpty
     description: Annotated[str, Field(description="Accepted, not used")] = ""
-    schema_: Annotated[dict[str, Any], Field(alias="schema")]
+    schema_: Annotated[JsonSchema, Field(alias="schema")]
     strict: bool = True
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from sglang_omni.api.schema.body import Body, NonEmpty
+from sglang_omni.api.schema.body import Body, JsonSchema, NonEmpty
 
 
 def _as_choice(choice: Any) -> Any:
@@ -30,7 +30,7 @@ def _json_object(text: str) -> str:
 
 
 FunctionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
-Parameters = Annotated[dict[str, Any], AfterValidator(_of_an_object)]
+Parameters = Annotated[JsonSchema, AfterValidator(_of_an_object)]
 
 
 class FunctionCall(Body):

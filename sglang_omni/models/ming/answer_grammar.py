@@ -2,8 +2,9 @@
 
 A call has the form that the checkpoint was trained on (`tools.py`): its marks are the tokens that
 only a call has, and between them the name is one of the functions' and the arguments are a JSON
-object; of that function's schema, if the call is forced or the function strict. A thought stays
-free, and so does text beside calls, except that it may not spell the mark of a call.
+object. If the call is forced or the function strict it is one of that function's schema, without
+arguments that the schema does not name, unless it says so. A thought stays free, and so does text
+beside calls, except that it may not spell the mark of a call.
 
     start: thought? calls
     calls: call ("\\n" call)*
@@ -24,6 +25,9 @@ from sglang_omni.models.ming.tools import CALL, CALL_CLOSE, Calling, Tool
 # into JSON may go on with it for ever.
 SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 COMPACT = {"whitespace_flexible": False}
+# Keywords by which a schema is put together from others, and by which it has properties unnamed.
+COMPOSED = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "$ref"))
+OPENED = frozenset(("additionalProperties", "patternProperties", "unevaluatedProperties"))
 THOUGHT = r"""
 thought: "<think>" thinking /\n{0,2}/
 thinking[lazy]: /(.|\n)*<\/think>/
@@ -72,9 +76,37 @@ def _call_rules(tools: Sequence[Tool], calling: Calling) -> Iterator[str]:
     for index, tool in enumerate(tools):
         opening = json.dumps(f'{{"name": {_quoted(tool.name)}, "arguments": ')
         is_held = tool.strict or calling.forced
-        schema = {"type": "object", **(tool.parameters if is_held else {})}
+        schema = _arguments(tool.parameters) if is_held else {"type": "object"}
         yield f'call_{index}: {opening} arguments_{index} "}}"\n'
         yield f"arguments_{index}: {_json(schema, SPACING)}\n"
+
+
+def _arguments(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a held call's arguments. A function that declares no parameters has none; one
+    that declares some has no others, unless it says so."""
+    return _closed({"type": "object", **(parameters or {"properties": {}})})
+
+
+def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`schema` without properties that it does not name. A model would make up names and values for
+    as long as it may; whoever means any object writes no `properties`, or `additionalProperties`.
+    What is put together (`allOf` and its like) is left alone: each part names some properties only.
+    """
+    if schema.keys() & COMPOSED:
+        return schema
+    inside: dict[str, Any] = {}
+    named = schema.get("properties")
+    if isinstance(named, Mapping):
+        inside["properties"] = {name: _closed_if_schema(one) for name, one in named.items()}
+        if not schema.keys() & OPENED:
+            inside["additionalProperties"] = False
+    if "items" in schema:
+        inside["items"] = _closed_if_schema(schema["items"])
+    return {**schema, **inside}
+
+
+def _closed_if_schema(schema: Any) -> Any:
+    return _closed(schema) if isinstance(schema, Mapping) else schema
 
 
 def _quoted(name: str) -> str:

@@ -13,7 +13,7 @@ TEMPLATE = "ming"
 
 
 def register() -> None:
-    """Register the configuration, model, processor and conversation template."""
+    """Register the configuration, model, processor, grammar back end and conversation template."""
     from sglang.srt.configs.model_config import multimodal_model_archs
     from sglang.srt.managers.multimodal_processor import PROCESSOR_MAPPING
     from sglang.srt.models.registry import ModelRegistry
@@ -22,6 +22,7 @@ def register() -> None:
     from sglang_omni.models.ming.hf_config import ARCHITECTURE, MODEL_TYPE, MingConfig
     from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
     from sglang_omni.models.ming.thinker.processor import MingProcessor
+    from sglang_omni.thinker.grammar_backend import register_backend
 
     AutoConfig.register(MODEL_TYPE, MingConfig, exist_ok=True)
     ModelRegistry.models[ARCHITECTURE] = BailingMM2NativeForConditionalGeneration
@@ -29,6 +30,7 @@ def register() -> None:
     if ARCHITECTURE not in multimodal_model_archs:
         multimodal_model_archs.append(ARCHITECTURE)
     register_template()
+    register_backend()
     # SGLang's level is for its own many lines; ours say what a checkpoint's load left out.
     logging.getLogger("sglang_omni").setLevel(logging.INFO)
     # SGLang imports the processors of all its models, and warns of each that misses a package.

@@ -63,6 +63,14 @@ class ToolCall:
 
 
 @dataclass(frozen=True)
+class InvalidToolCall:
+    """A call that the model began and that is none: cut off, or not a name and an object."""
+
+
+CallPart = str | ToolCall | InvalidToolCall
+
+
+@dataclass(frozen=True)
 class ToolResult:
     """What a function returned."""
 
@@ -142,42 +150,51 @@ def parse_call(text: str) -> ToolCall | None:
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
         return None
     arguments = call.get("arguments", {})
-    if not isinstance(arguments, dict):
+    if not isinstance(arguments, dict) or not _is_encodable(call["name"]):
         return None
-    return ToolCall(call["name"], json.dumps(arguments, ensure_ascii=False))
+    return ToolCall(call["name"], _object_text(arguments))
+
+
+def _object_text(arguments: dict[str, Any]) -> str:
+    """The arguments as JSON. Characters stand for themselves, unless one is half of a surrogate
+    pair, which only JSON's escapes can spell."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    return text if _is_encodable(text) else json.dumps(arguments)
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class CallReader:
     """Separates the calls in one answer from its text, while it is written.
 
-    What stands between the marks and is not a call stays text, marks included, and so does a call
-    that never ends. How the answer is cut into deltas makes no difference, but for text that may
-    begin a mark, which is held back.
+    No mark of a call is ever text. What stands between the marks and is not a call, and a call that
+    never ends, is an `InvalidToolCall`; a closing mark alone is nothing. How the answer is cut into
+    deltas makes no difference, but for text that may begin a mark, which is held back.
     """
 
     def __init__(self) -> None:
         self._held = ""
         self._after_call = False
 
-    def push(self, delta: str) -> list[str | ToolCall]:
+    def push(self, delta: str) -> list[CallPart]:
         """Take more of the answer; returns what is certain by now, in order."""
         self._held += delta
-        read: list[str | ToolCall] = []
+        read: list[CallPart] = []
         while CALL in self._held:
             before, _, rest = self._held.partition(CALL)
             end = _end(rest)
+            said = before.rstrip()
             if end is None:
-                said = before.rstrip()
                 self._held = self._held[len(said) :]
                 return read + self._said(said)
-            inside, after = rest[:end], rest[end + len(CALL_CLOSE) :]
-            call = parse_call(inside)
-            if call is None:
-                read += self._said(before + CALL + inside + CALL_CLOSE)
-            else:
-                read += [*self._said(before.rstrip()), call]
-                self._after_call = True
-            self._held = after
+            self._held = rest[end + len(CALL_CLOSE) :]
+            read += [*self._said(said), self._called(rest[:end])]
         keep = _begun(self._held)
         said, self._held = (
             self._held[: len(self._held) - keep],
@@ -185,18 +202,23 @@ class CallReader:
         )
         return read + self._said(said)
 
-    def finish(self) -> list[str | ToolCall]:
+    def finish(self) -> list[CallPart]:
         """What was held back for a call that did not come, and calls behind it."""
-        read: list[str | ToolCall] = []
-        while CALL_CLOSE in self._held:
+        read: list[CallPart] = []
+        while CALL in self._held and CALL_CLOSE in self._held:
             # It was taken for a part of a string, and that never ended.
-            no_call, _, self._held = self._held.partition(CALL_CLOSE)
-            read += [*self._said(no_call + CALL_CLOSE), *self.push("")]
+            broken, _, self._held = self._held.partition(CALL_CLOSE)
+            read += [self._called(broken.partition(CALL)[2]), *self.push("")]
         held, self._held = self._held, ""
-        return read + self._said(held)
+        return [*read, InvalidToolCall()] if CALL in held else read + self._said(held)
 
-    def _said(self, text: str) -> list[str | ToolCall]:
+    def _called(self, inside: str) -> ToolCall | InvalidToolCall:
+        self._after_call = True
+        return parse_call(inside) or InvalidToolCall()
+
+    def _said(self, text: str) -> list[CallPart]:
         """Text that is not empty; blanks between calls are none."""
+        text = text.replace(CALL_CLOSE, "")
         if self._after_call:
             text = text.lstrip()
         if not text:
@@ -215,8 +237,8 @@ def _end(rest: str) -> int | None:
 
 
 def _begun(text: str) -> int:
-    """Length of the end of `text` that may begin a call: blanks, then a part of the mark."""
-    for size in range(min(len(text), len(CALL) - 1), 0, -1):
-        if CALL.startswith(text[-size:]):
+    """Length of the end of `text` that may begin a mark: blanks, then a part of it."""
+    for size in range(min(len(text), len(CALL_CLOSE) - 1), 0, -1):
+        if any(mark.startswith(text[-size:]) for mark in MARKS):
             return len(text) - len(text[:-size].rstrip())
     return len(text) - len(text.rstrip())

@@ -25,6 +25,14 @@ PLACE = {
     "description": 'Written // as "comments"\nand /* rules */: %json {',
     "$defs": {"place": {"enum": ["mill", "mühle"]}},
 }
+POINT = {"type": "object", "properties": {"x": {"type": "integer"}}}
+NESTED = {
+    "properties": {
+        "at": POINT,
+        "all": {"type": "array", "items": POINT},
+        "free": {**POINT, "additionalProperties": True},
+    }
+}
 LOOK = Tool("look", "", PLACE)
 WAIT = Tool("wait", "", {})
 STRICT = Tool("look", "", PLACE, strict=True)
@@ -74,7 +82,6 @@ CASES: list[tuple[str, tuple[Any, ...], list[str], list[str]]] = [
             LOOKING,
             'look({"at": "mühle"})',
             "wait({})",
-            'wait({"for": [1.5, null]})',
             f"{LOOKING}\nwait({{}})",
         ],
         [
@@ -88,6 +95,23 @@ CASES: list[tuple[str, tuple[Any, ...], list[str], list[str]]] = [
             'look({"at": "mill", "more": 1})',
             "listen({})",
             "wait([])",
+            'wait({"for": [1.5, null]})',
+        ],
+    ),
+    (
+        "forced, free arguments",
+        ([Tool("wait", "", {"type": "object"})], ONE, None, False),
+        ["wait({})", 'wait({"for": [1.5, null]})'],
+        [],
+    ),
+    (
+        "forced, objects inside",
+        ([Tool("look", "", NESTED)], ONE, None, False),
+        ['look({"at": {"x": 1}, "all": [{"x": 2}], "free": {"y": 3}})'],
+        [
+            'look({"at": {"x": 1, "y": 2}})',
+            'look({"all": [{"y": 2}]})',
+            'look({"more": 1})',
         ],
     ),
     ("forced, one", ([LOOK, WAIT], ONE, None, False), [LOOKING], [f"{LOOKING}\n{LOOKING}"]),

@@ -5,7 +5,9 @@ import pytest
 from sglang_omni.models.ming.prompt import Control, render_chat
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.tools import (
+    CallPart,
     CallReader,
+    InvalidToolCall,
     SpelledMarks,
     Tool,
     ToolCall,
@@ -20,12 +22,12 @@ CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "mühle"}}\n</tool_cal
 CALLED = ToolCall("look", '{"at": "mühle"}')
 
 
-def read(*deltas: str) -> list[str | ToolCall]:
+def read(*deltas: str) -> list[CallPart]:
     """What is read, with neighbouring text joined."""
     reader, parts = CallReader(), []
     for delta in deltas:
         parts += reader.push(delta)
-    joined: list[str | ToolCall] = []
+    joined: list[CallPart] = []
     for part in (*parts, *reader.finish()):
         if joined and isinstance(part, str) and isinstance(joined[-1], str):
             joined[-1] += part
@@ -80,15 +82,26 @@ CASES = {
     "two calls": (f"{CALL}\n{CALL}", [CALLED, CALLED]),
     "text behind": (f"{CALL}\n\nWait.", [CALLED, "Wait."]),
     "no call": ("a < b, <tool_ is not one ", ["a < b, <tool_ is not one "]),
-    "not json": ("<tool_call>{x}</tool_call>", ["<tool_call>{x}</tool_call>"]),
-    "no end": ('Hm. <tool_call>\n{"name": "look"', ['Hm. <tool_call>\n{"name": "look"']),
+    "not json": ("<tool_call>{x}</tool_call>", [InvalidToolCall()]),
+    "not json, text around": ("A <tool_call>{x}</tool_call> b", ["A", InvalidToolCall(), "b"]),
+    "no end": ('Hm. <tool_call>\n{"name": "look"', ["Hm.", InvalidToolCall()]),
+    "no end behind a call": (f"{CALL}\n<tool_call>", [CALLED, InvalidToolCall()]),
+    "no beginning": ('{"name": 1}\n</tool_call> Yes.', ['{"name": 1}\n Yes.']),
+    "half a character": (
+        '<tool_call>{"name": "look", "arguments": {"at": "\\ud800"}}</tool_call>',
+        [ToolCall("look", '{"at": "\\ud800"}')],
+    ),
+    "half a character in the name": (
+        '<tool_call>{"name": "\\ud800"}</tool_call>',
+        [InvalidToolCall()],
+    ),
     "a mark in a string": (
         '<tool_call>{"name": "look", "arguments": {"at": "a\\"</tool_call>"}}</tool_call>',
         [ToolCall("look", '{"at": "a\\"</tool_call>"}')],
     ),
     "a string without end": (
         f'<tool_call>{{"a</tool_call> {CALL}',
-        ['<tool_call>{"a</tool_call>', CALLED],
+        [InvalidToolCall(), CALLED],
     ),
     "no arguments": ('<tool_call>{"name": "look"}</tool_call>', [ToolCall("look", "{}")]),
     "nothing": ("", []),
