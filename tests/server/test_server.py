@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import io
+import re
 import struct
 import time
 from collections.abc import Iterator
@@ -75,6 +76,16 @@ def test_ready_within_45_seconds(server: RunningServer) -> None:
 def test_the_api_process_never_loads_torch_or_sglang(server: RunningServer) -> None:
     libraries = {entry.path for entry in psutil.Process(server.pid).memory_maps()}
     assert not [path for path in libraries if "libtorch" in path or "sgl_kernel" in path]
+
+
+def test_every_counter_and_no_gauge_is_named_total(server: RunningServer) -> None:
+    """Of the server's own series; those of SGLang have SGLang's names."""
+    shown = httpx.get(f"{server.url}/metrics").text
+    kinds = dict(re.findall(r"^# TYPE (sgl_omni_\w+) (\w+)$", shown, re.MULTILINE))
+    assert {"counter", "gauge", "histogram"} <= set(kinds.values())
+    assert "sgl_omni_engine_kv_tokens_capacity" in kinds
+    for name, kind in kinds.items():
+        assert name.endswith("_total") == (kind == "counter"), (name, kind)
 
 
 def test_streamed_text_equals_the_whole_answer(client: openai.OpenAI) -> None:
