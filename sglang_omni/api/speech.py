@@ -11,6 +11,7 @@ from sglang_omni.api import sse
 from sglang_omni.api.audio import choose_output, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES
+from sglang_omni.api.json_body import JSONRoute
 from sglang_omni.api.reply import StreamedReply, until_finished
 from sglang_omni.api.schema.speech import SpeechBody
 from sglang_omni.api.speaking import spoken
@@ -79,7 +80,7 @@ def reply(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response
 
 def routes(backend: Backend) -> APIRouter:
     """The speech route of `backend`."""
-    router = APIRouter(tags=["audio"])
+    router = APIRouter(tags=["audio"], route_class=JSONRoute)
 
     @router.post("/v1/audio/speech", responses=RESPONSES)
     async def create_speech(body: SpeechBody, request: Request) -> Response:

@@ -13,6 +13,7 @@ from pydantic import Field
 from sglang_omni.api.audio import choose_output, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES, envelope, public_error
+from sglang_omni.api.json_body import JSONRoute
 from sglang_omni.api.reply import WholeReply, until_finished
 from sglang_omni.api.schema.speech import SpeechOptions, SpokenText
 from sglang_omni.api.speaking import spoken
@@ -78,7 +79,7 @@ async def speak_item(
 
 def routes(backend: Backend) -> APIRouter:
     """The batch route of `backend`."""
-    router = APIRouter(tags=["audio"])
+    router = APIRouter(tags=["audio"], route_class=JSONRoute)
 
     @router.post("/v1/audio/speech/batch", responses=RESPONSES)
     async def create_speech_batch(body: BatchBody, request: Request) -> Response:
