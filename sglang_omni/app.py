@@ -20,6 +20,7 @@ from sglang_omni.api.backend import Backend
 from sglang_omni.api.body import BodyLimit
 from sglang_omni.api.drain import DrainLayer, InFlight
 from sglang_omni.api.gate import Gate
+from sglang_omni.api.head import HeadMiddleware
 from sglang_omni.api.playground import routes as playground
 from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime import route as realtime
@@ -72,8 +73,9 @@ def _add_layers(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=access.origins,
-            allow_methods=["GET", "POST", "DELETE"],
+            allow_methods=["GET", "HEAD", "POST", "DELETE"],
             allow_headers=["Authorization", "Content-Type"],
             expose_headers=["X-Request-Id", "X-Sample-Rate", "X-Channels", "Retry-After"],
         )
     app.add_middleware(Gate, observer=observer)
+    app.add_middleware(HeadMiddleware)

@@ -78,6 +78,13 @@ class RequestTooLarge(InvalidRequest):
     code = "request_too_large"
 
 
+class UnsupportedMediaType(InvalidRequest):
+    """The body of a request is of a type that the route does not read."""
+
+    status = 415
+    code = "unsupported_media_type"
+
+
 class Overloaded(OmniError):
     """There is no room for another request; try again after `retry_after_s` seconds."""
 

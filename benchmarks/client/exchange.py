@@ -6,7 +6,8 @@ Answers are read in every form that the servers at hand are known to send:
   `delta.audio.transcript` (OpenAI, this project; sglang-omni, whose pieces may each be a WAV file);
 * chat chunks with `modality` "audio" and the speech in `delta.content` (vllm-omni);
 * whole chat completions with `message.audio`, in any of several choices;
-* speech as bytes, or as `speech.audio.delta` events, whose audio is in `audio` or `delta`.
+* speech as bytes, or as `speech.audio.delta` events, whose audio is in `audio` or `delta`;
+* a batch of speech, whose `results` each have an `audio` or an `error`.
 """
 
 import base64
@@ -122,7 +123,7 @@ class Answer:
         )
 
     def take(self, chunk: Json, now: float) -> None:
-        """Take one chunk or completion of a chat, or one event of speech.
+        """Take one chunk or completion of a chat, one event of speech, or a batch of speech.
 
         Raises `ValueError` with what the server says, where it says that it failed.
         """
@@ -130,6 +131,9 @@ class Answer:
             raise ValueError(_reason(chunk.get("error", chunk)))
         if str(chunk.get("type", "")).startswith("speech.audio"):
             self._hear(chunk.get("audio") or chunk.get("delta"), now)
+        for result in chunk.get("results", ()):
+            self.take(result, now)
+            self._hear(result["audio"], now)
         for choice in chunk.get("choices", ()):
             self._take_choice(choice, chunk.get("modality"), now)
         if usage := chunk.get("usage"):

@@ -2,7 +2,8 @@
 
 Dialects differ in little. `openai`: `max_completion_tokens`, no video, no reference audio.
 `ours` and `sglang-omni`: `max_tokens`, `video_url`, `ref_audio`; speech is streamed by
-`stream_format` here and by `stream` there, as on `vllm-omni`.
+`stream_format` here and by `stream` there, as on `vllm-omni`. Here speech that is not streamed is a
+batch of one text.
 """
 
 import base64
@@ -17,6 +18,7 @@ from benchmarks.client.exchange import Call, Json
 Dialect = Literal["ours", "openai", "sglang-omni", "vllm-omni"]
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 CHAT, SPEECH = "/v1/chat/completions", "/v1/audio/speech"
+BATCH = "/v1/audio/speech/batch"
 # What OpenAI speaks with where no voice is named: both of its routes demand one.
 OPENAI_VOICE = "alloy"
 
@@ -95,6 +97,8 @@ class Target:
         """The HTTP request. Raises `CannotAsk`, and `KeyError` where the key is not set."""
         if isinstance(request, Ask):
             route, body = CHAT, self._chat(request)
+        elif self.dialect == "ours" and not self.streaming:
+            route, body = BATCH, _as_batch(self._say(request))
         else:
             route, body = SPEECH, self._say(request)
         headers: tuple[tuple[str, str], ...] = ()
@@ -161,6 +165,12 @@ class Target:
         if self.dialect in ("ours", "openai"):
             return {"stream_format": "audio"}
         return {"stream": True, "stream_format": "audio"}
+
+
+def _as_batch(body: Json) -> Json:
+    """A request for one speech as a batch of it alone."""
+    shared = {name: value for name, value in body.items() if name != "input"}
+    return {**shared, "items": [{"input": body["input"]}]}
 
 
 def timeline(target: Target, request_id: str) -> Json | None:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sglang_omni.api.json_body import body_type, is_json
 from sglang_omni.api.paths import is_admin, is_open
 from sglang_omni.api.refuse import refuse
 from sglang_omni.errors import Forbidden, OmniError, Unauthorized
@@ -14,6 +15,8 @@ from sglang_omni.observe.trace import current_trace
 
 # How a browser, which cannot set headers for a WebSocket, presents a key.
 SUBPROTOCOL = "openai-insecure-api-key."
+# Methods that change nothing; without CORS, what they return is kept from other sites' pages.
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
@@ -55,7 +58,7 @@ class AccessLayer:
     def _admit(self, scope: Scope) -> None:
         state, access = scope.setdefault("state", {}), self._access
         headers = Headers(scope=scope)
-        if scope["type"] == "websocket" or is_form(headers):
+        if needs_no_preflight(scope, headers):
             require_origin(headers, access.origins)
         key = take_key(scope)
         admin = access.admin_keys.match(key) if key else None
@@ -97,14 +100,20 @@ def take_key(scope: Scope) -> str | None:
     return found
 
 
-def is_form(headers: Headers) -> bool:
-    """Whether a body is a form, which any page may send anywhere."""
-    return headers.get("content-type", "").lower().startswith("multipart/")
+def needs_no_preflight(scope: Scope, headers: Headers) -> bool:
+    """Whether a browser may have sent this without asking whether the page behind it may.
+
+    Browsers ask ahead, by a preflight request, before a page sends JSON to another site. They do
+    not for a WebSocket, nor for a body that is a form, plain text or of no type. A server on
+    loopback that asks for no key would do what any web page in its user's browser tells it to.
+    """
+    if scope["type"] == "websocket":
+        return True
+    return scope["method"] not in READING and not is_json(body_type(headers))
 
 
 def require_origin(headers: Headers, origins: tuple[str, ...]) -> None:
-    """Refuse a WebSocket that a foreign page opens, and a form that it sends: browsers ask for
-    neither's permission.
+    """Refuse what a page of another site sends, unless it is one of `origins`.
 
     Raises `Forbidden`. Programs send no origin and are let through.
     """

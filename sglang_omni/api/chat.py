@@ -14,6 +14,7 @@ from sglang_omni.api.calling import NO_LARK, check_calling
 from sglang_omni.api.completion import Answer, chunks, complete
 from sglang_omni.api.content import Recall, to_messages
 from sglang_omni.api.errors import RESPONSES
+from sglang_omni.api.json_body import JSONRoute
 from sglang_omni.api.reply import WholeReply, until_finished
 from sglang_omni.api.schema.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
 from sglang_omni.api.schema.functions import AllowedChoice, FunctionChoice, PlainChoice
@@ -201,7 +202,7 @@ def to_answer(body: ChatBody, backend: Backend, chat: ChatRequest, spoken: Spoke
 
 def routes(backend: Backend) -> APIRouter:
     """The chat route of `backend`."""
-    router = APIRouter(tags=["chat"])
+    router = APIRouter(tags=["chat"], route_class=JSONRoute)
     spoken = SpokenAnswers()
 
     @router.post("/v1/chat/completions", responses=RESPONSES)

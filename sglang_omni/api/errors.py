@@ -78,12 +78,23 @@ def invalid_body(problems: Sequence[Any]) -> InvalidRequest:
         # The location of malformed JSON is an offset into the body, not a field.
         path, reason = "", f"the body is not valid JSON: {problem['ctx']['error']}"
     else:
-        path, reason = ".".join(map(str, _place(problem))), problem["msg"]
-    if problem["type"] == "extra_forbidden":
-        reason = "unknown field"
+        path, reason = ".".join(map(str, _place(problem))), _reason(problem)
     error = InvalidRequest(f"{path}: {reason}" if path else reason, param=path or None)
     error.code = VALIDATION_CODES.get(problem["type"], InvalidRequest.code)
     return error
+
+
+def _reason(problem: Any) -> str:
+    """What is wrong, in words for whoever wrote the body; pydantic's own name Python's types."""
+    whole = len(problem["loc"]) == 1
+    match problem["type"]:
+        case "extra_forbidden":
+            return "unknown field"
+        case "missing" if whole:
+            return "the body is empty; send a JSON object"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return "the body must be a JSON object" if whole else "must be a JSON object"
+    return str(problem["msg"])
 
 
 def _place(problem: Any) -> list[int | str]:

@@ -11,7 +11,8 @@ from sglang_omni.api import sse
 from sglang_omni.api.audio import choose_output, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES
-from sglang_omni.api.reply import StreamedReply, WholeReply, until_finished
+from sglang_omni.api.json_body import JSONRoute
+from sglang_omni.api.reply import StreamedReply, until_finished
 from sglang_omni.api.schema.speech import SpeechBody
 from sglang_omni.api.speaking import spoken
 from sglang_omni.api.terms import Terms, owner_of, terms_of
@@ -70,34 +71,27 @@ def reply(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response
     """Start speaking, in the form that the body asks for."""
     events = until_finished(backend.speak(speech))
     output = choose_output(body.response_format, body.sample_rate, backend, body.speed)
-    encoder = output.encoder(body.streamed)
+    encoder = output.encoder(streaming=True)
     if body.stream_format == "sse":
         return sse.EventReply(speech_events(events, encoder), output.headers)
-    kind = media_type(body.response_format)
     audio = audio_bytes(events, encoder)
-    if body.streamed:
-        return StreamedReply(audio, kind, output.headers)
-
-    async def whole() -> Response:
-        async with aclosing(audio):
-            data = b"".join([piece async for piece in audio])
-        return Response(data, media_type=kind, headers=output.headers)
-
-    return WholeReply(whole)
+    return StreamedReply(audio, media_type(body.response_format), output.headers)
 
 
 def routes(backend: Backend) -> APIRouter:
     """The speech route of `backend`."""
-    router = APIRouter(tags=["audio"])
+    router = APIRouter(tags=["audio"], route_class=JSONRoute)
 
     @router.post("/v1/audio/speech", responses=RESPONSES)
     async def create_speech(body: SpeechBody, request: Request) -> Response:
         """Read a text aloud, however long it is; or make music or a sound of a description.
 
-        `pcm`, `mp3`, `opus` and `aac` are streamed as they are synthesised, pcm at 24 kHz unless
-        `sample_rate` says otherwise. `wav` and `flac` are complete files; with `stream_format`
-        "audio" they are streamed too, and their header leaves the length open. `stream_format`
-        "sse" sends server-sent events.
+        Every format is streamed as it is synthesised, so its header does not tell the length:
+        both sizes of a `wav` header are 0xFFFFFFFF, which readers take as "until the end", and a
+        `flac` header has 0 samples, FLAC's word for "unknown". `pcm` has 24 kHz unless
+        `sample_rate` asks otherwise. `stream_format` "sse" sends the same file in server-sent
+        events. An error after the first byte breaks the connection off, so that a file that
+        arrived whole is whole. `POST /v1/audio/speech/batch` gives files with true lengths.
         """
         speech = to_request(body, backend, terms_of(request, body), owner_of(request))
         return reply(body, backend, speech)

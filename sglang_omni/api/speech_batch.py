@@ -2,17 +2,19 @@
 
 import asyncio
 import base64
-from contextlib import aclosing
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import Field
+from pydantic import Field, ValidationError, WrapValidator
 
 from sglang_omni.api.audio import choose_output, require_model
 from sglang_omni.api.backend import Backend
-from sglang_omni.api.errors import RESPONSES, envelope, public_error
+from sglang_omni.api.errors import RESPONSES, envelope, invalid_body, public_error
+from sglang_omni.api.json_body import JSONRoute
 from sglang_omni.api.reply import WholeReply, until_finished
 from sglang_omni.api.schema.speech import SpeechOptions, SpokenText
 from sglang_omni.api.speaking import spoken
@@ -35,11 +37,40 @@ class BatchItem(SpeechOptions):
     input: SpokenText
 
 
+# Documented as an item and left as it came, for `read_item` to validate: one that is invalid must
+# not refuse the others.
+UncheckedItem = Annotated[BatchItem, WrapValidator(lambda value, _: value)]
+
+
 class BatchBody(SpeechOptions):
     """The body of `POST /v1/audio/speech/batch`: options for all items beside the items."""
 
     model: str
-    items: Annotated[list[BatchItem], Field(min_length=1, max_length=MOST_ITEMS)]
+    items: Annotated[list[UncheckedItem], Field(min_length=1, max_length=MOST_ITEMS)]
+
+
+def read_item(value: Any, index: int) -> BatchItem:
+    """Item `index` of a batch. Raises `InvalidRequest`, naming `items.N.field`."""
+    try:
+        return BatchItem.model_validate(value)
+    except ValidationError as error:
+        place = ("body", "items", index)
+        problems = [{**one, "loc": (*place, *one["loc"])} for one in error.errors()]
+        raise invalid_body(problems) from None
+
+
+@contextmanager
+def naming_item(index: int) -> Iterator[None]:
+    """Let an error that names an option name the item of the batch that has it, too."""
+    try:
+        yield
+    except InvalidRequest as error:
+        if error.param is not None:
+            place = f"items.{index}."
+            if error.message.startswith(f"{error.param}:"):
+                error.message = place + error.message
+            error.param = place + error.param
+        raise
 
 
 def options_of(item: BatchItem, batch: BatchBody) -> SpeechOptions:
@@ -78,27 +109,26 @@ async def speak_item(
 
 def routes(backend: Backend) -> APIRouter:
     """The batch route of `backend`."""
-    router = APIRouter(tags=["audio"])
+    router = APIRouter(tags=["audio"], route_class=JSONRoute)
 
     @router.post("/v1/audio/speech/batch", responses=RESPONSES)
     async def create_speech_batch(body: BatchBody, request: Request) -> Response:
-        """Read up to 32 texts aloud. Each has a status and an audio file, or an error, of its own:
-        one that fails does not fail the others."""
+        """Read up to 32 texts aloud. Each has a status and a complete audio file, or an error, of
+        its own: one that fails, or is invalid, does not fail the others."""
         require_model(body.model, backend)
-        terms, owner = terms_of(request, body), owner_of(request)
+        batch_id, owner = terms_of(request, body).id, owner_of(request)
         room = asyncio.Semaphore(AT_ONCE)
 
-        async def attempt(index: int, item: BatchItem) -> dict[str, Any]:
-            own = replace(terms, id=f"{terms.id}-{index}")
+        async def attempt(index: int, value: Any) -> dict[str, Any]:
             try:
+                item = read_item(value, index)
+                options = options_of(item, body)
+                terms = replace(terms_of(request, options), id=f"{batch_id}-{index}")
                 async with room:
-                    options = options_of(item, body)
-                    made = await speak_item(item.input, options, backend, own, owner)
+                    with naming_item(index):
+                        made = await speak_item(item.input, options, backend, terms, owner)
             except Exception as error:
-                known = public_error(error)
-                if isinstance(known, InvalidRequest) and known.param:
-                    known.param = f"items.{index}.{known.param}"
-                return {"index": index, "status": "error", **envelope(known)}
+                return {"index": index, "status": "error", **envelope(public_error(error))}
             return {"index": index, "status": "success", **made}
 
         async def whole() -> Response:
@@ -106,7 +136,7 @@ def routes(backend: Backend) -> APIRouter:
             results = await together(attempt(index, item) for index, item in numbered)
             failed = sum(result["status"] == "error" for result in results)
             counts = {"total": len(results), "succeeded": len(results) - failed, "failed": failed}
-            return JSONResponse({"id": f"batch-{terms.id}", **counts, "results": results})
+            return JSONResponse({"id": f"batch-{batch_id}", **counts, "results": results})
 
         return WholeReply(whole)
 

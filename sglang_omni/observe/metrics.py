@@ -19,7 +19,7 @@ LEVELS = frozenset(
         "waiting",
         "running",
         "kv_tokens_used",
-        "kv_tokens_total",
+        "kv_tokens_capacity",
         "admitted",
         "queued",
         "image_cache_entries",

@@ -182,7 +182,7 @@ class ThinkerWorker:
             "running": load.num_running_reqs,
             "waiting": load.num_waiting_reqs,
             "kv_tokens_used": load.num_used_tokens,
-            "kv_tokens_total": load.max_total_num_tokens,
+            "kv_tokens_capacity": load.max_total_num_tokens,
             "aborted": self._aborted,
         }
 

@@ -115,12 +115,39 @@ def test_no_page_may_read_anything_by_default(http: httpx.Client) -> None:
     assert not [name for name in reply.headers if name.startswith("access-control")]
 
 
-def test_a_form_of_a_foreign_page_is_no_request(http: httpx.Client, backend: FakeBackend) -> None:
-    # What a page may send without asking first: plain text that happens to be JSON.
-    content = b'{"model": "org/ming", "input": "hello"}'
-    headers = {"Content-Type": "text/plain", "Origin": PAGE}
-    assert http.post("/v1/audio/speech", content=content, headers=headers).status_code == 400
+# What a page may send to any server without asking it first.
+WITHOUT_PREFLIGHT = (None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
+
+
+@pytest.mark.parametrize("path", ["/v1/audio/speech", "/v1/chat/completions", "/v1/audio/voices"])
+@pytest.mark.parametrize("origin", [PAGE, "null", "http://127.0.0.1:1"])
+@pytest.mark.parametrize("media_type", [*WITHOUT_PREFLIGHT, "application/octet-stream"])
+def test_json_of_another_sites_page_is_read_only_where_it_is_called_json(
+    http: httpx.Client, backend: FakeBackend, path: str, origin: str, media_type: str | None
+) -> None:
+    refused = send(http, media_type, Origin=origin, path=path)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
+    assert "--cors-origin" in refused.json()["error"]["message"]
     assert backend.requests == []
+
+
+@pytest.mark.parametrize("media_type", [None, "text/plain", "application/x-www-form-urlencoded"])
+def test_a_page_of_this_server_and_one_that_is_named_may_leave_the_type_out(
+    http: httpx.Client, asked: httpx.Client, server: Served, media_type: str | None
+) -> None:
+    assert send(http, media_type, Origin=server.url).status_code == 200
+    named = send(asked, media_type, Origin=PAGE, **bearer(KEY))
+    assert (named.status_code, named.headers["access-control-allow-origin"]) == (200, PAGE)
+
+
+def send(
+    http: httpx.Client, media_type: str | None, path: str = "/v1/audio/speech", **headers: str
+) -> httpx.Response:
+    """The reply to a request for speech whose body is called `media_type`."""
+    if media_type is not None:
+        headers["Content-Type"] = media_type
+    content = b'{"model": "org/ming", "input": "hello"}'
+    return http.post(path, content=content, headers=headers)
 
 
 def subprotocols(*names: str) -> dict[str, Any]:
@@ -161,7 +188,7 @@ async def http_status(access: Access, path: str, headers: dict[str, str]) -> int
 def connection(kind: str, path: str, headers: dict[str, str]) -> dict[str, Any]:
     pairs = {"host": "here:8000", **headers}
     raw = [(name.lower().encode(), value.encode()) for name, value in pairs.items()]
-    return {"type": kind, "path": path, "headers": raw}
+    return {"type": kind, "method": "GET", "path": path, "headers": raw}
 
 
 async def serve(access: Access, scope: dict[str, Any]) -> list[dict[str, Any]]:

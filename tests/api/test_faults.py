@@ -1,7 +1,7 @@
 """Errors of the backend: an HTTP status before the first byte, an error event after it."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import numpy as np
@@ -15,6 +15,7 @@ from sglang_omni.errors import (
     OmniError,
     Overloaded,
 )
+from sglang_omni.media.encode import AudioFormat
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, TextDelta, Usage
 from tests.api.fake import FakeBackend, playing, tone
 
@@ -28,7 +29,7 @@ REQUESTS = [
     pytest.param("/v1/audio/speech", {**SPEECH, "response_format": "pcm"}, id="speech-raw"),
     pytest.param("/v1/audio/speech", {**SPEECH, "stream_format": "sse"}, id="speech-sse"),
 ]
-WHOLE = [REQUESTS[0], REQUESTS[2]]
+FORMATS: tuple[AudioFormat, ...] = get_args(AudioFormat)
 NOT_FINITE = AudioDelta(np.array([np.nan], np.float32))
 
 
@@ -84,12 +85,11 @@ def test_an_unforeseen_error_is_a_500_that_tells_nothing(
     assert "secret" not in reply.text
 
 
-@pytest.mark.parametrize(("path", "body"), WHOLE)
 def test_a_complete_answer_that_fails_late_is_a_status(
-    http: httpx.Client, backend: FakeBackend, path: str, body: dict[str, Any]
+    http: httpx.Client, backend: FakeBackend
 ) -> None:
     backend.script = playing(TextDelta("a"), AudioDelta(tone()), then=EngineFailed("died"))
-    assert http.post(path, json=body).status_code == 500
+    assert http.post("/v1/chat/completions", json=CHAT).status_code == 500
 
 
 @pytest.mark.parametrize(
@@ -125,15 +125,25 @@ def test_a_speech_stream_of_events_that_fails_ends_with_an_error_event(
     assert "speech.audio.done" not in reply.text
 
 
+@pytest.mark.parametrize("audio_format", FORMATS)
 @pytest.mark.parametrize(
     "error", [EngineFailed("died"), KeyError()], ids=["foreseen", "unforeseen"]
 )
-def test_raw_audio_that_fails_is_visibly_cut_off(
-    http: httpx.Client, backend: FakeBackend, error: Exception
+def test_audio_that_fails_is_visibly_cut_off(
+    http: httpx.Client, backend: FakeBackend, error: Exception, audio_format: str
 ) -> None:
-    backend.script = playing(AudioDelta(tone()), then=error)
+    """In the middle of its first samples, or with the headers of its file at the latest."""
+    backend.script = playing(*[AudioDelta(tone())] * 6, then=error)
     with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
-        http.post("/v1/audio/speech", json={**SPEECH, "response_format": "pcm"})
+        http.post("/v1/audio/speech", json={**SPEECH, "response_format": audio_format})
+
+
+def test_audio_that_ends_without_its_end_is_cut_off(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    backend.script = playing(AudioDelta(tone()), Finished("abort", Usage()))
+    with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
+        http.post("/v1/audio/speech", json=SPEECH)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +161,11 @@ def test_an_answer_cut_short_is_never_taken_for_a_whole_one(
 
 
 def test_samples_that_are_not_finite_are_an_error(http: httpx.Client, backend: FakeBackend) -> None:
-    backend.script = playing(AudioDelta(tone()), NOT_FINITE, Finished("stop", Usage()))
+    backend.script = playing(NOT_FINITE, Finished("stop", Usage()))
     assert http.post("/v1/audio/speech", json=SPEECH).status_code == 500
+    backend.script = playing(AudioDelta(tone()), NOT_FINITE, Finished("stop", Usage()))
+    with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
+        http.post("/v1/audio/speech", json=SPEECH)
     body = {**CHAT, **SPOKEN, "stream": True}
     assert last_event(http.post("/v1/chat/completions", json=body))["error"]
     backend.wait_running(0)

@@ -1,5 +1,6 @@
 """What is refused, and that the refusal names the field."""
 
+import json
 from typing import Any
 
 import httpx
@@ -265,6 +266,76 @@ def test_a_body_that_is_no_json_object_is_refused(
 ) -> None:
     json_type = {"content-type": "application/json"}
     assert refusal(http.post(f"/v1/{path}", content=content, headers=json_type))["param"] is None
+
+
+GENERIC = (None, "", "text/plain", "application/octet-stream", "application/x-www-form-urlencoded")
+
+
+def typed(media_type: str | None) -> dict[str, str]:
+    return {} if media_type is None else {"Content-Type": media_type}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("chat/completions", CHAT),
+        ("audio/speech", SPEECH),
+        ("audio/speech/batch", {"model": "org/ming", "items": [{"input": "hello"}]}),
+    ],
+)
+@pytest.mark.parametrize(
+    "media_type", [*GENERIC, "text/plain; charset=utf-8", "application/a+json"]
+)
+def test_json_is_read_from_clients_that_do_not_call_it_json(
+    http: httpx.Client, path: str, body: dict[str, Any], media_type: str | None
+) -> None:
+    content = b" \n" + json.dumps(body).encode()
+    assert http.post(f"/v1/{path}", content=content, headers=typed(media_type)).status_code == 200
+
+
+@pytest.mark.parametrize("media_type", GENERIC)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b'{"input": "a",}', "not valid JSON"), (b"{}", "model: Field required")],
+)
+def test_what_is_wrong_with_such_a_body_is_told_like_of_any_other(
+    http: httpx.Client, media_type: str | None, content: bytes, message: str
+) -> None:
+    reply = http.post("/v1/audio/speech", content=content, headers=typed(media_type))
+    assert message in refusal(reply)["message"]
+
+
+@pytest.mark.parametrize(
+    ("media_type", "content"),
+    [
+        ("application/x-www-form-urlencoded", b"model=org%2Fming&input=hello"),
+        ("application/x-www-form-urlencoded", b"[1]"),
+        ("application/x-www-form-urlencoded", b""),
+        ("multipart/form-data; boundary=x", b"--x--"),
+        ("application/xml", b"<a/>"),
+    ],
+)
+def test_a_body_of_another_type_is_told_what_to_send(
+    http: httpx.Client, media_type: str, content: bytes
+) -> None:
+    reply = http.post("/v1/audio/speech", content=content, headers={"Content-Type": media_type})
+    error = refusal(reply, 415)
+    assert error["code"] == "unsupported_media_type"
+    assert "send JSON with 'Content-Type: application/json'" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the body is empty; send a JSON object"),
+        (b"[]", "the body must be a JSON object"),
+        (b'"a"', "the body must be a JSON object"),
+    ],
+)
+def test_a_body_that_is_no_object_is_told_so(
+    http: httpx.Client, content: bytes, message: str
+) -> None:
+    assert refusal(http.post("/v1/audio/speech", content=content))["message"] == message
 
 
 def test_malformed_json_has_a_code_of_its_own(http: httpx.Client) -> None:

@@ -1,9 +1,11 @@
-"""`/v1/audio/speech`, complete and streamed, raw and as events."""
+"""`/v1/audio/speech`: streamed in every format, raw and as events."""
 
 import base64
 import io
 import json
-from typing import Any
+import wave
+from pathlib import Path
+from typing import Any, get_args
 
 import av
 import httpx
@@ -12,12 +14,14 @@ import openai
 import pytest
 import soundfile
 
+from sglang_omni.media.encode import AudioFormat, media_type
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage, Voice
 from sglang_omni.talker.contract import Manner
 from tests.api.fake import USAGE, FakeBackend, hanging, playing, tone
 
 BODY: dict[str, Any] = {"model": "org/ming", "input": "one two three"}
 SAMPLES = 3 * len(tone())
+FORMATS: tuple[AudioFormat, ...] = get_args(AudioFormat)
 
 
 def speak(http: httpx.Client, **fields: Any) -> httpx.Response:
@@ -31,9 +35,7 @@ def events(reply: httpx.Response) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix("data: ")) for line in lines]
 
 
-def test_the_official_client_gets_a_complete_wav(
-    client: openai.OpenAI, backend: FakeBackend
-) -> None:
+def test_the_official_client_gets_a_wav(client: openai.OpenAI, backend: FakeBackend) -> None:
     reply = client.audio.speech.create(model="org/ming", voice="river", input="one two three")
     info = soundfile.info(io.BytesIO(reply.content))
     assert (info.samplerate, info.channels, info.frames) == (44_100, 1, SAMPLES)
@@ -65,14 +67,17 @@ def test_the_official_client_gets_every_format(client: openai.OpenAI, audio_form
     assert abs(samples / rate - SAMPLES / 44_100) < 0.1
 
 
-@pytest.mark.parametrize("audio_format", ["pcm", "mp3", "opus", "aac"])
-def test_a_format_without_a_length_in_its_header_is_streamed(
+@pytest.mark.parametrize("audio_format", FORMATS)
+def test_every_format_is_streamed_without_asking(
     http: httpx.Client, backend: FakeBackend, audio_format: str
 ) -> None:
     backend.script = hanging(*[AudioDelta(tone())] * 6)
     asked = {**BODY, "response_format": audio_format}
     with http.stream("POST", "/v1/audio/speech", json=asked) as reply:
-        assert next(reply.iter_raw())
+        assert reply.headers["transfer-encoding"] == "chunked"
+        pieces = reply.iter_raw()  # dropping it would close the connection
+        assert next(pieces)
+        assert backend.running == 1
     backend.wait_running(0)
 
 
@@ -119,12 +124,38 @@ def test_music_is_described_by_five_fields(http: httpx.Client, backend: FakeBack
     assert "lacks Instrument, Theme, Duration" in lacking.json()["error"]["message"]
 
 
-def test_a_complete_wav_has_a_length_and_true_sizes(http: httpx.Client) -> None:
+def test_a_wav_says_in_its_header_that_its_length_is_unknown(http: httpx.Client) -> None:
     reply = speak(http)
-    assert int(reply.headers["content-length"]) == len(reply.content) == 44 + 2 * SAMPLES
-    assert int.from_bytes(reply.content[40:44], "little") == 2 * SAMPLES
+    assert reply.content[4:8] == reply.content[40:44] == b"\xff" * 4
+    assert len(reply.content) == 44 + 2 * SAMPLES
     assert reply.headers["content-type"] == "audio/wav"
     assert (reply.headers["x-sample-rate"], reply.headers["x-channels"]) == ("44100", "1")
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+def test_readers_of_wav_read_to_its_end(
+    http: httpx.Client, tmp_path: Path, from_file: bool
+) -> None:
+    data = speak(http).content
+    path = tmp_path / "speech.wav"
+    path.write_bytes(data)
+
+    def source() -> Any:
+        return str(path) if from_file else io.BytesIO(data)
+
+    samples, rate = soundfile.read(source(), dtype="float32")
+    assert (samples.size, rate) == (SAMPLES, 44_100)
+    with wave.open(source(), "rb") as reader:
+        assert (reader.getframerate(), reader.getnchannels()) == (44_100, 1)
+        assert len(reader.readframes(reader.getnframes())) == 2 * SAMPLES
+    with av.open(source()) as container:
+        assert sum(frame.samples for frame in container.decode(audio=0)) == SAMPLES
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+def test_the_media_type_is_that_of_the_format(http: httpx.Client, audio_format: Any) -> None:
+    reply = speak(http, response_format=audio_format)
+    assert reply.headers["content-type"] == media_type(audio_format)
 
 
 @pytest.mark.parametrize("fields", [{}, {"stream_format": "audio"}], ids=["usual", "asked"])
@@ -144,10 +175,13 @@ def test_a_sample_rate_is_honoured(http: httpx.Client, audio_format: str) -> Non
     assert len(reply.content) == header + 2 * round(SAMPLES * 16_000 / 44_100)
 
 
-def test_streamed_wav_holds_the_samples_of_the_complete_one(http: httpx.Client) -> None:
-    streamed = speak(http, stream_format="audio")
-    assert streamed.headers["transfer-encoding"] == "chunked"
-    assert streamed.content[44:] == speak(http).content[44:]
+def test_the_samples_are_those_of_a_batch_which_gives_a_complete_file(http: httpx.Client) -> None:
+    streamed = speak(http)
+    body = {"model": "org/ming", "items": [{"input": BODY["input"]}]}
+    batch = http.post("/v1/audio/speech/batch", json=body).json()
+    complete = base64.b64decode(batch["results"][0]["audio"])
+    assert int.from_bytes(complete[40:44], "little") == 2 * SAMPLES
+    assert streamed.content[44:] == complete[44:]
     samples, rate = soundfile.read(io.BytesIO(streamed.content), dtype="float32")
     assert rate == 44_100
     np.testing.assert_allclose(samples, np.tile(tone(), 3), atol=1e-4)

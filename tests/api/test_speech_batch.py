@@ -8,9 +8,10 @@ import httpx
 import pytest
 import soundfile
 
+from sglang_omni.api.schema.speech import MAX_SPEECH_CHARACTERS
 from sglang_omni.errors import EngineFailed
 from sglang_omni.pipeline.request import Reference, SpeechRequest
-from tests.api.fake import FakeBackend, echo, tone
+from tests.api.fake import FakeBackend, echo, serving, tone
 
 MODEL = {"model": "org/ming"}
 
@@ -66,18 +67,86 @@ def test_an_items_own_options_win_and_speakers_are_not_mixed(
     assert len({request.id for request in asked.values()}) == 3
 
 
+INVALID: list[tuple[Any, str]] = [
+    ({"input": " "}, "input"),
+    ({"input": ""}, "input"),
+    ({"input": None}, "input"),
+    ({"input": 5}, "input"),
+    ({"text": "a"}, "input"),
+    ({"input": "a", "text": "b"}, "text"),
+    ({"input": "a", "speed": 9}, "speed"),
+    ({"input": "a", "seed": "1"}, "seed"),
+    ({"input": "a", "voice": "alloy"}, "voice"),
+    ({"input": "a", "ref_text": "b"}, "ref_text"),
+    ({"input": "a", "instructions": "b" * 501}, "instructions.style"),
+    ({"input": "a", "instructions": {"mood": "glad"}}, "instructions.mood"),
+    ({"input": "a", "response_format": "opus", "sample_rate": 44_100}, "sample_rate"),
+]
+
+
+@pytest.mark.parametrize(("item", "field"), INVALID)
+def test_an_invalid_item_is_refused_alone_in_the_words_of_the_single_route(
+    http: httpx.Client, backend: FakeBackend, item: dict[str, Any], field: str
+) -> None:
+    answer = batch(http, {"input": "good"}, item, {"input": "better"})
+    assert [result["status"] for result in answer["results"]] == ["success", "error", "success"]
+    assert (answer["total"], answer["succeeded"], answer["failed"]) == (3, 2, 1)
+    assert len(backend.requests) == 2
+    error = answer["results"][1]["error"]
+    assert error["param"] == f"items.1.{field}"
+    alone = http.post("/v1/audio/speech", json={**MODEL, **item})
+    assert alone.status_code == 400
+    expected = alone.json()["error"]
+    assert error["message"] == f"items.1.{expected['message']}"
+    assert (error["type"], error["code"]) == (expected["type"], expected["code"])
+
+
+@pytest.mark.parametrize("item", [None, "a", 5, ["a"]])
+def test_an_item_that_is_no_object_is_refused_alone(http: httpx.Client, item: Any) -> None:
+    answer = batch(http, item, {"input": "good"})
+    refused, good = answer["results"]
+    assert (refused["status"], good["status"]) == ("error", "success")
+    assert refused["error"]["message"] == "items.0: must be a JSON object"
+    assert refused["error"]["param"] == "items.0"
+
+
+def test_an_item_that_is_too_long_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeBackend, "max_body_bytes", 2 * MAX_SPEECH_CHARACTERS)
+    long = "a" * (MAX_SPEECH_CHARACTERS + 1)
+    with serving() as served, httpx.Client(base_url=served.url) as http:
+        answer = batch(http, {"input": long}, {"input": "good"})
+    assert [result["status"] for result in answer["results"]] == ["error", "success"]
+    assert answer["results"][0]["error"]["param"] == "items.0.input"
+
+
+def test_a_batch_of_nothing_but_invalid_items_is_still_answered(http: httpx.Client) -> None:
+    answer = batch(http, {"input": " "}, {})
+    assert (answer["succeeded"], answer["failed"]) == (0, 2)
+
+
+def test_an_item_may_have_a_priority_and_a_time_of_its_own(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    batch(http, {"input": "a"}, {"input": "b", "priority": "high", "timeout": 2.0}, timeout=9.0)
+    asked = {request.text: (request.priority, request.timeout_s) for request in backend.requests}
+    assert asked == {"a": ("normal", 9.0), "b": ("high", 2.0)}
+
+
 @pytest.mark.parametrize(
     ("body", "param"),
     [
         ({"items": []}, "items"),
         ({"items": [{"input": "a"}] * 33}, "items"),
-        ({"items": [{"input": " "}]}, "items.0.input"),
-        ({"items": [{"text": "a"}]}, "items.0.input"),
-        ({"items": [{"input": "a", "speed": 9}]}, "items.0.speed"),
+        ({"items": None}, "items"),
+        ({"items": {"input": "a"}}, "items"),
         ({"items": [{"input": "a"}], "stream": True}, "stream"),
+        ({"items": [{"input": " "}], "speed": 9}, "speed"),
+        ({"items": [{"input": "a"}], "model": 3}, "model"),
     ],
 )
-def test_a_bad_batch_names_its_field(http: httpx.Client, body: Any, param: str) -> None:
+def test_what_is_wrong_beside_the_items_refuses_the_batch(
+    http: httpx.Client, body: Any, param: str
+) -> None:
     refused = http.post("/v1/audio/speech/batch", json={**MODEL, **body})
     assert refused.status_code == 400
     assert refused.json()["error"]["param"] == param

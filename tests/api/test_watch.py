@@ -114,7 +114,7 @@ def test_an_unknown_request_is_not_found(
 
 
 def test_a_failed_request_says_so(http: httpx.Client, backend: FakeBackend) -> None:
-    backend.script = playing(AudioDelta(tone()), then=EngineFailed("died"))
+    backend.script = playing(then=EngineFailed("died"))
     reply = http.post("/v1/audio/speech", json={"model": "org/ming", "input": "hello"})
     assert ended(http, reply.headers["x-request-id"])["status"] == 500
 

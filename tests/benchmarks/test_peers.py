@@ -1,19 +1,24 @@
 """The same harness asks servers of every dialect, and understands what each sends."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import soundfile
 
 from benchmarks import evaluate
+from benchmarks.client.exchange import Answer, exchange
 from benchmarks.client.target import DIALECTS, Ask, CannotAsk, Media, Recite, Target, Text
 from benchmarks.metrics import recognisers
 from benchmarks.metrics.recognisers import Clip
 from benchmarks.metrics.similarity import Voices
 from benchmarks.protocol import listening
+from sglang_omni.errors import EngineFailed
+from tests.api.fake import playing, serving, tone
 from tests.benchmarks.peers import CHATS, PIECES, RATE, playing_as
 from tests.golden import TINY
 
@@ -121,6 +126,22 @@ def test_a_key_is_sent_and_never_written(tmp_path: Path, monkeypatch: pytest.Mon
     assert set(peer.keys) == {"Bearer secret-of-this-test"}
     written = "".join(path.read_text() for path in tmp_path.iterdir())
     assert "secret-of-this-test" not in written
+
+
+def test_speech_that_is_not_streamed_is_a_batch_here() -> None:
+    """The route for one text streams always."""
+
+    async def ask(url: str) -> Answer:
+        target = Target(url, "org/ming", "ours", streaming=False)
+        async with aiohttp.ClientSession() as session:
+            return await exchange(session, target.call(Recite("one two three", seed=5)))
+
+    with serving() as served:
+        answer = asyncio.run(ask(served.url))
+        assert (answer.error, len(answer.ear.samples)) == (None, 2 * 3 * len(tone()))
+        assert served.backend.requests[-1].voice.seed == 5
+        served.backend.script = playing(then=EngineFailed("died"))
+        assert "died" in (asyncio.run(ask(served.url)).error or "")
 
 
 def test_what_a_dialect_cannot_say_is_refused() -> None:

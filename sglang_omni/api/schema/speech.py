@@ -87,17 +87,11 @@ class SpeechOptions(Body):
 
 
 class SpeechBody(SpeechOptions):
-    """The body of `POST /v1/audio/speech`.
-
-    Without `stream_format`, pcm, mp3, opus and aac are streamed; wav and flac, whose headers tell
-    their length, are complete files.
-    """
+    """The body of `POST /v1/audio/speech`."""
 
     model: str
     input: SpokenText
-    stream_format: Literal["audio", "sse"] | None = None
-
-    @property
-    def streamed(self) -> bool:
-        """Whether bytes leave as they are synthesised."""
-        return self.stream_format is not None or self.response_format not in ("wav", "flac")
+    stream_format: Annotated[
+        Literal["audio", "sse"],
+        Field(description="The file as it is synthesised, or server-sent events that carry it"),
+    ] = "audio"
