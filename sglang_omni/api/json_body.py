@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 
+from sglang_omni.api.unicode import check_json
 from sglang_omni.errors import UnsupportedMediaType
 
 JSON = "application/json"
@@ -49,7 +50,8 @@ class JSONRoute(APIRoute):
 async def declare_json(request: Request) -> None:
     """Declare the body to be JSON where it may be, so that it is parsed as such.
 
-    Raises `UnsupportedMediaType` where it is something else.
+    Raises `UnsupportedMediaType` where it is something else, `InvalidRequest` where a text in it
+    is no Unicode.
     """
     # Not `request.headers`, which would keep what it read here.
     media_type = body_type(Headers(scope=request.scope))
@@ -57,6 +59,8 @@ async def declare_json(request: Request) -> None:
         return
     if media_type in GENERIC or (media_type == FORM and await _begins_an_object(request)):
         MutableHeaders(scope=request.scope)["content-type"] = JSON
+        # `BodyLimit` has checked what was declared to be JSON.
+        check_json(await request.body())
         return
     raise UnsupportedMediaType(
         f"the body is of type {media_type[:100]}; send JSON with 'Content-Type: {JSON}'"

@@ -148,3 +148,11 @@ def _next(socket: Any, kind: str) -> dict[str, Any]:
         event: dict[str, Any] = json.loads(socket.recv(timeout=5))
         if event["type"] == kind:
             return event
+
+
+@pytest.mark.parametrize("media_type", ["", "text/plain", "application/x-www-form-urlencoded"])
+def test_json_that_is_not_called_so_is_checked_too(http: httpx.Client, media_type: str) -> None:
+    body = json.dumps(CHAT | {"messages": [{"role": "user", "content": HALF}]}).encode()
+    headers = {"content-type": media_type} if media_type else {}
+    reply = http.post("/v1/chat/completions", content=body, headers=headers)
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, "messages.0.content")
