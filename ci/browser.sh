@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The page at / in headless Chromium with a fake microphone: text, files, voice turns, barge-in,
 # voices, keys, phone and desktop, light and dark, barriers for keyboards and screen readers; before
-# the real server on the tiny checkpoint as well. Any complaint of the browser fails it. Needs a
+# the real server on the tiny checkpoint as well; and the documentation at
+# /docs. Any complaint of the browser fails it. Needs a
 # Chromium (Debian: apt-get install chromium; $CHROMIUM names another one). What drives it is
 # installed in .cache/browser, for this alone. Screenshots: .cache/playground, or
 # $SGLANG_OMNI_SCREENSHOTS. Arguments go to pytest. About two minutes on two cores.
