@@ -18,9 +18,11 @@ from sglang_omni.api import (
 from sglang_omni.api.access import Access, AccessLayer
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.body import BodyLimit
+from sglang_omni.api.documentation import routes as documentation
 from sglang_omni.api.drain import DrainLayer, InFlight
 from sglang_omni.api.gate import Gate
 from sglang_omni.api.head import HeadMiddleware
+from sglang_omni.api.openapi import describe_keys
 from sglang_omni.api.playground import routes as playground
 from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime import route as realtime
@@ -37,11 +39,15 @@ def create_app(
     `access` says who may ask (unset: anybody); `in_flight` counts what is being served, `observer`
     sees how.
     """
+    access = access or Access()
     observer = observer or Observer(lambda: backend.sample_rate)
     app = FastAPI(
         title="sglang-omni",
         description="Ming-flash-omni-2.0: chat with pictures, sound and video, and streaming "
         "speech, in OpenAI's schema.",
+        # FastAPI's own pages come from another host.
+        docs_url=None,
+        redoc_url=None,
     )
     errors.install(app)
     app.include_router(chat.routes(backend))
@@ -57,8 +63,10 @@ def create_app(
     app.include_router(health.health_routes(backend))
     app.include_router(watch.routes(backend, observer))
     app.include_router(admin.routes(backend))
+    app.include_router(documentation.routes())
     app.include_router(playground.routes())
-    _add_layers(app, backend, access or Access(), in_flight or InFlight(), observer)
+    describe_keys(app, access)
+    _add_layers(app, backend, access, in_flight or InFlight(), observer)
     return app
 
 

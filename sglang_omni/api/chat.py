@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
@@ -15,6 +16,7 @@ from sglang_omni.api.completion import Answer, chunks, complete
 from sglang_omni.api.content import Recall, to_messages
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.json_body import JSONRoute
+from sglang_omni.api.openapi import EVENTS, examples, success
 from sglang_omni.api.reply import WholeReply, until_finished
 from sglang_omni.api.schema.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
 from sglang_omni.api.schema.functions import AllowedChoice, FunctionChoice, PlainChoice
@@ -200,12 +202,27 @@ def to_answer(body: ChatBody, backend: Backend, chat: ChatRequest, spoken: Spoke
     )
 
 
+def _examples(model: str) -> dict[str, Any]:
+    question = {"role": "user", "content": "What is 17 + 25?"}
+    text = {"model": model, "messages": [question], "max_tokens": 64}
+    return {
+        "text": text,
+        "text_and_speech": {**text, "modalities": ["text", "audio"], "audio": {"format": "wav"}},
+        "streamed": {**text, "stream": True},
+    }
+
+
 def routes(backend: Backend) -> APIRouter:
     """The chat route of `backend`."""
     router = APIRouter(tags=["chat"], route_class=JSONRoute)
     spoken = SpokenAnswers()
 
-    @router.post("/v1/chat/completions", responses=RESPONSES)
+    @router.post(
+        "/v1/chat/completions",
+        response_class=Response,
+        responses=success("The answer, whole or in chunks", "application/json", EVENTS) | RESPONSES,
+        openapi_extra=examples(**_examples(backend.model)),
+    )
     async def create_chat_completion(body: ChatBody, request: Request) -> Response:
         """Answer a conversation with text, speech or both, or by calling a function.
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -53,14 +53,25 @@ async def read_form(
     return fields, await asyncio.to_thread(_data_uri, data)
 
 
-def form_schema(model: type[FormBody], file: str) -> dict[str, Any]:
-    """What the generated documentation says of such a body."""
+def form_schema(model: type[FormBody], file: str, example: Mapping[str, str]) -> dict[str, Any]:
+    """Document such a body with `example` values of some fields; for `openapi_extra` of a route."""
     schema = model.model_json_schema()
-    properties = {file: {"type": "string", "format": "binary"}, **schema["properties"]}
+    fields = {name: _as_form_field(about) for name, about in schema["properties"].items()}
+    for name, value in example.items():
+        fields[name]["example"] = value
+    properties = {file: {"type": "string", "format": "binary"}, **fields}
     required = [file, *schema.get("required", [])]
     described = {"type": "object", "properties": properties, "required": required}
     content = {"multipart/form-data": {"schema": described}}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def _as_form_field(about: dict[str, Any]) -> dict[str, Any]:
+    """A field that can be left out, but not be null: a form has no word for it."""
+    kinds = [kind for kind in about.pop("anyOf", ()) if kind != {"type": "null"}]
+    if about.get("default", "") is None:
+        del about["default"]
+    return {**about, **(kinds[0] if len(kinds) == 1 else {"anyOf": kinds} if kinds else {})}
 
 
 def _require_file(name: str, value: object) -> UploadFile:

@@ -1,18 +1,18 @@
 """Which routes are not for callers who want an answer, but for those who run the server."""
 
 # Open to everybody: they say whether the server lives, what it can be asked, and let it be tried.
-OPEN = frozenset(
-    {"/", "/health", "/ready", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"}
-)
-# The files of the page at "/".
+DOCUMENTATION = "/docs"
+OPEN = frozenset({"/", "/health", "/ready", DOCUMENTATION, "/openapi.json"})
+# The files of the page at "/", and of the documentation.
 PLAYGROUND = "/playground/"
+FILES = (PLAYGROUND, f"{DOCUMENTATION}/")
 METRICS = "/metrics"
 ADMIN = "/admin/"
 
 
 def is_open(path: str) -> bool:
     """Whether a route needs no key."""
-    return path in OPEN or path.startswith(PLAYGROUND)
+    return path in OPEN or path.startswith(FILES)
 
 
 def is_admin(path: str) -> bool:

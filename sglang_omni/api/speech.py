@@ -3,7 +3,7 @@
 import base64
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import APIRouter, Request, Response
 
@@ -12,11 +12,12 @@ from sglang_omni.api.audio import choose_output, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.json_body import JSONRoute
+from sglang_omni.api.openapi import EVENTS, examples, success
 from sglang_omni.api.reply import StreamedReply, until_finished
 from sglang_omni.api.schema.speech import SpeechBody
 from sglang_omni.api.speaking import spoken
 from sglang_omni.api.terms import Terms, owner_of, terms_of
-from sglang_omni.media.encode import AudioEncoder, media_type
+from sglang_omni.media.encode import AudioEncoder, AudioFormat, media_type
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
 
 
@@ -78,11 +79,25 @@ def reply(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response
     return StreamedReply(audio, media_type(body.response_format), output.headers)
 
 
+def _examples(model: str) -> dict[str, Any]:
+    speech = {"model": model, "input": "Hello! The mill stands by the river."}
+    return {
+        "wav": speech,
+        "mp3": {**speech, "response_format": "mp3", "speed": 0.9, "seed": 7},
+        "events": {**speech, "response_format": "pcm", "stream_format": "sse"},
+    }
+
+
 def routes(backend: Backend) -> APIRouter:
     """The speech route of `backend`."""
     router = APIRouter(tags=["audio"], route_class=JSONRoute)
 
-    @router.post("/v1/audio/speech", responses=RESPONSES)
+    @router.post(
+        "/v1/audio/speech",
+        response_class=Response,
+        responses=success("The audio", *map(media_type, get_args(AudioFormat)), EVENTS) | RESPONSES,
+        openapi_extra=examples(**_examples(backend.model)),
+    )
     async def create_speech(body: SpeechBody, request: Request) -> Response:
         """Read a text aloud, however long it is; or make music or a sound of a description.
 

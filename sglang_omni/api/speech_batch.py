@@ -15,6 +15,7 @@ from sglang_omni.api.audio import choose_output, require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES, envelope, invalid_body, public_error
 from sglang_omni.api.json_body import JSONRoute
+from sglang_omni.api.openapi import examples
 from sglang_omni.api.reply import WholeReply, until_finished
 from sglang_omni.api.schema.speech import SpeechOptions, SpokenText
 from sglang_omni.api.speaking import spoken
@@ -111,7 +112,17 @@ def routes(backend: Backend) -> APIRouter:
     """The batch route of `backend`."""
     router = APIRouter(tags=["audio"], route_class=JSONRoute)
 
-    @router.post("/v1/audio/speech/batch", responses=RESPONSES)
+    @router.post(
+        "/v1/audio/speech/batch",
+        responses=RESPONSES,
+        openapi_extra=examples(
+            two_texts={
+                "model": backend.model,
+                "items": [{"input": "Good morning."}, {"input": "Good night.", "speed": 0.8}],
+                "response_format": "mp3",
+            }
+        ),
+    )
     async def create_speech_batch(body: BatchBody, request: Request) -> Response:
         """Read up to 32 texts aloud. Each has a status and a complete audio file, or an error, of
         its own: one that fails, or is invalid, does not fail the others."""

@@ -14,6 +14,7 @@ from sglang_omni.api.audio import require_model
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES
 from sglang_omni.api.form import FormBody, form_schema, read_form
+from sglang_omni.api.openapi import EVENTS, success
 from sglang_omni.api.reply import WholeReply, until_finished
 from sglang_omni.api.schema.body import AskedPriority, Timeout
 from sglang_omni.api.terms import Terms, terms_of
@@ -114,8 +115,9 @@ def routes(backend: Backend) -> APIRouter:
 
     @router.post(
         "/v1/audio/transcriptions",
-        responses=RESPONSES,
-        openapi_extra=form_schema(TranscriptionForm, FILE),
+        response_class=Response,
+        responses=success("What is said", "application/json", "text/plain", EVENTS) | RESPONSES,
+        openapi_extra=form_schema(TranscriptionForm, FILE, {"model": backend.model}),
     )
     async def create_transcription(request: Request) -> Response:
         """Write down what is said in a recording of up to 300 s; `stream` sends the words as they

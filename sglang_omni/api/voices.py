@@ -87,7 +87,7 @@ def routes(backend: Backend) -> APIRouter:
         "/v1/audio/voices",
         responses=RESPONSES,
         status_code=201,
-        openapi_extra=form_schema(VoiceForm, FILES[0]),
+        openapi_extra=form_schema(VoiceForm, FILES[0], {"name": "me", "consent": "I agree"}),
     )
     async def create_voice(request: Request) -> JSONResponse:
         """Store the voice of a recording, to be used by its name or id. Only the key that stored

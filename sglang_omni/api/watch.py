@@ -5,11 +5,12 @@ import time
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry
 from starlette.concurrency import run_in_threadpool
 
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import RESPONSES
+from sglang_omni.api.openapi import success
 from sglang_omni.errors import RequestNotFound
 from sglang_omni.observe.metrics import EngineCollector, exposition
 from sglang_omni.observe.observer import Observer
@@ -22,14 +23,18 @@ def routes(backend: Backend, observer: Observer) -> APIRouter:
     engines = CollectorRegistry()
     engines.register(EngineCollector(lambda: backend.engines()))
 
-    @router.get("/metrics")
+    @router.get(
+        "/metrics",
+        response_class=Response,
+        responses=success("Every series", CONTENT_TYPE_PLAIN_0_0_4),
+    )
     async def metrics() -> Response:
         """Everything that is counted, in Prometheus' text format."""
         observer.metrics.tasks.set(len(asyncio.all_tasks()))
         ours = exposition(observer.metrics.registry, engines)
         # SGLang's numbers are in files.
         theirs = await run_in_threadpool(exposition, *backend.registries)
-        return Response(ours + theirs, media_type=CONTENT_TYPE_LATEST)
+        return Response(ours + theirs, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @router.get("/v1/requests/{request_id}", responses=RESPONSES)
     async def timeline(request_id: str, request: Request) -> dict[str, Any]:

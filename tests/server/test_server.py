@@ -92,6 +92,19 @@ def test_every_counter_and_no_gauge_is_named_total(server: RunningServer) -> Non
         assert name.endswith("_total") == (kind == "counter"), (name, kind)
 
 
+def test_every_example_of_the_documentation_is_answered(server: RunningServer) -> None:
+    tried = []
+    for path, methods in httpx.get(f"{server.url}/openapi.json").json()["paths"].items():
+        content = methods.get("post", {}).get("requestBody", {}).get("content", {})
+        for name, example in content.get("application/json", {}).get("examples", {}).items():
+            reply = httpx.post(f"{server.url}{path}", json=example["value"], timeout=120)
+            assert reply.status_code == 200, (path, name, reply.text)
+            # A batch, and a stream of events, tell of errors with a status of 200.
+            assert '"error"' not in reply.text, (path, name)
+            tried.append(name)
+    assert len(tried) >= 7
+
+
 def test_streamed_text_equals_the_whole_answer(client: openai.OpenAI) -> None:
     # Many tokens: those that wait while the machine is busy elsewhere arrive as one delta.
     many: dict[str, Any] = {"temperature": 0, "max_tokens": 160}

@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from sglang_omni.api.access import Access
-from sglang_omni.api.playground.routes import FOLDER, MEDIA_TYPES
+from sglang_omni.api.assets import MEDIA_TYPES
+from sglang_omni.api.playground.routes import FOLDER
 from tests.api.fake import Served, serving
 from tests.api.test_access import KEY, keys
 
