@@ -139,7 +139,9 @@ class Call:
     """A request in a thread of its own: what came back, and when it ended."""
 
     status: int = 0
+    media_type: str = ""
     text: str = ""
+    cut: bool = False
     started: bool = False
     ended_at: float = 0.0
 
@@ -148,17 +150,22 @@ class Call:
         try:
             with httpx.stream("POST", url, json=body, timeout=120) as response:
                 self.status = response.status_code
+                self.media_type = response.headers.get("content-type", "")
                 for piece in response.iter_text():
                     self.text += piece
                     self.started = True
         except httpx.HTTPError as error:
+            self.cut = isinstance(error, httpx.RemoteProtocolError)
             self.text += f"{type(error).__name__}: {error}"
         finally:
             self.ended_at = time.monotonic()
 
     @property
     def failed_visibly(self) -> bool:
-        """Whether it ended in an envelope with a status from 500 on, or in an error event."""
+        """Whether it ended in an envelope with a status from 500 on, in an error event, or, where
+        it is an audio file, in the middle."""
+        if self.status == 200 and self.media_type.startswith("audio/"):
+            return self.cut
         if self.status == 200:
             last = self.text.strip().splitlines()[-1].removeprefix("data: ")
             return last.startswith("{") and "error" in json.loads(last)
