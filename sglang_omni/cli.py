@@ -8,6 +8,7 @@ from typing import Any
 
 from sglang_omni.config import Config, Option, as_yaml, load_config, options
 from sglang_omni.errors import OmniError
+from sglang_omni.version import package_version
 
 # Interrupted by the user, as shells count it.
 INTERRUPTED = 130
@@ -35,6 +36,7 @@ class _ExactParser(argparse.ArgumentParser):
 def build_parser() -> argparse.ArgumentParser:
     """The parser of every command. Options of the server come from the configuration tree."""
     parser = _ExactParser(prog="sgl-omni", description="Serve Ming-flash-omni-2.0.")
+    parser.add_argument("--version", action="version", version=f"sgl-omni {package_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_say(commands)

@@ -1,7 +1,7 @@
 """Puts the server together: configuration, engines, pipeline. Owns the engines' lives."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +17,7 @@ from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.models.capabilities import read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.models.ming.manifest import read_voice_names
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.observe.sglang import SGLangMetrics
@@ -34,7 +35,10 @@ class Server:
     """The engines of one checkpoint and the pipeline over them; what the API talks to."""
 
     def __init__(self, config: Config, checkpoint: Path, specs: EngineSpecs = engine_specs) -> None:
-        """Read the tokenizer; nothing is started. Raises `StartupError`."""
+        """Read the tokenizer and the names of the voices; nothing is started.
+
+        Raises `StartupError`, also for a default voice or an alias of none that there is.
+        """
         self.config = config
         self.capabilities = read_capabilities(checkpoint, RELEASED)
         self._tokenizer = ThinkerTokenizer(checkpoint)
@@ -43,6 +47,7 @@ class Server:
         engines = specs(config, checkpoint, self._sglang.environment)
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
         self.voice_aliases = read_aliases(config.voice_alias)
+        self._check_voices(read_voice_names(checkpoint))
         self.shelf = open_shelf(config, checkpoint, self._senses.intake, self._engines["talker"])
         self._pools = {**self._engines, **self._senses.pools}
         self.processes = dict(self._senses.intake.processes)
@@ -62,7 +67,6 @@ class Server:
         starts.append(asyncio.create_task(asyncio.to_thread(warm_up)))
         try:
             await asyncio.gather(*starts)
-            self._check_voice()
         except BaseException:
             for start in starts:
                 start.cancel()
@@ -233,14 +237,14 @@ class Server:
             raise EngineUnavailable("the talker is starting")
         return info
 
-    def _check_voice(self) -> None:
-        if self.default_voice not in self.voices:
+    def _check_voices(self, presets: Sequence[str]) -> None:
+        voice = self.config.voice
+        if voice is not None and voice not in presets:
             raise ConfigError(
-                f"voice {self.default_voice!r} is not in the checkpoint; it has: "
-                f"{', '.join(self.voices)}",
+                f"voice {voice!r} is not in the checkpoint; it has: {', '.join(presets)}",
                 param="voice",
             )
-        check_aliases(self.voice_aliases, self.voices)
+        check_aliases(self.voice_aliases, presets)
 
 
 def _state(process: EngineProcess) -> dict[str, Any]:

@@ -39,6 +39,8 @@ def tls_options(config: Config) -> dict[str, Any]:
             raise ConfigError("tls_client_ca needs tls_certificate", param="tls_client_ca")
         return {}
     _require_pair(certificate, key)
+    if client_ca is not None:
+        _require_authority(client_ca)
     options: dict[str, Any] = {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
     if client_ca is not None:
         options |= {"ssl_ca_certs": str(client_ca), "ssl_cert_reqs": ssl.CERT_REQUIRED}
@@ -52,6 +54,16 @@ def _require_pair(certificate: Path, key: Path | None) -> None:
         raise ConfigError(
             f"tls_certificate and tls_key cannot be used: {type(error).__name__}",
             param="tls_certificate",
+        ) from None
+
+
+def _require_authority(client_ca: Path) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(client_ca)
+    except OSError as error:
+        raise ConfigError(
+            f"tls_client_ca {client_ca} cannot be used: {type(error).__name__}",
+            param="tls_client_ca",
         ) from None
 
 

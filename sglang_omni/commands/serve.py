@@ -15,6 +15,7 @@ from sglang_omni.api.web import run, settle, web_server
 from sglang_omni.app import create_app
 from sglang_omni.commands.access import read_access, tls_options
 from sglang_omni.commands.checkpoint import find_checkpoint
+from sglang_omni.commands.checks import check_config
 from sglang_omni.commands.farewell import Farewell
 from sglang_omni.commands.progress import progress
 from sglang_omni.config import Config, as_yaml
@@ -37,6 +38,7 @@ GRACE_S = 2
 def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server) -> int:
     """Serve until Ctrl-C or SIGTERM, then drain; returns the exit status. Raises `StartupError`."""
     set_up(config.log_level, config.log_format)
+    check_config(config)
     with bind(config.host, config.port) as listener:
         access, tls = read_access(config), tls_options(config)
         checkpoint = find_checkpoint(config.model_path)
