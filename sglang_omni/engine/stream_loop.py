@@ -23,6 +23,9 @@ from sglang_omni.errors import EngineFailed
 
 LOGGER = logging.getLogger(__name__)
 
+# At rest, a worker is asked for its counters in one of so many turns of the loop.
+REST_TURNS = 4
+
 
 class _Window:
     """How many more outputs a client may be sent before it has consumed some."""
@@ -43,6 +46,33 @@ class _Window:
         self._room += count
         if self._room > 0:
             self._open.set()
+
+
+class _ProbePace:
+    """When to ask a worker for its counters, which SGLang's take a round trip to every rank for.
+
+    In every turn of the loop while there are requests and until their traces have gone from the
+    counters, and in every fourth at rest.
+    """
+
+    def __init__(self) -> None:
+        self._counters: dict[str, float] | None = None
+        self._settled = False
+        self._skipped = 0
+
+    def is_due(self, working: bool) -> bool:
+        """Return whether this turn is one to ask in."""
+        self._settled = self._settled and not working
+        if self._settled and self._skipped < REST_TURNS - 1:
+            self._skipped += 1
+            return False
+        return True
+
+    def probed(self, counters: dict[str, float]) -> None:
+        """Take what was answered."""
+        self._settled = counters == self._counters
+        self._counters = counters
+        self._skipped = 0
 
 
 class StreamLoop:
@@ -75,10 +105,14 @@ class StreamLoop:
 
     async def run(self) -> None:
         """Serve until told to stop, then abort what is left and close the worker."""
+        pace = _ProbePace()
         while not self._stopping.is_set():
             # The clock restarts with every turn: a blocked loop shows in the beats as a long one.
             self._uplink.begin_work()
-            self._uplink.report(await self._worker.counters())
+            if pace.is_due(bool(self._requests)):
+                counters = await self._worker.counters()
+                pace.probed(counters)
+                self._uplink.report(counters)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), BEAT_INTERVAL_S)
         tasks = [task for task, _ in self._requests.values()]
