@@ -53,7 +53,11 @@ def _add_serve(commands: Any) -> None:
     serve = commands.add_parser("serve", help="start the server")
     serve.add_argument("--version", choices=["v1"], default="v1", help="architecture of the server")
     _add_config_options(serve)
+    _add_verbose(serve)
     serve.set_defaults(run=_serve)
+
+
+SAY_OPTIONS = ("model_path", "device", "dtype", "voice", "log_folder", "verbose")
 
 
 def _add_say(commands: Any) -> None:
@@ -61,7 +65,8 @@ def _add_say(commands: Any) -> None:
     say.add_argument("text")
     say.add_argument("-o", "--output", type=Path, required=True, help="the WAV file to write")
     say.add_argument("--seed", type=int, default=0, help="fixes the audio (default 0)")
-    _add_config_options(say, only=("model_path", "device", "dtype", "voice"))
+    _add_config_options(say, only=SAY_OPTIONS)
+    _add_verbose(say)
     say.set_defaults(run=_say)
 
 
@@ -145,6 +150,17 @@ def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = (
             metavar="VALUE",
             help=f"default: {option.default}",
         )
+
+
+def _add_verbose(parser: argparse.ArgumentParser) -> None:
+    """`-v` takes no value: what follows it may be a text to say."""
+    parser.add_argument(
+        "-v",
+        dest="config:verbose",
+        action="store_const",
+        const="true",
+        help="as --verbose: show what the engines print",
+    )
 
 
 def option_name(option: Option) -> str:

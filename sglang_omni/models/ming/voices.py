@@ -116,7 +116,7 @@ def open_speaker_encoder(folder: Path) -> SpeakerEncoder | None:
     path = folder / SPEAKER_MODEL
     if path.is_file():
         return SpeakerEncoder(path)
-    logger.warning("%s is missing: voices are prompted without a speaker vector", path)
+    logger.info("%s is missing: voices are prompted without a speaker vector", path)
     return None
 
 
