@@ -59,7 +59,7 @@ class Board:
         """Draw until cancelled."""
         while True:
             self.draw()
-            self._report()
+            self.report()
             await asyncio.sleep(POLL_S)
 
     def draw(self) -> None:
@@ -86,7 +86,8 @@ class Board:
         by_time = sorted(kinds.items(), key=lambda item: item[1])
         return "  ".join(f"✓ {kind} {seconds:.1f} s" for kind, seconds in by_time)
 
-    def _report(self) -> None:
+    def report(self) -> None:
+        """Say what a long start is at, where there is no terminal to draw on."""
         now = time.monotonic()
         if now - self._reported < REPORT_S or not all(bar.disable for bar in self._bars.values()):
             return

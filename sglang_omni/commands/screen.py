@@ -1,6 +1,8 @@
 """What `sgl-omni serve` prints: who it is at once, and what to do with it once it is ready."""
 
 import ipaddress
+import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -62,10 +64,10 @@ def ready_lines(
 def speech_command(config: Config, address: str) -> str:
     """Return a command to paste that writes speech into a file."""
     key = "-H 'Authorization: Bearer KEY' " if config.api_key else ""
-    body = f'{{"model": "{config.served_model_name}", "input": "Hello from Ming."}}'
+    body = json.dumps({"model": config.served_model_name, "input": "Hello from Ming."})
     return (
         f"curl -s {key}{address}/v1/audio/speech -H 'Content-Type: application/json' "
-        f"-d '{body}' -o hello.wav"
+        f"-d {shlex.quote(body)} -o hello.wav"
     )
 
 

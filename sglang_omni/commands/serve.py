@@ -158,4 +158,6 @@ async def _start(server: Server, listener: socket.socket) -> None:
         await server.start()
     settle()
     address = public_address(server.config, *listener.getsockname()[:2])
-    show(f"{board.summary()}\n{ready_lines(server.config, address, server.processes)}")
+    prompts = server.capabilities.starter_prompts
+    lines = ready_lines(server.config, address, server.processes, prompts)
+    show(f"{board.summary()}\n{lines}")

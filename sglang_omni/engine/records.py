@@ -34,7 +34,7 @@ class RecordFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, which `parse_record` reads."""
         fields = (record.levelno, record.name, super().format(record))
-        return SEPARATOR + json.dumps(fields, ensure_ascii=False)
+        return SEPARATOR + json.dumps(fields)
 
 
 def parse_record(line: str) -> EngineRecord | None:
@@ -43,7 +43,7 @@ def parse_record(line: str) -> EngineRecord | None:
         return None
     try:
         level, logger, message = json.loads(line[1:])
-    except ValueError:
+    except (ValueError, TypeError):
         return None
     return EngineRecord(level, logger, message)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -51,27 +52,27 @@ class _Window:
 class _ProbePace:
     """When to ask a worker for its counters, which SGLang's take a round trip to every rank for.
 
-    In every turn of the loop while there are requests and until their traces have gone from the
-    counters, and in every fourth at rest.
+    In every turn of the loop while there are requests and until the counters have settled after
+    them, and in every fourth at rest.
     """
 
     def __init__(self) -> None:
-        self._counters: dict[str, float] | None = None
-        self._settled = False
+        self._at_rest: Mapping[str, float] | None = None
+        self._working = self._settled = False
         self._skipped = 0
 
     def is_due(self, working: bool) -> bool:
         """Return whether this turn is one to ask in."""
-        self._settled = self._settled and not working
-        if self._settled and self._skipped < REST_TURNS - 1:
+        self._working = working
+        if self._settled and not working and self._skipped < REST_TURNS - 1:
             self._skipped += 1
             return False
         return True
 
-    def probed(self, counters: dict[str, float]) -> None:
-        """Take what was answered."""
-        self._settled = counters == self._counters
-        self._counters = counters
+    def probed(self, counters: Mapping[str, float]) -> None:
+        """Take what was answered: two equal answers without requests are those of a rest."""
+        self._settled = not self._working and counters == self._at_rest
+        self._at_rest = None if self._working else counters
         self._skipped = 0
 
 
