@@ -5,7 +5,7 @@ set -euo pipefail
 port=${1:-8642}
 source=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d)
-export XDG_CACHE_HOME=$scratch/cache
+export XDG_CACHE_HOME=$scratch/cache XDG_STATE_HOME=$scratch/state
 cd "$scratch"
 
 say() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
@@ -17,9 +17,9 @@ make serve ARGS="--port $port" > "$scratch/log" 2>&1 &
 server=$!
 until [ -x .venv/bin/sgl-omni ] || ! kill -0 $server 2>/dev/null; do sleep 1; done
 say "installed"
-until grep -q '^ready on' "$scratch/log" || ! kill -0 $server 2>/dev/null; do sleep 1; done
-say "$(grep '^ready on' "$scratch/log" || tail -n 5 "$scratch/log")"
-paste=$(grep '^curl' "$scratch/log")
+until grep -q '^Open ' "$scratch/log" || ! kill -0 $server 2>/dev/null; do sleep 1; done
+say "$(grep '^Open ' "$scratch/log" || tail -n 5 "$scratch/log")"
+paste=$(sed -n 's/^Hear *//p' "$scratch/log")
 say "$paste"
 bash -c "$paste"
 took=$SECONDS

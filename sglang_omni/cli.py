@@ -8,6 +8,7 @@ from typing import Any
 
 from sglang_omni.config import Config, Option, as_yaml, load_config, options
 from sglang_omni.errors import OmniError
+from sglang_omni.version import package_version
 
 # Interrupted by the user, as shells count it.
 INTERRUPTED = 130
@@ -35,6 +36,7 @@ class _ExactParser(argparse.ArgumentParser):
 def build_parser() -> argparse.ArgumentParser:
     """The parser of every command. Options of the server come from the configuration tree."""
     parser = _ExactParser(prog="sgl-omni", description="Serve Ming-flash-omni-2.0.")
+    parser.add_argument("--version", action="version", version=f"sgl-omni {package_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_say(commands)
@@ -51,7 +53,11 @@ def _add_serve(commands: Any) -> None:
     serve = commands.add_parser("serve", help="start the server")
     serve.add_argument("--version", choices=["v1"], default="v1", help="architecture of the server")
     _add_config_options(serve)
+    _add_verbose(serve)
     serve.set_defaults(run=_serve)
+
+
+SAY_OPTIONS = ("model_path", "device", "dtype", "voice", "log_folder", "verbose")
 
 
 def _add_say(commands: Any) -> None:
@@ -59,7 +65,8 @@ def _add_say(commands: Any) -> None:
     say.add_argument("text")
     say.add_argument("-o", "--output", type=Path, required=True, help="the WAV file to write")
     say.add_argument("--seed", type=int, default=0, help="fixes the audio (default 0)")
-    _add_config_options(say, only=("model_path", "device", "dtype", "voice"))
+    _add_config_options(say, only=SAY_OPTIONS)
+    _add_verbose(say)
     say.set_defaults(run=_say)
 
 
@@ -143,6 +150,17 @@ def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = (
             metavar="VALUE",
             help=f"default: {option.default}",
         )
+
+
+def _add_verbose(parser: argparse.ArgumentParser) -> None:
+    """`-v` takes no value: what follows it may be a text to say."""
+    parser.add_argument(
+        "-v",
+        dest="config:verbose",
+        action="store_const",
+        const="true",
+        help="as --verbose: show what the engines print",
+    )
 
 
 def option_name(option: Option) -> str:

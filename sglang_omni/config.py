@@ -216,6 +216,10 @@ class Config:
     `cors_origin` may use the server. With `tls_certificate` and `tls_key` it speaks TLS; with
     `tls_client_ca` only to clients that have a certificate of that authority. Traces go to
     `otlp_endpoint` (OTLP over HTTP), profiles of engines to `profile_folder`, if given.
+
+    What engines print goes into files in `log_folder` (unset: a folder for this port in
+    `$XDG_STATE_HOME/sglang-omni`), which keep their size; with `verbose`, or a `log_level` of
+    `debug`, it is shown on the terminal as well.
     """
 
     model_path: Path | None = None
@@ -245,6 +249,8 @@ class Config:
     allowed_local_media_path: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
+    log_folder: Path | None = None
+    verbose: bool = False
     otlp_endpoint: str | None = None
     profile_folder: Path | None = None
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)

@@ -11,7 +11,13 @@ from sglang_omni.intake.pool import IntakePool
 from sglang_omni.media.limits import Kind
 from sglang_omni.pipeline.flow import together
 from sglang_omni.pipeline.perceive import Perception
-from sglang_omni.specs import encoder_specs, fetch_policy, intake_settings, media_rules
+from sglang_omni.specs import (
+    encoder_specs,
+    fetch_policy,
+    intake_settings,
+    media_rules,
+    output_rules,
+)
 
 # A decoder has nothing to put away.
 INTAKE_STOP_S = 2.0
@@ -25,7 +31,9 @@ class Senses:
     def __init__(self, config: Config, checkpoint: Path) -> None:
         """Nothing is started. Raises `ConfigError`."""
         specs = encoder_specs(config, checkpoint)
-        self.intake = IntakePool(intake_settings(config), processes=config.media.processes)
+        self.intake = IntakePool(
+            intake_settings(config), processes=config.media.processes, output=output_rules(config)
+        )
         # One engine may serve several kinds.
         by_name = {replicas[0].name: replicas for replicas in specs.values()}
         self.pools = {name: EnginePool(replicas) for name, replicas in by_name.items()}

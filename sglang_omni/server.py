@@ -1,7 +1,7 @@
 """Puts the server together: configuration, engines, pipeline. Owns the engines' lives."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +19,7 @@ from sglang_omni.grammar.checker import GrammarChecker
 from sglang_omni.grammar.contract import GrammarSettings
 from sglang_omni.models.capabilities import read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.models.ming.manifest import read_voice_names
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.observe.sglang import SGLangMetrics
@@ -26,7 +27,7 @@ from sglang_omni.pipeline.preprocess import constrained
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.senses import Senses
-from sglang_omni.specs import EngineSpecs, engine_specs
+from sglang_omni.specs import EngineSpecs, engine_specs, output_rules
 from sglang_omni.talker.contract import TalkerInfo
 from sglang_omni.thinker.contract import ThinkerInfo
 from sglang_omni.voices.aliases import check_aliases, read_aliases
@@ -37,7 +38,10 @@ class Server:
     """The engines of one checkpoint and the pipeline over them; what the API talks to."""
 
     def __init__(self, config: Config, checkpoint: Path, specs: EngineSpecs = engine_specs) -> None:
-        """Read the tokenizer; nothing is started. Raises `StartupError`."""
+        """Read the tokenizer and the names of the voices; nothing is started.
+
+        Raises `StartupError`, also for a default voice or an alias of none that there is.
+        """
         self.config = config
         self.capabilities = read_capabilities(checkpoint, RELEASED)
         self._tokenizer = ThinkerTokenizer(checkpoint)
@@ -46,8 +50,9 @@ class Server:
         engines = specs(config, checkpoint, self._sglang.environment)
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
         self.voice_aliases = read_aliases(config.voice_alias)
+        self._check_voices(read_voice_names(checkpoint))
         self.shelf = open_shelf(config, checkpoint, self._senses.intake, self._engines["talker"])
-        self._grammars = GrammarChecker(GrammarSettings(checkpoint))
+        self._grammars = GrammarChecker(GrammarSettings(checkpoint), output_rules(config))
         self._pools = {**self._engines, **self._senses.pools}
         self.processes = dict(self._senses.intake.processes)
         for pool in self._pools.values():
@@ -68,7 +73,6 @@ class Server:
         starts.append(asyncio.create_task(asyncio.to_thread(warm_up)))
         try:
             await asyncio.gather(*starts)
-            self._check_voice()
         except BaseException:
             for start in starts:
                 start.cancel()
@@ -248,14 +252,14 @@ class Server:
             raise EngineUnavailable("the talker is starting")
         return info
 
-    def _check_voice(self) -> None:
-        if self.default_voice not in self.voices:
+    def _check_voices(self, presets: Sequence[str]) -> None:
+        voice = self.config.voice
+        if voice is not None and voice not in presets:
             raise ConfigError(
-                f"voice {self.default_voice!r} is not in the checkpoint; it has: "
-                f"{', '.join(self.voices)}",
+                f"voice {voice!r} is not in the checkpoint; it has: {', '.join(presets)}",
                 param="voice",
             )
-        check_aliases(self.voice_aliases, self.voices)
+        check_aliases(self.voice_aliases, presets)
 
 
 def _state(process: EngineProcess) -> dict[str, Any]:

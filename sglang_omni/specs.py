@@ -17,6 +17,7 @@ from sglang_omni.config import (
 from sglang_omni.encoder.contract import EncoderSettings
 from sglang_omni.encoder.launch import environment as encoder_environment
 from sglang_omni.engine.cards import VISIBLE
+from sglang_omni.engine.output import OutputRules
 from sglang_omni.engine.process import ProcessSpec
 from sglang_omni.errors import ConfigError
 from sglang_omni.intake.contract import IntakeSettings
@@ -60,6 +61,12 @@ def resolve_dtype(dtype: str, device: str) -> str:
     return "bfloat16" if device == "cuda" else "float32"
 
 
+def output_rules(config: Config) -> OutputRules:
+    """Where what engines print goes."""
+    shown = config.verbose or config.log_level == "debug"
+    return OutputRules(config.log_folder, shown)
+
+
 def engine_specs(
     config: Config, checkpoint: Path, env: Mapping[str, str]
 ) -> dict[str, tuple[ProcessSpec, ...]]:
@@ -95,6 +102,7 @@ def thinker_spec(
         settings,
         {**thinker_environment(settings, _threads(), os.environ.get(VISIBLE)), **(env or {})},
         **_deadlines(options),
+        output=output_rules(config),
     )
 
 
@@ -156,6 +164,7 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         talker_environment(device, _threads()),
         **_deadlines(options),
         max_in_flight=TALKER_REQUESTS,
+        output=output_rules(config),
     )
 
 
@@ -224,7 +233,8 @@ def _encoder_replicas(
     """Each sees its own cards only."""
     options = config.image_encoder if every[0].images else config.audio_encoder
     factory = "sglang_omni.encoder.worker:open_worker"
-    spec = ProcessSpec(name, factory, every[0], **_deadlines(options))
+    output = output_rules(config)
+    spec = ProcessSpec(name, factory, every[0], **_deadlines(options), output=output)
     mask = os.environ.get(VISIBLE)
     return tuple(
         replace(one, env=encoder_environment(one.settings, _threads(), mask))

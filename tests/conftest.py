@@ -1,5 +1,7 @@
 """Settings that hold for every test."""
 
+import os
+import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack
 from typing import Any
@@ -13,6 +15,9 @@ from tests.golden import TINY
 from tests.parallel import NEIGHBOURS, is_worker, unit_of
 
 torch.set_num_threads(1)
+# What engines under test print is kept as long as the tests run.
+STATE = tempfile.TemporaryDirectory(prefix="sglang-omni-tests-")
+os.environ["XDG_STATE_HOME"] = STATE.name
 for checkpoint in (TINY, MING_MINI):
     unpack_weights(checkpoint)
 

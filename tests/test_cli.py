@@ -5,6 +5,8 @@ import os
 import socket
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ import soundfile
 import yaml
 
 from sglang_omni.cli import main
+from sglang_omni.commands import say as say_command
 from sglang_omni.commands import serve
+from sglang_omni.commands.checks import require_output
 from sglang_omni.errors import StartupError
 from tests.golden import TINY
 
@@ -42,6 +46,16 @@ def nothing_starts(monkeypatch):
         raise AssertionError("the engines were started")
 
     monkeypatch.setattr(serve, "Server", start)
+
+
+@pytest.fixture
+def no_process_starts(monkeypatch):
+    """Fails a test in which a command gets as far as a process of an engine."""
+
+    def spawn(*arguments, **options):
+        raise AssertionError("an engine was started")
+
+    monkeypatch.setattr(subprocess, "Popen", spawn)
 
 
 @pytest.fixture
@@ -96,6 +110,13 @@ def test_a_missing_checkpoint_is_a_clear_error(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"sgl-omni {version('sglang_omni')}\n"
+
+
 def test_another_version_of_the_server_is_refused(capsys):
     with pytest.raises(SystemExit) as exit_:
         main(["serve", "--version", "v2"])
@@ -103,10 +124,75 @@ def test_another_version_of_the_server_is_refused(capsys):
     assert "v2" in capsys.readouterr().err
 
 
-def test_say_into_a_folder_that_is_not_there_fails_before_the_engine_loads(capsys, tmp_path):
-    output = tmp_path / "none" / "x.wav"
-    assert main(["say", "Hello", "-o", str(output), "--model-path", str(TINY)]) == 1
-    assert "there is no folder" in capsys.readouterr().err
+def unwritable(tmp_path):
+    """Places that nobody can write to, root neither, and what is said of each."""
+    (tmp_path / "file").touch()
+    return {
+        tmp_path / "none" / "x.wav": "there is no folder",
+        tmp_path / "file" / "x.wav": "there is no folder",
+        tmp_path: "Is a directory",
+        Path("/proc/x.wav"): "No such file or directory",
+    }
+
+
+def test_say_to_an_unwritable_place_fails_before_the_engine_loads(
+    no_process_starts, capsys, tmp_path
+):
+    for output, reason in unwritable(tmp_path).items():
+        assert main(["say", "Hello", "-o", str(output)]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith(f"sgl-omni: cannot write {output}: {reason}")
+        assert len(error.splitlines()) == 1
+
+
+def test_the_check_of_an_output_leaves_a_file_and_a_folder_as_they_are(tmp_path):
+    old = tmp_path / "old.wav"
+    old.write_bytes(b"speech of before")
+    require_output(old)
+    require_output(tmp_path / "new.wav")
+    assert old.read_bytes() == b"speech of before"
+    assert list(tmp_path.iterdir()) == [old]
+
+
+def test_a_write_that_fails_after_the_speech_is_one_line(monkeypatch, capsys, tmp_path):
+    async def synthesise(*arguments):
+        tmp_path.rmdir()
+        return b"speech"
+
+    monkeypatch.setattr(say_command, "_synthesise", synthesise)
+    output = tmp_path / "x.wav"
+    assert main(["say", "Hello", "-o", str(output)]) == 1
+    assert capsys.readouterr().err == (
+        f"sgl-omni: cannot write {output}: No such file or directory\n"
+    )
+
+
+def refused(capsys, *arguments):
+    """What `serve` prints when it refuses to start, which is one line."""
+    assert main(["serve", "--version", "v1", "--port", "0", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    return error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--voice", "nobody"], "'nobody' is not in the checkpoint; it has: rms, slt, awb, kal"),
+        (["--voice-alias", "alloy=nobody"], "it has: rms, slt, awb, kal"),
+        (["--voice-alias", "rms=slt"], "'rms' is itself a preset"),
+        (["--served-model-name", ""], "served_model_name must not be empty"),
+        (["--voices-dir", "/proc/voices"], "voices_dir /proc/voices: No such file"),
+        (["--profile-folder", "/dev/null"], "profile_folder /dev/null: File exists"),
+        (["--allowed-local-media-path", "/nowhere"], "there is no folder /nowhere"),
+        (["--tls-certificate", "/no.crt", "--tls-key", "/no.key"], "cannot be used"),
+        (["--api-key", "file:/nowhere"], "/nowhere"),
+    ],
+)
+def test_serve_refuses_what_can_be_known_before_an_engine_starts(
+    no_process_starts, capsys, arguments, reason
+):
+    assert reason in refused(capsys, *arguments)
 
 
 def test_say_writes_speech_that_the_seed_fixes(tmp_path, capsys, monkeypatch):
@@ -128,7 +214,9 @@ def test_say_writes_speech_that_the_seed_fixes(tmp_path, capsys, monkeypatch):
     assert np.abs(samples).max() > 0.05
 
 
-def test_say_with_an_unknown_voice_is_a_clear_error(tmp_path, capsys):
+def test_say_with_an_unknown_voice_is_a_clear_error_before_the_engine_starts(
+    no_process_starts, tmp_path, capsys
+):
     output = tmp_path / "x.wav"
     arguments = ["say", SENTENCE, "-o", str(output), "--model-path", str(TINY), "--device", "cpu"]
     assert main([*arguments, "--voice", "nobody"]) == 1

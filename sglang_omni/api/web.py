@@ -3,6 +3,7 @@
 Between them they halve what a chunk of speech costs on its way from the pipeline to the socket.
 """
 
+import asyncio
 import gc
 import resource
 from collections.abc import Coroutine, Iterator
@@ -21,6 +22,7 @@ T = TypeVar("T")
 # Longer than clients keep theirs: a request must not meet a connection that is being closed.
 KEEP_ALIVE_S = 75
 MOST_FILES = 65_536
+TICK_S = 0.5
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -37,7 +39,15 @@ def settle() -> None:
 
 
 class QuietServer(uvicorn.Server):
-    """uvicorn without its handlers of signals: what to do at Ctrl-C is decided elsewhere."""
+    """uvicorn without its handlers of signals: what to do at Ctrl-C is decided elsewhere.
+
+    It looks whether it is to end, and dates its answers, twice a second instead of ten times.
+    """
+
+    async def main_loop(self) -> None:
+        """Run until told to end."""
+        while not await self.on_tick(0):
+            await asyncio.sleep(TICK_S)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,12 +1,12 @@
 """From a configuration to who may ask, and over what kind of connection."""
 
-import ipaddress
 import logging
 import ssl
 from pathlib import Path
 from typing import Any
 
 from sglang_omni.api.access import Access
+from sglang_omni.commands.screen import is_loopback
 from sglang_omni.config import Config
 from sglang_omni.errors import ConfigError
 from sglang_omni.keys import read_keys
@@ -24,7 +24,7 @@ def read_access(config: Config) -> Access:
         admin_keys=read_keys(config.admin_api_key, "admin_api_key"),
         origins=config.cors_origin,
     )
-    if not access.keys and not _is_loopback(config.host):
+    if not access.keys and not is_loopback(config.host):
         LOGGER.warning("anybody who reaches %s may use this server: no --api-key", config.host)
     return access
 
@@ -39,6 +39,8 @@ def tls_options(config: Config) -> dict[str, Any]:
             raise ConfigError("tls_client_ca needs tls_certificate", param="tls_client_ca")
         return {}
     _require_pair(certificate, key)
+    if client_ca is not None:
+        _require_authority(client_ca)
     options: dict[str, Any] = {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
     if client_ca is not None:
         options |= {"ssl_ca_certs": str(client_ca), "ssl_cert_reqs": ssl.CERT_REQUIRED}
@@ -55,8 +57,11 @@ def _require_pair(certificate: Path, key: Path | None) -> None:
         ) from None
 
 
-def _is_loopback(host: str) -> bool:
+def _require_authority(client_ca: Path) -> None:
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(client_ca)
+    except OSError as error:
+        raise ConfigError(
+            f"tls_client_ca {client_ca} cannot be used: {type(error).__name__}",
+            param="tls_client_ca",
+        ) from None

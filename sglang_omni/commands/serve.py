@@ -5,6 +5,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from sglang_omni.api.web import run, settle, web_server
 from sglang_omni.app import create_app
 from sglang_omni.commands.access import read_access, tls_options
 from sglang_omni.commands.checkpoint import find_checkpoint
+from sglang_omni.commands.checks import check_config, unwritable
 from sglang_omni.commands.farewell import Farewell
+from sglang_omni.commands.log_folder import open_log_folder
 from sglang_omni.commands.progress import progress
+from sglang_omni.commands.screen import header, public_address, ready_lines, show
 from sglang_omni.config import Config, as_yaml
 from sglang_omni.engine.cards import cards
 from sglang_omni.errors import StartupError
@@ -26,7 +30,7 @@ from sglang_omni.observe.otel import open_exporter
 from sglang_omni.placement.place import check_room, place, table
 from sglang_omni.placement.sizes import read_sizes
 from sglang_omni.server import Server
-from sglang_omni.specs import resolve_device
+from sglang_omni.specs import output_rules, resolve_device
 
 LOGGER = logging.getLogger(__name__)
 
@@ -37,13 +41,32 @@ GRACE_S = 2
 def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server) -> int:
     """Serve until Ctrl-C or SIGTERM, then drain; returns the exit status. Raises `StartupError`."""
     set_up(config.log_level, config.log_format)
+    check_config(config)
     with bind(config.host, config.port) as listener:
         access, tls = read_access(config), tls_options(config)
         checkpoint = find_checkpoint(config.model_path)
+        show(header(checkpoint, config.device))
         config = placed(config, checkpoint)
-        print(f"checkpoint: {checkpoint}\n{as_yaml(config)}", flush=True)
+        folder = open_log_folder(config.log_folder, str(listener.getsockname()[1]))
+        config = replace(config, log_folder=folder)
+        report_config(config, checkpoint)
         run(_run(open_server(config, checkpoint), listener, access, tls))
     return 0
+
+
+def report_config(config: Config, checkpoint: Path) -> None:
+    """Write the configuration as it is used beside the engines' output, or print it where that is
+    shown. Raises `StartupError`."""
+    text = f"# checkpoint: {checkpoint}\n{as_yaml(config)}"
+    rules = output_rules(config)
+    if rules.shown or rules.folder is None:
+        print(text, flush=True)
+        return
+    path = rules.folder / "config.yaml"
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise unwritable(path, error) from None
 
 
 def placed(config: Config, checkpoint: Path) -> Config:
@@ -92,7 +115,9 @@ async def _run(
     options = {**tls, "access_log": False, "log_config": None}
     options["unread"] = UnreadRules(config.unread_bytes, config.unread_timeout)
     options["frame_bytes"] = config.realtime.frame_bytes
-    web = web_server(app, config.log_level, GRACE_S, signals=False, **options)
+    # At `info` it tells of its own start and end, and of every WebSocket.
+    level = "warning" if config.log_level == "info" else config.log_level
+    web = web_server(app, level, GRACE_S, signals=False, **options)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
     with Farewell() as farewell:
@@ -129,21 +154,10 @@ async def _drain(server: Server, in_flight: InFlight, farewell: Farewell) -> Non
 
 
 async def _start(server: Server, listener: socket.socket) -> None:
-    async with progress(server.processes):
+    async with progress(server.processes) as board:
         await server.start()
     settle()
-    print(_invitation(server, listener), flush=True)
-
-
-def _invitation(server: Server, listener: socket.socket) -> str:
-    """What to paste to hear something."""
-    host, port = listener.getsockname()[:2]
-    scheme = "https" if server.config.tls_certificate else "http"
-    address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-    key = "-H 'Authorization: Bearer KEY' " if server.config.api_key else ""
-    body = f'{{"model": "{server.model}", "input": "Hello from Ming.", "response_format": "wav"}}'
-    return (
-        f"\nready on {address}  (docs: {address}/docs). Hear it:\n\n"
-        f"curl -s {key}{address}/v1/audio/speech -H 'Content-Type: application/json' "
-        f"-d '{body}' -o hello.wav\n"
-    )
+    address = public_address(server.config, *listener.getsockname()[:2])
+    prompts = server.capabilities.starter_prompts
+    lines = ready_lines(server.config, address, server.processes, prompts)
+    show(f"{board.summary()}\n{lines}")

@@ -18,6 +18,7 @@ from sglang_omni.encoder.followers import Frames
 from sglang_omni.encoder.graphs import BlockGraphs
 from sglang_omni.encoder.threads import use_threads
 from sglang_omni.engine.guard import die_with_parent
+from sglang_omni.engine.records import log_to_server
 from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
 from sglang_omni.models.ming.encoders.attention import default_backend, load_attention
 from sglang_omni.models.ming.encoders.grid import grid_of, tokens
@@ -95,5 +96,6 @@ def follow(orders: Connection) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    log_to_server()
     die_with_parent(int(sys.argv[2]))
     follow(Connection(int(sys.argv[1])))

@@ -1,7 +1,6 @@
 """One operating-system process: spawned, heard, killed with everything it started, and reaped."""
 
 import asyncio
-import logging
 import os
 import signal
 import socket
@@ -9,17 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO
 
 from sglang_omni.engine.leftovers import group_members
+from sglang_omni.engine.output import EngineOutput, OutputRules
 
-# What the processes print, for whoever wants it in another form than theirs.
-OUTPUT = logging.getLogger("sglang_omni.engine.output")
-
-_TAIL_LINES = 40
 _LINE_BYTES = 64 << 10
 _DRAIN_S = 1.0
 _GROUP_DEATH_S = 5.0
@@ -31,13 +26,14 @@ class Child:
 
     Make it on the event loop's thread, and let that thread live as long as the server does: the
     kernel takes the end of the thread that spawned a process for the death of its parent.
-    `end` is our end of the socketpair; `exited` resolves with the return code once the process is
-    reaped, its whole group killed and its last words read. Raises `OSError` if it cannot start.
+    `end` is our end of the socketpair, `output` what it prints. `exited` resolves with the return
+    code once the process is reaped, its whole group killed and its last words read. Raises
+    `OSError` if it cannot start.
     """
 
-    def __init__(self, name: str, env: Mapping[str, str]) -> None:
+    def __init__(self, name: str, env: Mapping[str, str], rules: OutputRules) -> None:
         self._name = name
-        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self.output = EngineOutput(name, rules)
         self._loop = asyncio.get_running_loop()
         self._reaping = threading.Lock()
         self.exited: asyncio.Future[int] = self._loop.create_future()
@@ -61,11 +57,6 @@ class Child:
     def pid(self) -> int:
         """The process id, which is also that of its group."""
         return self._process.pid
-
-    @property
-    def tail(self) -> str:
-        """The last lines it wrote to stdout or stderr."""
-        return "\n".join(self._tail)
 
     @property
     def obituary(self) -> str:
@@ -101,16 +92,8 @@ class Child:
         assert stream is not None
         with stream:
             for line in iter(lambda: _read_line(stream), None):
-                self._tail.append(line)
-                # The pipe must be emptied whatever becomes of our stderr, or the child blocks.
-                with suppress(OSError, ValueError):
-                    self._pass_on(line)
-
-    def _pass_on(self, line: str) -> None:
-        if OUTPUT.handlers:
-            OUTPUT.info("%s", line, extra={"engine": self._name})
-        else:
-            sys.stderr.write(f"[{self._name}] {line}\n")
+                self.output.take(line)
+        self.output.close()
 
 
 def _spawn(descriptor: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 _MOST_TOLD = 4096
 # How often the guard looks what shared memory there is; once the engine is dead it is too late.
 # Most of it is there once the engine is ready, and then the guard is told of it.
-_LOOK_S = 10.0
+_LOOK_S = 30.0
 
 
 def die_with_parent(parent: int) -> None:

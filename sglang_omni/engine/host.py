@@ -19,6 +19,7 @@ from contextlib import closing, suppress
 
 from sglang_omni.engine.failure import describe
 from sglang_omni.engine.guard import die_with_parent, kill_group, leave_guard, tell
+from sglang_omni.engine.records import log_to_server
 from sglang_omni.engine.step_loop import Inbox, run_steps
 from sglang_omni.engine.stream_loop import StreamLoop
 from sglang_omni.engine.transport import (
@@ -36,12 +37,14 @@ from sglang_omni.engine.worker import (
     WorkerFactory,
     set_progress_reporter,
 )
+from sglang_omni.errors import OmniError
 
 
 def main(descriptor: int, parent: int) -> int:
     """Serve one engine over the inherited socket; return the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    log_to_server()
     die_with_parent(parent)
     guard = leave_guard(descriptor)
     # Grandchildren must not inherit the socket: its end-of-file tells the API of this one's death.
@@ -74,7 +77,7 @@ def _serve(messages: Iterator[ToEngine], uplink: Uplink, guard: int) -> int:
             worker = _build(start)
         except Exception as error:
             traceback.print_exc()
-            uplink.send(StartFailed(describe(error)))
+            uplink.send(StartFailed(describe(error), isinstance(error, OmniError)))
             return 1
         finally:
             tell(guard)

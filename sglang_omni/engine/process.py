@@ -44,10 +44,11 @@ class EngineHealth:
     `failed` means that the first start failed: nothing is tried any more. After a first success an
     engine is `restarting` for as long as it takes. One that has been silent for seconds is
     `unresponsive` until it is heard again, or taken for dead. `since` is when the state began,
-    seconds since the epoch; a silence leaves it alone. `counters` are at most half a second old.
-    `info` is what the engine said when it was last ready, None before. `progress` is what its
-    factory last said it was doing. `error` is why the engine last died or did not start, None if
-    it never did. `pid` is None while there is no process.
+    seconds since the epoch; a silence leaves it alone. `counters` are at most half a second old,
+    and little more than a second where nothing is in flight. `info` is what the engine said when it
+    was last ready, None before. `progress` is what its factory last said it was doing. `error` is
+    why the engine last died or did not start, None if it never did. `pid` is None while there is no
+    process.
     """
 
     state: EngineState
@@ -125,8 +126,8 @@ class EngineProcess:
     async def start(self) -> None:
         """Start the engine and wait until it is ready.
 
-        Raises `StartupError` with the reason the engine gave, or else with its last lines; no
-        process is left then.
+        Raises `StartupError` with the reason the engine gave, or else with its last lines, and
+        where all of its output is; no process is left then.
         """
         self._enter("starting")
         try:
@@ -191,7 +192,7 @@ class EngineProcess:
             await session.lost.wait()
             self._enter("restarting")
             self._error = await session.ended()
-            LOGGER.error("%s %s", self.spec.name, self._error)
+            LOGGER.error("%s %s%s", self.spec.name, self._error, session.last_words)
             await self._restart(time.monotonic() - ready_at)
 
     async def _restart(self, healthy_s: float) -> None:

@@ -10,9 +10,9 @@ from sglang_omni.engine.child import Child
 from sglang_omni.engine.failure import describe
 from sglang_omni.engine.leftovers import mapped_by, unlink
 from sglang_omni.engine.mailbox import Mailbox
+from sglang_omni.engine.output import TO_TERMINAL, OutputRules
 from sglang_omni.engine.start import StartWatch
 from sglang_omni.engine.transport import (
-    BEAT_INTERVAL_S,
     AsyncChannel,
     Beat,
     Cancel,
@@ -37,6 +37,8 @@ from sglang_omni.errors import (
 )
 
 _LAST_WORDS_S = 1.0
+# How often an engine is looked at, unless its deadlines are shorter.
+_LOOK_S = 0.5
 # However long a step may take, its engine is heard meanwhile.
 _UNREADY_SILENCE_S = 3.0
 
@@ -55,7 +57,8 @@ class ProcessSpec:
     `unready_after_s`, or after a silence of that, or of 3 s if that is longer.
     `window` outputs of a request may wait for their client before the request is stalled.
     `max_in_flight` requests are accepted at once. `longest_delay_s` is the longest pause before a
-    restart, however often the process dies. `kind` and `replica` say which of several alike it is.
+    restart, however often the process dies. `output` says where what it prints goes. `kind` and
+    `replica` say which of several alike it is.
     """
 
     name: str
@@ -71,6 +74,7 @@ class ProcessSpec:
     window: int = 32
     max_in_flight: int = 256
     longest_delay_s: float = 30.0
+    output: OutputRules = TO_TERMINAL
     replica: int = 0
 
     @property
@@ -117,7 +121,7 @@ class Session:
         """Spawn the process. Raises `StartupError` if the system refuses."""
         self._spec = spec
         try:
-            self._child = Child(spec.name, spec.env)
+            self._child = Child(spec.name, spec.env, spec.output)
         except OSError as error:
             raise StartupError(f"{spec.name} could not be spawned: {error}") from error
         self._channel: AsyncChannel
@@ -185,6 +189,11 @@ class Session:
             if self._requests.pop(request_id, None) is not None:
                 self._channel.send(Cancel(request_id))
 
+    @property
+    def last_words(self) -> str:
+        """What the process printed last, as the rest of an error message."""
+        return self._child.output.last_words
+
     def profile(self, folder: str | None) -> None:
         """Begin to profile, or end it; what goes wrong is in the engine's output."""
         self._channel.send(Profile(folder))
@@ -219,8 +228,8 @@ class Session:
                 case Ready(info):
                     self.info = info
                     return
-                case StartFailed(reason):
-                    raise StartupError(reason)
+                case StartFailed(reason, explained):
+                    raise StartupError(reason) if explained else EngineFailed(reason)
                 case Progress(text):
                     self.progress = text
                     watch = watch.entered(text, time.monotonic())
@@ -235,12 +244,15 @@ class Session:
             raise _StartTimeout(watch.reason()) from None
 
     def _startup_error(self, error: Exception) -> StartupError:
-        name, tail = self._spec.name, f"\n{self._child.tail}".rstrip()
+        name, output = self._spec.name, self._child.output
         if isinstance(error, _StartTimeout):
-            return StartupError(f"{name} {error}{tail}")
+            return StartupError(f"{name} {error}{output.last_words}")
         if isinstance(error, EOFError):
-            return StartupError(f"{name} {self._child.obituary} while starting{tail}")
-        return StartupError(f"{name} could not start: {describe(error)}")
+            reason = f"{self._child.obituary} while starting"
+            return StartupError(f"{name} {reason}{output.last_words}")
+        # An error of our own explains itself; of another the traceback is needed.
+        more = output.place if isinstance(error, StartupError) else output.last_words
+        return StartupError(f"{name} could not start: {describe(error)}{more}")
 
     def _submit(self, request_id: str, request: Any) -> Mailbox[Any]:
         if self.lost.is_set():
@@ -310,12 +322,13 @@ class Session:
         not count as missing.
         """
         spec, looked_at = self._spec, time.monotonic()
+        look_s = min(_LOOK_S, spec.unready_after_s / 6, spec.silence_deadline_s / 6)
         while self._busy_s <= spec.step_deadline_s:
             if self._silent_s > spec.silence_deadline_s:
                 return f"gave no sign of life for {self._silent_s:.1f} s"
-            await asyncio.sleep(BEAT_INTERVAL_S)
+            await asyncio.sleep(look_s)
             now = time.monotonic()
-            self._silent_s += min(now - looked_at, 2 * BEAT_INTERVAL_S)
+            self._silent_s += min(now - looked_at, 2 * look_s)
             looked_at = now
         return f"hung in a step for {self._busy_s:.1f} s"
 

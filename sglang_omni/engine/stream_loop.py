@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -23,6 +24,9 @@ from sglang_omni.errors import EngineFailed
 
 LOGGER = logging.getLogger(__name__)
 
+# At rest, a worker is asked for its counters in one of so many turns of the loop.
+REST_TURNS = 4
+
 
 class _Window:
     """How many more outputs a client may be sent before it has consumed some."""
@@ -43,6 +47,33 @@ class _Window:
         self._room += count
         if self._room > 0:
             self._open.set()
+
+
+class _ProbePace:
+    """When to ask a worker for its counters, which SGLang's take a round trip to every rank for.
+
+    In every turn of the loop while there are requests and until the counters have settled after
+    them, and in every fourth at rest.
+    """
+
+    def __init__(self) -> None:
+        self._at_rest: Mapping[str, float] | None = None
+        self._working = self._settled = False
+        self._skipped = 0
+
+    def is_due(self, working: bool) -> bool:
+        """Return whether this turn is one to ask in."""
+        self._working = working
+        if self._settled and not working and self._skipped < REST_TURNS - 1:
+            self._skipped += 1
+            return False
+        return True
+
+    def probed(self, counters: Mapping[str, float]) -> None:
+        """Take what was answered: two equal answers without requests are those of a rest."""
+        self._settled = not self._working and counters == self._at_rest
+        self._at_rest = None if self._working else counters
+        self._skipped = 0
 
 
 class StreamLoop:
@@ -75,10 +106,14 @@ class StreamLoop:
 
     async def run(self) -> None:
         """Serve until told to stop, then abort what is left and close the worker."""
+        pace = _ProbePace()
         while not self._stopping.is_set():
             # The clock restarts with every turn: a blocked loop shows in the beats as a long one.
             self._uplink.begin_work()
-            self._uplink.report(await self._worker.counters())
+            if pace.is_due(bool(self._requests)):
+                counters = await self._worker.counters()
+                pace.probed(counters)
+                self._uplink.report(counters)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), BEAT_INTERVAL_S)
         tasks = [task for task, _ in self._requests.values()]

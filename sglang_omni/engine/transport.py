@@ -87,9 +87,13 @@ class Ready:
 
 @dataclass(frozen=True)
 class StartFailed:
-    """The factory raised; `reason` is fit for a message, the traceback is on stderr."""
+    """The factory raised; `reason` is fit for a message, the traceback is on stderr.
+
+    `explained` says that the error is one of ours, whose message needs no traceback.
+    """
 
     reason: str
+    explained: bool
 
 
 @dataclass(frozen=True)

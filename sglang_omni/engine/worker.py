@@ -92,7 +92,8 @@ class StreamWorker(Protocol):
         """
 
     async def counters(self) -> dict[str, float]:
-        """Numbers for health and metrics, asked for four times a second.
+        """Numbers for health and metrics, asked for four times a second while there are requests
+        and once a second at rest.
 
         It is also the liveness probe: not answering within the engine's step deadline counts as
         hung, raising counts as a crash.

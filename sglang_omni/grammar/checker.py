@@ -6,6 +6,7 @@ from collections import OrderedDict
 from contextlib import aclosing
 from hashlib import blake2b
 
+from sglang_omni.engine.output import TO_TERMINAL, OutputRules
 from sglang_omni.engine.process import Engine, EngineProcess, ProcessSpec
 from sglang_omni.errors import EngineFailed, EngineUnavailable, InvalidRequest, Overloaded
 from sglang_omni.grammar.contract import (
@@ -38,7 +39,7 @@ FATAL = Verdict("takes more time or memory to compile than a grammar may; make i
 _LOOK_S = 0.05
 
 
-def checker_spec(settings: GrammarSettings) -> ProcessSpec:
+def checker_spec(settings: GrammarSettings, output: OutputRules = TO_TERMINAL) -> ProcessSpec:
     """The process that checks grammars."""
     return ProcessSpec(
         "grammar",
@@ -51,6 +52,7 @@ def checker_spec(settings: GrammarSettings) -> ProcessSpec:
         unready_after_s=STEP_DEADLINE_S,
         max_in_flight=1,
         longest_delay_s=LONGEST_RESTART_DELAY_S,
+        output=output,
     )
 
 
@@ -82,9 +84,9 @@ class VerdictCache:
 class GrammarChecker:
     """Checks one grammar at a time, so that one which ends the process is known."""
 
-    def __init__(self, settings: GrammarSettings) -> None:
+    def __init__(self, settings: GrammarSettings, output: OutputRules = TO_TERMINAL) -> None:
         """Nothing is started."""
-        self.process = EngineProcess(checker_spec(settings))
+        self.process = EngineProcess(checker_spec(settings, output))
         self._verdicts = VerdictCache()
         self._turn = asyncio.Lock()
         self._jobs: dict[bytes, asyncio.Task[Verdict]] = {}

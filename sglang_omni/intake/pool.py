@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import aclosing
 
+from sglang_omni.engine.output import TO_TERMINAL, OutputRules
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
 from sglang_omni.engine.shared import SharedArray
 from sglang_omni.errors import (
@@ -42,7 +43,9 @@ class _Died(EngineFailed):
     """A decoder ended while it had a request."""
 
 
-def decoder_spec(name: str, settings: IntakeSettings) -> ProcessSpec:
+def decoder_spec(
+    name: str, settings: IntakeSettings, output: OutputRules = TO_TERMINAL
+) -> ProcessSpec:
     """One decoding process of the intake."""
     return ProcessSpec(
         name,
@@ -59,6 +62,7 @@ def decoder_spec(name: str, settings: IntakeSettings) -> ProcessSpec:
         unready_after_s=settings.limits.decode_seconds,
         max_in_flight=1,
         longest_delay_s=LONGEST_RESTART_DELAY_S,
+        output=output,
     )
 
 
@@ -73,14 +77,21 @@ class IntakePool:
     """
 
     def __init__(
-        self, settings: IntakeSettings, *, processes: int = 2, most_waiting: int = 64
+        self,
+        settings: IntakeSettings,
+        *,
+        processes: int = 2,
+        most_waiting: int = 64,
+        output: OutputRules = TO_TERMINAL,
     ) -> None:
         self._limits: MediaLimits = settings.limits
         self._most_waiting = most_waiting
         names = [f"intake-{number}" for number in range(processes)]
-        self._engines = [EngineProcess(decoder_spec(name, settings)) for name in names]
+        self._engines = [EngineProcess(decoder_spec(name, settings, output)) for name in names]
         self._busy: set[EngineProcess] = set()
         self._waiters: deque[asyncio.Future[EngineProcess]] = deque()
+        # Set while somebody waits.
+        self._wanted = asyncio.Event()
         self._jobs: set[asyncio.Task[Decoded]] = set()
         self._matcher: asyncio.Task[None] | None = None
 
@@ -207,6 +218,7 @@ class IntakePool:
             raise Overloaded(f"{len(self._waiters)} media already wait to be decoded")
         waiter: asyncio.Future[EngineProcess] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
+        self._wanted.set()
         self._match()
         try:
             return await waiter
@@ -230,5 +242,8 @@ class IntakePool:
     async def _keep_matching(self) -> None:
         # A process that is ready again does not say so; it took a second, what is a look more.
         while True:
+            await self._wanted.wait()
             await asyncio.sleep(_LOOK_S)
             self._match()
+            if not self._waiters:
+                self._wanted.clear()

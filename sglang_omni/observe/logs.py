@@ -5,7 +5,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Literal
 
-from sglang_omni.engine.child import OUTPUT
+from sglang_omni.engine.output import OUTPUT
 from sglang_omni.observe.trace import current_trace
 
 LogFormat = Literal["text", "json"]
@@ -16,13 +16,15 @@ TALKATIVE = ("httpx", "uvicorn.access")
 
 
 class RequestId(logging.Filter):
-    """Gives every record the id of the request that its task works for."""
+    """Gives every record the id of the request that its task works for, or says which engine it
+    is from."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Always true."""
         trace = current_trace()
         record.request_id = trace.id if trace else None
-        record.request = f" [{trace.id}]" if trace else ""
+        source = trace.id if trace else getattr(record, "engine", None)
+        record.request = f" [{source}]" if source else ""
         return True
 
 
@@ -46,8 +48,8 @@ class JsonLines(logging.Formatter):
 
 
 def set_up(level: str, log_format: LogFormat) -> None:
-    """Have everything logged to stderr in one form. What engines print joins in as JSON only: on a
-    terminal it stays as it is, above the progress bars."""
+    """Have everything logged to stderr in one form. What engines print, where it is shown, joins in
+    as JSON only: on a terminal it stays as it is, above the progress bars."""
     handler = logging.StreamHandler()
     handler.addFilter(RequestId())
     handler.setFormatter(JsonLines() if log_format == "json" else logging.Formatter(TEXT))
@@ -55,4 +57,5 @@ def set_up(level: str, log_format: LogFormat) -> None:
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
     OUTPUT.handlers = [handler] if log_format == "json" else []
+    OUTPUT.setLevel(logging.INFO)
     OUTPUT.propagate = False

@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import AsyncGenerator
+from contextlib import nullcontext
 from http import HTTPStatus
 from multiprocessing import connection
 from typing import Any
@@ -21,6 +22,7 @@ from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 from sglang_omni.engine.cards import cards
 from sglang_omni.engine.ports import rendezvous_port
 from sglang_omni.engine.stopped import is_stopped
+from sglang_omni.engine.timers import relaxed_timers
 from sglang_omni.engine.worker import report_progress
 from sglang_omni.errors import EngineFailed, InvalidRequest
 from sglang_omni.models.ming.config import read_json
@@ -51,18 +53,24 @@ WARM_UPS: tuple[dict[str, Any], ...] = (
 # reads at once (8,192 on an H200). What a prompt has in common with the last is not read again.
 WARM_UP_PROMPTS = (200, 700, 2000, 8000)
 WARM_UP_SCHEMA = {"temperature": 0.0, "json_schema": '{"type": "object"}'}
-# How often to look for processes that SGLang has started, in seconds, and for how long one of them
-# may be stopped: SGLang itself asks only its schedulers whether they live.
-LOOK_S, STOPPED_S = 0.1, 3.0
+# How often to look for processes that SGLang has started, and whether one is stopped, in seconds,
+# while it starts and later. The end of one is noticed at once.
+LOOK_S, SETTLED_LOOK_S = 0.1, 0.5
+# For how long one may be stopped: SGLang itself asks only its schedulers whether they live.
+STOPPED_S = 3.0
 
 
 def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     """Load the thinker and let it generate, so that the first request meets a warm engine."""
     report_progress("loading the thinker")
-    closing = threading.Event()
-    threading.Thread(target=watch_processes, args=(closing,), daemon=True).start()
+    closing, started = threading.Event(), threading.Event()
+    threading.Thread(target=watch_processes, args=(closing, started), daemon=True).start()
     _name_tuned_kernels(settings)
-    engine = Engine(**server_arguments(settings, rendezvous_port()))
+    # The schedulers take exact timers again once their process groups are made. On a card they spin
+    # while they wait, and so do the threads of NCCL, which were not measured with late timers.
+    with relaxed_timers() if settings.device == "cpu" else nullcontext():
+        engine = Engine(**server_arguments(settings, rendezvous_port()))
+    started.set()
     report_progress("warming up the thinker")
     info = _info(engine)
     for sampling in (*WARM_UPS, *([WARM_UP_SCHEMA] if info.has_grammars else [])):
@@ -84,9 +92,9 @@ def _name_tuned_kernels(settings: ThinkerSettings) -> None:
         os.environ |= tuned_environment(config, card, settings.tp_size)
 
 
-def watch_processes(closing: threading.Event) -> None:
+def watch_processes(closing: threading.Event, started: threading.Event) -> None:
     """End this process as soon as one that SGLang started is gone, or has long been stopped, unless
-    it is `closing`.
+    it is `closing`. Once SGLang has `started` there are no more processes to find.
 
     SGLang looks after them itself, but takes five seconds to miss one, and while it starts it waits
     for a rank that will never answer. Meanwhile its loop, which is ours, stands still in whatever
@@ -96,7 +104,8 @@ def watch_processes(closing: threading.Event) -> None:
     moved_at: dict[Any, float] = {}
     while not closing.is_set():
         seen |= set(multiprocessing.active_children())
-        connection.wait([process.sentinel for process in seen], timeout=LOOK_S)
+        look_s = SETTLED_LOOK_S if started.is_set() else LOOK_S
+        connection.wait([process.sentinel for process in seen], timeout=look_s)
         now = time.monotonic()
         moved_at |= {one: now for one in seen if one not in moved_at or not is_stopped(one.pid)}
         lost = [one.name for one in seen if not one.is_alive() or now - moved_at[one] > STOPPED_S]

@@ -47,6 +47,14 @@ def test_an_open_server_that_others_reach_is_said_to_be_so(
         ({"tls_client_ca": str(CERTIFICATE)}, "tls_client_ca"),
         ({"tls_certificate": "/nowhere.crt", "tls_key": str(KEY)}, "tls_certificate"),
         ({"tls_certificate": str(CERTIFICATE), "tls_key": __file__}, "tls_certificate"),
+        (
+            {
+                "tls_certificate": str(CERTIFICATE),
+                "tls_key": str(KEY),
+                "tls_client_ca": "/nowhere.crt",
+            },
+            "tls_client_ca",
+        ),
     ],
 )
 def test_half_of_a_certificate_is_refused(values: dict[str, str], param: str) -> None:

@@ -8,7 +8,6 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -73,11 +72,6 @@ def server() -> Iterator[RunningServer]:
         yield running
 
 
-def log_of(server: RunningServer) -> str:
-    # Opened anew: the server writes wherever its descriptor, which is ours, was moved to.
-    return Path(f"/proc/self/fd/{server.log.fileno()}").read_text(errors="replace")
-
-
 # PyTorch's words, Python's, C++'s and the system's: whoever asks for the next byte says it.
 OUT_OF_MEMORY = (
     "can't allocate memory",
@@ -105,7 +99,7 @@ def test_an_allocation_that_fails_is_a_5xx_and_no_lasting_harm(
     server: RunningServer, one: Hungry
 ) -> None:
     wait_until(lambda: server.ready_status() == 200, RECOVERY_S, "ready before")
-    said = len(log_of(server))
+    said = len(server.printed)
     with no_more_memory(one.process(server), one.room):
         calls = [call(f"{server.api}/{one.route}", body) for body in one.bodies]
         for _, thread in calls:
@@ -120,5 +114,5 @@ def test_an_allocation_that_fails_is_a_5xx_and_no_lasting_harm(
     # Not by `/ready` alone: an engine that broke tells its requests before it ends.
     back_s = wait_until(lambda: works(server, one.needs), RECOVERY_S, "the engine works again")
     print(f"works again after {back_s:.1f} s")
-    said_of_it = log_of(server)[said:] + "".join(made.text for made in failed)
+    said_of_it = server.printed[said:] + "".join(made.text for made in failed)
     assert any(words in said_of_it for words in OUT_OF_MEMORY), said_of_it

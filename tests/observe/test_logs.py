@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sglang_omni.engine.child import OUTPUT
+from sglang_omni.engine.output import OUTPUT
 from sglang_omni.observe.logs import set_up
 from sglang_omni.observe.trace import Trace, tracing
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import httpx
@@ -44,6 +45,12 @@ class RunningServer:
     url: str
     log: IO[str]
     seconds_to_ready: float
+
+    @property
+    def printed(self) -> str:
+        """What the server itself has printed so far."""
+        # Opened anew: the server writes wherever its descriptor, which is ours, was moved to.
+        return Path(f"/proc/self/fd/{self.log.fileno()}").read_text(errors="replace")
 
     @property
     def api(self) -> str:

@@ -19,15 +19,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sglang_omni.errors import CheckpointError
-from sglang_omni.models.ming.config import read_json
 from sglang_omni.models.ming.fbank import SPEAKER_RATE, SpeakerEncoder, resample, speaker_fbank
+from sglang_omni.models.ming.manifest import MANIFEST, read_manifest
 from sglang_omni.models.ming.noise import gaussian
 from sglang_omni.models.ming.talker import Talker
 from sglang_omni.models.ming.vae import AudioVAE
 
 logger = logging.getLogger(__name__)
 
-MANIFEST = Path("data", "voice_name.json")
 SPEAKER_MODEL = "campplus.onnx"
 ASSET_ROOT = "SGLANG_OMNI_VOICE_ASSET_ROOT"
 MIN_SECONDS = 0.1
@@ -117,7 +116,7 @@ def open_speaker_encoder(folder: Path) -> SpeakerEncoder | None:
     path = folder / SPEAKER_MODEL
     if path.is_file():
         return SpeakerEncoder(path)
-    logger.warning("%s is missing: voices are prompted without a speaker vector", path)
+    logger.info("%s is missing: voices are prompted without a speaker vector", path)
     return None
 
 
@@ -126,13 +125,10 @@ def read_presets(folder: Path) -> list[VoicePreset]:
 
     Recordings are searched below the folder, then below $SGLANG_OMNI_VOICE_ASSET_ROOT.
     """
-    manifest = folder / MANIFEST
-    entries = read_json(manifest)
-    if not isinstance(entries, dict):
-        raise CheckpointError(f"{manifest} must map voice names to their prompts")
+    entries = read_manifest(folder)
     extra = os.environ.get(ASSET_ROOT)
     roots = [folder, Path(extra)] if extra else [folder]
-    return [_preset(name, entry, roots, manifest) for name, entry in entries.items()]
+    return [_preset(name, entry, roots, folder / MANIFEST) for name, entry in entries.items()]
 
 
 def _preset(name: str, entry: Any, roots: Sequence[Path], manifest: Path) -> VoicePreset:

@@ -20,6 +20,7 @@ from sglang.srt.model_executor.runner_backend_utils.breakable_cuda_graph import 
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
+from sglang_omni.engine.timers import exact_timers
 from sglang_omni.errors import InvalidRequest, StartupError
 from sglang_omni.models.ming.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.encoders import OwnEncoders
@@ -127,6 +128,8 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         prefix: str = "",
     ) -> None:
         super().__init__()
+        # The process groups and their threads are made; those of a step come later.
+        exact_timers()
         if get_pp_group().world_size > 1:
             raise StartupError("this model does not support pipeline parallelism; use --tp-size")
         self.config = config

@@ -1,0 +1,66 @@
+"""What a user sees of a start with default settings, and what is kept for whoever needs more."""
+
+import re
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from sglang_omni.commands.screen import hardware
+from sglang_omni.config import load_config
+from tests.server.running import RunningServer
+
+MOST_LINES, MOST_CHARACTERS = 12, 200
+# On a machine that others keep busy, a start of more than half a minute says what it is at.
+WAITING = "starting for "
+
+
+@pytest.fixture
+def screen(default_server: RunningServer) -> list[str]:
+    """The lines up to the last of the start."""
+    lines = default_server.printed.splitlines()
+    return lines[: lines.index("Stop    Ctrl-C") + 1]
+
+
+def line(screen: list[str], name: str) -> str:
+    """What one of the named lines says."""
+    [found] = [one for one in screen if one.startswith(f"{name:8}")]
+    return found[8:]
+
+
+def test_a_start_is_a_dozen_lines_that_mean_something(screen: list[str]) -> None:
+    lines = [one for one in screen if not one.startswith(WAITING)]
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= MOST_CHARACTERS
+    model = "Ming-mini (bundled demo)"
+    assert lines[0] == f"sglang-omni {version('sglang_omni')} · {model} · {hardware('auto')}"
+    kinds = re.findall(r"✓ (\w+) \d+\.\d s", lines[1])
+    assert sorted(kinds) == ["decoders", "encoders", "talker", "thinker"]
+    names = [one[:8].strip() for one in lines[2:]]
+    assert names == ["Open", "Try", "Hear", "API", "Limits", "Logs", "Stop"]
+
+
+def test_it_says_where_and_what_may_be_asked(
+    screen: list[str], default_server: RunningServer
+) -> None:
+    assert line(screen, "Open") == f"{default_server.url}/"
+    assert line(screen, "Try") == '"What is 17 + 25?"'
+    assert line(screen, "API").startswith(f"{default_server.api} ")
+    limits = r"\d+ chats · \d+ voices · no API key \(this machine only\)"
+    assert re.fullmatch(limits, line(screen, "Limits"))
+
+
+def test_the_command_it_gives_writes_speech(screen: list[str], tmp_path: Path) -> None:
+    subprocess.run(["bash", "-c", line(screen, "Hear")], cwd=tmp_path, check=True, timeout=60)
+    assert soundfile.info(tmp_path / "hello.wav").duration > 0.5
+
+
+def test_the_log_folder_has_the_configuration_and_what_engines_print(screen: list[str]) -> None:
+    folder = Path(line(screen, "Logs"))
+    used = load_config(folder / "config.yaml", {})
+    assert used.log_folder == folder and used.model_path is None
+    assert "server_args=ServerArgs(" in (folder / "thinker.log").read_text()
+    assert "left out 67 tensors of audio" in (folder / "thinker.log").read_text()
+    assert "110 tensors; not used" in (folder / "talker.log").read_text()
