@@ -37,7 +37,7 @@ def test_a_start_is_a_dozen_lines_that_mean_something(screen: list[str]) -> None
     model = "Ming-mini (bundled demo)"
     assert lines[0] == f"sglang-omni {version('sglang_omni')} · {model} · {hardware('auto')}"
     kinds = re.findall(r"✓ (\w+) \d+\.\d s", lines[1])
-    assert sorted(kinds) == ["decoders", "encoders", "talker", "thinker"]
+    assert sorted(kinds) == ["decoders", "encoders", "grammar", "talker", "thinker"]
     names = [one[:8].strip() for one in lines[2:]]
     assert names == ["Open", "Try", "Hear", "API", "Limits", "Logs", "Stop"]
 
