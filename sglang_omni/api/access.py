@@ -101,7 +101,7 @@ def take_key(scope: Scope) -> str | None:
 
 
 def needs_no_preflight(scope: Scope, headers: Headers) -> bool:
-    """Whether a browser may have sent this without asking whether the page behind it may.
+    """Return whether a browser may have sent this without asking for permission first.
 
     Browsers ask ahead, by a preflight request, before a page sends JSON to another site. They do
     not for a WebSocket, nor for a body that is a form, plain text or of no type. A server on

@@ -23,12 +23,12 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def body_type(headers: Headers) -> str:
-    """The media type of a body in lower case, without parameters; empty where none is given."""
+    """Return the media type of a body in lower case, without parameters; empty if none is given."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def is_json(media_type: str) -> bool:
-    """Whether a body of this type is declared to be JSON."""
+    """Return whether a body of this type is declared to be JSON."""
     prefix, _, kind = media_type.partition("/")
     return prefix == "application" and (kind == "json" or kind.endswith("+json"))
 
@@ -37,7 +37,7 @@ class JSONRoute(APIRoute):
     """A route that takes JSON."""
 
     def get_route_handler(self) -> Handler:
-        """The route's handler behind `declare_json`."""
+        """Return the route's handler behind `declare_json`."""
         handle = super().get_route_handler()
 
         async def handle_json(request: Request) -> Response:
@@ -68,5 +68,5 @@ async def declare_json(request: Request) -> None:
 
 
 async def _begins_an_object(request: Request) -> bool:
-    """Whether a body is JSON, or meant to be: no form begins with a brace, which forms escape."""
+    """Return whether a body is meant to be JSON. Forms escape braces, so none begins with one."""
     return (await request.body()).lstrip().startswith(b"{")

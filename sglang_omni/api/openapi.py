@@ -71,7 +71,7 @@ def _operations(schema: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _key_of(path: str) -> str | None:
-    """The scheme whose key `AccessLayer` asks for on a path; None where it asks for none."""
+    """Return the scheme whose key `AccessLayer` asks for on a path; None where it asks for none."""
     if is_open(path):
         return None
     return ADMIN_KEY if is_admin(path) else KEY

@@ -51,7 +51,7 @@ class BatchBody(SpeechOptions):
 
 
 def read_item(value: Any, index: int) -> BatchItem:
-    """Item `index` of a batch. Raises `InvalidRequest`, naming `items.N.field`."""
+    """Validate item `index` of a batch. Raises `InvalidRequest`, naming `items.N.field`."""
     try:
         return BatchItem.model_validate(value)
     except ValidationError as error:
