@@ -47,6 +47,8 @@ VALUES = {
     "allowed_local_media_path": ("/media", Path("/media")),
     "log_level": ("debug", "debug"),
     "log_format": ("json", "json"),
+    "log_folder": ("/logs", Path("/logs")),
+    "verbose": ("true", True),
     "otlp_endpoint": ("http://127.0.0.1:4318", "http://127.0.0.1:4318"),
     "profile_folder": ("profiles", Path("profiles")),
     "admission.queue_length": ("0", 0),

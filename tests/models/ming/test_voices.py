@@ -104,6 +104,7 @@ def test_a_missing_speaker_network_is_reported(
     tmp_path: Path, vae: AudioVAE, talker: Talker, caplog: pytest.LogCaptureFixture
 ) -> None:
     checkpoint_with(tmp_path, one("data/spks/prompt.wav"), without="campplus.onnx")
+    caplog.set_level("INFO", "sglang_omni")
     loaded = voices.load_voices(tmp_path, talker, vae, speakers_of(tmp_path))
     assert loaded["v"].speaker is None
     assert len(loaded["v"].embeds) > 0
