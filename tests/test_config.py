@@ -39,6 +39,7 @@ VALUES = {
     "api_key": ("file:keys,env:KEYS", ("file:keys", "env:KEYS")),
     "admin_api_key": ("env:ADMIN", ("env:ADMIN",)),
     "cors_origin": ("https://example.com", ("https://example.com",)),
+    "allowed_host": ("a.example,b.example", ("a.example", "b.example")),
     "tls_certificate": ("cert.pem", Path("cert.pem")),
     "tls_key": ("key.pem", Path("key.pem")),
     "tls_client_ca": ("ca.pem", Path("ca.pem")),
