@@ -21,6 +21,7 @@ from sglang_omni.api.body import BodyLimit
 from sglang_omni.api.drain import DrainLayer, InFlight
 from sglang_omni.api.gate import Gate
 from sglang_omni.api.playground import routes as playground
+from sglang_omni.observe.event_loop import watch_event_loop
 from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime import route as realtime
 
@@ -41,6 +42,7 @@ def create_app(
         title="sglang-omni",
         description="Ming-flash-omni-2.0: chat with pictures, sound and video, and streaming "
         "speech, in OpenAI's schema.",
+        lifespan=lambda app: watch_event_loop(observer.metrics.stalls.observe),
     )
     errors.install(app)
     app.include_router(chat.routes(backend))
