@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import yaml
 
 from sglang_omni.errors import ConfigError
+from sglang_omni.http_options import HttpOptions
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.models.ming.media import RULES
 from sglang_omni.option_types import (
@@ -244,6 +245,7 @@ class Config:
     log_format: Literal["text", "json"] = "text"
     otlp_endpoint: str | None = None
     profile_folder: Path | None = None
+    http: HttpOptions = field(default_factory=HttpOptions)
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     media: MediaOptions = field(default_factory=MediaOptions)
     image_encoder: ImageEncoderOptions = field(default_factory=ImageEncoderOptions)

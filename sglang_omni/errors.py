@@ -78,6 +78,28 @@ class RequestTooLarge(InvalidRequest):
     code = "request_too_large"
 
 
+class UrlTooLong(InvalidRequest):
+    """The URL of a request is longer than the server reads."""
+
+    status = 414
+    code = "url_too_long"
+
+
+class HeadersTooLarge(InvalidRequest):
+    """The request line and headers of a request are larger than the server reads."""
+
+    status = 431
+    code = "headers_too_large"
+
+
+class RequestTimeout(InvalidRequest):
+    """A request did not arrive within the time that the server waits for it."""
+
+    status = 408
+    type = "timeout_error"
+    code = "request_timeout"
+
+
 class Overloaded(OmniError):
     """There is no room for another request; try again after `retry_after_s` seconds."""
 

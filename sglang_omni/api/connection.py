@@ -10,9 +10,6 @@ import asyncio
 import socket
 import struct
 from dataclasses import dataclass
-from typing import Any
-
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 # Where the kernel tells how many bytes the other side has acknowledged (`struct tcp_info`).
 _ACKED = struct.Struct("Q")
@@ -60,25 +57,3 @@ class UnreadWatch:
         end: socket.socket = self._transport.get_extra_info("socket")
         info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
         return int(_ACKED.unpack_from(info, _ACKED_OFFSET)[0])
-
-
-def bounded(rules: UnreadRules) -> type[HttpToolsProtocol]:
-    """uvicorn's protocol, with a watch over what is left unread."""
-
-    # Named, since uvicorn would quietly do with a slower parser if this one were missing.
-    class BoundedProtocol(HttpToolsProtocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self.unread = UnreadWatch(transport, rules)
-
-        def handle_websocket_upgrade(self) -> None:
-            # A session bounds by itself what its client leaves unread.
-            self.unread.stop()
-            self.transport.set_write_buffer_limits()
-            super().handle_websocket_upgrade()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self.unread.stop()
-            super().connection_lost(exc)
-
-    return BoundedProtocol

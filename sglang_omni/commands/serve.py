@@ -92,6 +92,7 @@ async def _run(
     options = {**tls, "access_log": False, "log_config": None}
     options["unread"] = UnreadRules(config.unread_bytes, config.unread_timeout)
     options["frame_bytes"] = config.realtime.frame_bytes
+    options["limits"] = config.http
     web = web_server(app, config.log_level, GRACE_S, signals=False, **options)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
