@@ -17,7 +17,7 @@ from sglang_omni.api import (
 )
 from sglang_omni.api.access import Access, AccessLayer
 from sglang_omni.api.backend import Backend
-from sglang_omni.api.body import BodyLimit
+from sglang_omni.api.body import BodyLimit, BodyRules
 from sglang_omni.api.drain import DrainLayer, InFlight
 from sglang_omni.api.gate import Gate
 from sglang_omni.api.playground import routes as playground
@@ -31,11 +31,12 @@ def create_app(
     access: Access | None = None,
     in_flight: InFlight | None = None,
     observer: Observer | None = None,
+    bodies: BodyRules | None = None,
 ) -> FastAPI:
     """The OpenAI-compatible HTTP interface of `backend`. Starting and stopping it is not ours.
 
     `access` says who may ask (unset: anybody); `in_flight` counts what is being served, `observer`
-    sees how.
+    sees how; `bodies` says how bodies must arrive.
     """
     observer = observer or Observer(lambda: backend.sample_rate)
     app = FastAPI(
@@ -59,16 +60,20 @@ def create_app(
     app.include_router(watch.routes(backend, observer))
     app.include_router(admin.routes(backend))
     app.include_router(playground.routes())
-    _add_layers(app, backend, access or Access(), in_flight or InFlight(), observer)
+    # Added first, so innermost: a request whose body is still arriving holds up no shutdown.
+    app.add_middleware(DrainLayer, draining=backend.draining, in_flight=in_flight or InFlight())
+    app.add_middleware(
+        BodyLimit,
+        max_body_bytes=backend.max_body_bytes,
+        rules=bodies or BodyRules(),
+        draining=backend.draining,
+    )
+    _add_layers(app, access or Access(), observer)
     return app
 
 
-def _add_layers(
-    app: FastAPI, backend: Backend, access: Access, in_flight: InFlight, observer: Observer
-) -> None:
-    """What a request passes before it is parsed; the last one added is the outermost."""
-    app.add_middleware(BodyLimit, max_body_bytes=backend.max_body_bytes)
-    app.add_middleware(DrainLayer, draining=backend.draining, in_flight=in_flight)
+def _add_layers(app: FastAPI, access: Access, observer: Observer) -> None:
+    """What a request passes before its body is read; the last one added is the outermost."""
     app.add_middleware(AccessLayer, access=access)
     if access.origins:
         app.add_middleware(

@@ -138,6 +138,14 @@ class Draining(OmniError):
     retry_after_s = 1.0
 
 
+class BodyCapacityReached(OmniError):
+    """The server holds as many bytes of request bodies as it may."""
+
+    status = 503
+    code = "body_capacity_reached"
+    retry_after_s = 5.0
+
+
 class EngineUnavailable(OmniError):
     """An engine is starting, restarting or stopped."""
 

@@ -206,15 +206,16 @@ class Served:
 
 @contextmanager
 def serving(
-    access: Access | None = None, port: int = 0, limits: HttpOptions | None = None
+    access: Access | None = None, port: int = 0, limits: HttpOptions | None = None, **wiring: Any
 ) -> Iterator[Served]:
-    """uvicorn on a loopback port, by default a free one, in a thread."""
+    """uvicorn on a loopback port, by default a free one, in a thread. `wiring` is more of what
+    `create_app` takes."""
     backend = FakeBackend()
     listener = socket.socket()
     # A port that was served a moment ago can be served again.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    app = create_app(backend, access)
+    app = create_app(backend, access, **wiring)
     options = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
     server = web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
