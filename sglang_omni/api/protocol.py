@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sglang_omni.api.connection import UnreadRules, UnreadWatch
 from sglang_omni.api.errors import envelope
+from sglang_omni.api.half_close import PROBE, HalfClosedWatch
 from sglang_omni.errors import (
     HeadersTooLarge,
     InvalidRequest,
@@ -55,12 +56,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self._discarded_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._linger_timer: asyncio.TimerHandle | None = None
+        self._half_closed: HalfClosedWatch | None = None
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.unread.stop()
         self._stop_head_timer()
         self._stop_lingering()
+        if self._half_closed is not None:
+            self._half_closed.stop()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -79,6 +83,19 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(piece)
         if self._pending_bytes > self.limits.max_header_bytes and self._refusal is None:
             self._refuse(self._headers_too_large())
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep the connection for the answer to a request that has arrived whole."""
+        cycle = self.cycle
+        # Over TLS the transport closes in any case.
+        if self.scheme == "https" or not self._is_answering() or cycle.more_body:
+            return False
+        cycle.keep_alive = False
+        is_version_1_0 = cycle.scope["http_version"] == "1.0"
+        if not (cycle.response_started or self.pipeline or is_version_1_0):
+            self.transport.write(PROBE)
+        self._half_closed = HalfClosedWatch(self.transport, lambda: cycle.response_started)
+        return True
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
