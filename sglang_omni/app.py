@@ -17,13 +17,14 @@ from sglang_omni.api import (
 )
 from sglang_omni.api.access import Access, AccessLayer
 from sglang_omni.api.backend import Backend
-from sglang_omni.api.body import BodyLimit
+from sglang_omni.api.body import BodyLimit, BodyRules
 from sglang_omni.api.documentation import routes as documentation
 from sglang_omni.api.drain import DrainLayer, InFlight
 from sglang_omni.api.gate import Gate
 from sglang_omni.api.head import HeadMiddleware
 from sglang_omni.api.openapi import describe_keys
 from sglang_omni.api.playground import routes as playground
+from sglang_omni.observe.event_loop import watch_event_loop
 from sglang_omni.observe.observer import Observer
 from sglang_omni.realtime import route as realtime
 
@@ -33,11 +34,12 @@ def create_app(
     access: Access | None = None,
     in_flight: InFlight | None = None,
     observer: Observer | None = None,
+    bodies: BodyRules | None = None,
 ) -> FastAPI:
     """The OpenAI-compatible HTTP interface of `backend`. Starting and stopping it is not ours.
 
     `access` says who may ask (unset: anybody); `in_flight` counts what is being served, `observer`
-    sees how.
+    sees how; `bodies` says how bodies must arrive.
     """
     access = access or Access()
     observer = observer or Observer(lambda: backend.sample_rate)
@@ -48,6 +50,7 @@ def create_app(
         # FastAPI's own pages come from another host.
         docs_url=None,
         redoc_url=None,
+        lifespan=lambda app: watch_event_loop(observer.metrics.stalls.observe),
     )
     errors.install(app)
     app.include_router(chat.routes(backend))
@@ -66,16 +69,20 @@ def create_app(
     app.include_router(documentation.routes())
     app.include_router(playground.routes())
     describe_keys(app, access)
-    _add_layers(app, backend, access, in_flight or InFlight(), observer)
+    # Added first, so innermost: a request whose body is still arriving holds up no shutdown.
+    app.add_middleware(DrainLayer, draining=backend.draining, in_flight=in_flight or InFlight())
+    app.add_middleware(
+        BodyLimit,
+        max_body_bytes=backend.max_body_bytes,
+        rules=bodies or BodyRules(),
+        draining=backend.draining,
+    )
+    _add_layers(app, access, observer)
     return app
 
 
-def _add_layers(
-    app: FastAPI, backend: Backend, access: Access, in_flight: InFlight, observer: Observer
-) -> None:
-    """What a request passes before it is parsed; the last one added is the outermost."""
-    app.add_middleware(BodyLimit, max_body_bytes=backend.max_body_bytes)
-    app.add_middleware(DrainLayer, draining=backend.draining, in_flight=in_flight)
+def _add_layers(app: FastAPI, access: Access, observer: Observer) -> None:
+    """What a request passes before its body is read; the last one added is the outermost."""
     app.add_middleware(AccessLayer, access=access)
     if access.origins:
         app.add_middleware(

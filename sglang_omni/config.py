@@ -13,8 +13,19 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import yaml
 
 from sglang_omni.errors import ConfigError
+from sglang_omni.http_options import HttpOptions
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.models.ming.media import RULES
+from sglang_omni.option_types import (
+    Bytes,
+    Count,
+    Fraction,
+    Index,
+    Port,
+    Range,
+    Seconds,
+    StepSeconds,
+)
 from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.talker.contract import AdmissionPolicy
 
@@ -23,23 +34,6 @@ T = TypeVar("T")
 Device = Literal["auto", "cpu", "cuda"]
 DType = Literal["auto", "float32", "bfloat16"]
 Placement = Literal["manual", "auto"]
-
-
-@dataclass(frozen=True)
-class Range:
-    """The values a number may take, both ends included."""
-
-    least: float
-    most: float = math.inf
-
-
-Count = Annotated[int, Range(1)]
-Index = Annotated[int, Range(0)]
-Port = Annotated[int, Range(0, 65535)]
-Seconds = Annotated[float, Range(0)]
-StepSeconds = Annotated[float, Range(1)]
-Fraction = Annotated[float, Range(0, 1)]
-Bytes = Annotated[int, Range(0)]
 
 
 @dataclass(frozen=True)
@@ -213,9 +207,12 @@ class Config:
 
     `api_key` and `admin_api_key` name where keys are: `file:PATH` or `env:NAME`. Without the first
     everybody may ask, without the second nobody may do what an administrator does. Pages of
-    `cors_origin` may use the server. With `tls_certificate` and `tls_key` it speaks TLS; with
-    `tls_client_ca` only to clients that have a certificate of that authority. Traces go to
-    `otlp_endpoint` (OTLP over HTTP), profiles of engines to `profile_folder`, if given.
+    `cors_origin` may use the server. Requests must name `localhost`, an address of the loopback or
+    an `allowed_host` in their Host header where the server is bound to the loopback and asks for no
+    keys, or where `allowed_host` is given ("*": any). With `tls_certificate` and `tls_key` it
+    speaks TLS; with `tls_client_ca` only to clients that have a certificate of that authority.
+    Traces go to `otlp_endpoint` (OTLP over HTTP), profiles of engines to `profile_folder`, if
+    given.
 
     What engines print goes into files in `log_folder` (unset: a folder for this port in
     `$XDG_STATE_HOME/sglang-omni`), which keep their size; with `verbose`, or a `log_level` of
@@ -241,6 +238,7 @@ class Config:
     api_key: tuple[str, ...] = ()
     admin_api_key: tuple[str, ...] = ()
     cors_origin: tuple[str, ...] = ()
+    allowed_host: tuple[str, ...] = ()
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
@@ -253,6 +251,7 @@ class Config:
     verbose: bool = False
     otlp_endpoint: str | None = None
     profile_folder: Path | None = None
+    http: HttpOptions = field(default_factory=HttpOptions)
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     media: MediaOptions = field(default_factory=MediaOptions)
     image_encoder: ImageEncoderOptions = field(default_factory=ImageEncoderOptions)

@@ -85,6 +85,28 @@ class UnsupportedMediaType(InvalidRequest):
     code = "unsupported_media_type"
 
 
+class UrlTooLong(InvalidRequest):
+    """The URL of a request is longer than the server reads."""
+
+    status = 414
+    code = "url_too_long"
+
+
+class HeadersTooLarge(InvalidRequest):
+    """The request line and headers of a request are larger than the server reads."""
+
+    status = 431
+    code = "headers_too_large"
+
+
+class RequestTimeout(InvalidRequest):
+    """A request did not arrive within the time that the server waits for it."""
+
+    status = 408
+    type = "timeout_error"
+    code = "request_timeout"
+
+
 class Overloaded(OmniError):
     """There is no room for another request; try again after `retry_after_s` seconds."""
 
@@ -121,6 +143,14 @@ class Draining(OmniError):
     status = 503
     code = "draining"
     retry_after_s = 1.0
+
+
+class BodyCapacityReached(OmniError):
+    """The server holds as many bytes of request bodies as it may."""
+
+    status = 503
+    code = "body_capacity_reached"
+    retry_after_s = 5.0
 
 
 class EngineUnavailable(OmniError):

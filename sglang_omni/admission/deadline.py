@@ -27,7 +27,7 @@ async def within(items: AsyncGenerator[T, None], seconds: float) -> AsyncGenerat
                 except StopAsyncIteration:
                     return
                 except TimeoutError:
-                    raise DeadlineExceeded(f"not done within {seconds:g} s") from None
+                    raise DeadlineExceeded(f"not done within {round(seconds, 2):g} s") from None
                 yield item
     finally:
         alarm.stop()

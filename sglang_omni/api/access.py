@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sglang_omni.api.hosts import require_host
 from sglang_omni.api.json_body import body_type, is_json
 from sglang_omni.api.paths import is_admin, is_open
 from sglang_omni.api.refuse import refuse
@@ -24,11 +25,13 @@ CHALLENGE = {"WWW-Authenticate": "Bearer"}
 class Access:
     """Who may do what. Without `keys` anybody may ask for inference; without `admin_keys` nobody
     may do what an administrator does. Pages of `origins` may read answers and open WebSockets, as
-    may pages of this server itself; "*" is all of them."""
+    may pages of this server itself; "*" is all of them. Requests must name one of `hosts` as their
+    host; without any, or with "*", they may name any."""
 
     keys: Keys = field(default_factory=Keys)
     admin_keys: Keys = field(default_factory=Keys)
     origins: tuple[str, ...] = ()
+    hosts: frozenset[str] = frozenset()
 
 
 class AccessLayer:
@@ -58,6 +61,7 @@ class AccessLayer:
     def _admit(self, scope: Scope) -> None:
         state, access = scope.setdefault("state", {}), self._access
         headers = Headers(scope=scope)
+        require_host(headers, access.hosts)
         if needs_no_preflight(scope, headers):
             require_origin(headers, access.origins)
         key = take_key(scope)

@@ -10,14 +10,15 @@ import asyncio
 import socket
 import struct
 from dataclasses import dataclass
-from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
-# Where the kernel tells how many bytes the other side has acknowledged (`struct tcp_info`).
+# Where the kernel tells a connection's state, and how many bytes the other side has acknowledged
+# (`struct tcp_info`).
+_STATE_OFFSET = 0
 _ACKED = struct.Struct("Q")
 _ACKED_OFFSET = 120
 _INFO_BYTES = 256
+# The state of a connection that the other side has reset.
+_TCP_CLOSE = 7
 # Once stopped, writing goes on after this much has been read: often enough for slow readers.
 _STEP_BYTES = 32 << 10
 
@@ -47,7 +48,8 @@ class UnreadWatch:
         self._timer.cancel()
 
     def _look(self) -> None:
-        acked = self._acknowledged() if self._transport.get_write_buffer_size() else None
+        is_unread = self._transport.get_write_buffer_size()
+        acked = read_tcp_info(self._transport).acked_bytes if is_unread else None
         if acked is not None and acked == self._acked:
             # Not closed: that would wait for the reader.
             self._transport.abort()
@@ -55,30 +57,19 @@ class UnreadWatch:
         self._acked = acked
         self._timer = self._loop.call_later(self._rules.patience_s, self._look)
 
-    def _acknowledged(self) -> int:
-        """Bytes that the client's system has taken since the connection began."""
-        end: socket.socket = self._transport.get_extra_info("socket")
-        info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
-        return int(_ACKED.unpack_from(info, _ACKED_OFFSET)[0])
+
+@dataclass(frozen=True)
+class TcpInfo:
+    """What the kernel knows of a connection: whether it has been reset, and how many bytes the
+    client's system has taken since it began."""
+
+    is_reset: bool
+    acked_bytes: int
 
 
-def bounded(rules: UnreadRules) -> type[HttpToolsProtocol]:
-    """uvicorn's protocol, with a watch over what is left unread."""
-
-    # Named, since uvicorn would quietly do with a slower parser if this one were missing.
-    class BoundedProtocol(HttpToolsProtocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self.unread = UnreadWatch(transport, rules)
-
-        def handle_websocket_upgrade(self) -> None:
-            # A session bounds by itself what its client leaves unread.
-            self.unread.stop()
-            self.transport.set_write_buffer_limits()
-            super().handle_websocket_upgrade()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self.unread.stop()
-            super().connection_lost(exc)
-
-    return BoundedProtocol
+def read_tcp_info(transport: asyncio.Transport) -> TcpInfo:
+    """Ask the kernel about the connection of `transport`."""
+    end: socket.socket = transport.get_extra_info("socket")
+    info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+    (acked,) = _ACKED.unpack_from(info, _ACKED_OFFSET)
+    return TcpInfo(info[_STATE_OFFSET] == _TCP_CLOSE, int(acked))

@@ -2,13 +2,14 @@
 
 import hashlib
 import math
+import time
 from dataclasses import dataclass
 from typing import Protocol
 
 from starlette.requests import HTTPConnection
 
 from sglang_omni.api.schema.body import MAX_TIMEOUT_S
-from sglang_omni.errors import InvalidRequest
+from sglang_omni.errors import DeadlineExceeded, InvalidRequest
 from sglang_omni.pipeline.request import Priority
 
 TIMEOUT_HEADER = "X-Request-Timeout"
@@ -37,9 +38,17 @@ class Limited(Protocol):
 
 
 def terms_of(request: HTTPConnection, body: Limited) -> Terms:
-    """What a request and its body say. Raises `InvalidRequest` for an unusable header."""
-    asked = (body.timeout, timeout_of(request.headers.get(TIMEOUT_HEADER)))
-    limits = [seconds for seconds in asked if seconds is not None]
+    """What a request and its body say; time counts from the request's first byte.
+
+    Raises `InvalidRequest` for an unusable header, `DeadlineExceeded` if the time is up.
+    """
+    server_limit = getattr(request.state, "request_timeout", None)
+    asked = (body.timeout, timeout_of(request.headers.get(TIMEOUT_HEADER)), server_limit)
+    now = time.monotonic()
+    elapsed = now - getattr(request.state, "arrived_at", now)
+    limits = [seconds - elapsed for seconds in asked if seconds is not None]
+    if min(limits, default=1.0) <= 0:
+        raise DeadlineExceeded(f"the time was up when the request had arrived, in {elapsed:.1f} s")
     return Terms(
         id=request.state.request_id,
         tenant=tenant_of(request),

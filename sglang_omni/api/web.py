@@ -14,13 +14,13 @@ import uvicorn
 import uvloop
 from starlette.types import ASGIApp
 
-from sglang_omni.api.connection import UnreadRules, bounded
+from sglang_omni.api.connection import UnreadRules
+from sglang_omni.api.protocol import bounded
 from sglang_omni.config import RealtimeOptions
+from sglang_omni.http_options import HttpOptions
 
 T = TypeVar("T")
 
-# Longer than clients keep theirs: a request must not meet a connection that is being closed.
-KEEP_ALIVE_S = 75
 MOST_FILES = 65_536
 TICK_S = 0.5
 
@@ -62,24 +62,28 @@ def web_server(
     signals: bool = True,
     unread: UnreadRules | None = None,
     frame_bytes: int = RealtimeOptions.frame_bytes,
+    limits: HttpOptions | None = None,
     **options: Any,
 ) -> uvicorn.Server:
     """A server for `app`, to be run on the running loop.
 
     With `signals` it ends at Ctrl-C or SIGTERM by itself. Told to end, it lets streams in flight
     go on for `grace_s` seconds. `unread` bounds what clients leave unread. A WebSocket frame of
-    more than `frame_bytes` closes its connection. `options` are uvicorn's.
+    more than `frame_bytes` closes its connection. `limits` bound requests. `options` are
+    uvicorn's.
     """
+    limits = limits or HttpOptions()
     return (uvicorn.Server if signals else QuietServer)(
         uvicorn.Config(
             app,
-            http=bounded(unread or UnreadRules()),
+            http=bounded(unread or UnreadRules(), limits),
             # Sound in base64 is not worth the time that its compression takes.
             ws="websockets-sansio",
             ws_max_size=frame_bytes,
             ws_per_message_deflate=False,
             log_level=log_level,
-            timeout_keep_alive=KEEP_ALIVE_S,
+            # uvicorn's type says whole seconds; it hands them to `call_later` as they are.
+            timeout_keep_alive=limits.keep_alive_timeout,  # type: ignore[arg-type]
             timeout_graceful_shutdown=grace_s,
             **options,
         )

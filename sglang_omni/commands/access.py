@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sglang_omni.api.access import Access
+from sglang_omni.api.hosts import LOOPBACK_HOSTS, host_name
 from sglang_omni.commands.screen import is_loopback
 from sglang_omni.config import Config
 from sglang_omni.errors import ConfigError
@@ -19,10 +20,12 @@ def read_access(config: Config) -> Access:
 
     Raises `ConfigError`.
     """
+    keys = read_keys(config.api_key, "api_key")
     access = Access(
-        keys=read_keys(config.api_key, "api_key"),
+        keys=keys,
         admin_keys=read_keys(config.admin_api_key, "admin_api_key"),
         origins=config.cors_origin,
+        hosts=_allowed_hosts(config, has_keys=bool(keys)),
     )
     if not access.keys and not is_loopback(config.host):
         LOGGER.warning("anybody who reaches %s may use this server: no --api-key", config.host)
@@ -55,6 +58,16 @@ def _require_pair(certificate: Path, key: Path | None) -> None:
             f"tls_certificate and tls_key cannot be used: {type(error).__name__}",
             param="tls_certificate",
         ) from None
+
+
+def _allowed_hosts(config: Config, has_keys: bool) -> frozenset[str]:
+    """Return the names that requests may use for this server; none where any name will do."""
+    given = frozenset(map(host_name, config.allowed_host))
+    is_private = is_loopback(config.host) and not has_keys
+    if not given and not is_private:
+        return frozenset()
+    bound = f"[{config.host}]" if ":" in config.host else config.host
+    return given | LOOPBACK_HOSTS | {host_name(bound)}
 
 
 def _require_authority(client_ca: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sglang_omni.api.access import Access
+from sglang_omni.api.body import BodyRules
 from sglang_omni.api.connection import UnreadRules
 from sglang_omni.api.drain import InFlight
 from sglang_omni.api.web import run, settle, web_server
@@ -110,11 +111,12 @@ async def _run(
     config, in_flight = server.config, InFlight()
     exporter = open_exporter(config.otlp_endpoint) if config.otlp_endpoint else None
     observer = Observer(lambda: server.sample_rate, [exporter] if exporter else [])
-    app = create_app(server, access, in_flight, observer)
+    app = create_app(server, access, in_flight, observer, body_rules(config))
     # Requests leave a line of ours, with their id; uvicorn's other lines go where ours go.
     options = {**tls, "access_log": False, "log_config": None}
     options["unread"] = UnreadRules(config.unread_bytes, config.unread_timeout)
     options["frame_bytes"] = config.realtime.frame_bytes
+    options["limits"] = config.http
     # At `info` it tells of its own start and end, and of every WebSocket.
     level = "warning" if config.log_level == "info" else config.log_level
     web = web_server(app, level, GRACE_S, signals=False, **options)
@@ -142,6 +144,14 @@ async def _run(
                 await asyncio.to_thread(exporter.close)
     # Raises what kept the web server from serving.
     serving.result()
+
+
+def body_rules(config: Config) -> BodyRules:
+    """How the bodies of requests must arrive."""
+    http = config.http
+    return BodyRules(
+        http.min_body_rate, http.body_window, http.max_bodies_bytes, config.request_timeout
+    )
 
 
 async def _drain(server: Server, in_flight: InFlight, farewell: Farewell) -> None:

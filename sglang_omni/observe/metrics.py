@@ -12,6 +12,7 @@ from sglang_omni.observe.trace import Trace
 PREFIX = "sgl_omni"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 30, 60, 120)
 FACTORS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5)
+STALLS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 # Counters of engines that go up and down; all others only go up until the engine restarts.
 LEVELS = frozenset(
     (
@@ -42,6 +43,13 @@ class RequestMetrics:
         self._requests = self._make(Counter, "requests", "Requests ended", ["route", "status"])
         self.in_flight = self._make(Gauge, "requests_in_flight", "Requests being served", [])
         self.tasks = self._make(Gauge, "tasks", "Tasks of the event loop", [])
+        self.stalls = self._make(
+            Histogram,
+            "event_loop_stall_seconds",
+            "By how much the event loop woke too late, twenty times a second",
+            [],
+            buckets=STALLS,
+        )
         self._seconds = self._times("request_seconds", "Arrival to last byte", ["route"])
         self._stages = self._times("stage_seconds", "Begin to end of a stage", ["stage"])
         self._firsts = self._times(

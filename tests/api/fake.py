@@ -21,6 +21,7 @@ from sglang_omni.app import create_app
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.engine.shared import SharedArray
 from sglang_omni.errors import InvalidRequest, RequestNotFound
+from sglang_omni.http_options import HttpOptions
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -205,16 +206,22 @@ class Served:
 
 @contextmanager
 def serving(
-    access: Access | None = None, port: int = 0, backend: FakeBackend | None = None
+    access: Access | None = None,
+    port: int = 0,
+    limits: HttpOptions | None = None,
+    backend: FakeBackend | None = None,
+    **wiring: Any,
 ) -> Iterator[Served]:
-    """uvicorn on a loopback port, by default a free one, in a thread."""
+    """uvicorn on a loopback port, by default a free one, in a thread. `wiring` is more of what
+    `create_app` takes."""
     backend = backend or FakeBackend()
     listener = socket.socket()
     # A port that was served a moment ago can be served again.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    app = create_app(backend, access)
-    server = web_server(app, "critical", 1, frame_bytes=backend.realtime.frame_bytes)
+    app = create_app(backend, access, **wiring)
+    options = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
+    server = web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

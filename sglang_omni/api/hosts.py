@@ -1,0 +1,37 @@
+"""Which names of the server a request may use, against DNS rebinding.
+
+A web page can have its own name resolve to the loopback address, and then counts as a page of this
+server. The name that the browser sends along (the Host header) gives it away.
+"""
+
+from starlette.datastructures import Headers
+
+from sglang_omni.errors import Forbidden
+
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+ANY_HOST = "*"
+
+
+def require_host(headers: Headers, allowed: frozenset[str]) -> None:
+    """Refuse a request for a host that is not among `allowed`. Empty, or with "*", allows any.
+
+    Raises `Forbidden`. Only programs leave the header out; they are let through.
+    """
+    if not allowed or ANY_HOST in allowed:
+        return
+    for host in headers.getlist("host"):
+        if host_name(host) not in allowed:
+            raise Forbidden(
+                f"this server does not answer for the host {host[:100]!r}; "
+                "start it with --allowed-host NAME to allow that name"
+            )
+
+
+def host_name(host: str) -> str:
+    """Return the name in a Host header: in lower case, without port and final dot; an IPv6 address
+    in its brackets."""
+    name = host.strip().lower()
+    if not name.endswith("]"):
+        before, colon, port = name.rpartition(":")
+        name = before if colon and port.isdigit() else name
+    return name.removesuffix(".")

@@ -1,0 +1,22 @@
+"""Types of configuration values, with the ranges they may take."""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values a number may take, both ends included."""
+
+    least: float
+    most: float = math.inf
+
+
+Count = Annotated[int, Range(1)]
+Index = Annotated[int, Range(0)]
+Port = Annotated[int, Range(0, 65535)]
+Seconds = Annotated[float, Range(0)]
+StepSeconds = Annotated[float, Range(1)]
+Fraction = Annotated[float, Range(0, 1)]
+Bytes = Annotated[int, Range(0)]

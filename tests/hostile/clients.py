@@ -1,0 +1,123 @@
+"""Hostile clients, and the ordinary one beside them whose answers and waits are measured."""
+
+import contextlib
+import math
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.api.fake import Served
+
+CHATS = "/v1/chat/completions"
+CHAT = {"model": "org/ming", "messages": [{"role": "user", "content": "hello there"}]}
+# What an ordinary client may wait for, at worst, whatever others do.
+MAX_WAIT_S = 1.0
+MAX_STALL_S = 0.1
+STALLS = "sgl_omni_event_loop_stall_seconds"
+
+
+def connect(served: Served, seconds: float = 20.0) -> socket.socket:
+    """A connection on which reads and writes give up after `seconds`."""
+    url = urlsplit(served.url)
+    return socket.create_connection((url.hostname, url.port), timeout=seconds)
+
+
+def head(path: str = CHATS, **headers: object) -> bytes:
+    """The start of a POST, with the blank line; `_` in names of headers stands for `-`."""
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def read_all(end: socket.socket) -> bytes:
+    """Everything until the server closes the connection, or resets it."""
+    received = bytearray()
+    with contextlib.suppress(ConnectionResetError):
+        while data := end.recv(65_536):
+            received += data
+    return bytes(received)
+
+
+def status_of(answer: bytes) -> int:
+    """The status of the first response in `answer`; 0 for none."""
+    return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+def send_until_refused(end: socket.socket, data: bytes, times: int) -> int:
+    """Send `data` many times; returns how many bytes the server has let through."""
+    sent = 0
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        for _ in range(times):
+            end.sendall(data)
+            sent += len(data)
+    return sent
+
+
+@dataclass
+class Bystander:
+    """An ordinary client: chats, and asks whether the server is ready, all the time."""
+
+    served: Served
+    headers: dict[str, str] = field(default_factory=dict)
+    statuses: list[int] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+
+    def run(self, ending: threading.Event) -> None:
+        """Ask until `ending` is set, and then once more."""
+        with httpx.Client(base_url=self.served.url, headers=self.headers, timeout=20) as client:
+            while not ending.is_set():
+                self._ask(client)
+                time.sleep(0.02)
+            self._ask(client)
+
+    def _ask(self, client: httpx.Client) -> None:
+        for method, path, body in (("GET", "/ready", None), ("POST", CHATS, CHAT)):
+            started = time.monotonic()
+            self.statuses.append(client.request(method, path, json=body).status_code)
+            self.waits.append(time.monotonic() - started)
+
+    def check(self) -> None:
+        """It was answered, always and soon."""
+        assert len(self.statuses) >= 4
+        assert set(self.statuses) == {200}
+        assert max(self.waits) < MAX_WAIT_S
+
+
+@contextlib.contextmanager
+def bystander(served: Served, headers: dict[str, str] | None = None) -> Iterator[Bystander]:
+    """While the body runs, an ordinary client asks. The test fails unless it is served well, and
+    the server's event loop never stands still for long."""
+    before = stall_buckets(served, headers)
+    one, ending = Bystander(served, headers or {}), threading.Event()
+    thread = threading.Thread(target=one.run, args=(ending,))
+    thread.start()
+    try:
+        while not one.statuses and thread.is_alive():
+            time.sleep(0.01)
+        yield one
+    finally:
+        ending.set()
+        thread.join()
+    one.check()
+    after = stall_buckets(served, headers)
+    added = {bound: count - before[bound] for bound, count in after.items()}
+    assert added[math.inf] > 0
+    assert added[MAX_STALL_S] == added[math.inf], added
+
+
+def stall_buckets(served: Served, headers: dict[str, str] | None = None) -> dict[float, float]:
+    """How often the event loop was late by at most so many seconds, since the server started."""
+    text = httpx.get(f"{served.url}/metrics", headers=headers).text
+    return {
+        float(sample.labels["le"]): sample.value
+        for family in text_string_to_metric_families(text)
+        if family.name == STALLS
+        for sample in family.samples
+        if sample.name.endswith("_bucket")
+    }

@@ -1,0 +1,38 @@
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from sglang_omni.api.access import Access
+from sglang_omni.api.body import BodyRules
+from sglang_omni.http_options import HttpOptions
+from sglang_omni.keys import Keys, _digest
+from tests.api.fake import Served, serving
+
+KEY = "a-key-of-a-user"
+# As by default, but the times are short.
+LIMITS = HttpOptions(header_timeout=1.0, keep_alive_timeout=1.5)
+BODIES = BodyRules(window_s=1.0, max_held_bytes=4 << 20)
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """A server, and the headers with which it serves: those of a key, where it asks for one."""
+
+    served: Served
+    headers: dict[str, str]
+
+
+@pytest.fixture(scope="session", params=["open", "keys"])
+def running(request: pytest.FixtureRequest) -> Iterator[Attacked]:
+    has_keys = request.param == "keys"
+    access = Access(Keys((_digest(KEY),))) if has_keys else None
+    headers = {"Authorization": f"Bearer {KEY}"} if has_keys else {}
+    with serving(access, limits=LIMITS, bodies=BODIES) as served:
+        yield Attacked(served, headers)
+
+
+@pytest.fixture
+def attacked(running: Attacked) -> Attacked:
+    running.served.backend.reset()
+    return running
