@@ -128,8 +128,11 @@ def test_an_item_may_have_a_priority_and_a_time_of_its_own(
     http: httpx.Client, backend: FakeBackend
 ) -> None:
     batch(http, {"input": "a"}, {"input": "b", "priority": "high", "timeout": 2.0}, timeout=9.0)
-    asked = {request.text: (request.priority, request.timeout_s) for request in backend.requests}
-    assert asked == {"a": ("normal", 9.0), "b": ("high", 2.0)}
+    asked = {request.text: request for request in backend.requests}
+    assert (asked["a"].priority, asked["b"].priority) == ("normal", "high")
+    # Less what has gone by since the request's first byte.
+    assert asked["a"].timeout_s == pytest.approx(9.0, abs=1.0)
+    assert asked["b"].timeout_s == pytest.approx(2.0, abs=1.0)
 
 
 @pytest.mark.parametrize(
