@@ -38,14 +38,14 @@ class Limited(Protocol):
 
 
 def terms_of(request: HTTPConnection, body: Limited) -> Terms:
-    """What a request and its body say; time counts from the request's first byte.
+    """What a request and its body say; time counts from the request's first byte, within a session
+    over a WebSocket from now.
 
     Raises `InvalidRequest` for an unusable header, `DeadlineExceeded` if the time is up.
     """
     server_limit = getattr(request.state, "request_timeout", None)
     asked = (body.timeout, timeout_of(request.headers.get(TIMEOUT_HEADER)), server_limit)
-    now = time.monotonic()
-    elapsed = now - getattr(request.state, "arrived_at", now)
+    elapsed = _seconds_since_arrival(request)
     limits = [seconds - elapsed for seconds in asked if seconds is not None]
     if min(limits, default=1.0) <= 0:
         raise DeadlineExceeded(f"the time was up when the request had arrived, in {elapsed:.1f} s")
@@ -55,6 +55,14 @@ def terms_of(request: HTTPConnection, body: Limited) -> Terms:
         priority=body.priority,
         timeout_s=min(limits, default=None),
     )
+
+
+def _seconds_since_arrival(request: HTTPConnection) -> float:
+    if request.scope["type"] == "websocket":
+        return 0.0
+    now = time.monotonic()
+    arrived_at: float = getattr(request.state, "arrived_at", now)
+    return now - arrived_at
 
 
 def owner_of(asking: HTTPConnection) -> str | None:

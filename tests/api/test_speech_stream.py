@@ -1,6 +1,7 @@
 """`WS /v1/audio/speech/stream`: a text spoken while it is written."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -126,3 +127,14 @@ def test_a_text_in_another_script_is_refused(talk: ClientConnection) -> None:
     (*_, refused), _ = receive(talk, "error")
     assert refused["error"]["param"] == "text"
     assert "speaks Chinese and English; it cannot read Привет" in refused["error"]["message"]
+
+
+def test_a_time_limit_counts_from_each_text_not_from_the_handshake(
+    talk: ClientConnection, backend: FakeBackend
+) -> None:
+    send(talk, "session.config", timeout=0.5)
+    time.sleep(0.6)
+    send(talk, "input.text", text="late")
+    send(talk, "input.done")
+    receive(talk, "session.done")
+    assert backend.requests[-1].timeout_s == 0.5
