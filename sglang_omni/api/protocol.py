@@ -134,7 +134,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._is_in_body and not self.pipeline:
+        if self._is_in_body and self.cycle.response_complete:
             self._start_lingering()
 
     def handle_websocket_upgrade(self) -> None:

@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -5,6 +6,7 @@ import pytest
 
 from sglang_omni.api.access import Access
 from sglang_omni.api.body import BodyRules
+from sglang_omni.api.web import settle
 from sglang_omni.http_options import HttpOptions
 from sglang_omni.keys import Keys, _digest
 from tests.api.fake import Served, serving
@@ -29,7 +31,11 @@ def running(request: pytest.FixtureRequest) -> Iterator[Attacked]:
     access = Access(Keys((_digest(KEY),))) if has_keys else None
     headers = {"Authorization": f"Bearer {KEY}"} if has_keys else {}
     with serving(access, limits=LIMITS, bodies=BODIES) as served:
+        # As the server does once it is loaded: a collection must not look through what pytest and
+        # its plug-ins hold, for that stalls the event loop by itself.
+        settle()
         yield Attacked(served, headers)
+    gc.unfreeze()
 
 
 @pytest.fixture
