@@ -66,7 +66,7 @@ class Board:
         """Look at every engine that is not ready yet."""
         seconds = time.monotonic() - self._began
         for name, process in self._processes.items():
-            if name not in self._seconds:
+            if name not in self._seconds and process.health.state != "stopped":
                 if process.health.state == "ready":
                     self._seconds[name] = seconds
                 text = f"{name:8} {seconds:6.1f} s  {_activity(process)}"
