@@ -18,6 +18,8 @@ OUTPUT = logging.getLogger("sglang_omni.engine.output")
 FILE_BYTES = 8 << 20
 """An engine's file and the one before it have at most so many bytes each."""
 _TAIL_LINES = 40
+# SGLang prints all of its arguments in one line.
+_TAIL_LINE_CHARACTERS = 500
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,13 @@ class _File(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:
         """Raise what kept the record from being written."""
         raise
+
+
+def shorten(line: str) -> str:
+    """Return a line as the message of an error has it; a traceback of several lines is kept."""
+    if len(line) <= _TAIL_LINE_CHARACTERS or "\n" in line:
+        return line
+    return line[: _TAIL_LINE_CHARACTERS - 1] + "…"
 
 
 class EngineOutput:
@@ -84,7 +93,7 @@ class EngineOutput:
         """Keep a line and show it where it is to be shown."""
         record = parse_record(line)
         text = str(record) if record else line
-        self._tail.append(text)
+        self._tail.append(shorten(text))
         self._write(text)
         # Wherever our own stderr leads, the engine's pipe must be emptied, or the engine blocks.
         with suppress(OSError, ValueError):

@@ -91,6 +91,14 @@ def test_a_file_keeps_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert kept(tmp_path).endswith("line 499\n")
 
 
+def test_an_endless_line_is_cut_in_errors_and_whole_in_the_file(tmp_path: Path) -> None:
+    lines = EngineOutput("toy", OutputRules(tmp_path))
+    lines.take("x" * 13_441)
+    lines.close()
+    assert "x" * 13_441 in kept(tmp_path)
+    assert lines.tail == "x" * 499 + "…"
+
+
 def test_a_file_that_cannot_be_written_is_reported_once_and_its_lines_are_shown(
     capfd: CapturedFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
