@@ -23,6 +23,7 @@ from sglang_omni.app import create_app
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.engine.process import EngineProcess, ProcessSpec
 from sglang_omni.errors import InvalidRequest
+from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
 from sglang_omni.pipeline.speech import Speaker, speak
@@ -47,6 +48,7 @@ class SyntheticBackend:
     model = "ming-omni"
     sample_rate = SAMPLE_RATE
     voices = (VOICE,)
+    capabilities = RELEASED
     voice_aliases: Mapping[str, str] = MappingProxyType({})
     default_voice = VOICE
     deterministic_text = knows_speakers = has_grammars = has_lark = False
