@@ -97,7 +97,6 @@ _BENCH = (
     _bench("speech-to-speech/contains", 6),
     _bench("seed-tts-en/speech", 12, ("closed/1", "closed/4"), repeats=2),
     _bench("seed-tts-en/speech-cloned", 4),
-    _bench("seed-tts-zh/speech", 4),
     _bench("seed-tts-en/chat", 4),
 )
 
