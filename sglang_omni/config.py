@@ -19,8 +19,11 @@ from sglang_omni.models.ming.media import RULES
 from sglang_omni.option_types import (
     Bytes,
     Count,
+    Device,
+    DType,
     Fraction,
     Index,
+    Placement,
     Port,
     Range,
     Seconds,
@@ -30,10 +33,6 @@ from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.talker.contract import AdmissionPolicy
 
 T = TypeVar("T")
-
-Device = Literal["auto", "cpu", "cuda"]
-DType = Literal["auto", "float32", "bfloat16"]
-Placement = Literal["manual", "auto"]
 
 
 @dataclass(frozen=True)

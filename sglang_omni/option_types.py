@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 
 @dataclass(frozen=True)
@@ -20,3 +20,6 @@ Seconds = Annotated[float, Range(0)]
 StepSeconds = Annotated[float, Range(1)]
 Fraction = Annotated[float, Range(0, 1)]
 Bytes = Annotated[int, Range(0)]
+Device = Literal["auto", "cpu", "cuda"]
+DType = Literal["auto", "float32", "bfloat16"]
+Placement = Literal["manual", "auto"]

@@ -16,7 +16,7 @@ from sglang_omni.engine.pool import EnginePool
 from sglang_omni.engine.process import EngineProcess
 from sglang_omni.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.grammar.checker import GrammarChecker
-from sglang_omni.grammar.contract import GrammarSettings
+from sglang_omni.grammar.contract import GrammarSettings, check_request
 from sglang_omni.models.capabilities import read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.manifest import read_voice_names
@@ -29,7 +29,7 @@ from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.senses import Senses
 from sglang_omni.specs import EngineSpecs, engine_specs, output_rules
 from sglang_omni.talker.contract import TalkerInfo
-from sglang_omni.thinker.contract import ThinkerInfo
+from sglang_omni.thinker.contract import SamplingParams, ThinkerInfo
 from sglang_omni.voices.aliases import check_aliases, read_aliases
 from sglang_omni.voices.opening import open_shelf
 
@@ -190,15 +190,19 @@ class Server:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
         self._require_started()
-        return self._respond(request)
-
-    async def _respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
-        # Before the door: who is refused here has held up nobody else.
-        if self.has_lark:
-            await self._grammars.check(constrained(request))
         events = self._door.serve(
             request, lambda stack: self._pipeline(request, stack).respond(request)
         )
+        sampling = constrained(request)
+        is_free = check_request(sampling) is None
+        return events if is_free or not self.has_lark else self._checked(sampling, events)
+
+    async def _checked(
+        self, sampling: SamplingParams, events: AsyncGenerator[Event, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Check the grammar of an answer before its request is admitted: one that is refused here
+        has held up nobody else."""
+        await self._grammars.check(sampling)
         async with aclosing(events):
             async for event in events:
                 yield event

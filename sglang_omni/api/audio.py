@@ -14,8 +14,9 @@ from sglang_omni.models.ming.text.scripts import unspoken_words
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 from sglang_omni.voices.shelf import DEFAULT_VOICE
 
-# OpenAI's clients take pcm to be 24 kHz without asking; opus knows no 44.1 kHz.
+# Of a word that cannot be read, in an error.
 SHOWN_CHARACTERS = 20
+# OpenAI's clients take pcm to be 24 kHz without asking; opus knows no 44.1 kHz.
 USUAL_RATES = {"pcm": 24_000, "opus": 48_000}
 
 

@@ -10,7 +10,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.datastructures import UploadFile
 
-from sglang_omni.api.unicode import REASON, is_unicode
+from sglang_omni.api.unicode import REASON
+from sglang_omni.encodable import is_unicode
 from sglang_omni.errors import InvalidRequest
 
 

@@ -4,6 +4,8 @@ A web page can have its own name resolve to the loopback address, and then count
 server. The name that the browser sends along (the Host header) gives it away.
 """
 
+import ipaddress
+
 from starlette.datastructures import Headers
 
 from sglang_omni.errors import Forbidden
@@ -35,3 +37,11 @@ def host_name(host: str) -> str:
         before, colon, port = name.rpartition(":")
         name = before if colon and port.isdigit() else name
     return name.removesuffix(".")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach the host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -25,7 +25,7 @@ def spoken(
     _check_abilities(options, backend.capabilities)
     if options.task == "speech":
         check_spoken(text, backend.capabilities, "input")
-    if options.task != "speech":
+    else:
         _check_description(text, options)
     voice = choose_speaker(options, options.seed, backend, owner)
     return SpeechRequest(

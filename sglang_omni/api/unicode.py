@@ -10,20 +10,12 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from sglang_omni.encodable import is_unicode
 from sglang_omni.errors import InvalidRequest
 
 REASON = "has half of a surrogate pair, which is no character"
 # Whole pairs are common: many encoders escape every character beyond ASCII.
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
-
-
-def is_unicode(text: str) -> bool:
-    """Return whether `text` can be encoded."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def check_unicode(value: Any) -> None:

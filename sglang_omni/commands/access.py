@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sglang_omni.api.access import Access
-from sglang_omni.api.hosts import LOOPBACK_HOSTS, host_name
-from sglang_omni.commands.screen import is_loopback
+from sglang_omni.api.hosts import LOOPBACK_HOSTS, host_name, is_loopback
 from sglang_omni.config import Config
 from sglang_omni.errors import ConfigError
 from sglang_omni.keys import read_keys

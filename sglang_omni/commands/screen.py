@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sglang_omni.api.hosts import is_loopback
 from sglang_omni.commands.checkpoint import MING_MINI
 from sglang_omni.config import Config
 from sglang_omni.engine.cards import cards
@@ -95,11 +96,3 @@ def _access(config: Config) -> str:
     if is_loopback(config.host):
         return "no API key (this machine only)"
     return f"no API key (anyone who reaches {config.host})"
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach the host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -35,7 +35,7 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import Speaker, Tally, patches_in, say, speak
 from sglang_omni.pipeline.thoughts import Thought, with_thoughts
-from sglang_omni.pipeline.transcribe import contain_speech
+from sglang_omni.pipeline.transcribe import has_speech
 from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
 
@@ -76,7 +76,7 @@ class Pipeline:
             # What lies decoded in memory can be searched for speech, a recalled embedding can not.
             open_part = partial(self._perception.open, recall=not request.needs_speech)
             media = await together(map(open_part, request.media))
-            is_silent = request.needs_speech and not await contain_speech(media)
+            is_silent = request.needs_speech and not await has_speech(media)
             prompt = preprocess(request, media, self._tokenizer, self._context_length)
         if is_silent:
             # A model that is given silence to write down makes something up.

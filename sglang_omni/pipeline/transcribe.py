@@ -49,7 +49,7 @@ def _code(language: str) -> str:
     return names.get(primary, primary)
 
 
-async def contain_speech(media: Sequence[Medium]) -> bool:
+async def has_speech(media: Sequence[Medium]) -> bool:
     """Return whether anybody speaks in one of the clips, which were opened without `recall`."""
     return await asyncio.to_thread(lambda: any(map(_contains_speech, media)))
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sglang_omni.encodable import is_unicode
 from sglang_omni.models.ming.pieces import Control, Piece
 
 CALL, CALL_CLOSE = "<tool_call>", "</tool_call>"
@@ -150,7 +151,7 @@ def parse_call(text: str) -> ToolCall | None:
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
         return None
     arguments = call.get("arguments", {})
-    if not isinstance(arguments, dict) or not _is_encodable(call["name"]):
+    if not isinstance(arguments, dict) or not is_unicode(call["name"]):
         return None
     return ToolCall(call["name"], _object_text(arguments))
 
@@ -159,15 +160,7 @@ def _object_text(arguments: dict[str, Any]) -> str:
     """The arguments as JSON. Characters stand for themselves, unless one is half of a surrogate
     pair, which only JSON's escapes can spell."""
     text = json.dumps(arguments, ensure_ascii=False)
-    return text if _is_encodable(text) else json.dumps(arguments)
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return text if is_unicode(text) else json.dumps(arguments)
 
 
 class CallReader:
