@@ -19,6 +19,7 @@ from sglang_omni.commands.access import read_access, tls_options
 from sglang_omni.commands.checkpoint import find_checkpoint
 from sglang_omni.commands.checks import check_config, unwritable
 from sglang_omni.commands.farewell import Farewell
+from sglang_omni.commands.home import prepare_home
 from sglang_omni.commands.log_folder import open_log_folder
 from sglang_omni.commands.progress import progress
 from sglang_omni.commands.screen import header, public_address, ready_lines, show
@@ -50,6 +51,7 @@ def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server
         config = placed(config, checkpoint)
         folder = open_log_folder(config.log_folder, str(listener.getsockname()[1]))
         config = replace(config, log_folder=folder)
+        prepare_home()
         report_config(config, checkpoint)
         run(_run(open_server(config, checkpoint), listener, access, tls))
     return 0
