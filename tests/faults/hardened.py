@@ -47,7 +47,18 @@ def hardened(tmp: str, shm: str, *command: str) -> list[str]:
     # Whatever holds the interpreter; a home of root's is closed to others.
     python = str(Path(sys.base_prefix).resolve())
     sizes = (tmp, shm, python, str(NOBODY))
-    return ["unshare", "-m", "--propagation", "private", "bash", "-c", SCRIPT, "-", *sizes, *command]
+    return [
+        "unshare",
+        "-m",
+        "--propagation",
+        "private",
+        "bash",
+        "-c",
+        SCRIPT,
+        "-",
+        *sizes,
+        *command,
+    ]
 
 
 if __name__ == "__main__":

@@ -123,7 +123,11 @@ def fill(path: Path) -> None:
 def test_too_little_room_ends_the_start_in_one_line() -> None:
     command = hardened("1m", "16m", sys.executable, *SERVE, "--port", "0")
     ended = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(TREE)}, capture_output=True, text=True, timeout=60
+        command,
+        env={**os.environ, "PYTHONPATH": str(TREE)},
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     (line,) = [one for one in ended.stderr.splitlines() if one.startswith("sgl-omni:")]
     assert ended.returncode == 1 and "Traceback" not in ended.stderr
