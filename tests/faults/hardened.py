@@ -9,8 +9,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from tests.server.running import wait_until
+
+GROUP = Path(f"/sys/fs/cgroup/memory/sgl-omni-test-{os.getpid()}")
+HOG_BYTES = 128 << 20
 TREE = Path(__file__).resolve().parents[2]
 NOBODY = 61_234
 """A user id that no password file has."""
@@ -18,6 +24,7 @@ NOBODY = 61_234
 SCRIPT = r"""
 set -e
 tmp=$1 shm=$2 python=$3 uid=$4; shift 4
+[ -z "$MEMORY_GROUP" ] || echo $$ > "$MEMORY_GROUP/cgroup.procs"
 mount -t tmpfs none /mnt; mkdir /mnt/python; mount --bind "$python" /mnt/python
 mount -t tmpfs -o mode=755 none /root
 mkdir -p "$python"; mount --move /mnt/python "$python"
@@ -59,6 +66,46 @@ def hardened(tmp: str, shm: str, *command: str) -> list[str]:
         *sizes,
         *command,
     ]
+
+
+@contextmanager
+def memory_group() -> Iterator[Path | None]:
+    """A control group to start the server in; None where this machine lets the test make none."""
+    try:
+        GROUP.mkdir()
+    except OSError:
+        yield None
+        return
+    try:
+        yield GROUP if (GROUP / "memory.oom_control").exists() else None
+    finally:
+        # The last process may still be on its way out.
+        wait_until(_removed, 10, "the group is removed")
+
+
+@contextmanager
+def no_more_memory(group: Path, victim: int) -> Iterator[None]:
+    """Let a process in the group take what memory is left, so that the kernel kills `victim`."""
+    fields = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    limit = int(fields["rss"]) + HOG_BYTES // 2
+    Path(f"/proc/{victim}/oom_score_adj").write_text("1000")
+    (group / "memory.limit_in_bytes").write_text(str(limit))
+    hog = f'echo $$ > {group}/cgroup.procs; exec "$0" -c "$1"'
+    takes = f"import time; taken = b'x' * {HOG_BYTES}; time.sleep(600)"
+    with subprocess.Popen(["bash", "-c", hog, sys.executable, takes]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+            (group / "memory.limit_in_bytes").write_text("-1")
+
+
+def _removed() -> bool:
+    try:
+        GROUP.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

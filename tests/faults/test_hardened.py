@@ -18,7 +18,13 @@ import pytest
 from PIL import Image, ImageDraw
 
 from sglang_omni.commands.checkpoint import MING_MINI
-from tests.faults.hardened import TREE, can_be_hardened, hardened
+from tests.faults.hardened import (
+    TREE,
+    can_be_hardened,
+    hardened,
+    memory_group,
+    no_more_memory,
+)
 from tests.server.running import HTTP, RunningServer, run_server, serve_options, wait_until
 
 pytestmark = [
@@ -33,9 +39,16 @@ RECORDING = MING_MINI / "talker" / "data" / "voices" / "slt.wav"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
+def group() -> Iterator[Path | None]:
+    with memory_group() as group:
+        yield group
+
+
+@pytest.fixture(scope="module")
+def server(group: Path | None) -> Iterator[RunningServer]:
     command = (*PROBE, *SIZES, sys.executable, *SERVE)
-    with run_server(*command, ready="/ready", env={"PYTHONPATH": str(TREE)}) as running:
+    variables = {"PYTHONPATH": str(TREE), "MEMORY_GROUP": str(group or "")}
+    with run_server(*command, ready="/ready", env=variables) as running:
         yield running
 
 
@@ -104,7 +117,27 @@ def test_it_serves_on_when_its_room_is_used_up_and_comes_back_when_there_is_some
             filler.unlink(missing_ok=True)
     wait_until(lambda: HTTP.get(f"{server.url}/ready").status_code == 200, 120, "ready again")
     sum_spoken(server)
-    assert server.engine("thinker")["error"] is None
+    thinker = server.engine("thinker")
+    assert thinker["error"] is None and "temporary directory" in thinker["last_error"]
+
+
+def test_an_engine_that_the_kernel_kills_for_memory_says_so_and_comes_back(
+    server: RunningServer, group: Path | None
+) -> None:
+    if group is None:
+        pytest.skip("needs a memory control group of version 1")
+    talker = server.engine("talker")
+    with no_more_memory(group, talker["pid"]):
+        wait_until(lambda: server.engine("talker")["pid"] != talker["pid"], 30, "it was killed")
+        asked = {"model": "ming-omni", "input": "The red car."}
+        refused = httpx.post(f"{server.api}/audio/speech", json=asked, timeout=60)
+        assert refused.status_code == 503
+        assert refused.json()["error"]["code"] == "engine_unavailable"
+    wait_until(lambda: HTTP.get(f"{server.url}/ready").status_code == 200, 120, "ready again")
+    reason = "talker was killed by SIGKILL: memory ran out, and the kernel killed for it"
+    assert reason in server.printed
+    assert server.engine("talker")["error"] is None
+    sum_spoken(server)
 
 
 def fill(path: Path) -> None:
