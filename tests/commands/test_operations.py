@@ -160,21 +160,31 @@ def test_sighup_reloads_keys_and_certificate_and_keeps_the_old_where_the_new_are
 
 
 def test_a_terminal_that_closes_ends_the_server_and_a_signal_from_another_does_not() -> None:
-    port = free_port()
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execvpe(COMMAND[0], [*COMMAND, f"port={port}"], ENVIRONMENT)
-    printed = b""
-    while b"Ctrl-C" not in printed:
-        printed += os.read(terminal, 4096)
-    family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    os.kill(pid, signal.SIGHUP)
-    while b"SIGHUP: reloaded" not in printed:
-        printed += os.read(terminal, 4096)
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    ours, theirs = pty.openpty()
+    # setsid makes the terminal the server's own, as that of a login shell.
+    command = ["setsid", "--ctty", *COMMAND, f"port={free_port()}"]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=ENVIRONMENT)
+    os.close(theirs)
+    try:
+        read_until(ours, b"Ctrl-C")
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGHUP)
+        read_until(ours, b"SIGHUP: reloaded")
+    finally:
+        os.close(ours)
+    try:
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
     _, alive = psutil.wait_procs(family, timeout=10)
     assert not alive
+
+
+def read_until(terminal: int, words: bytes) -> None:
+    """Read what a process prints on its terminal."""
+    printed = b""
+    while words not in printed:
+        printed += os.read(terminal, 4096)
 
 
 def test_a_second_server_on_the_port_is_refused_and_one_on_another_disturbs_nobody() -> None:
