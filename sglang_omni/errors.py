@@ -153,6 +153,13 @@ class BodyCapacityReached(OmniError):
     retry_after_s = 5.0
 
 
+class InsufficientStorage(OmniError):
+    """The disk that the server stores things on is full."""
+
+    status = 507
+    code = "insufficient_storage"
+
+
 class EngineUnavailable(OmniError):
     """An engine is starting, restarting or stopped."""
 

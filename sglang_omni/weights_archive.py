@@ -62,6 +62,11 @@ def unpack_weights(folder: Path) -> None:
             (folder / MARK).write_text(checksum)
 
 
+def unpacked_bytes(folder: Path) -> int:
+    """Return about how many bytes the weights of a folder take once they are unpacked."""
+    return archive_of(folder).stat().st_size * 3 // 2
+
+
 def _unpacked(folder: Path) -> str:
     """Return the checksum of the archive that was unpacked last."""
     mark = folder / MARK

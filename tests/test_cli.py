@@ -185,7 +185,10 @@ def refused(capsys, *arguments):
         (["--voices-dir", "/proc/voices"], "voices_dir /proc/voices: No such file"),
         (["--profile-folder", "/dev/null"], "profile_folder /dev/null: File exists"),
         (["--allowed-local-media-path", "/nowhere"], "there is no folder /nowhere"),
-        (["--tls-certificate", "/no.crt", "--tls-key", "/no.key"], "cannot be used"),
+        (
+            ["--tls-certificate", "/no.crt", "--tls-key", "/no.key"],
+            "tls_certificate /no.crt: No such file",
+        ),
         (["--api-key", "file:/nowhere"], "/nowhere"),
     ],
 )

@@ -21,12 +21,14 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Access:
-    """Who may do what. Without `keys` anybody may ask for inference; without `admin_keys` nobody
-    may do what an administrator does. Pages of `origins` may read answers and open WebSockets, as
-    may pages of this server itself; "*" is all of them. Requests must name one of `hosts` as their
-    host; without any, or with "*", they may name any."""
+    """Who may do what; the keys may be replaced while it serves.
+
+    Without `keys` anybody may ask for inference; without `admin_keys` nobody may do what an
+    administrator does. Pages of `origins` may read answers and open WebSockets, as may pages of
+    this server itself; "*" is all of them. Requests must name one of `hosts` as their host; without
+    any, or with "*", they may name any."""
 
     keys: Keys = field(default_factory=Keys)
     admin_keys: Keys = field(default_factory=Keys)

@@ -227,7 +227,8 @@ def routes(backend: Backend) -> APIRouter:
         """Answer a conversation with text, speech or both, or by calling a function.
 
         Streamed answers are server-sent events. `seed_applies_to` in the answer says what a
-        given `seed` fixes.
+        given `seed` fixes: the noise of the speech (`audio`), and where that can be, the sampled
+        `text`.
         """
         terms = terms_of(request, body)
         recall = partial(spoken.recall, terms.tenant)

@@ -42,6 +42,9 @@ def host_name(host: str) -> str:
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach the host."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
     except ValueError:
         return host == "localhost"
+    # ::ffff:127.0.0.1 is 127.0.0.1, which Python has said only since 3.13.
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback

@@ -2,11 +2,11 @@
 
 import logging
 import ssl
-from pathlib import Path
 from typing import Any
 
 from sglang_omni.api.access import Access
 from sglang_omni.api.hosts import LOOPBACK_HOSTS, host_name, is_loopback
+from sglang_omni.commands.tls import load_authority, load_pair
 from sglang_omni.config import Config
 from sglang_omni.errors import ConfigError
 from sglang_omni.keys import read_keys
@@ -40,23 +40,13 @@ def tls_options(config: Config) -> dict[str, Any]:
         if client_ca is not None:
             raise ConfigError("tls_client_ca needs tls_certificate", param="tls_client_ca")
         return {}
-    _require_pair(certificate, key)
+    load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config)
     if client_ca is not None:
-        _require_authority(client_ca)
+        load_authority(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), client_ca)
     options: dict[str, Any] = {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
     if client_ca is not None:
         options |= {"ssl_ca_certs": str(client_ca), "ssl_cert_reqs": ssl.CERT_REQUIRED}
     return options
-
-
-def _require_pair(certificate: Path, key: Path | None) -> None:
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-    except OSError as error:
-        raise ConfigError(
-            f"tls_certificate and tls_key cannot be used: {type(error).__name__}",
-            param="tls_certificate",
-        ) from None
 
 
 def _allowed_hosts(config: Config, has_keys: bool) -> frozenset[str]:
@@ -67,13 +57,3 @@ def _allowed_hosts(config: Config, has_keys: bool) -> frozenset[str]:
         return frozenset()
     bound = f"[{config.host}]" if ":" in config.host else config.host
     return given | LOOPBACK_HOSTS | {host_name(bound)}
-
-
-def _require_authority(client_ca: Path) -> None:
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(client_ca)
-    except OSError as error:
-        raise ConfigError(
-            f"tls_client_ca {client_ca} cannot be used: {type(error).__name__}",
-            param="tls_client_ca",
-        ) from None

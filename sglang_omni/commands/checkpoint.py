@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sglang_omni.checksums import check_files
 from sglang_omni.errors import CheckpointError
-from sglang_omni.weights_archive import unpack_weights
+from sglang_omni.weights_archive import unpack_weights, unpacked_bytes
 
 MING_MINI = Path(__file__).resolve().parents[1] / "checkpoints" / "ming-mini"
 """A small model in the released layout, which comes with the package."""
@@ -16,10 +16,15 @@ def find_checkpoint(model_path: Path | None) -> Path:
     Weights that come packed in a source tree are unpacked first. Raises `CheckpointError` when the
     folder is not there, or Ming-mini's files are damaged or cannot be unpacked.
     """
+    folder = model_path or MING_MINI
     try:
-        unpack_weights(model_path or MING_MINI)
+        unpack_weights(folder)
     except OSError as error:
-        raise CheckpointError(f"the packed weights cannot be unpacked: {error}") from None
+        raise CheckpointError(
+            f"the packed weights cannot be unpacked into {folder}: {error.strerror}; that takes "
+            f"{unpacked_bytes(folder) / 1e6:.0f} MB there, once. Start once as a user who may "
+            "write there, or install the package, whose build unpacks them"
+        ) from None
     if model_path is None:
         check_files(MING_MINI)
         return MING_MINI

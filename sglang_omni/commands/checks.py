@@ -40,6 +40,16 @@ def require_folder(folder: Path, name: str) -> None:
         raise ConfigError(f"{name} {folder} is not writable", param=name)
 
 
+def require_own_folder(folder: Path, name: str) -> None:
+    """Make the folder, and see that it is this user's: in a shared place another's could be a link.
+
+    Raises `ConfigError` that names the option or variable `name`.
+    """
+    require_folder(folder, name)
+    if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+        raise ConfigError(f"{name} {folder} belongs to another user", param=name)
+
+
 def require_output(path: Path) -> None:
     """See that the file `path` can be written; one that exists stays as it is.
 

@@ -2,16 +2,14 @@
 
 import logging
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from sglang_omni.commands.checks import require_folder
+from sglang_omni.commands.checks import require_folder, require_own_folder
+from sglang_omni.commands.home import PACKAGE, temporary_place
 from sglang_omni.errors import ConfigError
 
 LOGGER = logging.getLogger(__name__)
-
-PACKAGE = "sglang-omni"
 
 
 def open_log_folder(given: Path | None, name: str) -> Path | None:
@@ -29,7 +27,7 @@ def open_log_folder(given: Path | None, name: str) -> Path | None:
     reasons = []
     for place in _places():
         try:
-            require_own_folder(place)
+            require_own_folder(place, "log_folder")
             require_folder(place / name, "log_folder")
         except ConfigError as error:
             reasons.append(error.message)
@@ -39,19 +37,9 @@ def open_log_folder(given: Path | None, name: str) -> Path | None:
     return None
 
 
-def require_own_folder(folder: Path) -> None:
-    """Make the folder, and see that it is this user's: in a shared place another's could be a link.
-
-    Raises `ConfigError`.
-    """
-    require_folder(folder, "log_folder")
-    if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
-        raise ConfigError(f"log_folder {folder} belongs to another user", param="log_folder")
-
-
 def _places() -> Iterator[Path]:
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     # Unset, or not expanded where the user has no home: nothing below the working directory.
     if os.path.isabs(state):
         yield Path(state) / PACKAGE
-    yield Path(tempfile.gettempdir()) / f"{PACKAGE}-{os.geteuid()}"
+    yield temporary_place()

@@ -92,7 +92,13 @@ def _body(name: str, body: Json) -> Iterator[str]:
 
 def _field(name: str, about: Json, required: bool) -> tuple[str, str, str, str]:
     default = "required" if required else _code(about.get("default"))
-    return f"`{name}`", takes(about), default, about.get("description", "")
+    return f"`{name}`", takes(about), default, _description(about)
+
+
+def _description(about: Json) -> str:
+    """A field's own, or that of the first of the kinds that it may be."""
+    kinds = (about, *about.get("anyOf", ()))
+    return next((kind["description"] for kind in kinds if "description" in kind), "")
 
 
 def takes(about: Json) -> str:

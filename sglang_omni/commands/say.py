@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sglang_omni.commands.checkpoint import find_checkpoint
 from sglang_omni.commands.checks import choose_voice, require_output, unwritable
+from sglang_omni.commands.home import prepare_home
 from sglang_omni.commands.log_folder import open_log_folder
 from sglang_omni.commands.progress import progress
 from sglang_omni.config import Config
@@ -25,6 +26,7 @@ def say(config: Config, text: str, output: Path, seed: int) -> int:
     checkpoint = find_checkpoint(config.model_path)
     voice = choose_voice(config.voice, read_voice_names(checkpoint))
     config = replace(config, log_folder=open_log_folder(config.log_folder, "say"))
+    prepare_home()
     process = EngineProcess(talker_spec(config, checkpoint))
     data = asyncio.run(_synthesise(process, text, voice, seed))
     try:

@@ -19,8 +19,10 @@ from sglang_omni.commands.access import read_access, tls_options
 from sglang_omni.commands.checkpoint import find_checkpoint
 from sglang_omni.commands.checks import check_config, unwritable
 from sglang_omni.commands.farewell import Farewell
+from sglang_omni.commands.home import prepare_home
 from sglang_omni.commands.log_folder import open_log_folder
 from sglang_omni.commands.progress import progress
+from sglang_omni.commands.reload import reload
 from sglang_omni.commands.screen import header, public_address, ready_lines, show
 from sglang_omni.config import Config, as_yaml
 from sglang_omni.engine.cards import cards
@@ -50,6 +52,7 @@ def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server
         config = placed(config, checkpoint)
         folder = open_log_folder(config.log_folder, str(listener.getsockname()[1]))
         config = replace(config, log_folder=folder)
+        prepare_home()
         report_config(config, checkpoint)
         run(_run(open_server(config, checkpoint), listener, access, tls))
     return 0
@@ -122,7 +125,7 @@ async def _run(
     web = web_server(app, level, GRACE_S, signals=False, **options)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
-    with Farewell() as farewell:
+    with Farewell(lambda: reload(config, access, web.config.ssl)) as farewell:
         asked = asyncio.create_task(farewell.asked.wait())
         try:
             await asyncio.wait({serving, starting, asked}, return_when=asyncio.FIRST_COMPLETED)

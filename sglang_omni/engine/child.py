@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import IO
 
 from sglang_omni.engine.leftovers import group_members
+from sglang_omni.engine.oom import count_oom_kills
 from sglang_omni.engine.output import EngineOutput, OutputRules
 
 _LINE_BYTES = 64 << 10
@@ -36,6 +37,8 @@ class Child:
         self.output = EngineOutput(name, rules)
         self._loop = asyncio.get_running_loop()
         self._reaping = threading.Lock()
+        self._oom_kills = count_oom_kills()
+        self._ran_out_of_memory = False
         self.exited: asyncio.Future[int] = self._loop.create_future()
         self.end, theirs = socket.socketpair()
         try:
@@ -62,7 +65,10 @@ class Child:
     def obituary(self) -> str:
         """How it ended, as the end of a sentence; call it once `exited` has resolved."""
         code = self.exited.result()
-        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        end = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        if self._ran_out_of_memory:
+            return f"{end}: memory ran out, and the kernel killed for it; allow the server more"
+        return f"{end}: perhaps a file system of memory is full" if code == -signal.SIGBUS else end
 
     def kill(self) -> None:
         """Kill the process and everything in its group. Harmless once it has ended."""
@@ -82,6 +88,7 @@ class Child:
             # Still a zombie, it keeps the group's number ours while what it left behind is killed.
             os.killpg(self.pid, signal.SIGKILL)
             code = self._process.wait()
+        self._ran_out_of_memory = count_oom_kills() > self._oom_kills
         _wait_for_group(self.pid)
         self._pump.join(_DRAIN_S)
         with suppress(RuntimeError):  # The loop closed without waiting for us.

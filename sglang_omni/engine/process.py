@@ -47,8 +47,9 @@ class EngineHealth:
     seconds since the epoch; a silence leaves it alone. `counters` are at most half a second old,
     and little more than a second where nothing is in flight. `info` is what the engine said when it
     was last ready, None before. `progress` is what its factory last said it was doing. `error` is
-    why the engine last died or did not start, None if it never did. `pid` is None while there is no
-    process.
+    why the engine is down, None while it is up. `last_error` is why it last died or did not start,
+    and `last_error_at` when, seconds since the epoch; None if it never did. `pid` is None while
+    there is no process.
     """
 
     state: EngineState
@@ -59,6 +60,8 @@ class EngineHealth:
     info: Any
     progress: str
     error: str | None
+    last_error: str | None
+    last_error_at: float | None
 
 
 def next_delay(previous: float, healthy_s: float) -> float:
@@ -93,7 +96,8 @@ class EngineProcess:
         self._delay_s = 0.0
         self._started_at = 0.0
         self._info: Any = None
-        self._error: str | None = None
+        self._last_error: str | None = None
+        self._last_error_at: float | None = None
         self._session: Session | None = None
         self._supervisor: asyncio.Task[None] | None = None
 
@@ -110,7 +114,9 @@ class EngineProcess:
             counters=session.counters if session else {},
             info=self._info,
             progress=session.progress if session else "",
-            error=self._error,
+            error=None if self._state in ("ready", "stopped") else self._last_error,
+            last_error=self._last_error,
+            last_error_at=self._last_error_at,
         )
 
     @property
@@ -133,7 +139,7 @@ class EngineProcess:
         try:
             await self._launch()
         except StartupError as error:
-            self._error = error.message
+            self._note(error.message)
             if self._state == "starting":
                 self._enter("failed")
             raise
@@ -191,8 +197,9 @@ class EngineProcess:
             session, ready_at = self._session, time.monotonic()
             await session.lost.wait()
             self._enter("restarting")
-            self._error = await session.ended()
-            LOGGER.error("%s %s%s", self.spec.name, self._error, session.last_words)
+            reason = await session.ended()
+            self._note(reason)
+            LOGGER.error("%s %s%s", self.spec.name, reason, session.last_words)
             await self._restart(time.monotonic() - ready_at)
 
     async def _restart(self, healthy_s: float) -> None:
@@ -206,8 +213,11 @@ class EngineProcess:
             try:
                 await self._launch()
             except StartupError as error:
-                self._error = error.message
+                self._note(error.message)
                 LOGGER.error("%s", error.message)
+
+    def _note(self, error: str) -> None:
+        self._last_error, self._last_error_at = error, time.time()
 
     def _enter(self, state: EngineState) -> None:
         self._state = state

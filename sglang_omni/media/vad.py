@@ -81,14 +81,9 @@ def contains_speech(samples: np.ndarray) -> bool:
 def _model() -> Any:
     """The model on one thread: a frame is too little work to share."""
     # With the first session and not before: commands that hear nothing do not wait for it.
-    import onnxruntime
+    from sglang_omni.onnx import open_session
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(
-        str(_model_file()), options, providers=["CPUExecutionProvider"]
-    )
+    return open_session(_model_file(), threads=1)
 
 
 def _model_file() -> Path:

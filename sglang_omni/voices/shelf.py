@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
-from sglang_omni.errors import Forbidden, InvalidRequest
+from sglang_omni.errors import Forbidden, InvalidRequest, UnknownVoice
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.voices.cloner import Cloned
@@ -53,15 +53,18 @@ class Shelf:
 
     async def open(self, voice: Voice) -> str | ClonedVoice | None:
         """What the talker is told of a voice. Raises `InvalidRequest` for a recording that cannot
-        be used."""
+        be used, `UnknownVoice` for a voice that was deleted while the request waited."""
         if isinstance(voice.source, Reference):
             cloned = await self._cloner.clone(voice.source.recording, voice.source.text)
             return cloned.voice
+        if voice.source and self._store and not self._store.holds(voice.source):
+            raise UnknownVoice(f"the voice {voice.name!r} was deleted", param="voice")
         return voice.source or voice.name or None
 
     async def add(self, upload: Upload, taken: tuple[str, ...]) -> StoredVoice:
         """Store a voice. Raises `Forbidden` without a folder for voices, `InvalidRequest` for an
-        unusable name or recording, `VoicesFull` beyond a quota."""
+        unusable name or recording, `VoicesFull` beyond a quota, `InsufficientStorage` where the
+        disk is full."""
         store = self._require_store()
         check_name(upload.name, taken)
         store.reserve(upload.name, upload.owner)

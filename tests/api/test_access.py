@@ -110,6 +110,25 @@ def test_a_page_elsewhere_may_read_nothing_unless_it_is_named(asked: httpx.Clien
     assert "access-control-allow-origin" not in other.headers
 
 
+@pytest.mark.parametrize("origins", [("*",), (PAGE,)])
+def test_a_named_page_may_use_openais_client_and_no_page_a_cookie(origins: tuple[str, ...]) -> None:
+    sent = "authorization,content-type,openai-beta,x-request-timeout,x-stainless-lang"
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": sent}
+    evil = {"Origin": "https://evil.example", "Cookie": "session=1"}
+    with serving(Access(origins=origins)) as served, httpx.Client(base_url=served.url) as http:
+        named = http.options("/v1/audio/speech", headers={**asks, "Origin": PAGE})
+        assert named.status_code == 200
+        assert named.headers["access-control-allow-headers"] == sent
+        assert named.headers["access-control-allow-origin"] == origins[0]
+        for reply in (
+            http.get("/v1/models", headers=evil),
+            http.options("/v1/audio/speech", headers={**asks, **evil}),
+            http.get("/v1/models", headers={"Origin": PAGE, "Cookie": "session=1"}),
+        ):
+            assert "access-control-allow-credentials" not in reply.headers
+            assert "evil" not in reply.headers.get("access-control-allow-origin", "")
+
+
 def test_no_page_may_read_anything_by_default(http: httpx.Client) -> None:
     reply = http.get("/v1/models", headers={"Origin": PAGE})
     assert not [name for name in reply.headers if name.startswith("access-control")]

@@ -30,7 +30,13 @@ def test_a_printed_configuration_shows_where_keys_are_and_no_key(
 
 @pytest.mark.parametrize(
     ("host", "warned"),
-    [("127.0.0.1", False), ("::1", False), ("localhost", False), ("0.0.0.0", True)],
+    [
+        ("127.0.0.1", False),
+        ("::1", False),
+        ("::ffff:127.0.0.1", False),
+        ("localhost", False),
+        ("0.0.0.0", True),
+    ],
 )
 def test_an_open_server_that_others_reach_is_said_to_be_so(
     host: str, warned: bool, caplog: pytest.LogCaptureFixture
@@ -46,7 +52,7 @@ def test_an_open_server_that_others_reach_is_said_to_be_so(
         ({"tls_key": str(KEY)}, "tls_certificate"),
         ({"tls_client_ca": str(CERTIFICATE)}, "tls_client_ca"),
         ({"tls_certificate": "/nowhere.crt", "tls_key": str(KEY)}, "tls_certificate"),
-        ({"tls_certificate": str(CERTIFICATE), "tls_key": __file__}, "tls_certificate"),
+        ({"tls_certificate": str(CERTIFICATE), "tls_key": __file__}, "tls_key"),
         (
             {
                 "tls_certificate": str(CERTIFICATE),

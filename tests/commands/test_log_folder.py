@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.commands import log_folder
-from sglang_omni.commands.log_folder import open_log_folder, require_own_folder
+from sglang_omni.commands import checks
+from sglang_omni.commands.checks import require_own_folder
+from sglang_omni.commands.log_folder import open_log_folder
 from sglang_omni.errors import ConfigError
 
 UNUSABLE = Path("/proc/nowhere")
@@ -55,7 +56,7 @@ def test_a_folder_of_another_user_is_not_taken(
     (tmp_path / "theirs").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "theirs")
     with pytest.raises(ConfigError, match="belongs to another user"):
-        require_own_folder(tmp_path / "link")
-    monkeypatch.setattr(log_folder.os, "geteuid", lambda: os.getuid() + 1)
+        require_own_folder(tmp_path / "link", "log_folder")
+    monkeypatch.setattr(checks.os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(ConfigError, match="belongs to another user"):
-        require_own_folder(tmp_path / "theirs")
+        require_own_folder(tmp_path / "theirs", "log_folder")

@@ -207,7 +207,7 @@ async def test_sigkill_fails_the_requests_in_flight_and_the_engine_comes_back(ki
         await eventually(lambda: engine.health.state == "ready", within_s=10)
         assert await collect(engine, Count(3)) == [0, 1, 2]
         assert engine.health.restarts == 1
-        assert engine.health.error == "was killed by SIGKILL"
+        assert (engine.health.error, engine.health.last_error) == (None, "was killed by SIGKILL")
         assert not alive(first.grandchild)
         assert group(first.pid) == []
 
@@ -223,7 +223,7 @@ async def test_a_worker_that_breaks_fails_every_request_and_is_restarted(kind: s
             await take(other, ENDLESS)
         await eventually(lambda: engine.health.restarts == 1, within_s=5)
         await eventually(lambda: engine.health.state == "ready", within_s=10)
-        assert engine.health.error == "exited with 1"
+        assert (engine.health.error, engine.health.last_error) == (None, "exited with 1")
         assert await collect(engine, Count(1)) == [0]
 
 
@@ -263,7 +263,7 @@ async def test_a_hung_step_is_killed_and_the_engine_comes_back(kind: str) -> Non
         with pytest.raises(EngineFailed, match="toy died"):
             await asyncio.wait_for(collect(engine, Count(1, fault="hang")), timeout=4)
         await eventually(lambda: engine.health.state == "ready", within_s=10)
-        assert "hung in a step" in (engine.health.error or "")
+        assert "hung in a step" in (engine.health.last_error or "") and engine.health.error is None
         assert await collect(engine, Count(1)) == [0]
 
 
@@ -274,7 +274,7 @@ async def test_an_engine_that_falls_silent_is_unready_first_and_then_killed() ->
         await eventually(lambda: engine.health.state == "unresponsive", within_s=2)
         await eventually(lambda: engine.health.state == "restarting", within_s=4)
         await eventually(lambda: engine.health.state == "ready", within_s=10)
-        assert "no sign of life" in (engine.health.error or "")
+        assert "no sign of life" in (engine.health.last_error or "") and engine.health.error is None
 
 
 async def test_an_engine_that_is_heard_again_is_ready_again() -> None:
@@ -410,6 +410,8 @@ async def test_restarts_go_on_until_one_succeeds(tmp_path: Path) -> None:
         assert engine.health.state == "restarting"
         broken.unlink()
         await eventually(lambda: engine.health.state == "ready", within_s=10)
+        assert engine.health.error is None and "no toys" in (engine.health.last_error or "")
+        assert time.time() - 10 < (engine.health.last_error_at or 0) <= time.time()
         assert engine.health.restarts == 2
         assert await collect(engine, Count(1)) == [0]
 

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -126,3 +127,29 @@ def test_starter_prompts_are_answered(default_server: RunningServer) -> None:
     assert not [text for text, answer in answers.items() if "sorry" in answer or not answer]
     assert answers["What is 17 + 25?"] == "17 + 25 = 42. The answer is 42."
     assert "Tuesday" in answers["What day comes after Monday?"]
+
+
+SEEDED = (
+    "The red car is in the garden.",
+    "Hello from Ming.",
+    "Yes.",
+    "She has seven green apples.",
+)
+
+
+def test_a_seed_fixes_the_samples_and_others_change_a_few_by_one_step(
+    default_server: RunningServer,
+) -> None:
+    def samples(number: int) -> np.ndarray:
+        fields = {"seed": number % 4, "response_format": "pcm", "sample_rate": 44_100}
+        reply = speech(default_server, SEEDED[number % 4], **fields)
+        return np.frombuffer(reply.content, "<i2").astype(int)
+
+    alone = [samples(number) for number in range(4)]
+    assert all(np.array_equal(samples(number), alone[number]) for number in range(4))
+    with ThreadPoolExecutor(8) as clients:
+        among_eight = list(clients.map(samples, range(8)))
+    for number, heard in enumerate(among_eight):
+        assert heard.shape == alone[number % 4].shape
+        off = np.abs(heard - alone[number % 4])
+        assert off.max() <= 1 and (off > 0).mean() < 0.02

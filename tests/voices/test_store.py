@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 
 from sglang_omni.engine.shared import SharedArray
-from sglang_omni.errors import ConfigError, Forbidden, InvalidRequest, VoiceNotFound
+from sglang_omni.errors import (
+    ConfigError,
+    Forbidden,
+    InsufficientStorage,
+    InvalidRequest,
+    UnknownVoice,
+    VoiceNotFound,
+)
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.voices.shelf import Shelf, Upload
-from sglang_omni.voices.store import Quota, VoicesFull, VoiceStore
+from sglang_omni.voices.store import MAX_READ_AT_ONCE, Quota, VoicesFull, VoiceStore
 from tests.api.fake import FakeCloner
 
 QUOTA = Quota(stored=3, per_owner=2)
@@ -58,7 +65,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(InsufficientStorage, match="nothing was stored"):
         add(store)
     assert list(tmp_path.iterdir()) == []
     assert store.seen_by(None) == []
@@ -139,3 +146,43 @@ def test_the_talker_is_told_a_name_a_voice_or_nobody() -> None:
     assert asyncio.run(opened(Voice("", 1))) is None
     cloned = asyncio.run(opened(Voice("", 1, Reference(PART, "One."))))
     assert isinstance(cloned, ClonedVoice) and cloned.text == "One."
+
+
+def test_links_in_the_folder_are_not_followed(tmp_path: Path) -> None:
+    voice_id = add(open_store(tmp_path / "elsewhere"))
+    (tmp_path / "voices").mkdir()
+    name = f"{voice_id}.safetensors"
+    (tmp_path / "voices" / name).symlink_to(tmp_path / "elsewhere" / name)
+    assert open_store(tmp_path / "voices").seen_by(None) == []
+
+
+def test_a_voice_that_is_deleted_while_its_request_waits_is_not_spoken(tmp_path: Path) -> None:
+    here, there = open_store(tmp_path), open_store(tmp_path)
+    voice_id = add(here)
+    shelf = Shelf(FakeCloner(), here)
+    waiting = Voice("Ada", 1, shelf.choose("Ada", None))
+    assert asyncio.run(shelf.open(waiting)) is waiting.source
+    there.remove(voice_id, None)
+    with pytest.raises(UnknownVoice, match="was deleted"):
+        asyncio.run(shelf.open(waiting))
+
+
+def test_a_folder_that_is_gone_has_no_voices_and_comes_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_store(tmp_path / "voices")
+    add(store)
+    (tmp_path / "voices").rename(tmp_path / "unmounted")
+    assert store.seen_by(None) == [] and store.find("Ada", None) is None
+    assert caplog.text.count("voices_dir cannot be read") == 1
+    (tmp_path / "unmounted").rename(tmp_path / "voices")
+    assert [voice.name for voice in store.seen_by(None)] == ["Ada"]
+
+
+def test_many_voices_of_another_server_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    here = open_store(tmp_path)
+    many = VoiceStore(tmp_path, Quota(stored=40, per_owner=40), "weights")
+    for number in range(MAX_READ_AT_ONCE + 4):
+        add(many, f"Ada {number}")
+    assert len(here.seen_by(None)) == MAX_READ_AT_ONCE
+    assert len(here.seen_by(None)) == MAX_READ_AT_ONCE + 4

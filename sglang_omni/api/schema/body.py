@@ -65,7 +65,16 @@ RefText = Annotated[
     str | None, Field(max_length=1000, description="What the recording says; an extension")
 ]
 SampleRate = Annotated[int, Field(ge=8000, le=48_000, description="Hz; an extension")]
-Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+Seed = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=MAX_SEED,
+        description="Fixes the noise that speech is made of. On a CPU the same request gives the "
+        "same samples; beside other requests, a few of them are off by one step of 16 bits. On a "
+        "GPU what is spoken beside it changes the rounding more",
+    ),
+]
 AskedPriority = Annotated[
     Literal["high", "normal", "low"],
     Field(description="Whose turn comes first where requests wait; an extension"),

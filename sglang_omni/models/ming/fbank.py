@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-import onnxruntime
 import torch
 import torchaudio
 from torch import Tensor
 from torchaudio.compliance import kaldi
+
+from sglang_omni.onnx import open_session
 
 SPEAKER_RATE = 16_000
 MEL_BINS = 80
@@ -35,7 +36,7 @@ class SpeakerEncoder:
     """The CAM++ network `campplus.onnx`, on the CPU."""
 
     def __init__(self, path: Path) -> None:
-        self._session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        self._session = open_session(path)
         self._input = self._session.get_inputs()[0].name
 
     def __call__(self, features: Tensor) -> Tensor:
