@@ -125,6 +125,11 @@ class Server:
         return self.config.voice or self.voices[0]
 
     @property
+    def context_length(self) -> int:
+        """Tokens of the longest prompt and its answer together."""
+        return self._thinker_info().context_length
+
+    @property
     def max_body_bytes(self) -> int:
         """The largest body of a request."""
         return self.config.max_body_bytes

@@ -123,6 +123,7 @@ class FakeBackend:
     voice_aliases: Mapping[str, str] = MappingProxyType({"nova": "river"})
     default_voice = "prompt"
     max_tokens = 4096
+    context_length = 32_768
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()
