@@ -17,7 +17,8 @@ from sglang_omni.api.unicode import check_json_body
 from sglang_omni.errors import DeadlineExceeded, InvalidRequest, RequestTimeout, RequestTooLarge
 
 # A body of at most so many bytes is parsed where it is needed: that takes a few milliseconds, even
-# where it is all brackets. A larger one is left to its route, which finds it in the request's state.
+# where it is all brackets. A larger one is left to its route, which finds it under this name in the
+# request's state.
 SMALL_BYTES = 64 << 10
 LARGE_BODY = "large_body"
 

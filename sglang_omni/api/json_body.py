@@ -56,13 +56,13 @@ class JSONRoute(APIRoute):
             size = held.size
             value = await run_off_loop(size, _parse, held.take(), validator)
             # FastAPI looks whether there is a body, then asks for its JSON.
-            request._body, request._json = b"{}", value  # type: ignore[attr-defined]
+            request._body, request._json = b"{}", value
             del value
             try:
                 return await handle(request)
             finally:
                 # The request lives as long as its response.
-                del request._json  # type: ignore[attr-defined]
+                del request._json
 
         return handle_json
 

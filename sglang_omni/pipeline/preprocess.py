@@ -9,9 +9,13 @@ from sglang_omni.errors import ContextExceeded, OmniError
 from sglang_omni.models.ming.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt import Item, render_chat
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer, TokenizedPrompt
+from sglang_omni.models.ming.tools import ToolCall, ToolResult
 from sglang_omni.pipeline.perceive import Medium
-from sglang_omni.pipeline.request import ChatRequest, MediaPart
+from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
 from sglang_omni.thinker.contract import Features, Grammar, SamplingParams, ThinkerRequest
+
+# A message costs about as much as so many characters more of it.
+PARTS_SIZE = 32
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,9 @@ def preprocess(
 ) -> TokenizedPrompt:
     """The rendered chat in tokens; `media` are those of `request.media`, in order.
 
-    Raises `InvalidRequest` naming the message at fault, `ContextExceeded` when the prompt leaves no
-    room for an answer in `context_length` tokens.
+    A long text takes seconds: run it off the event loop. Raises `InvalidRequest` naming the message
+    at fault, `ContextExceeded` when the prompt leaves no room for an answer in `context_length`
+    tokens.
     """
     opened = iter(media)
     turns = [
@@ -51,6 +56,20 @@ def preprocess(
             param="messages",
         )
     return prompt
+
+
+def text_size(request: ChatRequest) -> int:
+    """Return how many characters the texts of a prompt have, but for its list of functions, for
+    each of which a kilobyte is counted."""
+    size = len(request.tools) << 10
+    for message in request.messages:
+        for part in message.content:
+            match part:
+                case TextPart(text) | ToolResult(text):
+                    size += len(text)
+                case ToolCall(_, arguments):
+                    size += len(arguments)
+    return size + PARTS_SIZE * len(request.messages)
 
 
 def aggregate(

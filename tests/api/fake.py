@@ -106,7 +106,7 @@ class FakeCloner:
 
     async def clone(self, part: MediaPart, text: str | None) -> Cloned:
         self.cloned.append((part, text))
-        if part.sources[0].endswith(","):
+        if not part.sources[0]:
             raise InvalidRequest(f"{part.field}: the medium is empty", param=part.field)
         array = SharedArray()
         layout = array.write(np.arange(8 * 64 + 192, dtype=np.float32))

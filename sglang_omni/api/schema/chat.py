@@ -19,7 +19,6 @@ from sglang_omni.api.schema.body import (
     AskedPriority,
     Body,
     JsonSchema,
-    NonEmpty,
     RefAudio,
     RefText,
     SampleRate,
