@@ -15,7 +15,7 @@ import numpy as np
 from sglang_omni.api.json_scan import LONG_STRING_BYTES, LongString, scan_json
 from sglang_omni.api.unicode import REASON, check_unicode, has_surrogate_escape
 from sglang_omni.encodable import is_unicode
-from sglang_omni.errors import InvalidRequest
+from sglang_omni.errors import InvalidJSON, InvalidRequest
 
 # What is left without the long strings: parsed in one call, in a few tens of milliseconds.
 MAX_REST_BYTES = 4 << 20
@@ -34,12 +34,6 @@ _WHOLE_ESCAPES = re.compile(
 
 ParseConstant = Callable[[str], Any] | None
 Buffer = bytes | bytearray | memoryview
-
-
-class InvalidJSON(InvalidRequest):
-    """A body or an event is not JSON."""
-
-    code = "invalid_json"
 
 
 def parse_json(text: Buffer, what: str = "the body", parse_constant: ParseConstant = None) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sglang_omni.errors import InvalidRequest
+from sglang_omni.errors import InvalidJSON, InvalidRequest
 
 # Several times what 4,096 messages with parts, and 128 functions, have.
 MAX_VALUES = 50_000
@@ -58,7 +58,7 @@ class JsonScan:
     def add(self, block: NDArray[np.uint8], offset: int) -> None:
         """Look at the next bytes, which begin at `offset`.
 
-        Raises `InvalidRequest` beyond `MAX_VALUES` or `MAX_DEPTH`.
+        Raises `InvalidRequest` beyond `MAX_VALUES`, `InvalidJSON` beyond `MAX_DEPTH`.
         """
         slashes: Positions = np.flatnonzero(block == _BACKSLASH)
         quotes = self._unescaped_quotes(block, slashes)
@@ -92,10 +92,10 @@ class JsonScan:
         self.values += int(_STARTS_VALUE[marks].sum())
         depths = np.cumsum(_DEPTH[marks])
         deepest, self.depth = self.depth + int(depths.max()), self.depth + int(depths[-1])
+        if deepest > MAX_DEPTH:
+            raise InvalidJSON(f"the JSON is nested more than {MAX_DEPTH} deep")
         if self.values > MAX_VALUES:
             raise InvalidRequest(f"the JSON has more than {MAX_VALUES} values")
-        if deepest > MAX_DEPTH:
-            raise InvalidRequest(f"the JSON is nested more than {MAX_DEPTH} deep")
 
     def _note_strings(self, quotes: Positions, slashes: Positions, offset: int) -> None:
         """Keep the long ones of the strings that end in this block."""
@@ -125,7 +125,7 @@ class JsonScan:
 def scan_json(text: bytes | bytearray | memoryview) -> tuple[LongString, ...]:
     """Return where the long strings of a JSON text lie, in order.
 
-    Raises `InvalidRequest` beyond `MAX_VALUES` or `MAX_DEPTH`.
+    Raises `InvalidRequest` beyond `MAX_VALUES`, `InvalidJSON` beyond `MAX_DEPTH`.
     """
     scan, data = JsonScan(), np.frombuffer(text, np.uint8)
     for offset in range(0, len(data), _BLOCK_BYTES):
@@ -136,7 +136,7 @@ def scan_json(text: bytes | bytearray | memoryview) -> tuple[LongString, ...]:
 def check_small_json(text: bytes) -> None:
     """Refuse a small JSON text that is nested too deeply for whoever parses it.
 
-    Raises `InvalidRequest` beyond `MAX_VALUES` or `MAX_DEPTH`.
+    Raises `InvalidRequest` beyond `MAX_VALUES`, `InvalidJSON` beyond `MAX_DEPTH`.
     """
     if text.count(b"[") + text.count(b"{") > MAX_DEPTH:
         scan_json(text)

@@ -7,9 +7,7 @@ from sglang_omni.api.schema.chat import ChatBody, ChatMessage
 from sglang_omni.api.schema.functions import ToolSpec
 from sglang_omni.api.schema.media import TextPart
 from sglang_omni.errors import ContextExceeded
-
-# The longest tokens of ordinary text have about as many; a prompt of more cannot fit.
-CHARACTERS_PER_TOKEN = 8
+from sglang_omni.pipeline.preprocess import CHARACTERS_PER_TOKEN
 
 FieldSizes = Iterator[tuple[str, int]]
 

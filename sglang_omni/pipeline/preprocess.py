@@ -14,8 +14,11 @@ from sglang_omni.pipeline.perceive import Medium
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
 from sglang_omni.thinker.contract import Features, Grammar, SamplingParams, ThinkerRequest
 
-# A message costs about as much as so many characters more of it.
-PARTS_SIZE = 32
+# A prompt of more characters for each token of the context cannot fit it: the longest tokens of
+# ordinary text have about as many.
+CHARACTERS_PER_TOKEN = 8
+_MESSAGE_SIZE = 32
+_TOOL_SIZE = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ def preprocess(
     at fault, `ContextExceeded` when the prompt leaves no room for an answer in `context_length`
     tokens.
     """
+    _check_text(request, context_length)
     opened = iter(media)
     turns = [
         _Turn(
@@ -58,10 +62,29 @@ def preprocess(
     return prompt
 
 
+def _check_text(request: ChatRequest, context_length: int) -> None:
+    """Refuse, before it is tokenised, what no context of so many tokens can hold."""
+    characters, limit = _characters(request), CHARACTERS_PER_TOKEN * context_length
+    if characters > limit:
+        raise ContextExceeded(
+            f"the prompt has {characters} characters of text; {limit} can fit the context",
+            param="messages",
+        )
+
+
 def text_size(request: ChatRequest) -> int:
-    """Return how many characters the texts of a prompt have, but for its list of functions, for
-    each of which a kilobyte is counted."""
-    size = len(request.tools) << 10
+    """Return how much work a prompt's text is, in characters: each message, and each function that
+    may be called, costs as much as some more."""
+    return (
+        _characters(request)
+        + _MESSAGE_SIZE * len(request.messages)
+        + _TOOL_SIZE * len(request.tools)
+    )
+
+
+def _characters(request: ChatRequest) -> int:
+    """Characters of the messages' texts."""
+    size = 0
     for message in request.messages:
         for part in message.content:
             match part:
@@ -69,7 +92,7 @@ def text_size(request: ChatRequest) -> int:
                     size += len(text)
                 case ToolCall(_, arguments):
                     size += len(arguments)
-    return size + PARTS_SIZE * len(request.messages)
+    return size
 
 
 def aggregate(

@@ -5,8 +5,12 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from sglang_omni.api.body import SMALL_BYTES
 from sglang_omni.api.errors import VALIDATION_CODES
-from sglang_omni.api.unicode import is_unicode
+from sglang_omni.api.json_parse import parse_json
+from sglang_omni.api.json_scan import check_small_json
+from sglang_omni.api.unicode import check_unicode
+from sglang_omni.encodable import is_unicode
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.realtime.client_events import EVENTS, Event
 
@@ -25,16 +29,32 @@ _TAGS = frozenset(
 )
 
 
+def frame_size(frame: str) -> int:
+    """Return the size of a frame as work, 0 for one that costs less than a change of threads."""
+    return len(frame) if len(frame) > SMALL_BYTES else 0
+
+
 def read_object(frame: str) -> dict[str, Any]:
-    """The JSON object in a frame. Raises `InvalidRequest` for anything else."""
-    try:
-        value = json.loads(frame, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise _coded("invalid_json", f"the event is not valid JSON: {reason}", None) from None
+    """The JSON object in a frame. Raises `InvalidRequest` for anything else, and for a text in it
+    that is no Unicode."""
+    text = frame.encode()
+    if frame_size(frame):
+        value = parse_json(text, "the event", _no_constant)
+    else:
+        check_small_json(text)
+        value = _loads(frame)
+        check_unicode(value)
     if not isinstance(value, dict):
         raise _coded("invalid_json", "an event is a JSON object", None)
     return value
+
+
+def _loads(frame: str) -> Any:
+    try:
+        return json.loads(frame, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise _coded("invalid_json", f"the event is not valid JSON: {reason}", None) from None
 
 
 def event_id_of(value: dict[str, Any]) -> str | None:
@@ -54,7 +74,7 @@ def to_event(value: dict[str, Any]) -> Event:
     try:
         return EVENTS.validate_python(value)
     except ValidationError as error:
-        raise _invalid(error.errors(include_url=False)[0]) from None
+        raise _invalid(error.errors(include_url=False, include_input=False)[0]) from None
 
 
 def _invalid(problem: Any) -> InvalidRequest:

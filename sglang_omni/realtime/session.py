@@ -8,7 +8,7 @@ import asyncio
 
 from sglang_omni.api.backend import Backend
 from sglang_omni.api.errors import public_error
-from sglang_omni.api.unicode import check_unicode
+from sglang_omni.api.text_limit import check_text
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.vad import Detector
@@ -22,7 +22,7 @@ from sglang_omni.realtime.floor import Floor
 from sglang_omni.realtime.item_bodies import to_item, to_items
 from sglang_omni.realtime.items import JSON, Item, item_json, new_id
 from sglang_omni.realtime.outbox import Clock, Outbox
-from sglang_omni.realtime.parsing import event_id_of, read_object, to_event
+from sglang_omni.realtime.parsing import event_id_of, frame_size, read_object, to_event
 from sglang_omni.realtime.response import Plan
 from sglang_omni.realtime.session_config import (
     AnswerConfig,
@@ -31,6 +31,8 @@ from sglang_omni.realtime.session_config import (
     updated,
 )
 from sglang_omni.realtime.session_schema import ResponseBody
+from sglang_omni.realtime.text_limit import answering_texts, item_texts, response_texts
+from sglang_omni.work_threads import run_off_loop
 
 
 class Session:
@@ -76,9 +78,10 @@ class Session:
         """Take one frame. Whatever is wrong with it becomes an `error` event."""
         value: JSON = {}
         try:
-            value = read_object(frame)
-            check_unicode(value)
-            await self._take(to_event(self._dialect.from_client(value)))
+            size = frame_size(frame)
+            value = await run_off_loop(size, read_object, frame)
+            event = await run_off_loop(size, to_event, self._dialect.from_client(value))
+            await self._take(event)
         except Exception as error:
             put_error(self._outbox, public_error(error), event_id_of(value))
 
@@ -86,12 +89,13 @@ class Session:
         floor, conversation = self._floor, self._floor.conversation
         match event:
             case client.Append(audio=audio):
-                await floor.hear(from_base64(audio))
+                await floor.hear(await run_off_loop(frame_size(audio), from_base64, audio))
             case client.Commit():
                 floor.commit()
             case client.Clear():
                 floor.clear()
             case client.SessionUpdate(session=body):
+                check_text(answering_texts(body, "session"), self._backend.context_length)
                 floor.configure(updated(floor.config, body, self._backend))
                 self._outbox.put("session.updated", session=self._json())
             case client.ResponseCreate(response=body):
@@ -120,6 +124,7 @@ class Session:
 
     async def _create(self, event: client.ItemCreate) -> None:
         # A recording of minutes takes a while to decode.
+        check_text(item_texts(event.item, "item"), self._backend.context_length)
         wire = self._floor.config.input_format
         item = await asyncio.to_thread(to_item, event.item, wire, "item")
         if not self._floor.conversation.has_room(item):
@@ -143,6 +148,7 @@ class Session:
 
     async def _respond(self, body: ResponseBody) -> None:
         floor = self._floor
+        check_text(response_texts(body), self._backend.context_length)
         answers = for_response(floor.config, body, self._backend)
         conversation = floor.conversation if body.conversation == "auto" else None
         plan = Plan(answers, conversation, floor.conversation_id, body.metadata)
