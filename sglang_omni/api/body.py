@@ -23,6 +23,11 @@ SMALL_BYTES = 64 << 10
 LARGE_BODY = "large_body"
 
 
+def frame_size(frame: str) -> int:
+    """Return the size of a frame as work, 0 for one that costs less than a change of threads."""
+    return len(frame) if len(frame) > SMALL_BYTES else 0
+
+
 class ClientGone(Exception):
     """The client went away before its request had arrived."""
 

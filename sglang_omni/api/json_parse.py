@@ -8,6 +8,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _WHOLE_ESCAPES = re.compile(
     re.DOTALL,
 )
 
+Path = tuple[str | int, ...]
 ParseConstant = Callable[[str], Any] | None
 Buffer = bytes | bytearray | memoryview
 
@@ -58,7 +60,7 @@ def parse_json(text: Buffer, what: str = "the body", parse_constant: ParseConsta
             raise InvalidJSON(f"{what} is not valid JSON: {_reason(error)}") from None
     if has_surrogate_escape(rest):
         check_unicode(value)
-    return _fill(value, mark, strings)
+    return _Filler(mark, strings).fill(value)
 
 
 def _reason(error: ValueError) -> str:
@@ -120,29 +122,32 @@ def _cut(part: bytes) -> int:
     return end or _ESCAPE_BYTES
 
 
-def _fill(value: Any, mark: str, strings: Sequence[str | None]) -> Any:
-    """The value with its long strings in their places. Raises `InvalidRequest`."""
+@dataclass(frozen=True)
+class _Filler:
+    """Puts long strings into the places that are marked with `mark` and their numbers."""
 
-    def fill(value: Any, path: tuple[str | int, ...]) -> Any:
-        if isinstance(value, str) and value.startswith(mark):
-            return _require_unicode(strings[int(value[len(mark) :])], path)
+    mark: str
+    strings: Sequence[str | None]
+
+    def fill(self, value: Any, path: Path = ()) -> Any:
+        """Return the value, which is at `path`, with its long strings. Raises `InvalidRequest`."""
+        if isinstance(value, str) and value.startswith(self.mark):
+            return _require_unicode(self.strings[int(value[len(self.mark) :])], path)
         if isinstance(value, list):
-            return [fill(one, (*path, index)) for index, one in enumerate(value)]
+            return [self.fill(one, (*path, index)) for index, one in enumerate(value)]
         if isinstance(value, dict):
-            if any(name.startswith(mark) for name in value):
+            if any(name.startswith(self.mark) for name in value):
                 raise _refused(path, f"a name in it has {LONG_STRING_BYTES} bytes or more")
-            return {name: fill(one, (*path, name)) for name, one in value.items()}
+            return {name: self.fill(one, (*path, name)) for name, one in value.items()}
         return value
 
-    return fill(value, ())
 
-
-def _require_unicode(text: str | None, path: tuple[str | int, ...]) -> str:
+def _require_unicode(text: str | None, path: Path) -> str:
     if text is None:
         raise _refused(path, REASON)
     return text
 
 
-def _refused(path: tuple[str | int, ...], reason: str) -> InvalidRequest:
+def _refused(path: Path, reason: str) -> InvalidRequest:
     field = ".".join(map(str, path))
     return InvalidRequest(f"{field or 'the object'}: {reason}", param=field or None)

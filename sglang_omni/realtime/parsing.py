@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from sglang_omni.api.body import SMALL_BYTES
+from sglang_omni.api.body import frame_size
 from sglang_omni.api.errors import VALIDATION_CODES
 from sglang_omni.api.json_parse import parse_json
 from sglang_omni.api.json_scan import check_small_json
@@ -27,11 +27,6 @@ _TAGS = frozenset(
         *("text", "audio"),
     )
 )
-
-
-def frame_size(frame: str) -> int:
-    """Return the size of a frame as work, 0 for one that costs less than a change of threads."""
-    return len(frame) if len(frame) > SMALL_BYTES else 0
 
 
 def read_object(frame: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ of `idle_timeout_ms`) runs beside it on the same event loop.
 import asyncio
 
 from sglang_omni.api.backend import Backend
+from sglang_omni.api.body import frame_size
 from sglang_omni.api.errors import public_error
 from sglang_omni.api.text_limit import check_text
 from sglang_omni.config import RealtimeOptions
@@ -22,7 +23,7 @@ from sglang_omni.realtime.floor import Floor
 from sglang_omni.realtime.item_bodies import to_item, to_items
 from sglang_omni.realtime.items import JSON, Item, item_json, new_id
 from sglang_omni.realtime.outbox import Clock, Outbox
-from sglang_omni.realtime.parsing import event_id_of, frame_size, read_object, to_event
+from sglang_omni.realtime.parsing import event_id_of, read_object, to_event
 from sglang_omni.realtime.response import Plan
 from sglang_omni.realtime.session_config import (
     AnswerConfig,

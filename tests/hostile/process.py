@@ -13,13 +13,18 @@ from tests.api.fake import FakeBackend, Served
 MIB = 1 << 20
 MAX_BODY_BYTES = 96 * MIB
 SERVER = f"""
+from collections import deque
+
 from sglang_omni.api.web import run, settle, web_server
 from sglang_omni.app import create_app
 from sglang_omni.commands.serve import bind
 from tests.api.fake import FakeBackend
 
 FakeBackend.max_body_bytes = {MAX_BODY_BYTES}
-app = create_app(FakeBackend())
+backend = FakeBackend()
+# It shall keep nothing of what it is asked.
+backend.requests = backend.cloner.cloned = deque(maxlen=0)
+app = create_app(backend)
 # As the server does once it is loaded.
 settle()
 with bind("127.0.0.1", 0) as listener:
