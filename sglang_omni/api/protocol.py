@@ -275,7 +275,10 @@ def bounded(
 
     class ConfiguredProtocol(BoundedProtocol):
         unread_rules, limits = unread, http
-        count_refused = staticmethod(on_refused)
+
+        @staticmethod
+        def count_refused(status: int) -> None:
+            on_refused(status)
 
     return ConfiguredProtocol
 
