@@ -9,7 +9,6 @@ from sglang_omni.api.body import frame_size
 from sglang_omni.api.errors import VALIDATION_CODES
 from sglang_omni.api.json_parse import parse_json
 from sglang_omni.api.json_scan import check_small_json
-from sglang_omni.api.unicode import check_unicode
 from sglang_omni.encodable import is_unicode
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.realtime.client_events import EVENTS, Event
@@ -30,15 +29,14 @@ _TAGS = frozenset(
 
 
 def read_object(frame: str) -> dict[str, Any]:
-    """The JSON object in a frame. Raises `InvalidRequest` for anything else, and for a text in it
-    that is no Unicode."""
+    """The JSON object in a frame. Raises `InvalidRequest` for anything else; a large one is
+    known to be Unicode then."""
     text = frame.encode()
     if frame_size(frame):
         value = parse_json(text, "the event", _no_constant)
     else:
         check_small_json(text)
         value = _loads(frame)
-        check_unicode(value)
     if not isinstance(value, dict):
         raise _coded("invalid_json", "an event is a JSON object", None)
     return value

@@ -10,6 +10,7 @@ from sglang_omni.api.backend import Backend
 from sglang_omni.api.body import frame_size
 from sglang_omni.api.errors import public_error
 from sglang_omni.api.text_limit import check_text
+from sglang_omni.api.unicode import check_unicode
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.vad import Detector
@@ -81,6 +82,8 @@ class Session:
         try:
             size = frame_size(frame)
             value = await run_off_loop(size, read_object, frame)
+            if not size:
+                check_unicode(value)
             event = await run_off_loop(size, to_event, self._dialect.from_client(value))
             await self._take(event)
         except Exception as error:
