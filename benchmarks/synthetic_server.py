@@ -53,6 +53,7 @@ class SyntheticBackend:
     default_voice = VOICE
     deterministic_text = knows_speakers = has_grammars = has_lark = False
     max_tokens = 1
+    context_length = 1
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()

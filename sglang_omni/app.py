@@ -52,6 +52,8 @@ def create_app(
         redoc_url=None,
         lifespan=lambda app: watch_event_loop(observer.metrics.stalls.observe),
     )
+    # The protocol refuses requests that never come here; see `web_server`.
+    app.state.count_refused = observer.metrics.refused
     errors.install(app)
     app.include_router(chat.routes(backend))
     app.include_router(speech.routes(backend))

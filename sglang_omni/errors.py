@@ -38,6 +38,12 @@ class InvalidRequest(OmniError):
     code = "invalid_value"
 
 
+class InvalidJSON(InvalidRequest):
+    """A body or an event is not JSON, or not such as the server parses."""
+
+    code = "invalid_json"
+
+
 class UnknownVoice(InvalidRequest):
     """The named voice is neither a preset of the checkpoint nor one that the caller has stored."""
 

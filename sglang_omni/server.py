@@ -9,6 +9,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from sglang_omni.admission.deadline import within
 from sglang_omni.admission.door import Door
 from sglang_omni.admission.turnstile import QueueRules
 from sglang_omni.config import Config, RealtimeOptions
@@ -125,6 +126,11 @@ class Server:
         return self.config.voice or self.voices[0]
 
     @property
+    def context_length(self) -> int:
+        """Tokens of the longest prompt and its answer together."""
+        return self._thinker_info().context_length
+
+    @property
     def max_body_bytes(self) -> int:
         """The largest body of a request."""
         return self.config.max_body_bytes
@@ -195,14 +201,19 @@ class Server:
         )
         sampling = constrained(request)
         is_free = check_request(sampling) is None
-        return events if is_free or not self.has_lark else self._checked(sampling, events)
+        if is_free or not self.has_lark:
+            return events
+        # The wait for the check is part of the time that the request has.
+        limit = self.config.request_timeout
+        seconds = min(request.timeout_s or limit, limit)
+        return within(self._checked(sampling, request.tenant, events), seconds)
 
     async def _checked(
-        self, sampling: SamplingParams, events: AsyncGenerator[Event, None]
+        self, sampling: SamplingParams, tenant: str | None, events: AsyncGenerator[Event, None]
     ) -> AsyncGenerator[Event, None]:
         """Check the grammar of an answer before its request is admitted: one that is refused here
         has held up nobody else."""
-        await self._grammars.check(sampling)
+        await self._grammars.check(sampling, tenant)
         async with aclosing(events):
             async for event in events:
                 yield event

@@ -61,6 +61,10 @@ class Backend(Protocol):
         """The most tokens one answer may have."""
 
     @property
+    def context_length(self) -> int:
+        """Tokens of the longest prompt and its answer together."""
+
+    @property
     def max_body_bytes(self) -> int:
         """The largest body of a request."""
 

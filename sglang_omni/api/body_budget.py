@@ -10,12 +10,18 @@ FREE_BYTES = 64 << 10
 
 
 class HeldBody:
-    """One body, as far as it has arrived. `size` is what it counts for until its request ends."""
+    """One body, as far as it has arrived. `size` is what it counts for until its request ends, also
+    once `take` has handed its bytes over."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.size = 0
         self.is_whole = self.is_evicted = False
+
+    def take(self) -> bytearray:
+        """Return the bytes, which are kept here no longer."""
+        data, self.data = self.data, bytearray()
+        return data
 
     @property
     def counted(self) -> int:
@@ -58,10 +64,9 @@ class BodyBudget:
         if body.is_evicted:
             raise BodyCapacityReached("the server holds as many uploads as it can; retry later")
 
-    def finish(self, body: HeldBody) -> bytes:
-        """Return a body that has arrived whole; it counts on, and is not given up any more."""
-        data, body.data, body.is_whole = bytes(body.data), bytearray(), True
-        return data
+    def finish(self, body: HeldBody) -> None:
+        """Note that a body has arrived whole; it counts on, and is not given up any more."""
+        body.is_whole = True
 
     def _make_room(self) -> None:
         while self._counted > self._max_bytes:

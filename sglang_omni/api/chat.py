@@ -15,21 +15,24 @@ from sglang_omni.api.calling import NO_LARK, check_calling
 from sglang_omni.api.completion import Answer, chunks, complete
 from sglang_omni.api.content import Recall, to_messages
 from sglang_omni.api.errors import RESPONSES
-from sglang_omni.api.json_body import JSONRoute
+from sglang_omni.api.json_body import JSONRoute, body_size
 from sglang_omni.api.openapi import EVENTS, examples, success
 from sglang_omni.api.reply import WholeReply, until_finished
 from sglang_omni.api.schema.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
 from sglang_omni.api.schema.functions import AllowedChoice, FunctionChoice, PlainChoice
 from sglang_omni.api.spoken_answers import SpokenAnswers
 from sglang_omni.api.terms import Terms, owner_of, terms_of
+from sglang_omni.api.text_limit import chat_texts, check_text
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.tools import Calling, Tool
 from sglang_omni.pipeline.request import ChatRequest, SamplingParams, Voice
+from sglang_omni.work_threads import run_off_loop
 
 
 def check(body: ChatBody, backend: Backend) -> None:
     """Refuse what no single field shows to be wrong. Raises `InvalidRequest`."""
     require_model(body.model, backend)
+    check_text(chat_texts(body), backend.context_length)
     if body.messages[-1].role not in ("user", "tool"):
         message = "messages: the last message must be the user's or a tool's"
         raise InvalidRequest(message, param="messages")
@@ -232,7 +235,10 @@ def routes(backend: Backend) -> APIRouter:
         """
         terms = terms_of(request, body)
         recall = partial(spoken.recall, terms.tenant)
-        chat = to_request(body, backend, terms, owner_of(request), recall)
+        owner = owner_of(request)
+        # What is large has had a parse of its own; to look through it takes about as long.
+        size = body_size(request)
+        chat = await run_off_loop(size, to_request, body, backend, terms, owner, recall)
         answer = to_answer(body, backend, chat, spoken)
         choices = [until_finished(backend.respond(one)) for one in each_choice(chat, body.n)]
         headers = answer.audio.headers if answer.audio else {}

@@ -20,6 +20,8 @@ VALIDATION_CODES = {
     "extra_forbidden": "unknown_parameter",
     "json_invalid": "invalid_json",
 }
+# Of a message: some quote what a client sent.
+MAX_MESSAGE = 1000
 HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -46,7 +48,8 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 def envelope(error: OmniError) -> dict[str, Any]:
     """The JSON form of an error."""
-    body = ErrorBody(message=error.message, type=error.type, param=error.param, code=error.code)
+    message, param = error.message[:MAX_MESSAGE], error.param and error.param[:MAX_MESSAGE]
+    body = ErrorBody(message=message, type=error.type, param=param, code=error.code)
     return ErrorEnvelope(error=body).model_dump()
 
 

@@ -1,7 +1,5 @@
 """Bodies of `multipart/form-data`: text fields checked like any other body, and files."""
 
-import asyncio
-import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -10,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.datastructures import UploadFile
 
+from sglang_omni.api.body import LARGE_BODY
 from sglang_omni.api.unicode import REASON
 from sglang_omni.encodable import is_unicode
 from sglang_omni.errors import InvalidRequest
@@ -26,8 +25,8 @@ Fields = TypeVar("Fields", bound=FormBody)
 
 async def read_form(
     request: Request, model: type[Fields], files: Sequence[str]
-) -> tuple[Fields, str]:
-    """The text fields of a form, and its one file as a data URI; any of `files` may name it.
+) -> tuple[Fields, bytes]:
+    """The text fields of a form, and its one file; any of `files` may name it.
 
     Raises `InvalidRequest`, naming the field, for what is missing, doubled or unknown.
     """
@@ -35,6 +34,8 @@ async def read_form(
     if not kind.lower().startswith("multipart/form-data"):
         raise InvalidRequest("the body must be of type multipart/form-data")
     async with request.form(max_files=2, max_fields=64) as form:
+        if (held := getattr(request.state, LARGE_BODY, None)) is not None:
+            held.take()  # The form has a copy of it.
         texts: dict[str, Any] = {}
         found: list[UploadFile] = []
         for name, value in form.multi_items():
@@ -50,8 +51,7 @@ async def read_form(
         if len(found) != 1:
             what = "is missing" if not found else "is given twice"
             raise InvalidRequest(f"{files[0]}: the file {what}", param=files[0])
-        data = await found[0].read()
-    return fields, await asyncio.to_thread(_data_uri, data)
+        return fields, await found[0].read()
 
 
 def form_schema(model: type[FormBody], file: str, example: Mapping[str, str]) -> dict[str, Any]:
@@ -96,7 +96,3 @@ def _validated(model: type[Fields], texts: dict[str, Any]) -> Fields:
     except ValidationError as error:
         problems = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
         raise RequestValidationError(problems) from None
-
-
-def _data_uri(data: bytes) -> str:
-    return "data:application/octet-stream;base64," + base64.b64encode(data).decode("ascii")

@@ -7,6 +7,7 @@ how long it takes. Here both are bounded before anything is parsed or asked for 
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -35,6 +36,14 @@ MAX_PIPELINED = 16
 HEADER_EXTRA_BYTES = 4
 
 
+class _AnswerTransport:
+    """The transport as an answer uses it, with a `close` of its own."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self.write, self.close = transport.write, close
+        self.is_closing, self.get_extra_info = transport.is_closing, transport.get_extra_info
+
+
 class _Refused(Exception):
     """Stops the parser; the protocol knows why."""
 
@@ -46,10 +55,16 @@ class BoundedProtocol(HttpToolsProtocol):
     limits: ClassVar[HttpOptions]
     unread_rules: ClassVar[UnreadRules]
 
+    @staticmethod
+    def count_refused(status: int) -> None:
+        """Be told the status of a request that is refused before anybody else sees it."""
+
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.unread = UnreadWatch(transport, self.unread_rules)
         self._refusal: OmniError | None = None
+        # The answer is out, the rest of its request is read for its client's sake alone.
+        self._is_discarding = False
         self._is_upgraded = self._is_in_body = False
         # Bytes since the parser last made progress, and those of the head that it has passed on.
         self._pending_bytes = self._head_bytes = 0
@@ -68,11 +83,12 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._refusal is not None:
+        if self._refusal is not None or self._is_discarding:
             self._discard(len(data))
             return
         for start in range(0, len(data), PIECE_BYTES):
-            if self._is_upgraded or self._refusal is not None or self.transport.is_closing():
+            is_over = self._refusal is not None or self._is_discarding
+            if self._is_upgraded or is_over or self.transport.is_closing():
                 return
             self._parse(data[start : start + PIECE_BYTES])
 
@@ -120,6 +136,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED:
             self._stop_parsing(InvalidRequest("too many requests ahead of their answers"))
         super().on_headers_complete()
+        cycle: Any = self.cycle
+        if cycle is not None:
+            cycle.transport = _AnswerTransport(self.transport, self._close_answered)
 
     def on_body(self, body: bytes) -> None:
         self._pending_bytes = 0
@@ -137,6 +156,17 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_in_body and self.cycle.response_complete:
             self._start_lingering()
 
+    def _close_answered(self) -> None:
+        """Close the connection behind an answer, once it can be read: not while its client still
+        sends a body that nobody reads, for then the connection would be reset."""
+        if not self._is_in_body:
+            self.transport.close()
+            return
+        self._is_discarding = True
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._start_lingering()
+
     def handle_websocket_upgrade(self) -> None:
         # A session bounds by itself what its client sends and leaves unread.
         self._is_upgraded = True
@@ -151,6 +181,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answer a handshake that the WebSocket library could not read: uvicorn would leave the
         connection open and silent."""
         invalid = InvalidRequest("this is not a valid WebSocket handshake")
+        self.count_refused(invalid.status)
         answer = b"".join(websocket.conn.data_to_send())
         self.transport.write(answer or error_bytes(invalid, self.server_state.default_headers))
         self.transport.close()
@@ -185,6 +216,8 @@ class BoundedProtocol(HttpToolsProtocol):
             # The application waits for the rest of this body, which will not be read.
             cycle.disconnected = True
             cycle.message_event.set()
+        else:
+            self.count_refused(error.status)
         self.transport.write(error_bytes(error, self.server_state.default_headers))
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -232,11 +265,20 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
 
-def bounded(unread: UnreadRules, http: HttpOptions) -> type[BoundedProtocol]:
-    """Return the protocol with these limits, for uvicorn, which makes one for each connection."""
+def bounded(
+    unread: UnreadRules, http: HttpOptions, on_refused: Callable[[int], None]
+) -> type[BoundedProtocol]:
+    """Return the protocol with these limits, for uvicorn, which makes one for each connection.
+
+    `on_refused` is told the status of each request that is refused before anybody else sees it.
+    """
 
     class ConfiguredProtocol(BoundedProtocol):
         unread_rules, limits = unread, http
+
+        @staticmethod
+        def count_refused(status: int) -> None:
+            on_refused(status)
 
     return ConfiguredProtocol
 

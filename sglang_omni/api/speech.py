@@ -19,6 +19,7 @@ from sglang_omni.api.speaking import spoken
 from sglang_omni.api.terms import Terms, owner_of, terms_of
 from sglang_omni.media.encode import AudioEncoder, AudioFormat, media_type
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
+from sglang_omni.work_threads import run_off_loop
 
 
 def to_request(
@@ -108,7 +109,9 @@ def routes(backend: Backend) -> APIRouter:
         events. An error after the first byte breaks the connection off, so that a file that
         arrived whole is whole. `POST /v1/audio/speech/batch` gives files with true lengths.
         """
-        speech = to_request(body, backend, terms_of(request, body), owner_of(request))
+        terms, owner = terms_of(request, body), owner_of(request)
+        # A book takes a second to look through.
+        speech = await run_off_loop(len(body.input), to_request, body, backend, terms, owner)
         return reply(body, backend, speech)
 
     return router

@@ -25,6 +25,7 @@ from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.encode import media_type
 from sglang_omni.pipeline.flow import together
 from sglang_omni.pipeline.request import AudioDelta, Usage
+from sglang_omni.work_threads import run_off_loop
 
 MOST_ITEMS = 32
 # Of one batch at once: the others may have a share of the talker, too.
@@ -91,7 +92,8 @@ async def speak_item(
     text: str, options: SpeechOptions, backend: Backend, terms: Terms, owner: str | None
 ) -> dict[str, Any]:
     """One item's audio, whole. Raises what is wrong with it."""
-    speech = spoken(text, options, backend, terms, owner)
+    # A book takes a second to look through.
+    speech = await run_off_loop(len(text), spoken, text, options, backend, terms, owner)
     output = choose_output(options.response_format, options.sample_rate, backend, options.speed)
     encoder, usage = output.encoder(streaming=False), Usage()
     async with aclosing(until_finished(backend.speak(speech))) as events:

@@ -18,7 +18,10 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from sglang_omni.api.audio import check_spoken, choose_output, require_model
 from sglang_omni.api.backend import Backend
+from sglang_omni.api.body import SMALL_BYTES, frame_size
 from sglang_omni.api.errors import envelope, error_response, invalid_body, public_error
+from sglang_omni.api.json_parse import parse_json
+from sglang_omni.api.json_scan import check_small_json
 from sglang_omni.api.reply import until_finished
 from sglang_omni.api.schema.body import Body
 from sglang_omni.api.schema.speech import SpeechOptions
@@ -30,6 +33,7 @@ from sglang_omni.api.unicode import check_json
 from sglang_omni.errors import Draining, InvalidRequest, OmniError, Overloaded
 from sglang_omni.media.encode import AudioEncoder, AudioFormat
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta
+from sglang_omni.work_threads import run_off_loop
 
 MOST_CHARACTERS = 128 << 10
 # Events of the client that wait to be looked at; its frames beyond wait in the socket.
@@ -73,9 +77,13 @@ EVENTS: TypeAdapter[Any] = TypeAdapter(ClientEvent)
 
 def parse(frame: str) -> Any:
     """An event of the client. Raises `InvalidRequest`, naming the field."""
-    check_json(frame.encode())
+    text = frame.encode()
     try:
-        return EVENTS.validate_json(frame)
+        if len(text) > SMALL_BYTES:
+            return EVENTS.validate_python(parse_json(text, "the event"))
+        check_small_json(text)
+        check_json(text)
+        return EVENTS.validate_json(text)
     except ValidationError as error:
         problems = [{**one, "loc": ("body", *one["loc"][1:])} for one in error.errors()]
         raise invalid_body(problems) from None
@@ -255,7 +263,7 @@ class SpeechSession:
                 elif message.get("text") is None:
                     raise InvalidRequest("an event is a text frame that holds a JSON object")
                 else:
-                    event = parse(message["text"])
+                    event = await run_off_loop(frame_size(message["text"]), parse, message["text"])
             except WebSocketDisconnect:
                 event = None
             except InvalidRequest as error:

@@ -64,7 +64,7 @@ class TranscriptionForm(FormBody):
 
 
 def to_request(
-    form: TranscriptionForm, recording: str, backend: Backend, terms: Terms
+    form: TranscriptionForm, recording: bytes, backend: Backend, terms: Terms
 ) -> ChatRequest:
     """The chat whose answer is the transcript. Raises `InvalidRequest`, naming the field."""
     prompt = transcription_prompt(backend.capabilities, form.language, form.prompt)

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from sglang_omni.api.json_scan import check_small_json
 from sglang_omni.encodable import is_unicode
 from sglang_omni.errors import InvalidRequest
 
@@ -38,12 +39,17 @@ def check_unicode(value: Any) -> None:
             waiting += [(f"{path}.{index}", part) for index, part in enumerate(one)]
 
 
+def has_surrogate_escape(text: bytes) -> bool:
+    """Return whether JSON spells any half of a pair, perhaps with its other half."""
+    return _SURROGATE_ESCAPE.search(text) is not None
+
+
 def check_json(text: bytes) -> None:
     """Check JSON before it is validated. What is not JSON is left to whoever parses it.
 
     Raises `InvalidRequest`, naming the field.
     """
-    if not _SURROGATE_ESCAPE.search(text):
+    if not has_surrogate_escape(text):
         return
     try:
         value = json.loads(text)
@@ -53,8 +59,10 @@ def check_json(text: bytes) -> None:
 
 
 def check_json_body(scope: Scope, body: bytes) -> None:
-    """Check the body of a request, if it is JSON. Raises `InvalidRequest`, naming the field."""
+    """Check the small body of a request, if it is JSON. Raises `InvalidRequest`, naming the field
+    for a text that is no Unicode; also where it is nested too deeply."""
     if "json" in Headers(scope=scope).get("content-type", ""):
+        check_small_json(body)
         check_json(body)
 
 

@@ -6,7 +6,7 @@ Between them they halve what a chunk of speech costs on its way from the pipelin
 import asyncio
 import gc
 import resource
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from sglang_omni.api.connection import UnreadRules
 from sglang_omni.api.protocol import bounded
+from sglang_omni.api.websocket import BufferedWebSocket
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.http_options import HttpOptions
 
@@ -76,9 +77,9 @@ def web_server(
     return (uvicorn.Server if signals else QuietServer)(
         uvicorn.Config(
             app,
-            http=bounded(unread or UnreadRules(), limits),
+            http=bounded(unread or UnreadRules(), limits, _refusal_counter(app)),
             # Sound in base64 is not worth the time that its compression takes.
-            ws="websockets-sansio",
+            ws=BufferedWebSocket,
             ws_max_size=frame_bytes,
             ws_per_message_deflate=False,
             log_level=log_level,
@@ -88,6 +89,12 @@ def web_server(
             **options,
         )
     )
+
+
+def _refusal_counter(app: ASGIApp) -> Callable[[int], None]:
+    """What is to be told of the status of a request that does not come to `app`."""
+    state = getattr(app, "state", None)
+    return getattr(state, "count_refused", lambda status: None)
 
 
 def _raise_file_limit() -> None:

@@ -4,17 +4,19 @@ import asyncio
 import time
 from collections import OrderedDict
 from contextlib import aclosing
+from dataclasses import dataclass
 from hashlib import blake2b
 
 from sglang_omni.engine.output import TO_TERMINAL, OutputRules
 from sglang_omni.engine.process import Engine, EngineProcess, ProcessSpec
-from sglang_omni.errors import EngineFailed, EngineUnavailable, InvalidRequest, Overloaded
+from sglang_omni.errors import EngineFailed, EngineUnavailable, InvalidRequest
 from sglang_omni.grammar.contract import (
     CheckRequest,
     GrammarSettings,
     Verdict,
     check_request,
 )
+from sglang_omni.grammar.queue import FairQueue
 from sglang_omni.observe.trace import stage
 from sglang_omni.thinker.contract import SamplingParams
 
@@ -81,6 +83,15 @@ class VerdictCache:
             self._verdicts.popitem(last=False)
 
 
+@dataclass
+class _Job:
+    """A check under way, for as many as `callers` wait for it."""
+
+    task: asyncio.Task[Verdict]
+    callers: int = 0
+    has_begun: bool = False
+
+
 class GrammarChecker:
     """Checks one grammar at a time, so that one which ends the process is known."""
 
@@ -88,8 +99,8 @@ class GrammarChecker:
         """Nothing is started."""
         self.process = EngineProcess(checker_spec(settings, output))
         self._verdicts = VerdictCache()
-        self._turn = asyncio.Lock()
-        self._jobs: dict[bytes, asyncio.Task[Verdict]] = {}
+        self._queue = FairQueue(MOST_WAITING)
+        self._jobs: dict[bytes, _Job] = {}
         self._is_stopping = False
 
     async def start(self) -> None:
@@ -101,8 +112,8 @@ class GrammarChecker:
         self._is_stopping = True
         await self.process.stop(deadline_s)
 
-    async def check(self, sampling: SamplingParams) -> None:
-        """Check what an answer is to be held to, if it is held to anything.
+    async def check(self, sampling: SamplingParams, tenant: str | None = None) -> None:
+        """Check what an answer is to be held to, if it is held to anything; `tenant` asks.
 
         Raises `InvalidRequest`, naming the field, for what cannot be compiled within the time and
         memory that one may take; `Overloaded` where too many wait, `EngineUnavailable` where the
@@ -112,26 +123,34 @@ class GrammarChecker:
         if asked is None:
             return
         with stage("grammar"):
-            verdict = await self._judge(asked)
+            verdict = await self._judge(asked, tenant)
         if verdict.reason is not None:
             field = sampling.grammar.field if sampling.grammar else "response_format"
             raise InvalidRequest(f"{field}: the schema: {verdict.reason}", param=field)
 
-    async def _judge(self, asked: CheckRequest) -> Verdict:
+    async def _judge(self, asked: CheckRequest, tenant: str | None) -> Verdict:
         key = blake2b(asked.text.encode(), person=asked.kind.encode()).digest()
         if (known := self._verdicts.find(key)) is not None:
             return known
         if key not in self._jobs:
-            if len(self._jobs) >= MOST_WAITING:
-                raise Overloaded(f"{len(self._jobs)} schemas already wait to be compiled")
-            self._jobs[key] = asyncio.create_task(self._ask(key, asked))
-            self._jobs[key].add_done_callback(lambda job: self._forget(key, job))
-        # Whoever stops waiting must not stop the job: others may wait, and to take it back from a
-        # process at work would only confuse whose fault its end is.
-        return await asyncio.shield(self._jobs[key])
+            task = asyncio.create_task(self._ask(key, asked, tenant))
+            self._jobs[key] = _Job(task)
+            task.add_done_callback(lambda done: self._forget(key, done))
+        job = self._jobs[key]
+        job.callers += 1
+        try:
+            # Whoever stops waiting must not stop the job: others may wait, and to take it back from
+            # a process at work would only confuse whose fault its end is.
+            return await asyncio.shield(job.task)
+        finally:
+            job.callers -= 1
+            if not job.callers and not job.has_begun:
+                self._jobs.pop(key, None)
+                job.task.cancel()
 
-    async def _ask(self, key: bytes, asked: CheckRequest) -> Verdict:
-        async with self._turn:
+    async def _ask(self, key: bytes, asked: CheckRequest, tenant: str | None) -> Verdict:
+        async with self._queue.turn(tenant):
+            self._jobs[key].has_begun = True
             verdict = await self._run(asked)
         self._verdicts.keep(key, verdict)
         return verdict
@@ -149,10 +168,11 @@ class GrammarChecker:
                     raise
                 await asyncio.sleep(_LOOK_S)
 
-    def _forget(self, key: bytes, job: asyncio.Task[Verdict]) -> None:
-        del self._jobs[key]
-        if not job.cancelled():
-            job.exception()  # Its caller may be gone; then nobody else looks at it.
+    def _forget(self, key: bytes, done: asyncio.Task[Verdict]) -> None:
+        if key in self._jobs and self._jobs[key].task is done:
+            del self._jobs[key]
+        if not done.cancelled():
+            done.exception()  # Its caller may be gone; then nobody else looks at it.
 
 
 async def first_output(engine: Engine, asked: CheckRequest) -> Verdict:

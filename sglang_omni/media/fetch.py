@@ -14,10 +14,12 @@ from sglang_omni.media.web import download
 __all__ = ["FetchPolicy", "fetch", "fetch_all"]
 
 # Base64 characters decoded between two looks at the event loop: a few milliseconds' work.
-_SLICE = 4 << 20
+_SLICE = 1 << 20
+# Characters before the comma of a data: URI.
+_MAX_HEAD = 1000
 
 
-async def fetch_all(sources: Sequence[str], policy: FetchPolicy) -> list[bytes]:
+async def fetch_all(sources: Sequence[str | bytes], policy: FetchPolicy) -> list[bytes]:
     """Return the files of one medium. Together they have what the policy grants to one file.
 
     Raises as `fetch` does.
@@ -35,8 +37,9 @@ async def fetch_all(sources: Sequence[str], policy: FetchPolicy) -> list[bytes]:
     return files
 
 
-async def fetch(source: str, policy: FetchPolicy) -> bytes:
-    """Return the bytes behind `data:`, `http:`, `https:`, `file:` or an absolute path.
+async def fetch(source: str | bytes, policy: FetchPolicy) -> bytes:
+    """Return the bytes behind `data:`, `http:`, `https:`, `file:` or an absolute path; an uploaded
+    file as it is.
 
     Raises `InvalidRequest` for whatever the policy or the other side refuses; the message tells
     nothing about this machine or its network.
@@ -45,7 +48,9 @@ async def fetch(source: str, policy: FetchPolicy) -> bytes:
     return file
 
 
-async def _fetch(source: str, policy: FetchPolicy) -> bytes:
+async def _fetch(source: str | bytes, policy: FetchPolicy) -> bytes:
+    if isinstance(source, bytes):
+        return _bounded(source, policy.file_bytes)
     scheme = source.partition(":")[0].lower()
     if source.startswith("/") or scheme == "file":
         return await asyncio.to_thread(read_local, source, policy)
@@ -58,16 +63,18 @@ async def _fetch(source: str, policy: FetchPolicy) -> bytes:
 
 async def _decode_data_uri(source: str, most: int) -> bytes:
     """The bytes of `data:[type];base64,...`. Raises `InvalidRequest`, before decoding if it can."""
-    head, comma, text = source.partition(",")
-    if not comma or not head.lower().endswith(";base64"):
+    # By places in the URI: a copy of what is behind its comma would hold up the event loop.
+    comma = source.find(",", 0, _MAX_HEAD)
+    if comma < 0 or not source[:comma].lower().endswith(";base64"):
         raise InvalidRequest("a data: URI must be of the form data:[type];base64,...")
-    if len(text) // 4 * 3 - 2 > most:
+    start = comma + 1
+    if (len(source) - start) // 4 * 3 - 2 > most:
         raise InvalidRequest(f"the medium has more than {most} bytes")
-    if "=" in text[:-2]:
+    if source.find("=", start, max(start, len(source) - 2)) >= 0:
         raise InvalidRequest("the data: URI is not valid base64")
     parts = []
-    for start in range(0, len(text), _SLICE):
-        parts.append(_decode_base64(text[start : start + _SLICE]))
+    for place in range(start, len(source), _SLICE):
+        parts.append(_decode_base64(source[place : place + _SLICE]))
         await asyncio.sleep(0)
     return _bounded(b"".join(parts), most)
 

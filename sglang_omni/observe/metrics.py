@@ -10,6 +10,8 @@ from prometheus_client.registry import Collector
 from sglang_omni.observe.trace import Trace
 
 PREFIX = "sgl_omni"
+# The route of requests that were refused by the protocol.
+PROTOCOL = "protocol"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 30, 60, 120)
 FACTORS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5)
 STALLS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -88,6 +90,10 @@ class RequestMetrics:
             self._rtf.labels(route).observe(trace.sound.rtf)
             self._audio.labels(route).inc(trace.sound.audio_s)
             self._underruns.labels(route).inc(trace.sound.underrun_s)
+
+    def refused(self, status: int) -> None:
+        """Count a request that was refused before it had a route, for how it was sent."""
+        self._requests.labels(PROTOCOL, str(status)).inc()
 
     def _make(self, kind: Any, name: str, about: str, labels: list[str], **options: Any) -> Any:
         return kind(f"{PREFIX}_{name}", about, labels, registry=self.registry, **options)

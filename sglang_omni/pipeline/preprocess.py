@@ -9,9 +9,16 @@ from sglang_omni.errors import ContextExceeded, OmniError
 from sglang_omni.models.ming.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt import Item, render_chat
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer, TokenizedPrompt
+from sglang_omni.models.ming.tools import ToolCall, ToolResult
 from sglang_omni.pipeline.perceive import Medium
-from sglang_omni.pipeline.request import ChatRequest, MediaPart
+from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
 from sglang_omni.thinker.contract import Features, Grammar, SamplingParams, ThinkerRequest
+
+# A prompt of more characters for each token of the context cannot fit it: the longest tokens of
+# ordinary text have about as many.
+CHARACTERS_PER_TOKEN = 8
+_MESSAGE_SIZE = 32
+_TOOL_SIZE = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -30,9 +37,11 @@ def preprocess(
 ) -> TokenizedPrompt:
     """The rendered chat in tokens; `media` are those of `request.media`, in order.
 
-    Raises `InvalidRequest` naming the message at fault, `ContextExceeded` when the prompt leaves no
-    room for an answer in `context_length` tokens.
+    A long text takes seconds: run it off the event loop. Raises `InvalidRequest` naming the message
+    at fault, `ContextExceeded` when the prompt leaves no room for an answer in `context_length`
+    tokens.
     """
+    _check_text(request, context_length)
     opened = iter(media)
     turns = [
         _Turn(
@@ -51,6 +60,39 @@ def preprocess(
             param="messages",
         )
     return prompt
+
+
+def _check_text(request: ChatRequest, context_length: int) -> None:
+    """Refuse, before it is tokenised, what no context of so many tokens can hold."""
+    characters, limit = _characters(request), CHARACTERS_PER_TOKEN * context_length
+    if characters > limit:
+        raise ContextExceeded(
+            f"the prompt has {characters} characters of text; {limit} can fit the context",
+            param="messages",
+        )
+
+
+def text_size(request: ChatRequest) -> int:
+    """Return how much work a prompt's text is, in characters: each message, and each function that
+    may be called, costs as much as some more."""
+    return (
+        _characters(request)
+        + _MESSAGE_SIZE * len(request.messages)
+        + _TOOL_SIZE * len(request.tools)
+    )
+
+
+def _characters(request: ChatRequest) -> int:
+    """Characters of the messages' texts."""
+    size = 0
+    for message in request.messages:
+        for part in message.content:
+            match part:
+                case TextPart(text) | ToolResult(text):
+                    size += len(text)
+                case ToolCall(_, arguments):
+                    size += len(arguments)
+    return size
 
 
 def aggregate(

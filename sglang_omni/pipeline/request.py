@@ -25,13 +25,14 @@ class TextPart:
 class MediaPart:
     """An image, a video or an audio clip inside a message.
 
-    `sources` are URLs, data URIs or local paths: one, or the frames of a video in order. `field`
+    `sources` are URLs, data URIs, local paths or uploaded files: one, or the frames of a video in
+    order. `field`
     names the request field that holds it, for error messages. `budget` bounds an image's size
     after resizing, where that differs from the server's rule.
     """
 
     kind: Kind
-    sources: tuple[str, ...]
+    sources: tuple[str | bytes, ...]
     field: str
     budget: PixelBudget | None = None
 

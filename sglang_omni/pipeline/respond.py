@@ -21,7 +21,7 @@ from sglang_omni.pipeline.calls import Part, only_text, with_calls
 from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.flow import Tee, chain, merge, together
 from sglang_omni.pipeline.perceive import Perception
-from sglang_omni.pipeline.preprocess import aggregate, preprocess
+from sglang_omni.pipeline.preprocess import aggregate, preprocess, text_size
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -38,6 +38,7 @@ from sglang_omni.pipeline.thoughts import Thought, with_thoughts
 from sglang_omni.pipeline.transcribe import has_speech
 from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
+from sglang_omni.work_threads import run_off_loop
 
 OpenVoice = Callable[[Voice], Awaitable[str | ClonedVoice | None]]
 
@@ -77,7 +78,14 @@ class Pipeline:
             open_part = partial(self._perception.open, recall=not request.needs_speech)
             media = await together(map(open_part, request.media))
             is_silent = request.needs_speech and not await has_speech(media)
-            prompt = preprocess(request, media, self._tokenizer, self._context_length)
+            prompt = await run_off_loop(
+                text_size(request),
+                preprocess,
+                request,
+                media,
+                self._tokenizer,
+                self._context_length,
+            )
         if is_silent:
             # A model that is given silence to write down makes something up.
             yield tally.finished()

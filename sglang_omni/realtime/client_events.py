@@ -4,9 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from sglang_omni.api.schema.body import Body
+from sglang_omni.api.schema.body import MAX_NAME, Body
 from sglang_omni.realtime.item_schema import ItemBody
 from sglang_omni.realtime.session_schema import ResponseBody, SessionBody
+
+Named = Annotated[str, Field(max_length=MAX_NAME)]
 
 
 class ClientEvent(Body):
@@ -46,28 +48,28 @@ class ItemCreate(ClientEvent):
 
     type: Literal["conversation.item.create"]
     item: ItemBody
-    previous_item_id: str | None = None
+    previous_item_id: Named | None = None
 
 
 class ItemDelete(ClientEvent):
     """Take an item out of the conversation."""
 
     type: Literal["conversation.item.delete"]
-    item_id: str
+    item_id: Named
 
 
 class ItemRetrieve(ClientEvent):
     """Ask for an item with its sound."""
 
     type: Literal["conversation.item.retrieve"]
-    item_id: str
+    item_id: Named
 
 
 class ItemTruncate(ClientEvent):
     """Only this much of a spoken answer was played."""
 
     type: Literal["conversation.item.truncate"]
-    item_id: str
+    item_id: Named
     content_index: Annotated[int, Field(ge=0)]
     audio_end_ms: Annotated[int, Field(ge=0)]
 
@@ -83,7 +85,7 @@ class ResponseCancel(ClientEvent):
     """Stop answering."""
 
     type: Literal["response.cancel"]
-    response_id: str | None = None
+    response_id: Named | None = None
 
 
 class OutputAudioClear(ClientEvent):

@@ -25,14 +25,23 @@ class ItemError(InvalidRequest):
         self.code = code
 
 
+# Several times what is said in the longest session.
+MAX_ITEMS = 4096
+# Of all messages: each is looked at for every answer.
+MAX_PARTS = 16_384
+
+
 class Conversation:
     """Keeps the items. Beyond `budget` bytes the oldest sound and pictures are let go, not their
-    items: a transcript goes on to stand for what was said."""
+    items: a transcript goes on to stand for what was said. Beyond `MAX_ITEMS` the oldest items go.
+    """
 
     def __init__(self, budget: int) -> None:
         self._budget = budget
         self._items: list[Item] = []
-        self._weight = 0
+        # What is held, and what of it would be without sound and pictures.
+        self._weight = self._bare_weight = 0
+        self._parts = 0
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
@@ -47,8 +56,8 @@ class Conversation:
 
     def has_room(self, item: Item) -> bool:
         """Whether `item` fits, if all older sound and pictures were let go."""
-        bare = sum(weight(without_media(known)) for known in self._items)
-        return bare + weight(item) <= self._budget
+        is_few = len(self) < MAX_ITEMS and self._parts + _parts_in(item) <= MAX_PARTS
+        return is_few and self._bare_weight + weight(item) <= self._budget
 
     def find(self, item_id: str, action: str) -> Item:
         """The item of this id. Raises `ItemError` with the code `item_<action>_invalid_item_id`."""
@@ -94,10 +103,13 @@ class Conversation:
             taken = f"item.id: there is an item {item.id!r} already"
             raise ItemError(taken, "item_create_duplicate_item_id", "item.id")
         place = len(self._items) if after is None else self._place_after(after)
+        before = self._items[place - 1].id if place else None
         self._items.insert(place, item)
-        self._weight += weight(item)
+        self._weigh(item, 1)
+        while len(self) > MAX_ITEMS:
+            self._weigh(self._items.pop(0), -1)
         self._keep_to_budget()
-        return self._items[place - 1].id if place else None
+        return before
 
     def replace(self, item: Item) -> None:
         """Take `item` for the one of the same id; one that was deleted meanwhile stays so."""
@@ -110,7 +122,7 @@ class Conversation:
         """Forget an item. Raises `ItemError` when there is none of this id."""
         item = self.find(item_id, "delete")
         self._items.remove(item)
-        self._weight -= weight(item)
+        self._weigh(item, -1)
 
     def _place_after(self, item_id: str) -> int:
         if item_id == ROOT:
@@ -125,8 +137,14 @@ class Conversation:
         )
 
     def _swap(self, place: int, item: Item) -> None:
-        self._weight += weight(item) - weight(self._items[place])
+        self._weigh(self._items[place], -1)
+        self._weigh(item, 1)
         self._items[place] = item
+
+    def _weigh(self, item: Item, sign: int) -> None:
+        self._weight += sign * weight(item)
+        self._bare_weight += sign * weight(without_media(item))
+        self._parts += sign * _parts_in(item)
 
     def _keep_to_budget(self) -> None:
         """Let go of the oldest media; the newest item keeps its own, which is to be answered."""
@@ -135,6 +153,10 @@ class Conversation:
                 return
             if _has_media(item):
                 self._swap(place, without_media(item))
+
+
+def _parts_in(item: Item) -> int:
+    return len(item.content) if isinstance(item, MessageItem) else 1
 
 
 def _has_media(item: Item) -> bool:

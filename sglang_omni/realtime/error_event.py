@@ -1,5 +1,6 @@
 """The `error` event."""
 
+from sglang_omni.api.errors import envelope
 from sglang_omni.errors import OmniError
 from sglang_omni.realtime.items import JSON
 from sglang_omni.realtime.outbox import Outbox
@@ -7,8 +8,8 @@ from sglang_omni.realtime.outbox import Outbox
 
 def error_json(error: OmniError) -> JSON:
     """An error as events carry it."""
-    names = {"type": error.type, "code": error.code}
-    return {**names, "message": error.message, "param": error.param}
+    told: JSON = envelope(error)["error"]
+    return told
 
 
 def put_error(outbox: Outbox, error: OmniError, event_id: str | None = None) -> None:

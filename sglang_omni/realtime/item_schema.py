@@ -4,7 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sglang_omni.api.schema.body import Body
+from sglang_omni.api.schema.body import (
+    MAX_ARGUMENTS,
+    MAX_NAME,
+    MAX_PARTS,
+    Body,
+)
 
 Id = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -65,15 +70,15 @@ class MessageBody(ItemBase):
 
     type: Literal["message"]
     role: Literal["system", "user", "assistant"]
-    content: Annotated[list[PartBody], Field(min_length=1)]
+    content: Annotated[list[PartBody], Field(min_length=1, max_length=MAX_PARTS, fail_fast=True)]
 
 
 class CallBody(ItemBase):
     """A function call that the model made before."""
 
     type: Literal["function_call"]
-    name: str
-    arguments: str
+    name: Annotated[str, Field(max_length=MAX_NAME)]
+    arguments: Annotated[str, Field(max_length=MAX_ARGUMENTS)]
     call_id: Id | None = None
 
 

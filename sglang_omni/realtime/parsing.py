@@ -5,8 +5,11 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from sglang_omni.api.body import frame_size
 from sglang_omni.api.errors import VALIDATION_CODES
-from sglang_omni.api.unicode import is_unicode
+from sglang_omni.api.json_parse import parse_json
+from sglang_omni.api.json_scan import check_small_json
+from sglang_omni.encodable import is_unicode
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.realtime.client_events import EVENTS, Event
 
@@ -26,15 +29,25 @@ _TAGS = frozenset(
 
 
 def read_object(frame: str) -> dict[str, Any]:
-    """The JSON object in a frame. Raises `InvalidRequest` for anything else."""
-    try:
-        value = json.loads(frame, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise _coded("invalid_json", f"the event is not valid JSON: {reason}", None) from None
+    """The JSON object in a frame. Raises `InvalidRequest` for anything else; a large one is
+    known to be Unicode then."""
+    text = frame.encode()
+    if frame_size(frame):
+        value = parse_json(text, "the event", _no_constant)
+    else:
+        check_small_json(text)
+        value = _loads(frame)
     if not isinstance(value, dict):
         raise _coded("invalid_json", "an event is a JSON object", None)
     return value
+
+
+def _loads(frame: str) -> Any:
+    try:
+        return json.loads(frame, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise _coded("invalid_json", f"the event is not valid JSON: {reason}", None) from None
 
 
 def event_id_of(value: dict[str, Any]) -> str | None:
@@ -54,7 +67,7 @@ def to_event(value: dict[str, Any]) -> Event:
     try:
         return EVENTS.validate_python(value)
     except ValidationError as error:
-        raise _invalid(error.errors(include_url=False)[0]) from None
+        raise _invalid(error.errors(include_url=False, include_input=False)[0]) from None
 
 
 def _invalid(problem: Any) -> InvalidRequest:

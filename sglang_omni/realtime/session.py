@@ -7,7 +7,9 @@ of `idle_timeout_ms`) runs beside it on the same event loop.
 import asyncio
 
 from sglang_omni.api.backend import Backend
+from sglang_omni.api.body import frame_size
 from sglang_omni.api.errors import public_error
+from sglang_omni.api.text_limit import check_text
 from sglang_omni.api.unicode import check_unicode
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.errors import InvalidRequest
@@ -31,6 +33,8 @@ from sglang_omni.realtime.session_config import (
     updated,
 )
 from sglang_omni.realtime.session_schema import ResponseBody
+from sglang_omni.realtime.text_limit import answering_texts, item_texts, response_texts
+from sglang_omni.work_threads import run_off_loop
 
 
 class Session:
@@ -76,9 +80,12 @@ class Session:
         """Take one frame. Whatever is wrong with it becomes an `error` event."""
         value: JSON = {}
         try:
-            value = read_object(frame)
-            check_unicode(value)
-            await self._take(to_event(self._dialect.from_client(value)))
+            size = frame_size(frame)
+            value = await run_off_loop(size, read_object, frame)
+            if not size:
+                check_unicode(value)
+            event = await run_off_loop(size, to_event, self._dialect.from_client(value))
+            await self._take(event)
         except Exception as error:
             put_error(self._outbox, public_error(error), event_id_of(value))
 
@@ -86,12 +93,13 @@ class Session:
         floor, conversation = self._floor, self._floor.conversation
         match event:
             case client.Append(audio=audio):
-                await floor.hear(from_base64(audio))
+                await floor.hear(await run_off_loop(frame_size(audio), from_base64, audio))
             case client.Commit():
                 floor.commit()
             case client.Clear():
                 floor.clear()
             case client.SessionUpdate(session=body):
+                check_text(answering_texts(body, "session"), self._backend.context_length)
                 floor.configure(updated(floor.config, body, self._backend))
                 self._outbox.put("session.updated", session=self._json())
             case client.ResponseCreate(response=body):
@@ -120,6 +128,7 @@ class Session:
 
     async def _create(self, event: client.ItemCreate) -> None:
         # A recording of minutes takes a while to decode.
+        check_text(item_texts(event.item, "item"), self._backend.context_length)
         wire = self._floor.config.input_format
         item = await asyncio.to_thread(to_item, event.item, wire, "item")
         if not self._floor.conversation.has_room(item):
@@ -143,6 +152,7 @@ class Session:
 
     async def _respond(self, body: ResponseBody) -> None:
         floor = self._floor
+        check_text(response_texts(body), self._backend.context_length)
         answers = for_response(floor.config, body, self._backend)
         conversation = floor.conversation if body.conversation == "auto" else None
         plan = Plan(answers, conversation, floor.conversation_id, body.metadata)

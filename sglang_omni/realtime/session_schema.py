@@ -8,7 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from sglang_omni.api.schema.body import Body, VoiceName
+from sglang_omni.api.schema.body import (
+    MAX_NAME,
+    MAX_PARTS,
+    MAX_TOOLS,
+    Body,
+    VoiceName,
+)
 from sglang_omni.api.schema.functions import Parameters
 from sglang_omni.realtime.item_schema import InputItem
 
@@ -110,7 +116,7 @@ class ToolChoiceFunction(Body):
     """Call this function, once."""
 
     type: Literal["function"]
-    name: str
+    name: Annotated[str, Field(max_length=MAX_NAME)]
 
 
 ToolChoice = Literal["auto", "none", "required"] | ToolChoiceFunction
@@ -124,7 +130,7 @@ class Answering(Body):
     output_modalities: Modalities | None = None
     instructions: str | None = None
     max_output_tokens: TokenLimit | None = None
-    tools: list[FunctionTool] | None = None
+    tools: Annotated[list[FunctionTool], Field(max_length=MAX_TOOLS, fail_fast=True)] | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     prompt: Any = None
@@ -137,7 +143,7 @@ class SessionBody(Answering):
     type: Literal["realtime"] = "realtime"
     model: str | None = None
     audio: AudioConfig | None = None
-    include: list[str] | None = None
+    include: Annotated[list[str], Field(max_length=64, fail_fast=True)] | None = None
     tracing: Any = None
     truncation: Any = None
 
@@ -156,6 +162,10 @@ class ResponseBody(Answering):
     """
 
     conversation: Literal["auto", "none"] = "auto"
-    input: list[InputItem] | None = None
-    metadata: Annotated[dict[str, str] | None, Field(max_length=16)] = None
+    input: Annotated[list[InputItem], Field(max_length=MAX_PARTS, fail_fast=True)] | None = None
+    metadata: Annotated[
+        dict[Annotated[str, Field(max_length=MAX_NAME)], Annotated[str, Field(max_length=MAX_NAME)]]
+        | None,
+        Field(max_length=16),
+    ] = None
     audio: ResponseAudio | None = None

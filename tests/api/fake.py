@@ -106,7 +106,7 @@ class FakeCloner:
 
     async def clone(self, part: MediaPart, text: str | None) -> Cloned:
         self.cloned.append((part, text))
-        if part.sources[0].endswith(","):
+        if not part.sources[0]:
             raise InvalidRequest(f"{part.field}: the medium is empty", param=part.field)
         array = SharedArray()
         layout = array.write(np.arange(8 * 64 + 192, dtype=np.float32))
@@ -123,6 +123,7 @@ class FakeBackend:
     voice_aliases: Mapping[str, str] = MappingProxyType({"nova": "river"})
     default_voice = "prompt"
     max_tokens = 4096
+    context_length = 32_768
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()

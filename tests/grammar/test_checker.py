@@ -77,6 +77,36 @@ async def test_whoever_leaves_takes_nobody_along(checker: GrammarChecker) -> Non
     await staying
 
 
+async def test_a_flood_of_one_tenant_keeps_no_other_waiting(checker: GrammarChecker) -> None:
+    def schema(number: int) -> SamplingParams:
+        return under({"type": "object", "properties": {f"p{number}": {"type": "string"}}})
+
+    order: list[str] = []
+
+    async def check(number: int, tenant: str) -> None:
+        await checker.check(schema(number), tenant)
+        order.append(tenant)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(40):
+            group.create_task(check(number, "flood"))
+        await asyncio.sleep(0)
+        group.create_task(check(40, "other"))
+    assert order.index("other") <= 2
+
+
+async def test_whoever_stops_waiting_leaves_no_work_behind(checker: GrammarChecker) -> None:
+    schemas = [under({"type": "object", "title": str(number)}) for number in range(20)]
+    waiting = [asyncio.create_task(checker.check(one, "flood")) for one in schemas]
+    await asyncio.sleep(0)
+    for task in waiting[1:]:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    counters = checker.process.health.counters
+    await asyncio.sleep(1.5)
+    assert checker.process.health.counters["checked"] <= counters.get("checked", 0) + 3
+
+
 def test_verdicts_are_kept_by_use_and_fatal_ones_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -152,3 +152,15 @@ def test_a_shutdown_does_not_wait_for_bodies() -> None:
         answer = read_all(end)
     assert status_of(answer) == 503 and b"draining" in answer
     assert served.backend.requests == []
+
+
+def test_a_refusal_of_a_shutdown_can_be_read_behind_a_large_body() -> None:
+    with serving() as served, closing(connect(served)) as end:
+        served.backend.draining.set()
+        end.sendall(head(Content_Length=MAX_BYTES))
+        for _ in range(MAX_BYTES >> 16):
+            end.sendall(b" " * 65_536)
+            time.sleep(0.005)
+        answer = read_all(end)
+        served.backend.draining.clear()
+    assert status_of(answer) == 503 and b"draining" in answer

@@ -170,3 +170,16 @@ def test_a_flood_of_pipelined_requests_is_refused(attacked: Attacked) -> None:
         sent = send_until_refused(end, b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n" * 2000, 300)
         read_all(end)
     assert sent < 300 * 2000 * 33
+
+
+def test_refusals_of_heads_are_counted_under_no_name_of_a_client(attacked: Attacked) -> None:
+    def counted() -> float:
+        text = httpx.get(f"{attacked.served.url}/metrics", headers=attacked.headers).text
+        line = 'sgl_omni_requests_total{route="protocol",status="414"} '
+        return sum(float(one.removeprefix(line)) for one in text.splitlines() if line in one)
+
+    before = counted()
+    with closing(connect(attacked.served)) as end:
+        end.sendall(b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert status_of(read_all(end)) == 414
+    assert counted() == before + 1

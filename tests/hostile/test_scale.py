@@ -1,62 +1,25 @@
 """Attacks at their full size on a server with default limits, in a process of its own."""
 
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from sglang_omni.api.body import BodyRules
 from sglang_omni.http_options import HttpOptions
-from tests.api.fake import FakeBackend, Served
 from tests.hostile.clients import bystander, connect, head, read_all, send_until_refused, status_of
+from tests.hostile.process import MAX_BODY_BYTES, MIB, Process, server_process
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
-MIB = 1 << 20
 CONNECTIONS = 2000
-MAX_BODY_BYTES = 96 * MIB
-SERVER = f"""
-from sglang_omni.api.web import run, settle, web_server
-from sglang_omni.app import create_app
-from sglang_omni.commands.serve import bind
-from tests.api.fake import FakeBackend
-
-FakeBackend.max_body_bytes = {MAX_BODY_BYTES}
-app = create_app(FakeBackend())
-# As the server does once it is loaded.
-settle()
-with bind("127.0.0.1", 0) as listener:
-    print(listener.getsockname()[1], flush=True)
-    run(web_server(app, "critical", 1).serve(sockets=[listener]))
-"""
-
-
-@dataclass(frozen=True)
-class Process:
-    """A server, and the process it runs in."""
-
-    served: Served
-    pid: int
-
-    def resident_bytes(self) -> int:
-        """Memory of the process."""
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        return pages * resource.getpagesize()
 
 
 @pytest.fixture
 def process() -> Iterator[Process]:
-    command = [sys.executable, "-c", SERVER]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        url = f"http://127.0.0.1:{int(running.stdout.readline())}"
-        yield Process(Served(url, FakeBackend()), running.pid)
-        running.terminate()
+    with server_process() as running:
+        yield running
 
 
 @pytest.fixture

@@ -16,6 +16,16 @@ from sglang_omni.grammar.schema import find_problem
 
 MAX_SEED = 2**63 - 1
 MAX_TIMEOUT_S = 86_400
+# Several times what agents send in a day's conversation; each costs the server a look.
+MAX_MESSAGES = 4096
+MAX_PARTS = 1024
+MAX_TOOLS = 128
+# Two a second of the longest video that is taken.
+MAX_FRAMES = 1200
+# The arguments of one call, as text.
+MAX_ARGUMENTS = 256 << 10
+# Names and ids, which are kept, compared and quoted.
+MAX_NAME = 512
 
 
 class Body(BaseModel):
@@ -48,6 +58,7 @@ def _can_be_held_to(schema: dict[str, Any]) -> dict[str, Any]:
 
 JsonSchema = Annotated[dict[str, Any], AfterValidator(_can_be_held_to)]
 NonEmpty = Annotated[str, Field(min_length=1)]
+ShortName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 Source = Annotated[
     str,
     Field(min_length=1, description="http(s) URL, data URI, or path on the server if allowed"),

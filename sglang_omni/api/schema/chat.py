@@ -13,20 +13,26 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from sglang_omni.api.schema.body import (
+    MAX_MESSAGES,
+    MAX_PARTS,
+    MAX_TOOLS,
     AskedPriority,
     Body,
     JsonSchema,
-    NonEmpty,
     RefAudio,
     RefText,
     SampleRate,
     Seed,
+    ShortName,
     Timeout,
     VoiceName,
 )
 from sglang_omni.api.schema.functions import PastCall, ToolChoice, ToolSpec
 from sglang_omni.api.schema.media import AClip, AnImage, AVideo, Content, Part, TextPart
 from sglang_omni.pipeline.request import SamplingParams
+
+# Characters of a stop string, for which the whole answer is searched.
+MAX_STOP = 1000
 
 
 def _as_list(stop: Any) -> Any:
@@ -46,7 +52,7 @@ def _only_false(value: bool) -> bool:
 
 
 Stop = Annotated[
-    list[NonEmpty],
+    list[Annotated[str, Field(min_length=1, max_length=MAX_STOP)]],
     BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
     Field(max_length=4),
 ]
@@ -57,7 +63,7 @@ class PastAudio(Body):
     """The audio of an earlier answer, by its id. The server remembers what was said in it for an
     hour; the transcript, sent back, stands for it always."""
 
-    id: str
+    id: ShortName
     transcript: str = ""
     data: str = ""
     expires_at: int = 0
@@ -69,8 +75,10 @@ class ChatMessage(Body):
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     audio: PastAudio | None = None
-    tool_calls: Annotated[list[PastCall], Field(min_length=1)] | None = None
-    tool_call_id: NonEmpty | None = None
+    tool_calls: (
+        Annotated[list[PastCall], Field(min_length=1, max_length=MAX_TOOLS, fail_fast=True)] | None
+    ) = None
+    tool_call_id: ShortName | None = None
     reasoning_content: Annotated[
         str, Field(description="Accepted, not used: earlier thoughts are not thought again")
     ] = ""
@@ -142,7 +150,7 @@ class ChatTemplateOptions(Body):
 class NamedSchema(Body):
     """The schema that the answer shall keep to. It is always kept to, `strict` or not."""
 
-    name: NonEmpty
+    name: ShortName
     description: Annotated[str, Field(description="Accepted, not used")] = ""
     schema_: Annotated[JsonSchema, Field(alias="schema")]
     strict: bool = True
@@ -162,7 +170,9 @@ class SchemaFormat(Body):
 
 
 _LAST_MESSAGE = Field(
-    description="Media of the last message: images and videos before its text, audio after it"
+    fail_fast=True,
+    max_length=MAX_PARTS,
+    description="Media of the last message: images and videos before its text, audio after it",
 )
 
 
@@ -170,7 +180,9 @@ class ChatBody(Body):
     """The body of `POST /v1/chat/completions`."""
 
     model: str
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[
+        list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES, fail_fast=True)
+    ]
     modalities: Annotated[list[Literal["text", "audio"]], Field(min_length=1, max_length=2)] = (
         Field(default=["text"])
     )
@@ -197,7 +209,9 @@ class ChatBody(Body):
     n: Annotated[int, Field(ge=1, le=8)] = 1
     logprobs: bool = False
     top_logprobs: Annotated[int | None, Field(ge=0, le=20)] = None
-    tools: Annotated[list[ToolSpec], Field(max_length=128)] = Field(default=[])
+    tools: Annotated[list[ToolSpec], Field(max_length=MAX_TOOLS, fail_fast=True)] = Field(
+        default=[]
+    )
     tool_choice: ToolChoice = Field(default="auto", validate_default=True)
     parallel_tool_calls: bool = True
     response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] = (

@@ -6,7 +6,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from sglang_omni.api.schema.body import Body, JsonSchema, NonEmpty
+from sglang_omni.api.schema.body import (
+    MAX_ARGUMENTS,
+    MAX_TOOLS,
+    Body,
+    JsonSchema,
+    ShortName,
+)
 
 
 def _as_choice(choice: Any) -> Any:
@@ -36,14 +42,14 @@ Parameters = Annotated[JsonSchema, AfterValidator(_of_an_object)]
 class FunctionCall(Body):
     """What an earlier answer called; `arguments` is a JSON object in text."""
 
-    name: NonEmpty
-    arguments: Annotated[str, AfterValidator(_json_object)]
+    name: ShortName
+    arguments: Annotated[str, Field(max_length=MAX_ARGUMENTS), AfterValidator(_json_object)]
 
 
 class PastCall(Body):
     """A call of an earlier answer, sent back as it came."""
 
-    id: NonEmpty
+    id: ShortName
     type: Literal["function"] = "function"
     function: FunctionCall
 
@@ -88,7 +94,9 @@ class AllowedTools(Body):
     """These of the functions may be called, or must be."""
 
     mode: Literal["auto", "required"]
-    tools: Annotated[list[FunctionChoice], Field(min_length=1, max_length=128)]
+    tools: Annotated[
+        list[FunctionChoice], Field(min_length=1, max_length=MAX_TOOLS, fail_fast=True)
+    ]
 
 
 class AllowedChoice(Body):

@@ -9,7 +9,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from sglang_omni.api.schema.body import Body, NonEmpty, Source
+from sglang_omni.api.schema.body import MAX_FRAMES, MAX_PARTS, Body, NonEmpty, Source
 
 
 def _as_parts(content: Any) -> Any:
@@ -41,7 +41,9 @@ class VideoUrl(Body):
     """Where a video is: one file, or its frames in order, two for each second."""
 
     url: Source | None = None
-    frames: Annotated[list[Source], Field(min_length=2)] | None = None
+    frames: (
+        Annotated[list[Source], Field(min_length=2, max_length=MAX_FRAMES, fail_fast=True)] | None
+    ) = None
 
     @model_validator(mode="after")
     def _either(self) -> "VideoUrl":
@@ -54,7 +56,7 @@ class InlineAudio(Body):
     """An audio clip inside the request, base64. The file itself tells its format."""
 
     data: NonEmpty
-    format: NonEmpty
+    format: Annotated[str, Field(min_length=1, max_length=64)]
 
 
 AnImage = Annotated[ImageUrl, BeforeValidator(_as_url, json_schema_input_type=str | ImageUrl)]
@@ -102,4 +104,8 @@ class VideoPart(Body):
 Part = Annotated[
     TextPart | ImagePart | InputAudioPart | AudioPart | VideoPart, Field(discriminator="type")
 ]
-Content = Annotated[list[Part], BeforeValidator(_as_parts, json_schema_input_type=str | list[Part])]
+Content = Annotated[
+    list[Part],
+    Field(max_length=MAX_PARTS, fail_fast=True),
+    BeforeValidator(_as_parts, json_schema_input_type=str | list[Part]),
+]

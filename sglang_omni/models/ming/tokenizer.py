@@ -58,7 +58,9 @@ class ThinkerTokenizer:
 
     def encode_text(self, text: str) -> list[int]:
         """Token ids of ordinary text; strings that spell special tokens stay text."""
-        return self._plain.encode(text, add_special_tokens=False).ids
+        # As a batch of one: only that releases the interpreter lock meanwhile.
+        (encoding,) = self._plain.encode_batch_fast([text], add_special_tokens=False)
+        return encoding.ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of `ids` without special tokens; invalid UTF-8 becomes U+FFFD."""

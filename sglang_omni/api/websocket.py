@@ -1,0 +1,67 @@
+"""uvicorn's WebSocket protocol, which reads on while the application is busy.
+
+uvicorn stops reading after each message until the application takes it. Behind a message that
+waits lie the client's pings, which nobody answers then, and its answers to the server's own pings,
+for whose absence uvicorn closes the connection.
+"""
+
+from typing import Any
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+# Messages of a client that wait for the application; beyond either it is not read on. A minute of
+# sound, twice as much as the sound of the longest message that is not a whole recording.
+MAX_WAITING_BYTES = 4 << 20
+MAX_WAITING = 1024
+# What a message takes beside its content.
+_MESSAGE_BYTES = 512
+
+
+class BufferedWebSocket(WebSocketsSansIOProtocol):
+    """Reads up to `MAX_WAITING_BYTES` ahead of the application. While it does not read at all, it
+    does not expect answers to its pings: those of a client that is slow to take what it is sent are
+    bounded by the route."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._waiting_bytes = 0
+
+    def send_receive_event_to_app(self) -> None:
+        """Queue a message, and stop reading if that is one too many."""
+        size = sum(map(len, self.frames)) + _MESSAGE_BYTES
+        was_paused = self.read_paused
+        # The base class stops reading where it is not told that nobody reads.
+        self.read_paused = True
+        super().send_receive_event_to_app()
+        self.read_paused = was_paused
+        if self.close_sent:
+            return
+        self._waiting_bytes += size
+        is_full = self._waiting_bytes > MAX_WAITING_BYTES or self.queue.qsize() > MAX_WAITING
+        if is_full and not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+
+    async def receive(self) -> Any:
+        """Return the next message, and read on once half of the room is free."""
+        message: Any = await self.queue.get()
+        content = message.get("text") or message.get("bytes") or ""
+        if message["type"] == "websocket.receive":
+            # Characters of a text may be several bytes; what is left when all are gone is none.
+            self._waiting_bytes -= len(content) + _MESSAGE_BYTES
+        if self.queue.empty():
+            self._waiting_bytes = 0
+        has_room = self._waiting_bytes <= MAX_WAITING_BYTES // 2
+        if self.read_paused and has_room and self.queue.qsize() <= MAX_WAITING // 2:
+            self.read_paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
+        return message
+
+    def keepalive_timeout(self) -> None:
+        """Close the connection of a client that does not answer, unless its answer is not read."""
+        if self.read_paused:
+            assert self.ping_timeout is not None
+            self.pong_timer = self.loop.call_later(self.ping_timeout, self.keepalive_timeout)
+            return
+        super().keepalive_timeout()
