@@ -7,6 +7,7 @@ how long it takes. Here both are bounded before anything is parsed or asked for 
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -22,6 +23,7 @@ from sglang_omni.errors import (
     UrlTooLong,
 )
 from sglang_omni.http_options import HttpOptions
+from sglang_omni.observe.refusals import Refusal, address_of, is_audited, reason_of
 
 # The parser keeps what it cannot yet pass on, so it gets only so much before that is checked.
 PIECE_BYTES = 64 << 10
@@ -33,6 +35,8 @@ LINGER_BYTES = 128 << 20
 MAX_PIPELINED = 16
 # Name, colon, blank and line end: what a header has besides its name and value.
 HEADER_EXTRA_BYTES = 4
+# What the audit log says of a connection that never became a request.
+NO_ROUTE, MALFORMED = "none", "malformed_http"
 
 
 class _Refused(Exception):
@@ -45,6 +49,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     limits: ClassVar[HttpOptions]
     unread_rules: ClassVar[UnreadRules]
+
+    @staticmethod
+    def on_refusal(refusal: Refusal) -> None:
+        """Is told of what is refused before there is a request."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -151,6 +159,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answer a handshake that the WebSocket library could not read: uvicorn would leave the
         connection open and silent."""
         invalid = InvalidRequest("this is not a valid WebSocket handshake")
+        self._report(invalid)
         answer = b"".join(websocket.conn.data_to_send())
         self.transport.write(answer or error_bytes(invalid, self.server_state.default_headers))
         self.transport.close()
@@ -176,6 +185,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refuse(self, error: OmniError) -> None:
         """Send `error` if no answer is under way, and close the connection once it can be read."""
         self._refusal = error
+        self._report(error)
         self._stop_head_timer()
         cycle = self.cycle
         if self._is_answering():
@@ -189,6 +199,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._start_lingering()
+
+    def _report(self, error: OmniError) -> None:
+        client = address_of(self.client)
+        reason = reason_of(error) if is_audited(error) else MALFORMED
+        self.on_refusal(Refusal(error.status, reason, NO_ROUTE, client=client))
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -232,11 +247,20 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
 
-def bounded(unread: UnreadRules, http: HttpOptions) -> type[BoundedProtocol]:
-    """Return the protocol with these limits, for uvicorn, which makes one for each connection."""
+def bounded(
+    unread: UnreadRules, http: HttpOptions, refused: Callable[[Refusal], None]
+) -> type[BoundedProtocol]:
+    """Return the protocol with these limits, for uvicorn, which makes one for each connection.
+
+    `refused` is told of what is refused before there is a request.
+    """
 
     class ConfiguredProtocol(BoundedProtocol):
         unread_rules, limits = unread, http
+
+        @staticmethod
+        def on_refusal(refusal: Refusal) -> None:
+            refused(refusal)
 
     return ConfiguredProtocol
 

@@ -6,7 +6,7 @@ Between them they halve what a chunk of speech costs on its way from the pipelin
 import asyncio
 import gc
 import resource
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from sglang_omni.api.connection import UnreadRules
 from sglang_omni.api.protocol import bounded
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.http_options import HttpOptions
+from sglang_omni.observe.refusals import Refusal
 
 T = TypeVar("T")
 
@@ -63,20 +64,21 @@ def web_server(
     unread: UnreadRules | None = None,
     frame_bytes: int = RealtimeOptions.frame_bytes,
     limits: HttpOptions | None = None,
+    on_refusal: Callable[[Refusal], None] | None = None,
     **options: Any,
 ) -> uvicorn.Server:
     """A server for `app`, to be run on the running loop.
 
     With `signals` it ends at Ctrl-C or SIGTERM by itself. Told to end, it lets streams in flight
     go on for `grace_s` seconds. `unread` bounds what clients leave unread. A WebSocket frame of
-    more than `frame_bytes` closes its connection. `limits` bound requests. `options` are
-    uvicorn's.
+    more than `frame_bytes` closes its connection. `limits` bound requests; `on_refusal` is told of
+    what is refused before there is a request. `options` are uvicorn's.
     """
     limits = limits or HttpOptions()
     return (uvicorn.Server if signals else QuietServer)(
         uvicorn.Config(
             app,
-            http=bounded(unread or UnreadRules(), limits),
+            http=bounded(unread or UnreadRules(), limits, on_refusal or _ignore),
             # Sound in base64 is not worth the time that its compression takes.
             ws="websockets-sansio",
             ws_max_size=frame_bytes,
@@ -88,6 +90,10 @@ def web_server(
             **options,
         )
     )
+
+
+def _ignore(refusal: Refusal) -> None:
+    """Nobody looks."""
 
 
 def _raise_file_limit() -> None:

@@ -8,7 +8,13 @@ from hashlib import blake2b
 
 from sglang_omni.engine.output import TO_TERMINAL, OutputRules
 from sglang_omni.engine.process import Engine, EngineProcess, ProcessSpec
-from sglang_omni.errors import EngineFailed, EngineUnavailable, InvalidRequest, Overloaded
+from sglang_omni.errors import (
+    SCHEMA_REFUSED,
+    EngineFailed,
+    EngineUnavailable,
+    InvalidRequest,
+    Overloaded,
+)
 from sglang_omni.grammar.contract import (
     CheckRequest,
     GrammarSettings,
@@ -115,7 +121,9 @@ class GrammarChecker:
             verdict = await self._judge(asked)
         if verdict.reason is not None:
             field = sampling.grammar.field if sampling.grammar else "response_format"
-            raise InvalidRequest(f"{field}: the schema: {verdict.reason}", param=field)
+            error = InvalidRequest(f"{field}: the schema: {verdict.reason}", param=field)
+            error.reason = SCHEMA_REFUSED
+            raise error
 
     async def _judge(self, asked: CheckRequest) -> Verdict:
         key = blake2b(asked.text.encode(), person=asked.kind.encode()).digest()
