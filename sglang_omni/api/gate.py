@@ -63,9 +63,20 @@ class _Sender:
             self.started = True
             self._trace.status = message.get("status", 101)
             MutableHeaders(scope=message)["X-Request-Id"] = self._trace.id
-        await self._send(message)
+        try:
+            await self._send(message)
+        except OSError as error:
+            # So ASGI tells that the client left. Sessions under way await it, handshakes do not.
+            if message["type"] in _HANDSHAKE_ANSWERS:
+                raise ClientGone from error
+            raise
 
 
+_HANDSHAKE_ANSWERS = (
+    "websocket.accept",
+    "websocket.http.response.start",
+    "websocket.http.response.body",
+)
 _STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
 
 

@@ -57,6 +57,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.unread = UnreadWatch(transport, self.unread_rules)
+        # The request at work; uvicorn remembers the last one only, which may wait for its turn.
+        self._running: Any = None
         self._refusal: OmniError | None = None
         self._is_upgraded = self._is_in_body = False
         # Bytes since the parser last made progress, and those of the head that it has passed on.
@@ -73,6 +75,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_lingering()
         if self._half_closed is not None:
             self._half_closed.stop()
+        self._disconnect_running()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -94,15 +97,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Keep the connection for the answer to a request that has arrived whole."""
-        cycle = self.cycle
+        cycle, running = self.cycle, self._running
         # Over TLS the transport closes in any case.
         if self.scheme == "https" or not self._is_answering() or cycle.more_body:
             return False
         cycle.keep_alive = False
-        is_version_1_0 = cycle.scope["http_version"] == "1.0"
-        if not (cycle.response_started or self.pipeline or is_version_1_0):
+        is_version_1_0 = running.scope["http_version"] == "1.0"
+        if not (running.response_started or is_version_1_0):
             self.transport.write(PROBE)
-        self._half_closed = HalfClosedWatch(self.transport, lambda: cycle.response_started)
+        is_started = lambda: self._running.response_started  # noqa: E731
+        self._half_closed = HalfClosedWatch(self.transport, is_started)
         return True
 
     def on_message_begin(self) -> None:
@@ -146,6 +150,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_lingering()
 
     def handle_websocket_upgrade(self) -> None:
+        if self._is_answering():
+            # The answer under way and the session would write to one connection.
+            self._refuse(InvalidRequest("a WebSocket begins once all requests are answered"))
+            return
         # A session bounds by itself what its client sends and leaves unread.
         self._is_upgraded = True
         self.unread.stop()
@@ -190,11 +198,11 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle = self.cycle
         if self._is_answering():
             if cycle.response_started or not cycle.more_body or self.pipeline:
+                self._disconnect_running()
                 self.transport.close()
                 return
             # The application waits for the rest of this body, which will not be read.
-            cycle.disconnected = True
-            cycle.message_event.set()
+            self._disconnect_running()
         self.transport.write(error_bytes(error, self.server_state.default_headers))
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -204,6 +212,18 @@ class BoundedProtocol(HttpToolsProtocol):
         client = address_of(self.client)
         reason = reason_of(error) if is_audited(error) else MALFORMED
         self.on_refusal(Refusal(error.status, reason, NO_ROUTE, client=client))
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _disconnect_running(self) -> None:
+        """Tell the request at work that nobody is there any more: it must neither go on nor write
+        to a closed connection."""
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.waiting_for_100_continue = False
+            self._running.message_event.set()
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from sglang_omni.api.connection import UnreadRules
 from sglang_omni.api.protocol import bounded
+from sglang_omni.api.websocket import WebSocketProtocol
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.http_options import HttpOptions
 from sglang_omni.observe.refusals import Refusal
@@ -79,8 +80,8 @@ def web_server(
         uvicorn.Config(
             app,
             http=bounded(unread or UnreadRules(), limits, on_refusal or _ignore),
+            ws=WebSocketProtocol,
             # Sound in base64 is not worth the time that its compression takes.
-            ws="websockets-sansio",
             ws_max_size=frame_bytes,
             ws_per_message_deflate=False,
             log_level=log_level,
