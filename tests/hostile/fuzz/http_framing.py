@@ -12,8 +12,8 @@ from tests.hostile.fuzz.case import Case, Finding
 from tests.hostile.fuzz.mutate import mutate_bytes
 
 TARGET = "http"
-# Longer than every limit of the server that is fuzzed.
-WAIT_S = 12.0
+# Longer than every limit of the server that is fuzzed, and than it waits for a close frame.
+WAIT_S = 20.0
 STATUS = re.compile(rb"^HTTP/1\.[01] (\d{3}) ", re.MULTILINE)
 METHODS = (
     b"GET",

@@ -14,7 +14,7 @@ from tests.hostile.fuzz.case import Case, Finding
 from tests.hostile.fuzz.mutate import ODD_VALUES, mutate_bytes, mutate_json
 
 TARGET = "websocket"
-WAIT_S = 12.0
+WAIT_S = 20.0
 PATHS = ("/v1/realtime", "/v1/audio/speech/stream")
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 INTERNAL_ERROR = 1011
