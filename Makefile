@@ -8,13 +8,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: serve test bench lint install lock
+.PHONY: serve test fuzz bench lint install lock
 
 serve: $(STAMP)
 	$(BIN)/sgl-omni serve --version v1 $(if $(MODEL),--model-path $(MODEL)) $(ARGS)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder $(ARGS)
+
+# An hour of hostile bytes; ARGS="--seconds 60 --target http --seed 1" for less.
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.hostile.fuzz $(ARGS)
 
 bench: $(STAMP)
 	ci/bench.sh $(ARGS)

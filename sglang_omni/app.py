@@ -22,11 +22,21 @@ from sglang_omni.api.documentation import routes as documentation
 from sglang_omni.api.drain import DrainLayer, InFlight
 from sglang_omni.api.gate import Gate
 from sglang_omni.api.head import HeadMiddleware
+from sglang_omni.api.metered import metered
 from sglang_omni.api.openapi import describe_keys
 from sglang_omni.api.playground import routes as playground
+from sglang_omni.api.rate_limit import LIMIT_HEADERS, RateLimitMiddleware
 from sglang_omni.observe.event_loop import watch_event_loop
 from sglang_omni.observe.observer import Observer
+from sglang_omni.rate_limit.limiter import RateLimiter
+from sglang_omni.rate_limit.options import RateLimitOptions
 from sglang_omni.realtime import route as realtime
+
+# What pages of other sites may read of an answer, beside its body.
+EXPOSED_HEADERS = (
+    *("X-Request-Id", "X-Sample-Rate", "X-Channels"),
+    *("Retry-After", "retry-after-ms", *LIMIT_HEADERS),
+)
 
 
 def create_app(
@@ -35,14 +45,17 @@ def create_app(
     in_flight: InFlight | None = None,
     observer: Observer | None = None,
     bodies: BodyRules | None = None,
+    rate_limits: RateLimitOptions | None = None,
 ) -> FastAPI:
     """The OpenAI-compatible HTTP interface of `backend`. Starting and stopping it is not ours.
 
     `access` says who may ask (unset: anybody); `in_flight` counts what is being served, `observer`
-    sees how; `bodies` says how bodies must arrive.
+    sees how; `bodies` says how bodies must arrive; `rate_limits` is what each key may ask for.
     """
     access = access or Access()
     observer = observer or Observer(lambda: backend.sample_rate)
+    limiter = RateLimiter(rate_limits or RateLimitOptions())
+    backend = metered(backend, limiter)
     app = FastAPI(
         title="sglang-omni",
         description="Ming-flash-omni-2.0: chat with pictures, sound and video, and streaming "
@@ -52,8 +65,6 @@ def create_app(
         redoc_url=None,
         lifespan=lambda app: watch_event_loop(observer.metrics.stalls.observe),
     )
-    # The protocol refuses requests that never come here; see `web_server`.
-    app.state.count_refused = observer.metrics.refused
     errors.install(app)
     app.include_router(chat.routes(backend))
     app.include_router(speech.routes(backend))
@@ -79,12 +90,14 @@ def create_app(
         rules=bodies or BodyRules(),
         draining=backend.draining,
     )
-    _add_layers(app, access, observer)
+    _add_layers(app, access, observer, limiter)
     return app
 
 
-def _add_layers(app: FastAPI, access: Access, observer: Observer) -> None:
+def _add_layers(app: FastAPI, access: Access, observer: Observer, limiter: RateLimiter) -> None:
     """What a request passes before its body is read; the last one added is the outermost."""
+    if not limiter.options.is_unlimited:
+        app.add_middleware(RateLimitMiddleware, limiter=limiter)
     app.add_middleware(AccessLayer, access=access)
     if access.origins:
         app.add_middleware(
@@ -93,7 +106,7 @@ def _add_layers(app: FastAPI, access: Access, observer: Observer) -> None:
             allow_methods=["GET", "HEAD", "POST", "DELETE"],
             # OpenAI's client in a browser sends a dozen of its own. No cookie is ever taken.
             allow_headers=["*"],
-            expose_headers=["X-Request-Id", "X-Sample-Rate", "X-Channels", "Retry-After"],
+            expose_headers=EXPOSED_HEADERS,
         )
     app.add_middleware(Gate, observer=observer)
     app.add_middleware(HeadMiddleware)

@@ -30,6 +30,7 @@ from sglang_omni.option_types import (
     StepSeconds,
 )
 from sglang_omni.pipeline.segment import SegmentSettings
+from sglang_omni.rate_limit.options import RateLimitOptions
 from sglang_omni.talker.contract import AdmissionPolicy
 
 T = TypeVar("T")
@@ -215,7 +216,8 @@ class Config:
 
     What engines print goes into files in `log_folder` (unset: a folder for this port in
     `$XDG_STATE_HOME/sglang-omni`), which keep their size; with `verbose`, or a `log_level` of
-    `debug`, it is shown on the terminal as well.
+    `debug`, it is shown on the terminal as well. Refusals leave one line of JSON each, without
+    content, in the log at level `info`, or in the file `audit_log`; at most 20 a second.
     """
 
     model_path: Path | None = None
@@ -247,10 +249,12 @@ class Config:
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     log_folder: Path | None = None
+    audit_log: Path | None = None
     verbose: bool = False
     otlp_endpoint: str | None = None
     profile_folder: Path | None = None
     http: HttpOptions = field(default_factory=HttpOptions)
+    rate_limit: RateLimitOptions = field(default_factory=RateLimitOptions)
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     media: MediaOptions = field(default_factory=MediaOptions)
     image_encoder: ImageEncoderOptions = field(default_factory=ImageEncoderOptions)

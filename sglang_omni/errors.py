@@ -12,17 +12,24 @@ def whence(error: BaseException) -> str:
     return f"{type(error).__name__}\n{frames}{because}"
 
 
+# Reasons for which metrics and the audit log know a refusal, where its code is shared by others.
+SCHEMA_REFUSED = "schema_refused"
+MEDIA_REFUSED = "media_refused"
+
+
 class OmniError(Exception):
     """An error with a place in the OpenAI envelope.
 
     `status` is the HTTP status, `type` and `code` are the envelope's fields, `param` names the
     request field at fault, or is None. `retry_after_s` is when to come again, None if unknown.
+    `reason` is what metrics and the audit log call it where `code` says too little.
     """
 
     status = 500
     type = "server_error"
     code = "internal_error"
     retry_after_s: float | None = None
+    reason: str | None = None
 
     def __init__(self, message: str, *, param: str | None = None) -> None:
         super().__init__(message)
@@ -125,6 +132,21 @@ class Overloaded(OmniError):
     ) -> None:
         super().__init__(message, param=param)
         self.retry_after_s = retry_after_s
+
+
+class RateLimited(OmniError):
+    """A key has reached one of its limits; `type` names which, as OpenAI's errors do.
+
+    `retry_after_s` None means that the same request would never be within the limit.
+    """
+
+    status = 429
+    code = "rate_limit_exceeded"
+
+    def __init__(self, kind: str, message: str, *, retry_after_s: float | None) -> None:
+        super().__init__(message)
+        self.type, self.retry_after_s = kind, retry_after_s
+        self.reason = f"rate_limit_{kind}"
 
 
 class Unauthorized(InvalidRequest):

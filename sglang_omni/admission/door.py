@@ -25,12 +25,17 @@ Request = ChatRequest | SpeechRequest
 Events = Callable[[AsyncExitStack], AsyncGenerator[Event, None]]
 
 
-def likely_kv_tokens(request: ChatRequest) -> int:
-    """Tokens of KV cache that a chat will likely take: its prompt and a usual answer."""
+def estimate_prompt_tokens(request: ChatRequest) -> int:
+    """Tokens that the prompt of a chat has, about."""
     parts = [part for message in request.messages for part in message.content]
     text = sum(len(part.text.encode()) for part in parts if isinstance(part, TextPart))
     media = sum(MEDIUM_TOKENS[part.kind] for part in parts if isinstance(part, MediaPart))
-    return text // BYTES_PER_TOKEN + media + min(request.sampling.max_tokens, LIKELY_TOKENS)
+    return text // BYTES_PER_TOKEN + media
+
+
+def likely_kv_tokens(request: ChatRequest) -> int:
+    """Tokens of KV cache that a chat will likely take: its prompt and a usual answer."""
+    return estimate_prompt_tokens(request) + min(request.sampling.max_tokens, LIKELY_TOKENS)
 
 
 class Door:

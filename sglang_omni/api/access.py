@@ -70,9 +70,9 @@ class AccessLayer:
         admin = access.admin_keys.match(key) if key else None
         tenant = access.keys.match(key) if key else None
         state["tenant"] = tenant or admin
-        if trace := current_trace():
-            trace.tenant = state["tenant"]
         state["owner"] = access.keys.mark(key) or access.admin_keys.mark(key) if key else None
+        if trace := current_trace():
+            trace.tenant, trace.owner = state["tenant"], state["owner"]
         state["admin"] = admin is not None
         state["trusted"] = not access.keys or state["tenant"] is not None
         if is_open(scope["path"]):

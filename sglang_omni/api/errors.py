@@ -11,7 +11,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from sglang_omni.errors import InvalidRequest, OmniError, whence
+from sglang_omni.errors import SCHEMA_REFUSED, InvalidRequest, OmniError, RateLimited, whence
+from sglang_omni.observe.refusals import is_audited, reason_of
+from sglang_omni.observe.trace import current_trace
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +24,8 @@ VALIDATION_CODES = {
 }
 # Of a message: some quote what a client sent.
 MAX_MESSAGE = 1000
+# What metrics and the audit log call problems that they know apart.
+VALIDATION_REASONS = {"json_schema": SCHEMA_REFUSED}
 HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -56,22 +60,36 @@ def envelope(error: OmniError) -> dict[str, Any]:
 def public_error(error: Exception) -> OmniError:
     """What the caller may know of an error. An unforeseen one is logged, not shown."""
     if isinstance(error, OmniError):
+        note_refusal(error)
         return error
     logger.error("unforeseen error in a request: %s", whence(error))
     logger.debug("its message", exc_info=error)
     return OmniError("internal error; the server's log has the details")
 
 
+def note_refusal(error: OmniError) -> None:
+    """Have the request at work leave an entry in the audit log, if `error` is worth one."""
+    trace = current_trace()
+    if trace is not None and trace.refusal is None and is_audited(error):
+        trace.refusal = error.status, reason_of(error)
+
+
 def error_response(error: OmniError, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The HTTP response for an error."""
+    note_refusal(error)
     return JSONResponse(envelope(error), error.status, {**_retry_after(error), **(headers or {})})
 
 
 def _retry_after(error: OmniError) -> dict[str, str]:
-    """The header that says in how many whole seconds to come again."""
-    if error.retry_after_s is None:
-        return {}
-    return {"Retry-After": str(math.ceil(error.retry_after_s))}
+    """The headers that say when to come again: in whole seconds, as HTTP has it, and in
+    milliseconds, as OpenAI's clients prefer it; or that it would be useless."""
+    if error.retry_after_s is not None:
+        milliseconds = math.ceil(1000 * error.retry_after_s)
+        return {
+            "Retry-After": str(math.ceil(error.retry_after_s)),
+            "retry-after-ms": str(milliseconds),
+        }
+    return {"x-should-retry": "false"} if isinstance(error, RateLimited) else {}
 
 
 def invalid_body(problems: Sequence[Any]) -> InvalidRequest:
@@ -84,6 +102,7 @@ def invalid_body(problems: Sequence[Any]) -> InvalidRequest:
         path, reason = ".".join(map(str, _place(problem))), _reason(problem)
     error = InvalidRequest(f"{path}: {reason}" if path else reason, param=path or None)
     error.code = VALIDATION_CODES.get(problem["type"], InvalidRequest.code)
+    error.reason = VALIDATION_REASONS.get(problem["type"])
     return error
 
 

@@ -10,6 +10,7 @@ from sglang_omni.api.body import ClientGone
 from sglang_omni.api.errors import error_response, public_error
 from sglang_omni.api.paths import is_watched
 from sglang_omni.observe.observer import Observer
+from sglang_omni.observe.refusals import address_of
 from sglang_omni.observe.trace import Trace, tracing
 
 UNMATCHED = "unmatched"
@@ -31,6 +32,7 @@ class Gate:
         scope.setdefault("state", {})["request_id"] = request_id
         trace = self._observer.begin(request_id)
         trace.parent = Headers(scope=scope).get("traceparent")
+        trace.client = address_of(scope.get("client"))
         with tracing(trace):
             try:
                 await self._serve(scope, receive, _Sender(send, trace))
@@ -61,9 +63,20 @@ class _Sender:
             self.started = True
             self._trace.status = message.get("status", 101)
             MutableHeaders(scope=message)["X-Request-Id"] = self._trace.id
-        await self._send(message)
+        try:
+            await self._send(message)
+        except OSError as error:
+            # So ASGI tells that the client left. Sessions under way await it, handshakes do not.
+            if message["type"] in _HANDSHAKE_ANSWERS:
+                raise ClientGone from error
+            raise
 
 
+_HANDSHAKE_ANSWERS = (
+    "websocket.accept",
+    "websocket.http.response.start",
+    "websocket.http.response.body",
+)
 _STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
 
 

@@ -23,6 +23,14 @@ from sglang_omni.errors import (
     UrlTooLong,
 )
 from sglang_omni.http_options import HttpOptions
+from sglang_omni.observe.refusals import (
+    ARRIVING,
+    NO_ROUTE,
+    Refusal,
+    address_of,
+    is_audited,
+    reason_of,
+)
 
 # The parser keeps what it cannot yet pass on, so it gets only so much before that is checked.
 PIECE_BYTES = 64 << 10
@@ -34,6 +42,8 @@ LINGER_BYTES = 128 << 20
 MAX_PIPELINED = 16
 # Name, colon, blank and line end: what a header has besides its name and value.
 HEADER_EXTRA_BYTES = 4
+# What the audit log says of what is no HTTP.
+MALFORMED = "malformed_http"
 
 
 class _AnswerTransport:
@@ -56,12 +66,14 @@ class BoundedProtocol(HttpToolsProtocol):
     unread_rules: ClassVar[UnreadRules]
 
     @staticmethod
-    def count_refused(status: int) -> None:
-        """Be told the status of a request that is refused before anybody else sees it."""
+    def on_refusal(refusal: Refusal) -> None:
+        """Is told of what is refused before there is a request."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.unread = UnreadWatch(transport, self.unread_rules)
+        # The request at work; uvicorn remembers the last one only, which may wait for its turn.
+        self._running: Any = None
         self._refusal: OmniError | None = None
         # The answer is out, the rest of its request is read for its client's sake alone.
         self._is_discarding = False
@@ -80,6 +92,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_lingering()
         if self._half_closed is not None:
             self._half_closed.stop()
+        self._disconnect_running()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -102,15 +115,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Keep the connection for the answer to a request that has arrived whole."""
-        cycle = self.cycle
+        cycle, running = self.cycle, self._running
         # Over TLS the transport closes in any case.
         if self.scheme == "https" or not self._is_answering() or cycle.more_body:
             return False
         cycle.keep_alive = False
-        is_version_1_0 = cycle.scope["http_version"] == "1.0"
-        if not (cycle.response_started or self.pipeline or is_version_1_0):
+        is_version_1_0 = running.scope["http_version"] == "1.0"
+        if not (running.response_started or is_version_1_0):
             self.transport.write(PROBE)
-        self._half_closed = HalfClosedWatch(self.transport, lambda: cycle.response_started)
+        is_started = lambda: self._running.response_started  # noqa: E731
+        self._half_closed = HalfClosedWatch(self.transport, is_started)
         return True
 
     def on_message_begin(self) -> None:
@@ -168,6 +182,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._start_lingering()
 
     def handle_websocket_upgrade(self) -> None:
+        if self._is_answering():
+            # The answer under way and the session would write to one connection.
+            self._refuse(InvalidRequest("a WebSocket begins once all requests are answered"))
+            return
         # A session bounds by itself what its client sends and leaves unread.
         self._is_upgraded = True
         self.unread.stop()
@@ -181,7 +199,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answer a handshake that the WebSocket library could not read: uvicorn would leave the
         connection open and silent."""
         invalid = InvalidRequest("this is not a valid WebSocket handshake")
-        self.count_refused(invalid.status)
+        self._report(invalid)
         answer = b"".join(websocket.conn.data_to_send())
         self.transport.write(answer or error_bytes(invalid, self.server_state.default_headers))
         self.transport.close()
@@ -207,21 +225,38 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refuse(self, error: OmniError) -> None:
         """Send `error` if no answer is under way, and close the connection once it can be read."""
         self._refusal = error
+        self._report(error)
         self._stop_head_timer()
         cycle = self.cycle
         if self._is_answering():
             if cycle.response_started or not cycle.more_body or self.pipeline:
+                self._disconnect_running()
                 self.transport.close()
                 return
             # The application waits for the rest of this body, which will not be read.
-            cycle.disconnected = True
-            cycle.message_event.set()
-        else:
-            self.count_refused(error.status)
+            self._disconnect_running()
         self.transport.write(error_bytes(error, self.server_state.default_headers))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._start_lingering()
+
+    def _report(self, error: OmniError) -> None:
+        client = address_of(self.client)
+        reason = reason_of(error) if is_audited(error) else MALFORMED
+        route = ARRIVING if self._is_answering() else NO_ROUTE
+        self.on_refusal(Refusal(error.status, reason, route, client=client))
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _disconnect_running(self) -> None:
+        """Tell the request at work that nobody is there any more: it must neither go on nor write
+        to a closed connection."""
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.waiting_for_100_continue = False
+            self._running.message_event.set()
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -266,19 +301,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded(
-    unread: UnreadRules, http: HttpOptions, on_refused: Callable[[int], None]
+    unread: UnreadRules, http: HttpOptions, refused: Callable[[Refusal], None]
 ) -> type[BoundedProtocol]:
     """Return the protocol with these limits, for uvicorn, which makes one for each connection.
 
-    `on_refused` is told the status of each request that is refused before anybody else sees it.
+    `refused` is told of what is refused before there is a request, or before it has arrived whole.
     """
 
     class ConfiguredProtocol(BoundedProtocol):
         unread_rules, limits = unread, http
 
         @staticmethod
-        def count_refused(status: int) -> None:
-            on_refused(status)
+        def on_refusal(refusal: Refusal) -> None:
+            refused(refusal)
 
     return ConfiguredProtocol
 

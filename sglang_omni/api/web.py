@@ -19,6 +19,7 @@ from sglang_omni.api.protocol import bounded
 from sglang_omni.api.websocket import BufferedWebSocket
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.http_options import HttpOptions
+from sglang_omni.observe.refusals import Refusal
 
 T = TypeVar("T")
 
@@ -64,22 +65,23 @@ def web_server(
     unread: UnreadRules | None = None,
     frame_bytes: int = RealtimeOptions.frame_bytes,
     limits: HttpOptions | None = None,
+    on_refusal: Callable[[Refusal], None] | None = None,
     **options: Any,
 ) -> uvicorn.Server:
     """A server for `app`, to be run on the running loop.
 
     With `signals` it ends at Ctrl-C or SIGTERM by itself. Told to end, it lets streams in flight
     go on for `grace_s` seconds. `unread` bounds what clients leave unread. A WebSocket frame of
-    more than `frame_bytes` closes its connection. `limits` bound requests. `options` are
-    uvicorn's.
+    more than `frame_bytes` closes its connection. `limits` bound requests; `on_refusal` is told of
+    what is refused before there is a request. `options` are uvicorn's.
     """
     limits = limits or HttpOptions()
     return (uvicorn.Server if signals else QuietServer)(
         uvicorn.Config(
             app,
-            http=bounded(unread or UnreadRules(), limits, _refusal_counter(app)),
-            # Sound in base64 is not worth the time that its compression takes.
+            http=bounded(unread or UnreadRules(), limits, on_refusal or _ignore),
             ws=BufferedWebSocket,
+            # Sound in base64 is not worth the time that its compression takes.
             ws_max_size=frame_bytes,
             ws_per_message_deflate=False,
             log_level=log_level,
@@ -91,10 +93,8 @@ def web_server(
     )
 
 
-def _refusal_counter(app: ASGIApp) -> Callable[[int], None]:
-    """What is to be told of the status of a request that does not come to `app`."""
-    state = getattr(app, "state", None)
-    return getattr(state, "count_refused", lambda status: None)
+def _ignore(refusal: Refusal) -> None:
+    """Nobody looks."""
 
 
 def _raise_file_limit() -> None:

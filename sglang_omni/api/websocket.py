@@ -1,4 +1,5 @@
-"""uvicorn's WebSocket protocol, which reads on while the application is busy.
+"""uvicorn's WebSocket protocol, which reads on while the application is busy, and does not take a
+client's mistakes for errors of its own.
 
 uvicorn stops reading after each message until the application takes it. Behind a message that
 waits lie the client's pings, which nobody answers then, and its answers to the server's own pings,
@@ -15,6 +16,8 @@ MAX_WAITING_BYTES = 4 << 20
 MAX_WAITING = 1024
 # What a message takes beside its content.
 _MESSAGE_BYTES = 512
+# What is not text, as the WebSocket protocol has it.
+INVALID_DATA = 1007
 
 
 class BufferedWebSocket(WebSocketsSansIOProtocol):
@@ -27,7 +30,16 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
         self._waiting_bytes = 0
 
     def send_receive_event_to_app(self) -> None:
-        """Queue a message, and stop reading if that is one too many."""
+        """Queue a message, and stop reading if that is one too many.
+
+        Close the connection where a text is not UTF-8, for which uvicorn would log an error with
+        its stack, as often as a client likes.
+        """
+        if self.curr_msg_data_type == "text" and not self.close_sent and not self._is_text():
+            self.frames = []
+            self.conn.fail(INVALID_DATA, "a text frame must hold UTF-8")
+            self.handle_parser_exception()
+            return
         size = sum(map(len, self.frames)) + _MESSAGE_BYTES
         was_paused = self.read_paused
         # The base class stops reading where it is not told that nobody reads.
@@ -65,3 +77,10 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
             self.pong_timer = self.loop.call_later(self.ping_timeout, self.keepalive_timeout)
             return
         super().keepalive_timeout()
+
+    def _is_text(self) -> bool:
+        try:
+            b"".join(self.frames).decode()
+        except UnicodeDecodeError:
+            return False
+        return True

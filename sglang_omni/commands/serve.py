@@ -27,6 +27,7 @@ from sglang_omni.commands.screen import header, public_address, ready_lines, sho
 from sglang_omni.config import Config, as_yaml
 from sglang_omni.engine.cards import cards
 from sglang_omni.errors import StartupError
+from sglang_omni.observe.audit_file import audit_file
 from sglang_omni.observe.logs import set_up
 from sglang_omni.observe.observer import Observer
 from sglang_omni.observe.otel import open_exporter
@@ -54,7 +55,8 @@ def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server
         config = replace(config, log_folder=folder)
         prepare_home()
         report_config(config, checkpoint)
-        run(_run(open_server(config, checkpoint), listener, access, tls))
+        with audit_file(config.audit_log):
+            run(_run(open_server(config, checkpoint), listener, access, tls))
     return 0
 
 
@@ -114,12 +116,12 @@ async def _run(
     config, in_flight = server.config, InFlight()
     exporter = open_exporter(config.otlp_endpoint) if config.otlp_endpoint else None
     observer = Observer(lambda: server.sample_rate, [exporter] if exporter else [])
-    app = create_app(server, access, in_flight, observer, body_rules(config))
+    app = create_app(server, access, in_flight, observer, body_rules(config), config.rate_limit)
     # Requests leave a line of ours, with their id; uvicorn's other lines go where ours go.
     options = {**tls, "access_log": False, "log_config": None}
     options["unread"] = UnreadRules(config.unread_bytes, config.unread_timeout)
     options["frame_bytes"] = config.realtime.frame_bytes
-    options["limits"] = config.http
+    options |= {"limits": config.http, "on_refusal": observer.refuse}
     # At `info` it tells of its own start and end, and of every WebSocket.
     level = "warning" if config.log_level == "info" else config.log_level
     web = web_server(app, level, GRACE_S, signals=False, **options)

@@ -9,7 +9,12 @@ from hashlib import blake2b
 
 from sglang_omni.engine.output import TO_TERMINAL, OutputRules
 from sglang_omni.engine.process import Engine, EngineProcess, ProcessSpec
-from sglang_omni.errors import EngineFailed, EngineUnavailable, InvalidRequest
+from sglang_omni.errors import (
+    SCHEMA_REFUSED,
+    EngineFailed,
+    EngineUnavailable,
+    InvalidRequest,
+)
 from sglang_omni.grammar.contract import (
     CheckRequest,
     GrammarSettings,
@@ -126,7 +131,9 @@ class GrammarChecker:
             verdict = await self._judge(asked, tenant)
         if verdict.reason is not None:
             field = sampling.grammar.field if sampling.grammar else "response_format"
-            raise InvalidRequest(f"{field}: the schema: {verdict.reason}", param=field)
+            error = InvalidRequest(f"{field}: the schema: {verdict.reason}", param=field)
+            error.reason = SCHEMA_REFUSED
+            raise error
 
     async def _judge(self, asked: CheckRequest, tenant: str | None) -> Verdict:
         key = blake2b(asked.text.encode(), person=asked.kind.encode()).digest()

@@ -43,6 +43,7 @@ class RequestMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._requests = self._make(Counter, "requests", "Requests ended", ["route", "status"])
+        self._refusals = self._make(Counter, "refusals", "Refusals by their reason", ["reason"])
         self.in_flight = self._make(Gauge, "requests_in_flight", "Requests being served", [])
         self.tasks = self._make(Gauge, "tasks", "Tasks of the event loop", [])
         self.stalls = self._make(
@@ -91,9 +92,13 @@ class RequestMetrics:
             self._audio.labels(route).inc(trace.sound.audio_s)
             self._underruns.labels(route).inc(trace.sound.underrun_s)
 
-    def refused(self, status: int) -> None:
+    def refused_by_protocol(self, status: int) -> None:
         """Count a request that was refused before it had a route, for how it was sent."""
         self._requests.labels(PROTOCOL, str(status)).inc()
+
+    def refused(self, reason: str) -> None:
+        """Count a refusal; `reason` is one of the few that the code names."""
+        self._refusals.labels(reason).inc()
 
     def _make(self, kind: Any, name: str, about: str, labels: list[str], **options: Any) -> Any:
         return kind(f"{PREFIX}_{name}", about, labels, registry=self.registry, **options)

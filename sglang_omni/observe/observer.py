@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from sglang_omni.errors import OmniError
 from sglang_omni.observe.listening import heard
 from sglang_omni.observe.metrics import RequestMetrics
+from sglang_omni.observe.refusals import NO_ROUTE, Refusal, RefusalLog
 from sglang_omni.observe.trace import Trace, current_trace, tracing
 
 ACCESS_LOG = logging.getLogger("sglang_omni.access")
@@ -27,6 +28,7 @@ class Observer:
         self._rate, self._exporters = rate, tuple(exporters)
         self._traces: OrderedDict[str, Trace] = OrderedDict()
         self.metrics = RequestMetrics()
+        self.refusals = RefusalLog(self.metrics.refused)
 
     def begin(self, request_id: str) -> Trace:
         """A request has arrived."""
@@ -42,6 +44,10 @@ class Observer:
         if rate := self._known_rate():
             trace.sound = heard(trace.audio, trace.began, rate)
         trace.audio = []  # The ring keeps what came of it.
+        if trace.refusal is not None:
+            status, reason = trace.refusal
+            who = (trace.id, trace.owner, trace.client)
+            self.refusals.add(Refusal(status, reason, route, *who))
         self.metrics.in_flight.dec()
         self.metrics.ended(trace)
         seconds = trace.ended - trace.began
@@ -50,13 +56,20 @@ class Observer:
         for export in self._exporters:
             export(trace)
 
+    def refuse(self, refusal: Refusal) -> None:
+        """The protocol has refused what a client sent, before it was a request or while it was."""
+        self.refusals.add(refusal)
+        if refusal.route == NO_ROUTE:
+            self.metrics.refused_by_protocol(refusal.status)
+
     @contextmanager
     def within(self, request_id: str, route: str) -> Iterator[Trace]:
         """Trace the body as a request of its own within the present one, such as an answer in a
         session: what happens in it is told of it alone. It has the same tenant."""
         around = current_trace()
         trace = self.begin(request_id)
-        trace.tenant = around.tenant if around else None
+        if around is not None:
+            trace.tenant, trace.owner, trace.client = around.tenant, around.owner, around.client
         try:
             with tracing(trace):
                 yield trace

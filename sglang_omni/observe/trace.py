@@ -38,8 +38,9 @@ class Trace:
 
     `began_at` is in seconds since the epoch, `began` and all other times on the monotonic clock.
     `audio` has the time and the number of samples of each piece of speech until the request has
-    ended, `sound` what came of them then. `parent` is the caller's W3C `traceparent`. Written by
-    the request's own tasks only.
+    ended, `sound` what came of them then. `parent` is the caller's W3C `traceparent`, `owner` the
+    lasting digest of its key, `client` its address. `refusal` has the status and the reason of
+    the first error worth an entry in the audit log. Written by the request's own tasks only.
     """
 
     id: str
@@ -47,6 +48,9 @@ class Trace:
     began: float = field(default_factory=time.monotonic)
     route: str = ""
     tenant: str | None = None
+    owner: str | None = None
+    client: str | None = None
+    refusal: tuple[int, str] | None = None
     parent: str | None = None
     status: int | None = None
     ended: float | None = None

@@ -11,7 +11,7 @@ from sglang_omni.encoder.cache import Embedding
 from sglang_omni.encoder.client import EncoderClient
 from sglang_omni.encoder.contract import ClipRequest, PictureRequest
 from sglang_omni.engine.shared import SharedArray
-from sglang_omni.errors import InvalidRequest
+from sglang_omni.errors import MEDIA_REFUSED, InvalidRequest
 from sglang_omni.intake.contract import Decoded
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
@@ -147,4 +147,5 @@ def blaming(part: MediaPart) -> Iterator[None]:
         yield
     except InvalidRequest as error:
         blamed = type(error)(f"{part.field}: {error.message}", param=part.field)
+        blamed.reason = MEDIA_REFUSED
         raise blamed from error

@@ -20,6 +20,7 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
     Usage,
 )
+from sglang_omni.rate_limit.limiter import current_rate_limits
 from sglang_omni.realtime.audio import Mouth
 from sglang_omni.realtime.conversation import Conversation
 from sglang_omni.realtime.items import JSON, Status, item_json, new_id
@@ -218,8 +219,7 @@ class Response:
             case WrittenItem() as written:
                 written.close(outcome.item_status)
         self._outbox.put("response.done", response=self._json(outcome.status, outcome))
-        # This server limits sessions and requests as a whole, none by tokens.
-        self._outbox.put("rate_limits.updated", rate_limits=[])
+        self._outbox.put("rate_limits.updated", rate_limits=rate_limits_json())
 
     def _heard_ms(self, item_id: str) -> float | None:
         """Who spoke over the answer heard no more of it; a client that merely stopped the answer
@@ -243,6 +243,19 @@ class Response:
             "metadata": self.plan.metadata,
             "usage": usage_json(self._usage, answers) if self._usage else None,
         }
+
+
+def rate_limits_json() -> list[dict[str, Any]]:
+    """What is left to the key of this session, none without limits."""
+    return [
+        {
+            "name": name,
+            "limit": status.limit,
+            "remaining": status.remaining,
+            "reset_seconds": round(status.reset_s, 3),
+        }
+        for name, status in current_rate_limits().items()
+    ]
 
 
 def usage_json(usage: Usage, answers: AnswerConfig) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from sglang_omni.engine.shared import SharedArray
 from sglang_omni.errors import InvalidRequest, RequestNotFound
 from sglang_omni.http_options import HttpOptions
 from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.observe.observer import Observer
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -220,8 +221,10 @@ def serving(
     # A port that was served a moment ago can be served again.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    app = create_app(backend, access, **wiring)
-    options = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
+    observer = wiring.pop("observer", None) or Observer(lambda: backend.sample_rate)
+    app = create_app(backend, access, observer=observer, **wiring)
+    options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
+    options["on_refusal"] = observer.refuse
     server = web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -1,0 +1,89 @@
+"""The server that is fuzzed, in a process of its own: the real routes, connections, decoding
+processes and grammar checker over a backend that needs no model.
+
+`python -m tests.hostile.fuzz.server` prints its port.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+
+from sglang_omni.api.body import BodyRules
+from sglang_omni.api.web import run, settle, web_server
+from sglang_omni.app import create_app
+from sglang_omni.commands.serve import bind
+from sglang_omni.config import RealtimeOptions
+from sglang_omni.grammar.checker import GrammarChecker
+from sglang_omni.grammar.contract import GrammarSettings
+from sglang_omni.http_options import HttpOptions
+from sglang_omni.intake.contract import IntakeSettings
+from sglang_omni.intake.pool import IntakePool
+from sglang_omni.media.fetch import FetchPolicy, fetch_all
+from sglang_omni.media.limits import MediaLimits
+from sglang_omni.observe.observer import Observer
+from sglang_omni.pipeline.perceive import blaming
+from sglang_omni.pipeline.preprocess import constrained
+from sglang_omni.pipeline.request import ChatRequest, Event
+from tests.api.fake import FakeBackend
+from tests.golden import TINY
+from tests.media.files import RULES
+
+# Short, so that a case that waits for a limit does not take long.
+HTTP = HttpOptions(header_timeout=0.5, keep_alive_timeout=0.75)
+BODIES = BodyRules(window_s=0.5, request_timeout_s=20.0)
+REALTIME = replace(RealtimeOptions(), idle_seconds=1.0, stall_seconds=1.0)
+MEDIA = MediaLimits(decode_seconds=3.0)
+
+
+class FuzzedBackend(FakeBackend):
+    """Checks grammars and decodes media as the real server does, then echoes."""
+
+    realtime = REALTIME
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.grammars = GrammarChecker(GrammarSettings(TINY))
+        self.intake = IntakePool(IntakeSettings(MEDIA, RULES), processes=2)
+
+    async def start(self) -> None:
+        """Start the processes."""
+        await asyncio.gather(self.grammars.start(), self.intake.start())
+
+    async def stop(self) -> None:
+        """End them."""
+        await asyncio.gather(self.grammars.stop(), self.intake.stop())
+
+    async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:  # type: ignore[override]
+        await self.grammars.check(constrained(request))
+        for part in request.media:
+            with blaming(part):
+                files = await fetch_all(part.sources, FetchPolicy())
+                await self.intake.decode(part.kind, files, part.budget)
+        async with aclosing(super().respond(request)) as events:
+            async for event in events:
+                yield event
+        # An endless run must not keep what it was asked.
+        self.requests.clear()
+
+
+async def main() -> None:
+    """Serve until this process is ended."""
+    backend = FuzzedBackend()
+    await backend.start()
+    observer = Observer(lambda: backend.sample_rate)
+    app = create_app(backend, observer=observer, bodies=BODIES)
+    options = {"limits": HTTP, "on_refusal": observer.refuse, "log_config": None}
+    settle()
+    with bind("127.0.0.1", 0) as listener:
+        print(listener.getsockname()[1], flush=True)
+        try:
+            await web_server(app, "warning", 1, access_log=False, **options).serve([listener])  # type: ignore[arg-type]
+        finally:
+            await backend.stop()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level="WARNING")
+    run(main())
