@@ -136,13 +136,12 @@ class Server:
 
     @property
     def ready(self) -> bool:
-        """Whether every engine is loaded and has done its warm-up, one replica of it at least, and
-        the server is to stay."""
-        decoders = self._senses.intake.processes.values()
+        """Whether every engine is loaded and has done its warm-up, one replica of it at least,
+        files can be decoded, and the server is to stay."""
         return (
             not self.draining.is_set()
             and all(pool.ready for pool in self._pools.values())
-            and all(decoder.health.state == "ready" for decoder in decoders)
+            and self._senses.intake.can_decode
         )
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from sglang_omni.engine.output import TO_TERMINAL, OutputRules
-from sglang_omni.engine.process import EngineProcess, ProcessSpec
+from sglang_omni.engine.process import EngineHealth, EngineProcess, ProcessSpec
 from sglang_omni.engine.shared import SharedArray
 from sglang_omni.errors import (
     EngineFailed,
@@ -33,6 +33,8 @@ ENVIRONMENT = {
 }
 # A decoder starts in a second. A longer pause would let a few bad files shut the intake.
 LONGEST_RESTART_DELAY_S = 2.0
+# A decoder that has not come back for so long will not by itself.
+MAX_RESTART_S = 30.0
 SILENCE_MARGIN_S = 1.0
 # Decoders that one file may cost.
 MOST_DEATHS = 2
@@ -64,6 +66,13 @@ def decoder_spec(
         longest_delay_s=LONGEST_RESTART_DELAY_S,
         output=output,
     )
+
+
+def is_usable(health: EngineHealth, now: float) -> bool:
+    """Return whether a decoder decodes, or will in a moment. `now` is in seconds since the epoch."""
+    if health.state == "restarting":
+        return now - health.since < MAX_RESTART_S
+    return health.state in ("ready", "unresponsive")
 
 
 class IntakePool:
@@ -99,6 +108,13 @@ class IntakePool:
     def processes(self) -> dict[str, EngineProcess]:
         """The decoding processes, by name, to look at."""
         return {engine.spec.name: engine for engine in self._engines}
+
+    @property
+    def can_decode(self) -> bool:
+        """Whether a file that comes now will be decoded: one decoder lives, or restarts and has
+        not failed to for long. A bad file must not take the server out of service: a proxy would
+        send it to the next one."""
+        return any(is_usable(engine.health, time.time()) for engine in self._engines)
 
     @property
     def waiting(self) -> int:
