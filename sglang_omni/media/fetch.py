@@ -17,7 +17,9 @@ __all__ = ["FetchPolicy", "fetch", "fetch_all"]
 _SLICE = 4 << 20
 
 
-async def fetch_all(sources: Sequence[str], policy: FetchPolicy) -> list[bytes]:
+async def fetch_all(
+    sources: Sequence[str], policy: FetchPolicy, tenant: str | None = None
+) -> list[bytes]:
     """Return the files of one medium. Together they have what the policy grants to one file.
 
     Raises as `fetch` does.
@@ -27,7 +29,7 @@ async def fetch_all(sources: Sequence[str], policy: FetchPolicy) -> list[bytes]:
     try:
         async with asyncio.timeout(policy.seconds):
             for source in sources:
-                files.append(await _fetch(source, replace(policy, file_bytes=left)))
+                files.append(await _fetch(source, replace(policy, file_bytes=left), tenant))
                 left -= len(files[-1])
     except TimeoutError:
         message = f"the medium could not be fetched within {policy.seconds:g} s"
@@ -45,14 +47,14 @@ async def fetch(source: str, policy: FetchPolicy) -> bytes:
     return file
 
 
-async def _fetch(source: str, policy: FetchPolicy) -> bytes:
+async def _fetch(source: str, policy: FetchPolicy, tenant: str | None) -> bytes:
     scheme = source.partition(":")[0].lower()
     if source.startswith("/") or scheme == "file":
         return await asyncio.to_thread(read_local, source, policy)
     if scheme == "data":
         return await _decode_data_uri(source, policy.file_bytes)
     if scheme in ("http", "https"):
-        return await download(source, policy)
+        return await download(source, policy, tenant)
     raise InvalidRequest("a medium is a data: URI, an http(s) URL or an allowed local path")
 
 
