@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import asdict, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -37,7 +38,7 @@ ROOT = Path(__file__).parents[1]
 class NoCloner:
     """There is nothing to encode a recording with."""
 
-    async def clone(self, part: MediaPart, text: str | None) -> Cloned:
+    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
         """Raises `InvalidRequest`."""
         raise InvalidRequest("the synthetic server makes no voices", param=part.field)
 
@@ -106,7 +107,15 @@ class SyntheticBackend:
         speaker = Speaker(self.talker, voice.name, voice.seed, SAMPLE_RATE)
         if self._door is None:
             return speak(speaker, request)
-        return self._door.serve(request, lambda _: speak(speaker, request))
+        return self._door.limited(request, self._admitted(self._door, speaker, request))
+
+    @staticmethod
+    async def _admitted(
+        door: Door, speaker: Speaker, request: SpeechRequest
+    ) -> AsyncGenerator[Event, None]:
+        async with door.admit(request), aclosing(speak(speaker, request)) as events:
+            async for event in events:
+                yield event
 
 
 def server_of(backend: SyntheticBackend, port: int) -> uvicorn.Server:

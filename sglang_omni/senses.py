@@ -10,7 +10,7 @@ from sglang_omni.engine.pool import EnginePool
 from sglang_omni.intake.pool import IntakePool
 from sglang_omni.media.limits import Kind
 from sglang_omni.pipeline.flow import together
-from sglang_omni.pipeline.perceive import Perception
+from sglang_omni.pipeline.perceive import Perception, opening_queue
 from sglang_omni.specs import (
     encoder_specs,
     fetch_policy,
@@ -32,8 +32,12 @@ class Senses:
         """Nothing is started. Raises `ConfigError`."""
         specs = encoder_specs(config, checkpoint)
         self.intake = IntakePool(
-            intake_settings(config), processes=config.media.processes, output=output_rules(config)
+            intake_settings(config),
+            processes=config.media.processes,
+            max_held_bytes=config.media.max_held_bytes,
+            output=output_rules(config),
         )
+        self.opening = opening_queue()
         # One engine may serve several kinds.
         by_name = {replicas[0].name: replicas for replicas in specs.values()}
         self.pools = {name: EnginePool(replicas) for name, replicas in by_name.items()}
@@ -49,7 +53,7 @@ class Senses:
         of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
         encoders = {kind: self._clients[of_kind[kind]] for kind in specs}
         self.perception = Perception(
-            fetch_policy(config), media_rules(config), self.intake, encoders
+            fetch_policy(config), media_rules(config), self.intake, encoders, self.opening
         )
 
     async def start(self) -> None:

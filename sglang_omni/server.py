@@ -1,8 +1,8 @@
 """Puts the server together: configuration, engines, pipeline. Owns the engines' lives."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.observe.sglang import SGLangMetrics
 from sglang_omni.pipeline.preprocess import constrained
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
-from sglang_omni.pipeline.respond import Pipeline
+from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.senses import Senses
 from sglang_omni.specs import EngineSpecs, engine_specs, output_rules
 from sglang_omni.talker.contract import TalkerInfo
@@ -52,7 +52,13 @@ class Server:
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
         self.voice_aliases = read_aliases(config.voice_alias)
         self._check_voices(read_voice_names(checkpoint))
-        self.shelf = open_shelf(config, checkpoint, self._senses.intake, self._engines["talker"])
+        self.shelf = open_shelf(
+            config,
+            checkpoint,
+            self._senses.intake,
+            self._engines["talker"],
+            self._senses.opening,
+        )
         self._grammars = GrammarChecker(GrammarSettings(checkpoint), output_rules(config))
         self._pools = {**self._engines, **self._senses.pools}
         self.processes = dict(self._senses.intake.processes)
@@ -142,13 +148,12 @@ class Server:
 
     @property
     def ready(self) -> bool:
-        """Whether every engine is loaded and has done its warm-up, one replica of it at least, and
-        the server is to stay."""
-        decoders = self._senses.intake.processes.values()
+        """Whether every engine is loaded and has done its warm-up, one replica of it at least,
+        files can be decoded, and the server is to stay."""
         return (
             not self.draining.is_set()
             and all(pool.ready for pool in self._pools.values())
-            and all(decoder.health.state == "ready" for decoder in decoders)
+            and self._senses.intake.can_decode
         )
 
     @property
@@ -196,9 +201,7 @@ class Server:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
         self._require_started()
-        events = self._door.serve(
-            request, lambda stack: self._pipeline(request, stack).respond(request)
-        )
+        events = self._door.limited(request, self._pipeline().respond(request))
         sampling = constrained(request)
         is_free = check_request(sampling) is None
         if is_free or not self.has_lark:
@@ -221,39 +224,44 @@ class Server:
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud, once there is room. Raises `Overloaded` where there is none."""
         self._require_started()
-        return self._door.serve(
-            request, lambda stack: self._pipeline(request, stack).speak(request)
-        )
+        return self._door.limited(request, self._pipeline().speak(request))
 
     def narrate(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
         """Read a text aloud while it is written. Raises `Overloaded` where there is no room."""
         self._require_started()
-        return self._door.serve(
-            request, lambda stack: self._pipeline(request, stack).narrate(request, text)
-        )
+        return self._door.limited(request, self._pipeline().narrate(request, text))
 
     def _require_started(self) -> None:
         """Raises `EngineUnavailable` before the thinker and the talker have ever been up."""
         self._thinker_info()
         self._talker_info()
 
-    def _pipeline(self, request: ChatRequest | SpeechRequest, stack: AsyncExitStack) -> Pipeline:
-        """For a request that is let in: until the stack is left it stays with one replica of each
-        engine that it needs."""
-        thinker, talker = self._engines["thinker"], self._engines["talker"]
-        thinks, speaks = isinstance(request, ChatRequest), request.voice is not None
+    def _pipeline(self) -> Pipeline:
         return Pipeline(
             perception=self._senses.perception,
-            thinker=stack.enter_context(thinker.held()) if thinks else thinker,
-            talker=stack.enter_context(talker.held()) if speaks else talker,
+            admit=self._admit,
             tokenizer=self._tokenizer,
             context_length=self._thinker_info().context_length,
             segmenting=self.config.segment,
             open_voice=self.shelf.open,
             sample_rate=self.sample_rate,
+            memory=self._senses.intake.memory,
         )
+
+    @asynccontextmanager
+    async def _admit(self, request: ChatRequest | SpeechRequest) -> AsyncIterator[Engines]:
+        """Let a request in: during the body it stays with one replica of each engine that it
+        needs. Raises `Overloaded`."""
+        thinker, talker = self._engines["thinker"], self._engines["talker"]
+        async with self._door.admit(request):
+            with ExitStack() as stack:
+                thinks, speaks = isinstance(request, ChatRequest), request.voice is not None
+                yield Engines(
+                    thinker=stack.enter_context(thinker.held()) if thinks else thinker,
+                    talker=stack.enter_context(talker.held()) if speaks else talker,
+                )
 
     def _thinker_info(self) -> ThinkerInfo:
         info: ThinkerInfo | None = self._engines["thinker"].info

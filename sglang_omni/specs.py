@@ -264,6 +264,7 @@ def intake_settings(config: Config) -> IntakeSettings:
         file_bytes=media.file_bytes,
         pixels=media.pixels,
         frames=media.video_frames,
+        video_pixels=media.video_pixels,
         video_seconds=media.video_seconds,
         audio_seconds=media.audio_seconds,
         decode_seconds=media.decode_seconds,

@@ -1,7 +1,7 @@
 """The door of the server: what each kind of request needs of which engine."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from sglang_omni.admission.deadline import within
 from sglang_omni.admission.policy import Budget
@@ -22,7 +22,6 @@ LIKELY_TOKENS = 512
 UP = ("ready", "unresponsive")
 
 Request = ChatRequest | SpeechRequest
-Events = Callable[[AsyncExitStack], AsyncGenerator[Event, None]]
 
 
 def estimate_prompt_tokens(request: ChatRequest) -> int:
@@ -59,25 +58,29 @@ class Door:
         """Who is admitted, who waits and who was refused, by engine."""
         return {name: one.counters() for name, one in self._turnstiles.items()}
 
-    def serve(self, request: Request, events: Events) -> AsyncGenerator[Event, None]:
-        """The events of a request once it is admitted, for as long as it may take. What `events`
-        enters on the stack it is given is left when the request ends.
+    def limited(
+        self, request: Request, events: AsyncGenerator[Event, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Pass on the events of a request for as long as it may take, its waits included.
 
-        Raises `Overloaded` before the first event, `DeadlineExceeded` when its time is up.
+        Raises `DeadlineExceeded` when its time is up.
         """
         seconds = min(request.timeout_s or self._timeout_s, self._timeout_s)
-        return within(self._admitted(request, events), seconds)
+        return within(events, seconds)
 
-    async def _admitted(self, request: Request, events: Events) -> AsyncGenerator[Event, None]:
+    @asynccontextmanager
+    async def admit(self, request: Request) -> AsyncIterator[None]:
+        """Wait for room in the engines that a request needs, and hold it during the body.
+
+        Raises `Overloaded`.
+        """
         async with AsyncExitStack() as stack:
             # Always in this order, so that no two requests wait for each other.
             if request.voice is not None:
                 await self._enter(stack, "talker", request)
             if isinstance(request, ChatRequest):
                 await self._enter(stack, "thinker", request, likely_kv_tokens(request))
-            async with aclosing(events(stack)) as admitted:
-                async for event in admitted:
-                    yield event
+            yield
 
     async def _enter(
         self, stack: AsyncExitStack, engine: str, request: Request, kv_tokens: int = 0

@@ -29,12 +29,14 @@ class Claim:
 class Budget:
     """What an engine has, and how much it says is taken: slots for requests, tokens of KV cache.
 
-    `kv_tokens` None means that the slots have theirs built in.
+    `kv_tokens` None means that the slots have theirs built in. One tenant has at most `per_tenant`
+    of the slots, None for no such bound.
     """
 
     slots: int
     kv_tokens: int | None = None
     kv_used: int = 0
+    per_tenant: int | None = None
 
 
 def fits(claim: Claim, active: Collection[Claim], budget: Budget) -> bool:
@@ -51,11 +53,15 @@ def fits(claim: Claim, active: Collection[Claim], budget: Budget) -> bool:
     return taken + claim.kv_tokens <= budget.kv_tokens
 
 
-def next_up(waiting: Collection[Claim], active: Collection[Claim]) -> Claim | None:
-    """Whose turn it is: the highest priority, in it the tenant who has least, then the oldest."""
+def next_up(
+    waiting: Collection[Claim], active: Collection[Claim], per_tenant: int | None = None
+) -> Claim | None:
+    """Whose turn it is: the highest priority, in it the tenant who has least, then the oldest.
+
+    A tenant who has `per_tenant` already is passed over."""
     having = Counter(one.tenant for one in active)
     return min(
-        waiting,
+        (one for one in waiting if per_tenant is None or having[one.tenant] < per_tenant),
         key=lambda one: (RANKS[one.priority], having[one.tenant], one.number),
         default=None,
     )

@@ -104,7 +104,8 @@ class Turnstile:
     def _let_in(self) -> None:
         """Admit whoever is next for as long as there is room."""
         budget = self._budget()
-        while claim := next_up(self._waiting.keys(), self._active):
+        per_tenant = budget.per_tenant if budget else None
+        while claim := next_up(self._waiting.keys(), self._active, per_tenant):
             if budget is not None and not fits(claim, self._active, budget):
                 return
             self._active.add(claim)

@@ -56,7 +56,8 @@ def health_routes(backend: Backend) -> APIRouter:
     @router.get("/ready", responses={503: {"description": "An engine is not ready"}})
     async def ready(request: Request) -> JSONResponse:
         """200 once every engine is loaded and warm, 503 before, whenever one is down with all of
-        its replicas, and once the server drains."""
+        its replicas, and once the server drains. Decoders of files count as down once all have
+        failed to restart for 30 s."""
         status = "ready" if backend.ready else "not_ready"
         if backend.draining.is_set():
             status = "draining"

@@ -2,21 +2,21 @@
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Sequence
 from contextlib import aclosing
 
+from sglang_omni.admission.memory import MediaMemory
 from sglang_omni.engine.output import TO_TERMINAL, OutputRules
-from sglang_omni.engine.process import EngineProcess, ProcessSpec
+from sglang_omni.engine.process import EngineHealth, EngineProcess, ProcessSpec
 from sglang_omni.engine.shared import SharedArray
 from sglang_omni.errors import (
     EngineFailed,
     EngineUnavailable,
     InvalidRequest,
     OmniError,
-    Overloaded,
 )
 from sglang_omni.intake.contract import Decoded, DecodeRequest, IntakeSettings
+from sglang_omni.intake.queue import DecoderQueue
 from sglang_omni.media.limits import Kind, MediaLimits, PixelBudget
 
 FACTORY = "sglang_omni.intake.worker:open_worker"
@@ -33,6 +33,8 @@ ENVIRONMENT = {
 }
 # A decoder starts in a second. A longer pause would let a few bad files shut the intake.
 LONGEST_RESTART_DELAY_S = 2.0
+# A decoder that has not come back for so long will not by itself.
+MAX_RESTART_S = 30.0
 SILENCE_MARGIN_S = 1.0
 # Decoders that one file may cost.
 MOST_DEATHS = 2
@@ -66,14 +68,21 @@ def decoder_spec(
     )
 
 
+def is_usable(health: EngineHealth, now: float) -> bool:
+    """Return whether a decoder decodes, or will in a moment. `now` is in s since the epoch."""
+    if health.state == "restarting":
+        return now - health.since < MAX_RESTART_S
+    return health.state in ("ready", "unresponsive")
+
+
 class IntakePool:
     """Decodes media in processes that serve one request at a time, so that a file which kills its
     decoder, or keeps it for too long, fails alone.
 
-    A request waits for the first decoder that is idle and ready, in the order of asking; at most
-    `most_waiting` wait. A request whose caller has gone leaves the queue, but a decoder at work
-    finishes, or runs into its deadline, before it is free: to kill it would cost more than most
-    files do.
+    A request waits for the first decoder that is idle and ready; see `DecoderQueue`. What is
+    decoded may hold `max_held_bytes` until it is encoded. A request whose caller has gone leaves
+    the queue, but a decoder at work finishes, or runs into its deadline, before it is free: to
+    kill it would cost more than most files do.
     """
 
     def __init__(
@@ -82,14 +91,18 @@ class IntakePool:
         *,
         processes: int = 2,
         most_waiting: int = 64,
+        max_held_bytes: int = 2 << 30,
         output: OutputRules = TO_TERMINAL,
     ) -> None:
         self._limits: MediaLimits = settings.limits
-        self._most_waiting = most_waiting
+        self.memory = MediaMemory(max_held_bytes)
         names = [f"intake-{number}" for number in range(processes)]
         self._engines = [EngineProcess(decoder_spec(name, settings, output)) for name in names]
         self._busy: set[EngineProcess] = set()
-        self._waiters: deque[asyncio.Future[EngineProcess]] = deque()
+        # Videos take seconds: one decoder stays free of them, for pictures and clips.
+        self._queue: DecoderQueue[EngineProcess] = DecoderQueue(
+            most_waiting, max_videos=max(1, processes - 1)
+        )
         # Set while somebody waits.
         self._wanted = asyncio.Event()
         self._jobs: set[asyncio.Task[Decoded]] = set()
@@ -101,9 +114,16 @@ class IntakePool:
         return {engine.spec.name: engine for engine in self._engines}
 
     @property
+    def can_decode(self) -> bool:
+        """Whether a file that comes now will be decoded: one decoder lives, or restarts and has
+        not failed to for long. A bad file must not take the server out of service: a proxy would
+        send it to the next one."""
+        return any(is_usable(engine.health, time.time()) for engine in self._engines)
+
+    @property
     def waiting(self) -> int:
         """The number of requests that wait for a decoder."""
-        return len(self._waiters)
+        return len(self._queue)
 
     @property
     def in_flight(self) -> int:
@@ -130,10 +150,7 @@ class IntakePool:
             self._matcher.cancel()
             await asyncio.wait({self._matcher})
             self._matcher = None
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_exception(EngineUnavailable("the intake is stopping"))
-        self._waiters.clear()
+        self._queue.fail(EngineUnavailable("the intake is stopping"))
         await asyncio.gather(*(engine.stop(deadline_s) for engine in self._engines))
 
     async def decode(
@@ -143,6 +160,7 @@ class IntakePool:
         image: PixelBudget | None = None,
         sample_rate: int | None = None,
         most_seconds: float | None = None,
+        tenant: str | None = None,
     ) -> tuple[Decoded, SharedArray]:
         """Decode one medium; see `DecodeRequest`. The array's memory goes with the last reference.
 
@@ -152,7 +170,9 @@ class IntakePool:
         """
         self._check(kind, files)
         request = DecodeRequest(kind, tuple(files), SharedArray(), image, sample_rate, most_seconds)
-        return await self._decode(request), request.array
+        decoded = await self._decode(request, tenant)
+        self.memory.track(tenant, request.array, decoded.layout.nbytes)
+        return decoded, request.array
 
     def _check(self, kind: Kind, files: Sequence[bytes]) -> None:
         if not files or not all(files):
@@ -162,12 +182,12 @@ class IntakePool:
         if sum(map(len, files)) > self._limits.file_bytes:
             raise InvalidRequest(f"the {kind} has more than {self._limits.file_bytes} bytes")
 
-    async def _decode(self, request: DecodeRequest) -> Decoded:
+    async def _decode(self, request: DecodeRequest, tenant: str | None) -> Decoded:
         """Run the request, again if its decoder dies: that may have been nobody's fault, or that of
         another file. What kills two is at fault itself."""
         deaths = 0
         while self._matcher is not None:
-            engine = await self._take()
+            engine = await self._take(request.kind, tenant)
             job = asyncio.create_task(self._run(engine, request))
             self._jobs.add(job)
             job.add_done_callback(self._forget)
@@ -193,8 +213,7 @@ class IntakePool:
         except EngineFailed as error:
             raise self._verdict(engine, request.kind, time.monotonic() - began, error) from error
         finally:
-            self._busy.discard(engine)
-            self._match()
+            self._free(engine)
 
     def _verdict(
         self, engine: EngineProcess, kind: Kind, seconds: float, error: EngineFailed
@@ -212,32 +231,30 @@ class IntakePool:
         if not job.cancelled():
             job.exception()  # Its caller may be gone; then nobody else looks at it.
 
-    async def _take(self) -> EngineProcess:
+    async def _take(self, kind: Kind, tenant: str | None) -> EngineProcess:
         """Wait for a process of one's own. Raises `Overloaded`."""
-        if len(self._waiters) >= self._most_waiting:
-            raise Overloaded(f"{len(self._waiters)} media already wait to be decoded")
-        waiter: asyncio.Future[EngineProcess] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        self._wanted.set()
+        with self._queue.join(kind, tenant) as turn:
+            self._wanted.set()
+            self._match()
+            try:
+                return await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled() and turn.exception() is None:
+                    self._free(turn.result())
+                raise
+
+    def _free(self, engine: EngineProcess) -> None:
+        self._busy.discard(engine)
+        self._queue.leave(engine)
         self._match()
-        try:
-            return await waiter
-        except asyncio.CancelledError:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-            elif waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self._busy.discard(waiter.result())
-                self._match()
-            raise
 
     def _match(self) -> None:
-        """Give idle processes to whoever waits, first come, first served."""
+        """Give idle processes to whoever waits, by turns."""
         for engine in self._engines:
-            while self._waiters and self._waiters[0].done():
-                self._waiters.popleft()
-            if self._waiters and engine not in self._busy and engine.health.state == "ready":
+            idle = engine not in self._busy and engine.health.state == "ready"
+            if idle and self._queue.assign(engine):
                 self._busy.add(engine)
-                self._waiters.popleft().set_result(engine)
+        self._queue.refuse_excess()
 
     async def _keep_matching(self) -> None:
         # A process that is ready again does not say so; it took a second, what is a look more.
@@ -245,5 +262,5 @@ class IntakePool:
             await self._wanted.wait()
             await asyncio.sleep(_LOOK_S)
             self._match()
-            if not self._waiters:
+            if not self._queue:
                 self._wanted.clear()

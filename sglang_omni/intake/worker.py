@@ -1,5 +1,6 @@
 """The intake's worker: decodes one request at a time, in a process that a hostile file may ruin."""
 
+import os
 import resource
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,9 @@ from sglang_omni.intake.contract import Decoded, DecodeRequest, IntakeSettings
 from sglang_omni.media.decode import Content, decode_medium
 
 LEAST_ROOM_BYTES = 128 << 20
+# On few cores a decoder would keep the event loop and the engines waiting, and with them everybody.
+# Not SCHED_IDLE: on a busy machine a file would then never be done within its time.
+NICENESS = 10
 _REASON_CHARACTERS = 200
 _NAMES = {"image": "picture", "video": "video", "audio": "clip"}
 
@@ -100,6 +104,7 @@ def open_worker(settings: IntakeSettings) -> IntakeWorker:
     cv2.ocl.setUseOpenCL(False)
     # Pillow looks at this wherever it makes a picture, not only at the first header.
     Image.MAX_IMAGE_PIXELS = settings.limits.pixels
+    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     memory = settings.limits.memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

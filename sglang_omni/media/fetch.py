@@ -19,7 +19,9 @@ _SLICE = 1 << 20
 _MAX_HEAD = 1000
 
 
-async def fetch_all(sources: Sequence[str | bytes], policy: FetchPolicy) -> list[bytes]:
+async def fetch_all(
+    sources: Sequence[str | bytes], policy: FetchPolicy, tenant: str | None = None
+) -> list[bytes]:
     """Return the files of one medium. Together they have what the policy grants to one file.
 
     Raises as `fetch` does.
@@ -29,7 +31,7 @@ async def fetch_all(sources: Sequence[str | bytes], policy: FetchPolicy) -> list
     try:
         async with asyncio.timeout(policy.seconds):
             for source in sources:
-                files.append(await _fetch(source, replace(policy, file_bytes=left)))
+                files.append(await _fetch(source, replace(policy, file_bytes=left), tenant))
                 left -= len(files[-1])
     except TimeoutError:
         message = f"the medium could not be fetched within {policy.seconds:g} s"
@@ -48,7 +50,7 @@ async def fetch(source: str | bytes, policy: FetchPolicy) -> bytes:
     return file
 
 
-async def _fetch(source: str | bytes, policy: FetchPolicy) -> bytes:
+async def _fetch(source: str | bytes, policy: FetchPolicy, tenant: str | None) -> bytes:
     if isinstance(source, bytes):
         return _bounded(source, policy.file_bytes)
     scheme = source.partition(":")[0].lower()
@@ -57,7 +59,7 @@ async def _fetch(source: str | bytes, policy: FetchPolicy) -> bytes:
     if scheme == "data":
         return await _decode_data_uri(source, policy.file_bytes)
     if scheme in ("http", "https"):
-        return await download(source, policy)
+        return await download(source, policy, tenant)
     raise InvalidRequest("a medium is a data: URI, an http(s) URL or an allowed local path")
 
 

@@ -1,13 +1,12 @@
 """Which hosts may be asked for a medium, and at which address: the defence against SSRF."""
 
-import asyncio
 import ipaddress
-import socket
 
 import httpx
 
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.policy import FetchPolicy
+from sglang_omni.media.resolver import RESOLVER
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FIRST_USER_PORT = 1024
@@ -17,7 +16,7 @@ _UNICAST = ipaddress.ip_network("2000::/3")
 _TUNNELS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))
 
 
-async def checked_addresses(url: httpx.URL, policy: FetchPolicy) -> list[str]:
+async def checked_addresses(url: httpx.URL, policy: FetchPolicy, tenant: str | None) -> list[str]:
     """The addresses of a URL's host, in the resolver's order; all may be connected to.
 
     The caller must connect to one of them, not to the name: a second look-up might answer
@@ -26,7 +25,7 @@ async def checked_addresses(url: httpx.URL, policy: FetchPolicy) -> list[str]:
     """
     host, port = host_of(url), _port_of(url)
     _require_allowed(host, policy)
-    addresses = await _resolve(host, port)
+    addresses = await _resolve(host, port, tenant)
     private = f"{host}:{port}" in policy.private_hosts
     if not private and not all(is_public(address) for address in addresses):
         raise InvalidRequest("the URL leads to an address that is not public")
@@ -74,11 +73,8 @@ def _require_allowed(host: str, policy: FetchPolicy) -> None:
         raise InvalidRequest(f"the host {host!r} is not allowed by this server")
 
 
-async def _resolve(host: str, port: int) -> list[str]:
-    """Numeric addresses of a host. Old notations of an address come out as the usual one."""
-    loop = asyncio.get_running_loop()
+async def _resolve(host: str, port: int, tenant: str | None) -> list[str]:
     try:
-        answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return await RESOLVER.resolve(host, port, tenant)
     except (OSError, UnicodeError) as error:
         raise InvalidRequest(f"the host {host!r} cannot be resolved") from error
-    return list(dict.fromkeys(str(answer[4][0]) for answer in answers))

@@ -12,6 +12,10 @@ from sglang_omni.media.sizes import smart_resize
 # What browsers and cameras write. Pillow's other forty formats are attack surface for nobody's use.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 
+# A progressive JPEG has 10, and a thumbnail's are counted, too.
+USUAL_SCANS = 15
+_START_OF_SCAN = b"\xff\xda"
+
 _ORIENTATION = 0x0112
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -49,12 +53,18 @@ def read_rgb(data: bytes, limits: MediaLimits, budget: PixelBudget | None = None
     picture = _open(data, limits)
     if picture.width * picture.height > limits.pixels:
         raise _too_large(limits)
+    _check_scans(data, picture, limits)
     if budget is not None:
         smart_resize(picture.height, picture.width, budget)
     picture.load()
     rgb = _to_rgb(picture)
     turn = _UPRIGHT.get(picture.getexif().get(_ORIENTATION, 1))
     return rgb if turn is None else rgb.transpose(turn)
+
+
+def read_size(data: bytes, limits: MediaLimits) -> tuple[int, int]:
+    """The (width, height) in a picture's header. Raises `InvalidRequest` for another format."""
+    return _open(data, limits).size
 
 
 def _open(data: bytes, limits: MediaLimits) -> Image.Image:
@@ -65,6 +75,19 @@ def _open(data: bytes, limits: MediaLimits) -> Image.Image:
         raise InvalidRequest(f"is not an image in a known format ({known})") from error
     except Image.DecompressionBombError as error:
         raise _too_large(limits) from error
+
+
+def _check_scans(data: bytes, picture: Image.Image, limits: MediaLimits) -> None:
+    """Refuse a JPEG that goes over its pixels very often: each time costs as much as the first."""
+    if picture.format != "JPEG":
+        return
+    scans = data.count(_START_OF_SCAN)
+    most = limits.pixels * USUAL_SCANS
+    if scans * picture.width * picture.height > most:
+        raise InvalidRequest(
+            f"the picture has {scans} scans of {picture.width}x{picture.height} pixels; at most "
+            f"{most} pixels are decoded in all: save it with fewer scans"
+        )
 
 
 def _too_large(limits: MediaLimits) -> InvalidRequest:

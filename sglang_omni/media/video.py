@@ -14,7 +14,7 @@ from av.stream import Disposition
 
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.container import decoded, open_container, packets
-from sglang_omni.media.image import read_rgb
+from sglang_omni.media.image import read_rgb, read_size
 from sglang_omni.media.limits import MediaLimits, VideoRules
 from sglang_omni.media.sizes import (
     LISTED_FPS,
@@ -77,6 +77,7 @@ def decode_listed(files: Sequence[bytes], limits: MediaLimits, rules: VideoRules
     if len(files) > MAX_LISTED:
         raise InvalidRequest(f"a list of {len(files)} frames is too long: {MAX_LISTED} at most")
     counted = listed_budget(len(files))
+    _check_listed_cost(files, limits)
     head = [_upright(file, limits) for file in files[:2]]
     size = _size_for(head[1], counted, rules)
     frames = [_resize(pixels, size) for pixels in head]
@@ -84,11 +85,21 @@ def decode_listed(files: Sequence[bytes], limits: MediaLimits, rules: VideoRules
     return _paired(frames, LISTED_FPS)
 
 
+def _check_listed_cost(files: Sequence[bytes], limits: MediaLimits) -> None:
+    pixels = sum(math.prod(read_size(file, limits)) for file in files)
+    if pixels > limits.video_pixels:
+        raise InvalidRequest(
+            f"the video's {len(files)} frames have {pixels} pixels in all; at most "
+            f"{limits.video_pixels} are decoded: send fewer or smaller frames"
+        )
+
+
 def scan(data: bytes, limits: MediaLimits) -> Timeline:
     """Count the frames of a file without decoding them. Raises `InvalidRequest`; see `decode`."""
     with closing(open_container(data)) as container:
         stream = _video_stream(container)
-        _check_size(stream.codec_context.width, stream.codec_context.height, limits)
+        size = stream.codec_context.width, stream.codec_context.height
+        _check_size(*size, limits)
         _check_count(stream.frames, limits)
         count, hidden, span = 0, 0, 0.0
         for packet in packets(container, stream):
@@ -103,6 +114,7 @@ def scan(data: bytes, limits: MediaLimits) -> Timeline:
         )
     if count <= hidden:
         raise InvalidRequest("the video has no frames")
+    _check_cost(count, size, limits)
     if max(count / fps, span) > limits.video_seconds:
         raise InvalidRequest(f"the video is longer than {limits.video_seconds:g} s")
     return Timeline(count - hidden, fps)
@@ -124,6 +136,17 @@ def _check_size(width: int, height: int, limits: MediaLimits) -> None:
 def _check_count(count: int, limits: MediaLimits) -> None:
     if count > limits.frames:
         raise InvalidRequest(f"the video has more than {limits.frames} frames")
+
+
+def _check_cost(count: int, size: tuple[int, int], limits: MediaLimits) -> None:
+    """Refuse what would keep a decoder for its whole time, before it does."""
+    width, height = size
+    pixels = count * width * height
+    if pixels > limits.video_pixels:
+        raise InvalidRequest(
+            f"the video has {count} frames of {width}x{height}, {pixels} pixels in all; at most "
+            f"{limits.video_pixels} are decoded: send fewer or smaller frames"
+        )
 
 
 def _end_s(packet: Any) -> float:

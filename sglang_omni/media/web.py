@@ -14,7 +14,7 @@ from sglang_omni.media.policy import FetchPolicy
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
-async def download(source: str, policy: FetchPolicy) -> bytes:
+async def download(source: str, policy: FetchPolicy, tenant: str | None) -> bytes:
     """Return the body behind an http(s) URL. Every redirect is checked like the first address.
 
     Takes its time; the caller sets the deadline. Raises `InvalidRequest`.
@@ -22,7 +22,7 @@ async def download(source: str, policy: FetchPolicy) -> bytes:
     try:
         url = httpx.URL(source)
         for _ in range(policy.max_redirects + 1):
-            async with _get(url, policy) as response:
+            async with _get(url, policy, tenant) as response:
                 if response.status_code not in _REDIRECTS:
                     return await _body(response, policy.file_bytes)
                 url = url.join(response.headers.get("location", ""))
@@ -34,8 +34,10 @@ async def download(source: str, policy: FetchPolicy) -> bytes:
 
 
 @asynccontextmanager
-async def _get(url: httpx.URL, policy: FetchPolicy) -> AsyncIterator[httpx.Response]:
-    addresses = await checked_addresses(url, policy)
+async def _get(
+    url: httpx.URL, policy: FetchPolicy, tenant: str | None
+) -> AsyncIterator[httpx.Response]:
+    addresses = await checked_addresses(url, policy, tenant)
     # Nothing of this machine's environment: a proxy would look the name up again.
     async with httpx.AsyncClient(verify=_tls(), trust_env=False, timeout=None) as client:
         response = await _ask(client, url, addresses)

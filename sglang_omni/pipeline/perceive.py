@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from sglang_omni.admission.policy import Budget
+from sglang_omni.admission.turnstile import QueueRules, Turnstile
 from sglang_omni.encoder.cache import Embedding
 from sglang_omni.encoder.client import EncoderClient
 from sglang_omni.encoder.contract import ClipRequest, PictureRequest
@@ -18,18 +20,25 @@ from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
 from sglang_omni.models.ming.media import Grid, clip_tokens, patch_grid, picture_tokens
 from sglang_omni.models.ming.prompt import Film, Picture, Sound
 from sglang_omni.observe.trace import stage
-from sglang_omni.pipeline.request import MediaPart
+from sglang_omni.pipeline.request import MediaPart, Priority
 
 KEY_BYTES = 16
-# Media whose files lie in memory at once; the others wait unread.
-OPEN_AT_ONCE = 16
+# Media whose files lie in memory at once, and how many of them are of one tenant; the others wait
+# unread, for as long as their requests may take.
+OPEN_AT_ONCE, OPEN_PER_TENANT = 32, 16
+OPENING = QueueRules(length=512, seconds=86_400.0)
 
 
 class Intake(Protocol):
     """The decoding processes."""
 
     async def decode(
-        self, kind: Kind, files: Sequence[bytes], image: PixelBudget | None
+        self,
+        kind: Kind,
+        files: Sequence[bytes],
+        image: PixelBudget | None,
+        *,
+        tenant: str | None = None,
     ) -> tuple[Decoded, SharedArray]:
         """Decode files into a new array. Raises `InvalidRequest` for what cannot be decoded."""
         ...
@@ -65,6 +74,12 @@ class Medium:
         return Film(self.tokens, self.seconds) if self.seconds else Picture(self.tokens)
 
 
+def opening_queue() -> Turnstile:
+    """Who may have files of media in memory, fairly between tenants."""
+    room = Budget(OPEN_AT_ONCE, per_tenant=OPEN_PER_TENANT)
+    return Turnstile("intake of media", lambda: room, OPENING)
+
+
 class Perception:
     """Turns media parts into embeddings, for all requests of a server, whose engines it uses."""
 
@@ -74,13 +89,21 @@ class Perception:
         rules: MediaRules,
         intake: Intake,
         encoders: Mapping[Kind, EncoderClient],
+        room: Turnstile | None = None,
     ) -> None:
-        """`encoders` has one for each kind that is taken in; none on a text-only server."""
+        """`encoders` has one for each kind that is taken in; none on a text-only server. `room`
+        is shared with whoever else fetches files."""
         self._policy, self._rules = policy, rules
         self._intake, self._encoders = intake, encoders
-        self._room = asyncio.Semaphore(OPEN_AT_ONCE)
+        self._room = room or opening_queue()
 
-    async def open(self, part: MediaPart, recall: bool = True) -> Medium:
+    async def open(
+        self,
+        part: MediaPart,
+        recall: bool = True,
+        tenant: str | None = None,
+        priority: Priority = "normal",
+    ) -> Medium:
         """Fetch a medium, and decode it unless its embedding is known and may be recalled.
 
         Raises `InvalidRequest`, naming the part's field.
@@ -88,16 +111,16 @@ class Perception:
         with blaming(part):
             if part.kind not in self._encoders:
                 raise InvalidRequest("this server takes text only")
-            async with self._room:
-                return await self._open(part, recall)
+            async with self._room.admit(tenant, priority):
+                return await self._open(part, recall, tenant)
 
-    async def _open(self, part: MediaPart, recall: bool) -> Medium:
-        files = await fetch_all(part.sources, self._policy)
+    async def _open(self, part: MediaPart, recall: bool, tenant: str | None) -> Medium:
+        files = await fetch_all(part.sources, self._policy, tenant)
         key = await asyncio.to_thread(content_key, part, files, self._rules)
         known = self._encoders[part.kind].recall(key) if recall else None
         if known is not None:
             return _recalled(part, key, known)
-        decoded, array = await self._intake.decode(part.kind, files, part.budget)
+        decoded, array = await self._intake.decode(part.kind, files, part.budget, tenant=tenant)
         return _decoded(part, key, decoded, array)
 
     async def encode(self, medium: Medium) -> Embedding:

@@ -8,11 +8,14 @@ closing a generator here closes the engine streams below it, and so aborts the w
 engines.
 """
 
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from sglang_omni.admission.memory import MediaMemory
 from sglang_omni.engine.process import Engine
 from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.tools import InvalidToolCall, SpelledMarks, ToolCall
@@ -40,31 +43,47 @@ from sglang_omni.talker.contract import ClonedVoice
 from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.work_threads import run_off_loop
 
-OpenVoice = Callable[[Voice], Awaitable[str | ClonedVoice | None]]
+OpenVoice = Callable[[Voice, str | None], Awaitable[str | ClonedVoice | None]]
 
 
-async def presets_only(voice: Voice) -> str:
+@dataclass(frozen=True)
+class Engines:
+    """The engines of one request."""
+
+    thinker: Engine
+    talker: Engine
+
+
+Admit = Callable[[ChatRequest | SpeechRequest], AbstractAsyncContextManager[Engines]]
+
+
+async def presets_only(voice: Voice, tenant: str | None = None) -> str:
     """What the talker is told of a preset."""
     assert voice.source is None, "nobody here clones voices"
     return voice.name
 
 
 class Pipeline:
-    """Answers requests with the engines it is given. Holds no state between requests."""
+    """Answers requests with the engines that they are admitted to. Holds no state between requests.
+
+    A request is admitted once its media are there: a slow file keeps no place in an engine.
+    """
 
     def __init__(
         self,
         perception: Perception,
-        thinker: Engine,
-        talker: Engine,
+        admit: Admit,
         tokenizer: ThinkerTokenizer,
         context_length: int,
         segmenting: SegmentSettings,
         clock: Clock | None = None,
         open_voice: OpenVoice = presets_only,
         sample_rate: int = 44_100,
+        memory: MediaMemory | None = None,
     ) -> None:
-        self._perception, self._thinker, self._talker = perception, thinker, talker
+        """`memory` counts features that wait for the thinker; None where nobody shares it."""
+        self._perception, self._admit = perception, admit
+        self._memory = memory or MediaMemory(sys.maxsize)
         self._tokenizer, self._context_length = tokenizer, context_length
         self._segmenting, self._clock = segmenting, clock or SystemClock()
         self._open_voice, self._sample_rate = open_voice, sample_rate
@@ -73,9 +92,14 @@ class Pipeline:
         """Answer a chat with text and, if a voice is given, speech."""
         tally = Tally()
         with stage("preprocess"):
-            speaker = await self._speaker(request) if request.voice else None
+            voice = await self._voice(request)
             # What lies decoded in memory can be searched for speech, a recalled embedding can not.
-            open_part = partial(self._perception.open, recall=not request.needs_speech)
+            open_part = partial(
+                self._perception.open,
+                recall=not request.needs_speech,
+                tenant=request.tenant,
+                priority=request.priority,
+            )
             media = await together(map(open_part, request.media))
             is_silent = request.needs_speech and not await has_speech(media)
             prompt = await run_off_loop(
@@ -95,8 +119,15 @@ class Pipeline:
         embeddings = await together(map(self._perception.encode, media))
         with stage("aggregate"):
             asked = aggregate(request, prompt, media, embeddings, self._context_length)
+        waiting_bytes = sum(one.layout.nbytes for one in embeddings)
         del media, embeddings  # Pixels need not stay in memory until the last token.
-        async with aclosing(self._think(asked, tally)) as outputs:
+        async with AsyncExitStack() as stack:
+            with self._memory.hold(request.tenant, waiting_bytes):
+                engines = await stack.enter_async_context(self._admit(request))
+            speaker = self._speaker(request, engines, voice) if request.voice else None
+            outputs = await stack.enter_async_context(
+                aclosing(_think(engines.thinker, asked, tally))
+            )
             # Tokens may be there long before one of them is to be seen, in a call for instance.
             first = await anext(outputs, None)
             yield Started()
@@ -109,9 +140,12 @@ class Pipeline:
 
     async def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""
-        async with aclosing(speak(await self._speaker(request), request)) as events:
-            async for event in events:
-                yield event
+        voice = await self._voice(request)
+        async with self._admit(request) as engines:
+            speaker = self._speaker(request, engines, voice)
+            async with aclosing(speak(speaker, request)) as events:
+                async for event in events:
+                    yield event
 
     async def narrate(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
@@ -119,32 +153,34 @@ class Pipeline:
         """Read `text` aloud while it is written, in place of the request's. Closes it."""
         tally = Tally()
         async with aclosing(text):
-            speaker = await self._speaker(request)
-            said = say(speaker, text, self._segmenting, self._clock, tally)
-            async with aclosing(said) as events:
-                async for event in events:
-                    yield event
+            voice = await self._voice(request)
+            async with self._admit(request) as engines:
+                speaker = self._speaker(request, engines, voice)
+                said = say(speaker, text, self._segmenting, self._clock, tally)
+                async with aclosing(said) as events:
+                    async for event in events:
+                        yield event
         yield tally.finished()
 
-    async def _speaker(self, request: ChatRequest | SpeechRequest) -> Speaker:
-        """Who speaks. Raises `InvalidRequest` for a recording that cannot be used."""
-        assert request.voice is not None
+    async def _voice(self, request: ChatRequest | SpeechRequest) -> str | ClonedVoice | None:
+        """What the talker is told of the voice. Raises `InvalidRequest` for a recording that
+        cannot be used."""
+        if request.voice is None:
+            return None
         with stage("voice"):
-            voice = await self._open_voice(request.voice)
-        common = (self._talker, voice, request.voice.seed, self._sample_rate)
+            return await self._open_voice(request.voice, request.tenant)
+
+    def _speaker(
+        self,
+        request: ChatRequest | SpeechRequest,
+        engines: Engines,
+        voice: str | ClonedVoice | None,
+    ) -> Speaker:
+        assert request.voice is not None
+        common = (engines.talker, voice, request.voice.seed, self._sample_rate)
         if isinstance(request, ChatRequest):
             return Speaker(*common)
         return Speaker(*common, request.manner, patches_in(request.max_seconds))
-
-    async def _think(
-        self, request: ThinkerRequest, tally: Tally
-    ) -> AsyncGenerator[ThinkerOutput, None]:
-        with stage("thinker") as span:
-            async with aclosing(self._thinker.submit(request)) as outputs:
-                async for output in outputs:
-                    span.output()
-                    tally.count_tokens(output)
-                    yield output
 
     def _answer(
         self,
@@ -181,6 +217,17 @@ class Pipeline:
                         return
             if rest := decoder.finish():
                 yield rest
+
+
+async def _think(
+    thinker: Engine, request: ThinkerRequest, tally: Tally
+) -> AsyncGenerator[ThinkerOutput, None]:
+    with stage("thinker") as span:
+        async with aclosing(thinker.submit(request)) as outputs:
+            async for output in outputs:
+                span.output()
+                tally.count_tokens(output)
+                yield output
 
 
 def _told_apart(

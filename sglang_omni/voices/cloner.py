@@ -8,13 +8,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from sglang_omni.admission.turnstile import Turnstile
 from sglang_omni.engine.process import Engine
 from sglang_omni.engine.shared import SharedArray
 from sglang_omni.errors import InvalidRequest
 from sglang_omni.intake.contract import Decoded
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.pipeline.perceive import blaming
+from sglang_omni.pipeline.perceive import blaming, opening_queue
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.talker.contract import ClonedVoice, VoiceMade, VoiceRequest
 
@@ -43,6 +44,7 @@ class Intake(Protocol):
         image: PixelBudget | None = None,
         sample_rate: int | None = None,
         most_seconds: float | None = None,
+        tenant: str | None = None,
     ) -> tuple[Decoded, SharedArray]:
         """Decode files into a new array. Raises `InvalidRequest` for what cannot be decoded."""
         ...
@@ -62,27 +64,35 @@ class Cloner:
     requests at once."""
 
     def __init__(
-        self, policy: FetchPolicy, rules: RecordingRules, intake: Intake, talker: Engine
+        self,
+        policy: FetchPolicy,
+        rules: RecordingRules,
+        intake: Intake,
+        talker: Engine,
+        room: Turnstile | None = None,
     ) -> None:
+        """`room` is shared with whoever else fetches files."""
+        self._room = room or opening_queue()
         self._policy = replace(policy, file_bytes=rules.file_bytes)
         self._rules, self._intake, self._talker = rules, intake, talker
         self._known: OrderedDict[str, asyncio.Task[Cloned]] = OrderedDict()
 
-    async def clone(self, part: MediaPart, text: str | None) -> Cloned:
+    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
         """The voice of a recording, whose words are `text` if anybody knows them.
 
         Raises `InvalidRequest`, naming the part's field, for what cannot be used.
         """
         with blaming(part):
-            files = await fetch_all(part.sources, self._policy)
-            key = hashlib.blake2b(files[0], digest_size=KEY_BYTES).hexdigest()
-            # Shielded: others may wait for the same, and the next request will want it.
-            made = await asyncio.shield(self._task(key, files[0]))
+            async with self._room.admit(tenant, "normal"):
+                files = await fetch_all(part.sources, self._policy, tenant)
+                key = hashlib.blake2b(files[0], digest_size=KEY_BYTES).hexdigest()
+                # Shielded: others may wait for the same, and the next request will want it.
+                made = await asyncio.shield(self._task(key, files[0], tenant))
         return replace(made, voice=replace(made.voice, text=text))
 
-    def _task(self, key: str, file: bytes) -> "asyncio.Task[Cloned]":
+    def _task(self, key: str, file: bytes, tenant: str | None) -> "asyncio.Task[Cloned]":
         if key not in self._known:
-            task = self._known[key] = asyncio.create_task(self._make(key, file))
+            task = self._known[key] = asyncio.create_task(self._make(key, file, tenant))
             task.add_done_callback(lambda done: self._settle(key, done))
             while len(self._known) > self._rules.cached:
                 self._known.popitem(last=False)
@@ -95,9 +105,13 @@ class Cloner:
         if failed and self._known.get(key) is done:
             del self._known[key]
 
-    async def _make(self, key: str, file: bytes) -> Cloned:
+    async def _make(self, key: str, file: bytes, tenant: str | None) -> Cloned:
         decoded, recording = await self._intake.decode(
-            "audio", (file,), sample_rate=RATE_HZ, most_seconds=self._rules.max_seconds
+            "audio",
+            (file,),
+            sample_rate=RATE_HZ,
+            most_seconds=self._rules.max_seconds,
+            tenant=tenant,
         )
         seconds = decoded.layout.shape[0] / RATE_HZ
         if seconds < self._rules.min_seconds:

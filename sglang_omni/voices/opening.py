@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+from sglang_omni.admission.turnstile import Turnstile
 from sglang_omni.config import Config
 from sglang_omni.engine.process import Engine
 from sglang_omni.errors import CheckpointError
@@ -15,14 +16,16 @@ from sglang_omni.voices.store import Quota, VoiceStore
 SAMPLE_BYTES = 1 << 20
 
 
-def open_shelf(config: Config, checkpoint: Path, intake: Intake, talker: Engine) -> Shelf:
+def open_shelf(
+    config: Config, checkpoint: Path, intake: Intake, talker: Engine, room: Turnstile
+) -> Shelf:
     """Read what is stored. Raises `ConfigError` for a folder that cannot be used, and
     `CheckpointError` without an audio VAE."""
     options = config.voices
     rules = RecordingRules(
         options.min_seconds, options.max_seconds, options.file_bytes, options.cached
     )
-    cloner = Cloner(fetch_policy(config), rules, intake, talker)
+    cloner = Cloner(fetch_policy(config), rules, intake, talker, room)
     if config.voices_dir is None:
         return Shelf(cloner, None)
     quota = Quota(options.stored, options.stored_per_key)

@@ -31,7 +31,7 @@ class Upload:
 class MakesVoices(Protocol):
     """What turns a recording into a voice, as `Cloner` does."""
 
-    async def clone(self, part: MediaPart, text: str | None) -> Cloned:
+    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
         """The voice of a recording that says `text`. Raises `InvalidRequest`."""
         ...
 
@@ -51,11 +51,12 @@ class Shelf:
         found = self._store.find(name, owner) if self._store else None
         return found[1] if found else None
 
-    async def open(self, voice: Voice) -> str | ClonedVoice | None:
+    async def open(self, voice: Voice, tenant: str | None = None) -> str | ClonedVoice | None:
         """What the talker is told of a voice. Raises `InvalidRequest` for a recording that cannot
         be used, `UnknownVoice` for a voice that was deleted while the request waited."""
         if isinstance(voice.source, Reference):
-            cloned = await self._cloner.clone(voice.source.recording, voice.source.text)
+            reference = voice.source
+            cloned = await self._cloner.clone(reference.recording, reference.text, tenant)
             return cloned.voice
         if voice.source and self._store and not self._store.holds(voice.source):
             raise UnknownVoice(f"the voice {voice.name!r} was deleted", param="voice")
@@ -69,7 +70,7 @@ class Shelf:
         check_name(upload.name, taken)
         store.reserve(upload.name, upload.owner)
         try:
-            cloned = await self._cloner.clone(upload.recording, upload.text)
+            cloned = await self._cloner.clone(upload.recording, upload.text, upload.owner)
             voice = store.new(
                 name=upload.name,
                 owner=upload.owner,

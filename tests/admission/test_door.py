@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,10 +47,21 @@ def chat(voice: Voice | None = None, text: str = "hello", **terms: Any) -> ChatR
     return ChatRequest("1", messages, SamplingParams(max_tokens=100), voice, **terms)
 
 
-async def endless(stack: AsyncExitStack) -> AsyncGenerator[Event, None]:
+async def endless() -> AsyncGenerator[Event, None]:
     yield TextDelta("a")
     await asyncio.sleep(60)
     yield Finished("stop", Usage())
+
+
+def serve(one: Door, request: ChatRequest | SpeechRequest) -> AsyncGenerator[Event, None]:
+    """An answer without end, once it is admitted."""
+
+    async def admitted() -> AsyncGenerator[Event, None]:
+        async with one.admit(request), aclosing(endless()) as events:
+            async for event in events:
+                yield event
+
+    return one.limited(request, admitted())
 
 
 def held(one: Door) -> tuple[float, float]:
@@ -70,7 +81,7 @@ async def test_a_request_is_admitted_to_the_engines_it_needs(
     request_: Any, engines: tuple[int, int]
 ) -> None:
     one = door()
-    async with aclosing(one.serve(request_, endless)) as events:
+    async with aclosing(serve(one, request_)) as events:
         await anext(events)
         assert held(one) == engines
     assert held(one) == (0, 0)
@@ -78,22 +89,22 @@ async def test_a_request_is_admitted_to_the_engines_it_needs(
 
 async def test_a_full_talker_refuses_speech_and_not_text() -> None:
     one = door()
-    async with aclosing(one.serve(SpeechRequest("1", "hello", VOICE), endless)) as speech:
+    async with aclosing(serve(one, SpeechRequest("1", "hello", VOICE))) as speech:
         await anext(speech)
         for refused in (SpeechRequest("2", "hello", VOICE), chat(VOICE)):
             with pytest.raises(Overloaded, match="talker"):
-                await anext(one.serve(refused, endless))
-        async with aclosing(one.serve(chat(), endless)) as text:
+                await anext(serve(one, refused))
+        async with aclosing(serve(one, chat())) as text:
             assert await anext(text) == TextDelta("a")
     assert held(one) == (0, 0)
 
 
 async def test_a_full_cache_refuses_before_the_slots_are_taken() -> None:
     one = door(cache=300)
-    async with aclosing(one.serve(chat(), endless)) as first:
+    async with aclosing(serve(one, chat())) as first:
         await anext(first)
         with pytest.raises(Overloaded, match="thinker"):
-            await anext(one.serve(chat(text="word " * 100), endless))
+            await anext(serve(one, chat(text="word " * 100)))
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0.05, 10.0), (None, 0.05), (5.0, 0.05)])
@@ -102,7 +113,7 @@ async def test_no_request_takes_longer_than_it_asked_for_or_may(
 ) -> None:
     one = door(timeout_s=given)
     with pytest.raises(DeadlineExceeded):
-        async for _ in one.serve(chat(timeout_s=asked), endless):
+        async for _ in serve(one, chat(timeout_s=asked)):
             pass
     assert held(one) == (0, 0)
 

@@ -105,7 +105,7 @@ class FakeCloner:
     def __init__(self) -> None:
         self.cloned: list[tuple[MediaPart, str | None]] = []
 
-    async def clone(self, part: MediaPart, text: str | None) -> Cloned:
+    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
         self.cloned.append((part, text))
         if not part.sources[0]:
             raise InvalidRequest(f"{part.field}: the medium is empty", param=part.field)

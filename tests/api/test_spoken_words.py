@@ -16,7 +16,7 @@ from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from tests.api.fake import FakeBackend, Served, serving
 from tests.golden import TINY
-from tests.pipeline.engines import BLIND, Scripted, answering, humming
+from tests.pipeline.engines import BLIND, Scripted, answering, humming, unlimited
 
 
 class SpeakingBackend(FakeBackend):
@@ -30,7 +30,9 @@ class SpeakingBackend(FakeBackend):
 
     def _pipeline(self, answer: list[str]) -> Pipeline:
         thinker = Scripted(answering(self.tokenizer, answer))
-        return Pipeline(BLIND, thinker, self.talker, self.tokenizer, 512, SegmentSettings())  # type: ignore[arg-type]
+        return Pipeline(
+            BLIND, unlimited(thinker, self.talker), self.tokenizer, 512, SegmentSettings()
+        )  # type: ignore[arg-type]
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         (part,) = request.messages[-1].content

@@ -1,6 +1,5 @@
 """Media come from where the policy says, and from nowhere else."""
 
-import asyncio
 import base64
 import os
 import socket
@@ -37,11 +36,11 @@ def answering(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
     """Have every name resolve to these addresses; returns the names that will be asked for."""
     names: list[str] = []
 
-    async def getaddrinfo(_: Any, host: str, port: int, **__: Any) -> list[tuple[Any, ...]]:
+    def getaddrinfo(host: str, port: int, **__: Any) -> list[tuple[Any, ...]]:
         names.append(host)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (text, port)) for text in addresses]
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return names
 
 
@@ -206,10 +205,10 @@ async def test_one_private_answer_of_a_name_is_enough_to_refuse(
 
 
 async def test_a_name_that_does_not_resolve_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
+    def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
         raise socket.gaierror(-2, "Name or service not known")
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     assert "cannot be resolved" in await refused("http://nowhere.example/")
 
 

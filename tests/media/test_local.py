@@ -1,11 +1,15 @@
 """Files of this machine come from below one folder, and from nowhere else."""
 
 import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.fetch import FetchPolicy, fetch
+from sglang_omni.media.local import read_local
 from tests.media.refusals import refused
 
 
@@ -76,3 +80,32 @@ async def test_local_files_are_off_unless_allowed(folder: Path) -> None:
 async def test_a_local_file_has_a_limit(folder: Path) -> None:
     policy = FetchPolicy(allowed_local_path=folder, file_bytes=6)
     assert "more than 6 bytes" in await refused(f"{folder}/a b.png", policy)
+
+
+async def test_a_folder_swapped_for_a_link_meanwhile_leads_nowhere(
+    tmp_path: Path,
+) -> None:
+    allowed, secret = tmp_path / "allowed", tmp_path / "secret"
+    for folder, text in ((allowed / "real", b"picture"), (secret, b"secret")):
+        folder.mkdir(parents=True)
+        (folder / "file").write_bytes(text)
+    (allowed / "link").symlink_to(secret)
+    ending, names = threading.Event(), ("real", "link", "spare")
+
+    def swap() -> None:
+        real, link, spare = (allowed / name for name in names)
+        while not ending.is_set():
+            for old, new in ((real, spare), (link, real), (real, link), (spare, real)):
+                old.rename(new)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    policy, read = FetchPolicy(allowed_local_path=allowed), set()
+    try:
+        for _ in range(3_000):
+            with suppress(InvalidRequest):
+                read.add(read_local(f"{allowed}/real/file", policy))
+    finally:
+        ending.set()
+        swapping.join()
+    assert read == {b"picture"}

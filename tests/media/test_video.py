@@ -3,6 +3,7 @@
 import io
 import struct
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import av
@@ -256,3 +257,13 @@ def test_a_rate_below_two_a_second_keeps_every_frame() -> None:
     decoded = decode(movie(4, fps=Fraction(1, 2)))
     assert greys(decoded) == pytest.approx([0, 1, 2, 3], abs=1)
     assert decoded.seconds == (1.0, 5.0)
+
+
+def test_what_costs_too_much_is_refused_before_it_is_decoded() -> None:
+    limits = replace(LIMITS, video_pixels=30 * 64 * 48)
+    assert len(decode(movie(30), limits).frames) == 6
+    with pytest.raises(InvalidRequest, match="31 frames of 64x48, 95232 pixels in all"):
+        decode(movie(31), limits)
+    frames = [encoded(picture(size=(640, 480)))] * 2
+    with pytest.raises(InvalidRequest, match="2 frames have 614400 pixels in all"):
+        video.decode_listed(frames, limits, RULES.video)

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 
 import numpy as np
 
@@ -11,11 +11,17 @@ from sglang_omni.engine.transport import Cancel, Failed, Stop, Submit
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.models.ming.media import RULES
 from sglang_omni.pipeline.perceive import Perception
+from sglang_omni.pipeline.respond import Engines
 from sglang_omni.talker.contract import TalkerChunk
 from sglang_omni.thinker.contract import ThinkerOutput
 
 # Of a server that takes text only.
 BLIND = Perception(FetchPolicy(), RULES, None, {})
+
+
+def unlimited(thinker, talker):
+    """Admits everybody to these engines at once."""
+    return lambda request: nullcontext(Engines(thinker, talker))
 
 
 class Scripted:

@@ -20,7 +20,7 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.thinker.contract import SamplingParams, ThinkerOutput
-from tests.pipeline.engines import BLIND, Scripted, humming
+from tests.pipeline.engines import BLIND, Scripted, humming, unlimited
 
 QUESTION = (Message("user", (TextPart("What is there?"),)),)
 CALL = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
@@ -68,7 +68,9 @@ async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voic
             yield ThinkerOutput(ids, 7, 0, 9, "stop" if ids is marks[1] else None)
 
     talker = Scripted(humming())
-    pipeline = Pipeline(BLIND, Scripted(thinking), talker, tokenizer, 512, SegmentSettings())
+    pipeline = Pipeline(
+        BLIND, unlimited(Scripted(thinking), talker), tokenizer, 512, SegmentSettings()
+    )
     tools = (Tool("look", "", {}),)
     asked = ChatRequest("a", QUESTION, SamplingParams(), voice, tools=tools)
     events = [event async for event in pipeline.respond(asked)]
@@ -85,7 +87,7 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
         yield ThinkerOutput((mark, *cut), 7, 0, 9, "length")
 
     thinker, talker = Scripted(thinking), Scripted(humming())
-    pipeline = Pipeline(BLIND, thinker, talker, tokenizer, 512, SegmentSettings())
+    pipeline = Pipeline(BLIND, unlimited(thinker, talker), tokenizer, 512, SegmentSettings())
     tools, voice = (Tool("look", "", {}),), Voice("DB30", seed=5)
     asked = ChatRequest(
         "a", QUESTION, SamplingParams(), voice, tools=tools, calling=Calling(forced=True)
@@ -104,7 +106,7 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
 
 async def test_a_schema_alone_is_left_to_sglang(tokenizer):
     thinker = Scripted(lambda request: one_word(tokenizer))
-    pipeline = Pipeline(BLIND, thinker, None, tokenizer, 512, SegmentSettings())
+    pipeline = Pipeline(BLIND, unlimited(thinker, None), tokenizer, 512, SegmentSettings())
     schema = SamplingParams(json_schema="{}")
     for thinking in (False, True):
         asked = ChatRequest("a", QUESTION, schema, thinking=thinking)
@@ -123,7 +125,9 @@ async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(to
         mark = tokenizer.token_id(MARKS[0])
         yield ThinkerOutput((mark, *tokenizer.encode_text("Yes.")), 7, 0, 9, "stop")
 
-    pipeline = Pipeline(BLIND, Scripted(thinking), None, tokenizer, 512, SegmentSettings())
+    pipeline = Pipeline(
+        BLIND, unlimited(Scripted(thinking), None), tokenizer, 512, SegmentSettings()
+    )
     events = [e async for e in pipeline.respond(ChatRequest("a", QUESTION, SamplingParams()))]
     assert [event.text for event in events[1:-1]] == ["Yes."]
 
@@ -137,7 +141,9 @@ async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end
         yield ThinkerOutput((mark, *tokenizer.encode_text('\n{"name": "lo')), 7, 0, 9, end)
 
     talker = Scripted(humming())
-    pipeline = Pipeline(BLIND, Scripted(thinking), talker, tokenizer, 512, SegmentSettings())
+    pipeline = Pipeline(
+        BLIND, unlimited(Scripted(thinking), talker), tokenizer, 512, SegmentSettings()
+    )
     asked = ChatRequest(
         "a", QUESTION, SamplingParams(), Voice("DB30", seed=5), tools=(Tool("look", "", {}),)
     )
@@ -156,7 +162,7 @@ async def test_an_answer_has_started_before_any_of_it_can_be_shown(tokenizer):
         await released.wait()
 
     thinker = Scripted(thinking)
-    pipeline = Pipeline(BLIND, thinker, None, tokenizer, 512, SegmentSettings())
+    pipeline = Pipeline(BLIND, unlimited(thinker, None), tokenizer, 512, SegmentSettings())
     asked = ChatRequest("a", QUESTION, SamplingParams(), tools=(Tool("look", "", {}),))
     async with aclosing(pipeline.respond(asked)) as events:
         assert await asyncio.wait_for(anext(events), 1) == Started()

@@ -16,7 +16,7 @@ from sglang_omni.intake.contract import Decoded
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import PixelBudget
 from sglang_omni.models.ming.media import RULES, clip_tokens, patch_grid
-from sglang_omni.pipeline.perceive import OPEN_AT_ONCE, Medium, Perception, content_key
+from sglang_omni.pipeline.perceive import OPEN_PER_TENANT, Medium, Perception, content_key
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from sglang_omni.thinker.contract import SamplingParams
@@ -33,7 +33,7 @@ class FakeIntake:
     def __init__(self) -> None:
         self.decoded = []
 
-    async def decode(self, kind, files, image):
+    async def decode(self, kind, files, image, *, tenant=None):
         self.decoded.append((kind, tuple(files), image))
         if files[0] == b"broken":
             raise InvalidRequest("cannot be decoded")
@@ -150,7 +150,7 @@ async def test_only_so_many_media_are_in_memory_at_once(perception, intake):
     most, now = 0, 0
     decode = intake.decode
 
-    async def counted(kind, files, image):
+    async def counted(kind, files, image, *, tenant=None):
         nonlocal most, now
         now += 1
         most = max(most, now)
@@ -160,7 +160,7 @@ async def test_only_so_many_media_are_in_memory_at_once(perception, intake):
 
     intake.decode = counted
     await asyncio.gather(*(perception.open(part("image", b"%d" % i)) for i in range(40)))
-    assert most == OPEN_AT_ONCE
+    assert most == OPEN_PER_TENANT
 
 
 async def test_the_frames_of_a_video_share_the_limit_of_one_file(perception, intake):
@@ -235,3 +235,21 @@ async def test_a_recalled_embedding_stands_for_its_medium():
     medium = Medium(part("audio"), b"key", 25, embedding=embedding)
     perception = Perception(FetchPolicy(), RULES, FakeIntake(), {})
     assert await perception.encode(medium) is embedding
+
+
+async def test_slow_media_of_one_tenant_do_not_keep_anothers_waiting(perception, intake):
+    decode, ending = intake.decode, asyncio.Event()
+
+    async def slow(kind, files, image, *, tenant=None):
+        if tenant == "crowd":
+            await ending.wait()
+        return await decode(kind, files, image)
+
+    intake.decode = slow
+    media = [part("image", b"%d" % number) for number in range(64)]
+    crowd = [asyncio.create_task(perception.open(one, tenant="crowd")) for one in media]
+    await asyncio.sleep(0.05)
+    async with asyncio.timeout(1):
+        assert (await perception.open(part("image", b"mine"), tenant="other")).tokens
+    ending.set()
+    await asyncio.gather(*crowd)

@@ -1,7 +1,7 @@
 """The pipeline over engines that play scripts: what is said, when, and how it ends."""
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
     Finished,
+    MediaPart,
     Message,
     SpeechRequest,
     Started,
@@ -23,12 +24,12 @@ from sglang_omni.pipeline.request import (
     Usage,
     Voice,
 )
-from sglang_omni.pipeline.respond import Pipeline
+from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import Speaker, Tally, say
 from sglang_omni.thinker.contract import SamplingParams
 from tests.clock import FakeClock
-from tests.pipeline.engines import BLIND, Scripted, answering, humming, silence
+from tests.pipeline.engines import BLIND, Scripted, answering, humming, silence, unlimited
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
 
@@ -45,7 +46,7 @@ def chat(voice=VOICE, thinking=False, text="Tell me a story.", **sampling):
 
 
 def make_pipeline(tokenizer, thinker, talker, clock=None):
-    return Pipeline(BLIND, thinker, talker, tokenizer, CONTEXT, SegmentSettings(), clock)
+    return Pipeline(BLIND, unlimited(thinker, talker), tokenizer, CONTEXT, SegmentSettings(), clock)
 
 
 @pytest.fixture
@@ -284,7 +285,7 @@ async def test_a_prompt_may_leave_room_for_one_token(tokenizer):
     request = chat(voice=None)
     length = len(tokenizer.encode(render_chat(request.messages)).ids)
     for context, room in ((length + 1, 1), (length, 0)):
-        pipeline = Pipeline(BLIND, thinker, None, tokenizer, context, SegmentSettings())
+        pipeline = Pipeline(BLIND, unlimited(thinker, None), tokenizer, context, SegmentSettings())
         if room:
             assert [event async for event in pipeline.respond(request)]
             assert thinker.requests[-1].sampling.max_tokens == room
@@ -354,3 +355,31 @@ async def test_closing_a_reading_early_closes_the_talker(tokenizer):
     assert talker.open == 1
     await speech.aclose()
     assert talker.open == 0
+
+
+async def test_a_chat_is_admitted_once_its_media_are_there(tokenizer):
+    opening, admitted = asyncio.Event(), []
+
+    class Slow:
+        async def open(self, part, **_):
+            await opening.wait()
+            raise InvalidRequest("cannot be decoded")
+
+        async def encode(self, medium):
+            raise AssertionError("there is none")
+
+    def admit(request):
+        admitted.append(request)
+        return nullcontext(Engines(Scripted(answering(tokenizer, ["Yes."])), None))
+
+    pipeline = Pipeline(Slow(), admit, tokenizer, CONTEXT, SegmentSettings())
+    seen = (Message("user", (MediaPart("image", ("data:,",), "images.0"), TextPart("What?"))),)
+    slow = asyncio.ensure_future(anext(pipeline.respond(ChatRequest("1", seen, SamplingParams()))))
+    await asyncio.sleep(0.01)
+    assert not slow.done() and not admitted
+    assert [event async for event in pipeline.respond(chat(voice=None))]
+    assert len(admitted) == 1
+    opening.set()
+    with pytest.raises(InvalidRequest):
+        await slow
+    assert len(admitted) == 1

@@ -188,6 +188,22 @@ async def test_hostile_media_are_refused_while_good_requests_go_on(
     assert server.ready_status() == 200
 
 
+def test_decoders_that_all_die_do_not_take_the_server_out_of_service(
+    server: RunningServer,
+) -> None:
+    before = [server.engine(f"intake-{number}") for number in range(2)]
+    for decoder in before:
+        psutil.Process(decoder["pid"]).kill()
+
+    def are_back() -> bool:
+        assert server.ready_status() == 200
+        now = [server.engine(f"intake-{number}") for number in range(2)]
+        restarted = all(a["restarts"] > b["restarts"] for a, b in zip(now, before, strict=True))
+        return restarted and all(one["state"] == "ready" for one in now)
+
+    wait_until(are_back, 10, "restarts")
+
+
 def test_a_decoder_that_dies_is_the_files_fault_and_comes_back(
     server: RunningServer, client: openai.OpenAI
 ) -> None:

@@ -39,7 +39,12 @@ class Files:
     size they have, for so the stored chats were made."""
 
     async def decode(
-        self, kind: Kind, files: Sequence[bytes], image: PixelBudget | None
+        self,
+        kind: Kind,
+        files: Sequence[bytes],
+        image: PixelBudget | None,
+        *,
+        tenant: str | None = None,
     ) -> tuple[Decoded, SharedArray]:
         shared = SharedArray()
         if kind == "video":

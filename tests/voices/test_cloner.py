@@ -24,7 +24,9 @@ class Decoder:
     def __init__(self):
         self.asked = []
 
-    async def decode(self, kind, files, image=None, sample_rate=None, most_seconds=None):
+    async def decode(
+        self, kind, files, image=None, sample_rate=None, most_seconds=None, tenant=None
+    ):
         self.asked.append((kind, files, sample_rate, most_seconds))
         array = SharedArray()
         samples = np.zeros(len(files[0]) * RATE_HZ // 100, np.float32)
