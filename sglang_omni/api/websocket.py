@@ -6,6 +6,7 @@ waits lie the client's pings, which nobody answers then, and its answers to the 
 for whose absence uvicorn closes the connection.
 """
 
+import asyncio
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -16,6 +17,8 @@ MAX_WAITING_BYTES = 4 << 20
 MAX_WAITING = 1024
 # What a message takes beside its content.
 _MESSAGE_BYTES = 512
+# How long the last of an answer, and the client's farewell, may take once a connection is closed.
+CLOSE_S = 5.0
 # What is not text, as the WebSocket protocol has it.
 INVALID_DATA = 1007
 
@@ -28,6 +31,7 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._waiting_bytes = 0
+        self._abort_timer: asyncio.TimerHandle | None = None
 
     def send_receive_event_to_app(self) -> None:
         """Queue a message, and stop reading if that is one too many.
@@ -70,6 +74,29 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
                 self.transport.resume_reading()
         return message
 
+    async def send(self, message: Any) -> None:
+        """Send a message once the client has read enough of the earlier ones. To close the
+        connection does not wait for that: its client may never read again."""
+        if message["type"] == "websocket.close":
+            self.writable.set()
+            self._abort_soon()
+        await super().send(message)
+
+    def shutdown(self) -> None:
+        """Close the connection; its client may have stopped reading."""
+        super().shutdown()
+        self._abort_soon()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what was to happen to the connection."""
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
+        super().connection_lost(exc)
+
+    def _abort_soon(self) -> None:
+        if self._abort_timer is None:
+            self._abort_timer = self.loop.call_later(CLOSE_S, self.transport.abort)
+
     def keepalive_timeout(self) -> None:
         """Close the connection of a client that does not answer, unless its answer is not read."""
         if self.read_paused:
@@ -77,6 +104,7 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
             self.pong_timer = self.loop.call_later(self.ping_timeout, self.keepalive_timeout)
             return
         super().keepalive_timeout()
+        self._abort_soon()
 
     def _is_text(self) -> bool:
         try:

@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
+from sglang_omni.api import websocket
+from sglang_omni.config import RealtimeOptions
+from tests.api.fake import FakeBackend, serving
 from tests.hostile.clients import bystander
 from tests.hostile.process import MIB, Process, server_process
 
@@ -101,3 +105,17 @@ async def test_text_to_speak_beyond_its_bound_ends_its_session_alone(process: Pr
             await connection.send('{"type": "session.config"}')
             await connection.send(json.dumps({"type": "input.text", "text": TEXT}))
             assert (await until(connection, "error"))["error"]["param"] == "text"
+
+
+async def test_a_client_that_only_sends_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeBackend, "realtime", RealtimeOptions(stall_seconds=1.0))
+    monkeypatch.setattr(websocket, "CLOSE_S", 1.0)
+    frame = json.dumps({"type": "session.update", "session": {"type": "realtime"}})
+    with serving() as served:
+        url = served.url.replace("http", "ws") + "/v1/realtime"
+        async with connect(url, max_queue=1, compression=None, ping_interval=None) as connection:
+            # Neither side reads on: what it sends stays in the buffers of both.
+            async with asyncio.timeout(15):
+                with pytest.raises(ConnectionClosed):
+                    while True:
+                        await connection.send(frame)
