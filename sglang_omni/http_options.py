@@ -14,7 +14,8 @@ class HttpOptions:
     `max_url_bytes` (414); they must arrive within `header_timeout` seconds. A connection without a
     request is closed after `keep_alive_timeout` seconds. A body must bring `min_body_rate` bytes a
     second on average over every `body_window` seconds (408). All bodies that the server holds may
-    have `max_bodies_bytes` together (503).
+    have `max_bodies_bytes` together (503), and are read at `max_bodies_rate` bytes a second
+    together.
     """
 
     max_header_bytes: Annotated[int, Range(1024)] = 64 << 10
@@ -25,3 +26,4 @@ class HttpOptions:
     min_body_rate: Count = 1024
     body_window: Annotated[float, Range(0.1)] = 20.0
     max_bodies_bytes: Annotated[int, Range(1 << 20)] = 512 << 20
+    max_bodies_rate: Annotated[int, Range(1 << 20)] = 256 << 20

@@ -10,17 +10,22 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sglang_omni.api.body_budget import BodyBudget, HeldBody
+from sglang_omni.api.body_rate import BodyRate
 from sglang_omni.api.errors import error_response
 from sglang_omni.api.paths import is_watched
 from sglang_omni.api.terms import TIMEOUT_HEADER, timeout_of
 from sglang_omni.api.unicode import check_json_body
 from sglang_omni.errors import DeadlineExceeded, InvalidRequest, RequestTimeout, RequestTooLarge
+from sglang_omni.free_memory import return_free_memory
 
 # A body of at most so many bytes is parsed where it is needed: that takes a few milliseconds, even
 # where it is all brackets. A larger one is left to its route, which finds it under this name in the
 # request's state.
 SMALL_BYTES = 64 << 10
 LARGE_BODY = "large_body"
+# What is parsed of a body of so many bytes leaves gaps behind, which are given back a moment later.
+TRIMMED_BYTES = 4 << 20
+TRIM_AFTER_S = 2.0
 
 
 def frame_size(frame: str) -> int:
@@ -35,12 +40,14 @@ class ClientGone(Exception):
 @dataclass(frozen=True)
 class BodyRules:
     """How bodies must arrive: at least `min_rate` bytes a second on average over every `window_s`
-    seconds, all that are held within `max_held_bytes`. `request_timeout_s` bounds a request from
-    its first byte to its last; None does not."""
+    seconds, all that are held within `max_held_bytes`, and `max_total_rate` bytes a second of all
+    large ones. `request_timeout_s` bounds a request from its first byte to its last; None does not.
+    """
 
     min_rate: int = 1024
     window_s: float = 20.0
     max_held_bytes: int = 512 << 20
+    max_total_rate: int = 256 << 20
     request_timeout_s: float | None = None
 
 
@@ -58,6 +65,8 @@ class BodyLimit:
     ) -> None:
         self._app, self._max_body_bytes, self._rules = app, max_body_bytes, rules
         self._budget, self._draining = BodyBudget(rules.max_held_bytes), draining
+        self._rate = BodyRate(rules.max_total_rate)
+        self._returning: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body, then serve; anything but HTTP passes straight through."""
@@ -66,7 +75,10 @@ class BodyLimit:
             return
         scope.setdefault("state", {})["request_timeout"] = self._rules.request_timeout_s
         with self._budget.hold() as held:
-            await self._read(scope, receive, held)
+            try:
+                await self._read(scope, receive, held)
+            finally:
+                self._return_memory_after(held.size)
             if held.size > SMALL_BYTES:
                 scope["state"][LARGE_BODY] = held
                 await self._app(scope, _replay_slices(held, receive), send)
@@ -91,10 +103,23 @@ class BodyLimit:
             message = await pace.receive(receive)
             if message["type"] == "http.disconnect":
                 raise ClientGone
-            self._budget.add(held, message.get("body", b""))
+            piece = message.get("body", b"")
+            self._budget.add(held, piece)
             self._check_size(held.size)
+            if held.size > SMALL_BYTES:
+                await self._rate.wait(len(piece))
             more = message.get("more_body", False)
         self._budget.finish(held)
+
+    def _return_memory_after(self, size: int) -> None:
+        """Return memory once a body of `size` bytes, and what is made of it, is done with."""
+        if size >= TRIMMED_BYTES and self._returning is None:
+            loop = asyncio.get_running_loop()
+            self._returning = loop.call_later(TRIM_AFTER_S, self._return_memory)
+
+    def _return_memory(self) -> None:
+        self._returning = None
+        asyncio.get_running_loop().run_in_executor(None, return_free_memory)
 
     def _check_size(self, size: int) -> None:
         if size > self._max_body_bytes:

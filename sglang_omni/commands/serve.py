@@ -155,7 +155,11 @@ def body_rules(config: Config) -> BodyRules:
     """How the bodies of requests must arrive."""
     http = config.http
     return BodyRules(
-        http.min_body_rate, http.body_window, http.max_bodies_bytes, config.request_timeout
+        min_rate=http.min_body_rate,
+        window_s=http.body_window,
+        max_held_bytes=http.max_bodies_bytes,
+        max_total_rate=http.max_bodies_rate,
+        request_timeout_s=config.request_timeout,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from llguidance import LLTokenizer
 from tokenizers import Tokenizer
 
+from sglang_omni.engine.background import yield_to_engines
 from sglang_omni.engine.worker import StepInput, StepResults
 from sglang_omni.grammar.contract import (
     JSON_OPTIONS,
@@ -60,6 +61,7 @@ def open_worker(settings: GrammarSettings) -> GrammarWorker:
     memory = _mapped_bytes() + settings.memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    yield_to_engines()
     _silence()
     return worker
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from sglang_omni.engine.shared import Layout, SharedArray
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, PixelBudget
 
@@ -12,6 +14,24 @@ class IntakeSettings:
 
     limits: MediaLimits
     rules: MediaRules
+
+
+@dataclass(frozen=True)
+class SharedFile:
+    """A file in memory that both processes see: to send it would hold up the event loop."""
+
+    array: SharedArray
+    layout: Layout
+
+    @classmethod
+    def of(cls, content: bytes) -> "SharedFile":
+        """Return a file of this content. Takes time, but not the interpreter's lock."""
+        array = SharedArray()
+        return cls(array, array.write(np.frombuffer(content, np.uint8)))
+
+    def read(self) -> bytes:
+        """Return the content. Raises `OSError` when the maker is gone."""
+        return self.array.read(self.layout).tobytes()
 
 
 @dataclass(frozen=True)
@@ -28,11 +48,15 @@ class DecodeRequest:
     """
 
     kind: Kind
-    files: tuple[bytes, ...]
+    files: tuple[bytes | SharedFile, ...]
     array: SharedArray
     image: PixelBudget | None = None
     sample_rate: int | None = None
     most_seconds: float | None = None
+
+    def content(self) -> list[bytes]:
+        """Return the files. Raises `OSError` when whoever asked is gone."""
+        return [file if isinstance(file, bytes) else file.read() for file in self.files]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sglang_omni.errors import (
     InvalidRequest,
     OmniError,
 )
-from sglang_omni.intake.contract import Decoded, DecodeRequest, IntakeSettings
+from sglang_omni.intake.contract import Decoded, DecodeRequest, IntakeSettings, SharedFile
 from sglang_omni.intake.queue import DecoderQueue
 from sglang_omni.media.limits import Kind, MediaLimits, PixelBudget
 
@@ -38,6 +38,8 @@ MAX_RESTART_S = 30.0
 SILENCE_MARGIN_S = 1.0
 # Decoders that one file may cost.
 MOST_DEATHS = 2
+# A larger file is not sent to its decoder, but put where that can read it.
+SENT_BYTES = 256 << 10
 _LOOK_S = 0.05
 
 
@@ -73,6 +75,10 @@ def is_usable(health: EngineHealth, now: float) -> bool:
     if health.state == "restarting":
         return now - health.since < MAX_RESTART_S
     return health.state in ("ready", "unresponsive")
+
+
+async def _to_send(file: bytes) -> bytes | SharedFile:
+    return file if len(file) <= SENT_BYTES else await asyncio.to_thread(SharedFile.of, file)
 
 
 class IntakePool:
@@ -169,7 +175,8 @@ class IntakePool:
         `EngineUnavailable` when the intake is not running.
         """
         self._check(kind, files)
-        request = DecodeRequest(kind, tuple(files), SharedArray(), image, sample_rate, most_seconds)
+        sent = tuple([await _to_send(file) for file in files])
+        request = DecodeRequest(kind, sent, SharedArray(), image, sample_rate, most_seconds)
         decoded = await self._decode(request, tenant)
         self.memory.track(tenant, request.array, decoded.layout.nbytes)
         return decoded, request.array

@@ -1,6 +1,5 @@
 """The intake's worker: decodes one request at a time, in a process that a hostile file may ruin."""
 
-import os
 import resource
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +8,13 @@ import av
 import cv2
 from PIL import Image
 
+from sglang_omni.engine.background import yield_to_engines
 from sglang_omni.engine.worker import StepInput, StepResults
 from sglang_omni.errors import ConfigError, InvalidRequest
 from sglang_omni.intake.contract import Decoded, DecodeRequest, IntakeSettings
 from sglang_omni.media.decode import Content, decode_medium
 
 LEAST_ROOM_BYTES = 128 << 20
-# On few cores a decoder would keep the event loop and the engines waiting, and with them everybody.
-# Not SCHED_IDLE: on a busy machine a file would then never be done within its time.
-NICENESS = 10
 _REASON_CHARACTERS = 200
 _NAMES = {"image": "picture", "video": "video", "audio": "clip"}
 
@@ -69,7 +66,7 @@ class IntakeWorker:
                 rules = replace(rules, sample_rate=request.sample_rate)
             if request.most_seconds is not None:
                 limits = replace(limits, audio_seconds=request.most_seconds)
-            return decode_medium(request.kind, request.files, limits, rules, request.image)
+            return decode_medium(request.kind, request.content(), limits, rules, request.image)
         except InvalidRequest:
             raise
         except MemoryError as error:
@@ -104,7 +101,7 @@ def open_worker(settings: IntakeSettings) -> IntakeWorker:
     cv2.ocl.setUseOpenCL(False)
     # Pillow looks at this wherever it makes a picture, not only at the first header.
     Image.MAX_IMAGE_PIXELS = settings.limits.pixels
-    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+    yield_to_engines()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     memory = settings.limits.memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

@@ -181,15 +181,13 @@ def silent_names(target: Target) -> Outcomes:
 
 
 def unread_answers(target: Target) -> Outcomes:
-    """Streams of speech of which nothing is read, and realtime backlogs."""
+    """A stream of speech of which nothing is read."""
     text = "This is a long sentence that is read aloud and that nobody listens to. " * 10
     body = json.dumps({"model": MODEL, "input": text, "stream_format": "sse"}).encode()
-    with ExitStack() as stack:
-        ends = [stack.enter_context(closing(target.connect())) for _ in range(2)]
-        for end in ends:
-            end.sendall(target.head(SPEECH, Content_Length=len(body)) + body)
-        time.sleep(0.2)
-        yield f"{len(ends)} streams left unread"
+    with closing(target.connect()) as end:
+        end.sendall(target.head(SPEECH, Content_Length=len(body)) + body)
+        time.sleep(20)
+        yield "left unread"
 
 
 def realtime_floods(target: Target) -> Outcomes:
