@@ -26,4 +26,4 @@ class HttpOptions:
     min_body_rate: Count = 1024
     body_window: Annotated[float, Range(0.1)] = 20.0
     max_bodies_bytes: Annotated[int, Range(1 << 20)] = 512 << 20
-    max_bodies_rate: Annotated[int, Range(1 << 20)] = 256 << 20
+    max_bodies_rate: Annotated[int, Range(1 << 20)] = 128 << 20

@@ -47,7 +47,7 @@ class BodyRules:
     min_rate: int = 1024
     window_s: float = 20.0
     max_held_bytes: int = 512 << 20
-    max_total_rate: int = 256 << 20
+    max_total_rate: int = 128 << 20
     request_timeout_s: float | None = None
 
 

@@ -61,6 +61,8 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
     async def receive(self) -> Any:
         """Return the next message, and read on once half of the room is free."""
         message: Any = await self.queue.get()
+        # Where messages wait it does not wait, and whoever takes them would be alone on the loop.
+        await asyncio.sleep(0)
         content = message.get("text") or message.get("bytes") or ""
         if message["type"] == "websocket.receive":
             # Characters of a text may be several bytes; what is left when all are gone is none.

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from functools import cache
 
 import httpx
 from websockets.exceptions import WebSocketException
@@ -72,9 +73,15 @@ def large_bodies(target: Target) -> Outcomes:
 
 def large_media(target: Target) -> Outcomes:
     """Legitimate bodies of the largest size, which hold no medium that can be decoded."""
+    yield post(target, CHATS, large_media_body())
+
+
+@cache
+def large_media_body() -> bytes:
+    """Return a chat about a file of 60 MiB."""
     uri = "data:video/mp4;base64," + base64.b64encode(bytes(60 * MIB)).decode()
     part = {"type": "video_url", "video_url": {"url": uri}}
-    yield post(target, CHATS, json.dumps(chat(part, "What is it?")).encode())
+    return json.dumps(chat(part, "What is it?")).encode()
 
 
 def large_instructions(target: Target) -> Outcomes:
@@ -186,7 +193,7 @@ def unread_answers(target: Target) -> Outcomes:
     body = json.dumps({"model": MODEL, "input": text, "stream_format": "sse"}).encode()
     with closing(target.connect()) as end:
         end.sendall(target.head(SPEECH, Content_Length=len(body)) + body)
-        time.sleep(20)
+        time.sleep(60)
         yield "left unread"
 
 
@@ -215,6 +222,8 @@ def half_closing(target: Target) -> Outcomes:
         with closing(target.connect()) as end:
             end.sendall(target.head(Content_Length=len(body)) + body)
     yield "left 20 requests"
+    # More often it would be no attack but a load, against which keys have limits.
+    time.sleep(1)
 
 
 ATTACKS: dict[str, Attack] = {
