@@ -88,13 +88,14 @@ class TalkerOptions:
 class ImageEncoderOptions:
     """The engine for pictures and video frames. `gpus` are the cards of its `tp_size` ranks
     (unset: the placement's choice, or the first ones), or of so many for each of several replicas,
-    one after the other; a forward pass takes up to `max_patches` patches of 16 x 16 pixels.
+    one after the other; a forward pass takes up to `max_patches` patches of 16 x 16 pixels (unset:
+    32,768 on a card, 4,096 on a CPU), and a longer video several passes.
     `graphs` captures it in CUDA graphs; `cache_bytes` of features are kept for pictures that come
     again."""
 
     tp_size: Annotated[int, Range(1, 4)] = 1
     gpus: tuple[Index, ...] = ()
-    max_patches: Count = 32_768
+    max_patches: Count | None = None
     graphs: bool = True
     cache_bytes: Bytes = 1 << 30
     start_deadline_s: Seconds = 300.0
@@ -105,11 +106,12 @@ class ImageEncoderOptions:
 @dataclass(frozen=True)
 class AudioEncoderOptions:
     """The engine for audio clips, a replica on each of the cards `gpus` (unset: the placement's
-    choice, or the first). A forward pass takes up to `max_seconds` of clips; `cache_bytes` of
-    features are kept for clips that come again."""
+    choice, or the first). A forward pass takes up to `max_seconds` of clips (unset: 600 on a card,
+    120 on a CPU), or one clip that is longer; `cache_bytes` of features are kept for clips that
+    come again."""
 
     gpus: tuple[Index, ...] = ()
-    max_seconds: Annotated[float, Range(1)] = 600.0
+    max_seconds: Annotated[float, Range(1)] | None = None
     cache_bytes: Bytes = 256 << 20
     start_deadline_s: Seconds = 300.0
     phase_deadline_s: Seconds = 200.0
@@ -132,10 +134,12 @@ class MediaOptions:
     A medium is refused beyond `file_bytes` as sent, `pixels` of a decoded picture or frame,
     `video_frames`, `video_pixels` (of all its frames) and `video_seconds` before sampling,
     `audio_seconds`, `fetch_seconds` for its download, `decode_seconds` and `memory_bytes` of a
-    decoding process. Pictures are resized to within `image_min_pixels` and `image_max_pixels`; of a
-    video at most `video_fps` frames a second are seen, and `video_max_sampled` in all. What is
-    decoded, or waits as features for the thinker, holds at most `max_held_bytes`, and half of that
-    for one key (503 beyond).
+    decoding process. Pictures are resized to within `image_min_pixels` and `image_max_pixels`
+    (unset: the model's 16,777,216 on a card; 1,048,576 on a CPU, which takes a second for them
+    and minutes for twelve times as many). Of a video at most `video_fps` frames a second are seen,
+    and `video_max_sampled` in all (unset: the model's 170 on a card, 48 on a CPU, where frames are
+    smaller as well). What is decoded, or waits as features for the thinker, holds at most
+    `max_held_bytes`, and half of that for one key (503 beyond).
     """
 
     processes: Count = 2
@@ -150,9 +154,9 @@ class MediaOptions:
     memory_bytes: Count = MediaLimits.memory_bytes
     max_held_bytes: Count = 2 << 30
     image_min_pixels: Count = RULES.image.least
-    image_max_pixels: Count = RULES.image.most
+    image_max_pixels: Count | None = None
     video_fps: Annotated[float, Range(0.1, 60)] = RULES.video.fps
-    video_max_sampled: Count = RULES.video.frames
+    video_max_sampled: Count | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from sglang_omni.config import (
     AudioEncoderOptions,
     Config,
     ImageEncoderOptions,
+    MediaOptions,
     TalkerOptions,
     ThinkerOptions,
 )
@@ -22,7 +23,7 @@ from sglang_omni.engine.process import ProcessSpec
 from sglang_omni.errors import ConfigError
 from sglang_omni.intake.contract import IntakeSettings
 from sglang_omni.media.fetch import FetchPolicy
-from sglang_omni.media.limits import Kind, MediaLimits, MediaRules
+from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
 from sglang_omni.models.ming.media import RULES
 from sglang_omni.talker.contract import TalkerSettings
 from sglang_omni.talker.launch import environment as talker_environment
@@ -45,6 +46,16 @@ CPU_SLOTS, CARD_SLOTS = 8, 128
 """Slots of a talker that is not told how many; as many as its largest graph on a card."""
 # The talker's listeners take turns, so that many more than its slots can be served.
 TALKER_REQUESTS = 2048
+CPU_PATCHES, CARD_PATCHES = 4_096, 32_768
+CPU_AUDIO_SECONDS, CARD_AUDIO_SECONDS = 120.0, 600.0
+"""What a forward pass of an encoder takes that is not told: a second or two of one core."""
+# Attention within a picture is quadratic: one core encodes this many pixels with Ming-mini in 1.2 s
+# and twelve times as many in 123 s. As many patches as a forward pass takes.
+CPU_IMAGE_PIXELS = 1 << 20
+# Of all pairs of frames. Frames have a least size, so their number is bounded, too. As many make up
+# to 3,300 tokens, which one core encodes in 4 s and the thinker of Ming-mini reads in 2 s; within
+# the model's own bounds it is 14 s and more than 40 s.
+CPU_VIDEO_PIXELS, CPU_VIDEO_FRAMES = RULES.video.total // 4, 48
 
 
 def resolve_device(device: str) -> str:
@@ -220,8 +231,10 @@ def encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
         device=device,
         dtype=resolve_dtype(config.dtype, device),
         tp_size=config.image_encoder.tp_size,
-        max_patches=config.image_encoder.max_patches,
-        max_audio_seconds=config.audio_encoder.max_seconds,
+        max_patches=config.image_encoder.max_patches
+        or (CPU_PATCHES if device == "cpu" else CARD_PATCHES),
+        max_audio_seconds=config.audio_encoder.max_seconds
+        or (CPU_AUDIO_SECONDS if device == "cpu" else CARD_AUDIO_SECONDS),
         graphs=config.image_encoder.graphs and device == "cuda",
         threads=_threads() if device == "cpu" else None,
     )
@@ -234,7 +247,14 @@ def _encoder_replicas(
     options = config.image_encoder if every[0].images else config.audio_encoder
     factory = "sglang_omni.encoder.worker:open_worker"
     output = output_rules(config)
-    spec = ProcessSpec(name, factory, every[0], **_deadlines(options), output=output)
+    spec = ProcessSpec(
+        name,
+        factory,
+        every[0],
+        **_deadlines(options),
+        unready_after_s=_encoder_unready_after_s(every[0], options),
+        output=output,
+    )
     mask = os.environ.get(VISIBLE)
     return tuple(
         replace(one, env=encoder_environment(one.settings, _threads(), mask))
@@ -242,19 +262,37 @@ def _encoder_replicas(
     )
 
 
+def _encoder_unready_after_s(settings: EncoderSettings, options: EngineOptions) -> float:
+    """How long a step takes before the encoder counts as unready: on a CPU half of its deadline,
+    because one that others keep busy may take several seconds for a forward pass."""
+    if settings.device != "cpu":
+        return ProcessSpec.unready_after_s
+    return max(ProcessSpec.unready_after_s, options.step_deadline_s / 2)
+
+
 def media_rules(config: Config) -> MediaRules:
-    """The form media are brought to: the model's, within the configured sizes."""
-    media = config.media
-    if media.image_min_pixels > media.image_max_pixels:
+    """Return the form media are brought to: the model's, within the configured sizes and, on a CPU,
+    within what it encodes in seconds. Raises `ConfigError` for sizes that contradict each other."""
+    media, on_cpu = config.media, resolve_device(config.device) == "cpu"
+    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else RULES.image.most)
+    if media.image_min_pixels > largest:
         raise ConfigError(
-            "media.image_min_pixels must not exceed media.image_max_pixels",
+            f"media.image_min_pixels must not exceed media.image_max_pixels, which is {largest}",
             param="media.image_min_pixels",
         )
     return replace(
         RULES,
-        image=replace(RULES.image, least=media.image_min_pixels, most=media.image_max_pixels),
-        video=replace(RULES.video, fps=media.video_fps, frames=media.video_max_sampled),
+        image=replace(RULES.image, least=media.image_min_pixels, most=largest),
+        video=_video_rules(media, on_cpu),
     )
+
+
+def _video_rules(media: MediaOptions, on_cpu: bool) -> VideoRules:
+    frames = media.video_max_sampled or (CPU_VIDEO_FRAMES if on_cpu else RULES.video.frames)
+    rules = replace(RULES.video, fps=media.video_fps, frames=frames)
+    if not on_cpu:
+        return rules
+    return replace(rules, total=CPU_VIDEO_PIXELS, max_frame_pixels=CPU_IMAGE_PIXELS)
 
 
 def intake_settings(config: Config) -> IntakeSettings:

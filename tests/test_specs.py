@@ -1,14 +1,18 @@
 """Which engines a configuration asks for, and with what settings."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sglang_omni.config import Config, load_config
+from sglang_omni.engine.process import ProcessSpec
 from sglang_omni.errors import ConfigError, InvalidRequest
+from sglang_omni.models.ming.media import PATCH, RULES
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.senses import Senses
 from sglang_omni.specs import (
+    encoder_settings,
     encoder_specs,
     fetch_policy,
     intake_settings,
@@ -120,6 +124,38 @@ def test_sizes_and_limits_reach_the_decoders() -> None:
     assert settings.rules == media_rules(asked)
     assert (settings.rules.image.most, settings.rules.video.fps) == (65_536, 1.0)
     assert (settings.limits.pixels, settings.limits.file_bytes) == (1_000, 9)
+
+
+def test_sizes_are_the_models_on_a_card_and_what_it_encodes_in_seconds_on_a_cpu() -> None:
+    assert media_rules(config(device="cuda")) == RULES
+    rules = media_rules(config(device="cpu"))
+    assert rules.image == replace(RULES.image, most=1_048_576)
+    smaller = {"frames": 48, "total": 3_145_728, "max_frame_pixels": 1_048_576}
+    assert rules.video == replace(RULES.video, **smaller)
+    asked = {"media__image_max_pixels": 4_000_000, "media__video_max_sampled": 64}
+    own = media_rules(config(device="cpu", **asked))
+    assert (own.image.most, own.video.frames) == (4_000_000, 64)
+
+
+def test_an_encoders_pass_is_short_on_a_cpu() -> None:
+    on_cpu = encoder_settings(config(device="cpu"), TINY)
+    assert (on_cpu.max_patches, on_cpu.max_audio_seconds) == (4_096, 120)
+    on_card = encoder_settings(config(device="cuda"), TINY)
+    assert (on_card.max_patches, on_card.max_audio_seconds) == (32_768, 600)
+    own = config(device="cpu", image_encoder__max_patches=9, audio_encoder__max_seconds=7)
+    asked = encoder_settings(own, TINY)
+    assert (asked.max_patches, asked.max_audio_seconds) == (9, 7)
+    # A frame of a video, and an image, are never more than one pass.
+    assert media_rules(config(device="cpu")).image.most == on_cpu.max_patches * PATCH**2
+
+
+def test_a_slow_pass_on_a_cpu_does_not_make_its_encoder_unready() -> None:
+    def unready_after(**values: object) -> float:
+        return encoder_specs(config(**values), TINY)["image"][0].unready_after_s
+
+    assert unready_after(device="cuda") == ProcessSpec.unready_after_s
+    assert unready_after(device="cpu") == 6
+    assert unready_after(device="cpu", image_encoder__step_deadline_s=60) == 30
 
 
 def test_contradicting_sizes_are_refused() -> None:

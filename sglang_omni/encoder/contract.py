@@ -10,8 +10,9 @@ from sglang_omni.engine.shared import Layout, SharedArray
 class EncoderSettings:
     """How an encoder engine runs. `images` and `audio` say what it encodes; on a CPU one engine
     does both. `gpus` are the cards of its ranks, empty on a CPU. A forward pass takes at most
-    `max_patches` patches of pictures (one picture may exceed it, alone) or `max_audio_seconds`
-    of clips. `graphs` captures the vision blocks in CUDA graphs."""
+    `max_patches` patches of pictures, or `max_audio_seconds` of clips: a longer video takes
+    several passes; one image, one pair of frames or one clip may exceed it, alone. `graphs`
+    captures the vision blocks in CUDA graphs."""
 
     checkpoint: Path
     images: bool = True

@@ -12,14 +12,20 @@ from sglang_omni.engine.shared import Layout
 
 @dataclass(frozen=True)
 class Load:
-    """A request's `cost` in the unit of its lane's budget, and what it adds to the counters."""
+    """A request's `cost` in the unit of its lane's budget, and what it adds to the counters.
+
+    `steps` are the equal steps of time along the first axis of its array that do not influence
+    each other; a request may be split between them.
+    """
 
     cost: float
     counts: Mapping[str, float]
+    steps: int = 1
 
 
 class Lane(Protocol):
-    """Encodes one kind of media. `budget` is what a forward pass takes at most."""
+    """Encodes one kind of media. `budget` is what a forward pass takes at most, but for
+    one step of time that exceeds it."""
 
     @property
     def budget(self) -> float: ...

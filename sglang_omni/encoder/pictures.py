@@ -35,7 +35,8 @@ class PictureLane:
             raise InvalidRequest(f"frames are uint8, not {layout.dtype}")
         grid = grid_of(layout.shape, self._rank.config)
         counts = {"images": 1, "frames": layout.shape[0], "patches": grid.patches}
-        return Load(grid.patches, counts)
+        # Attention stays within a step of time, which is two frames of a video.
+        return Load(grid.patches, counts, grid.frames)
 
     def inspect(self, array: np.ndarray) -> None:
         """Any bytes are a picture."""

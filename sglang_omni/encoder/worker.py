@@ -2,13 +2,11 @@
 
 import logging
 import time
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sglang_omni.encoder.batch import next_batch
 from sglang_omni.encoder.contract import (
     ClipRequest,
     Encoded,
@@ -16,32 +14,17 @@ from sglang_omni.encoder.contract import (
     EncoderSettings,
     PictureRequest,
 )
-from sglang_omni.encoder.lane import Lane, Load
+from sglang_omni.encoder.lane import Lane
 from sglang_omni.encoder.launch import check
+from sglang_omni.encoder.queue import PassQueue, Request, WaitingRequest
 from sglang_omni.encoder.threads import use_threads
-from sglang_omni.engine.shared import SharedArray
 from sglang_omni.engine.worker import StepInput, StepResults, report_progress
 from sglang_omni.errors import EngineFailed, InvalidRequest, OmniError
 from sglang_omni.models.ming.config import read_encoder_config
 
 LOGGER = logging.getLogger(__name__)
 
-Request = PictureRequest | ClipRequest
 COUNTED = ("images", "frames", "patches", "clips", "audio_seconds")
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """A checked request that waits for a forward pass."""
-
-    request: Request
-    load: Load
-
-    @property
-    def source(self) -> SharedArray:
-        """Where its pixels or samples lie."""
-        request = self.request
-        return request.pixels if isinstance(request, PictureRequest) else request.samples
 
 
 class EncoderWorker:
@@ -51,19 +34,19 @@ class EncoderWorker:
         """`lanes` are by the type of the requests that they serve."""
         self.info = info
         self._lanes = lanes
-        self._waiting: dict[type, dict[str, Waiting]] = {kind: {} for kind in lanes}
+        self._queues = {kind: PassQueue(lane.budget) for kind, lane in lanes.items()}
         self._totals = dict.fromkeys((*COUNTED, "batches", "refused", "busy_seconds"), 0.0)
 
     @property
     def busy(self) -> bool:
         """Whether any request waits."""
-        return any(self._waiting.values())
+        return any(self._queues.values())
 
     def step(self, work: StepInput) -> StepResults:
         """Forget cancelled requests, take new ones in, and encode the next batch of each kind."""
         for request_id in work.cancellations:
-            for waiting in self._waiting.values():
-                waiting.pop(request_id, None)
+            for queue in self._queues.values():
+                queue.cancel(request_id)
         results: StepResults = []
         for request_id, request in work.arrivals:
             try:
@@ -71,30 +54,29 @@ class EncoderWorker:
             except InvalidRequest as error:
                 results.append((request_id, self._refused(error)))
         for kind, lane in self._lanes.items():
-            results += self._advance(lane, self._waiting[kind])
+            results += self._advance(lane, self._queues[kind])
         return results
 
     def counters(self) -> dict[str, float]:
         """What waits now, and totals since the start."""
-        return {"waiting": sum(map(len, self._waiting.values())), **self._totals}
+        return {"waiting": sum(map(len, self._queues.values())), **self._totals}
 
     def close(self) -> None:
         """Forget every request and let the other ranks go."""
         for lane in self._lanes.values():
             lane.close()
-        self._waiting = {kind: {} for kind in self._lanes}
+        self._queues = {kind: PassQueue(lane.budget) for kind, lane in self._lanes.items()}
 
     def _take_in(self, request_id: str, request: Request) -> None:
         kind = type(request)
         if kind not in self._lanes:
             raise InvalidRequest(f"this engine does not serve a {kind.__name__}")
         load = self._lanes[kind].weigh(request.layout)
-        self._waiting[kind][request_id] = Waiting(request, load)
+        self._queues[kind].add(request_id, request, load)
 
-    def _advance(self, lane: Lane, waiting: dict[str, Waiting]) -> StepResults:
+    def _advance(self, lane: Lane, queue: PassQueue) -> StepResults:
         """Encode the next batch of one lane."""
-        costs = ((request_id, one.load.cost) for request_id, one in waiting.items())
-        chosen = {key: waiting.pop(key) for key in next_batch(costs, lane.budget)}
+        chosen = queue.take()
         results: StepResults = []
         arrays: dict[str, np.ndarray] = {}
         for request_id, one in chosen.items():
@@ -107,25 +89,31 @@ class EncoderWorker:
         started = time.perf_counter()
         rows = lane.encode(list(arrays.values()))
         for (request_id, one), features in zip(_only(chosen, arrays), rows, strict=True):
-            results.append((request_id, self._deliver(one, features)))
+            encoded = one.with_features(features)
+            if encoded.parts:
+                queue.put_back(request_id, encoded)
+            else:
+                results.append((request_id, self._deliver(encoded)))
         self._totals["batches"] += 1
         self._totals["busy_seconds"] += time.perf_counter() - started
         return results
 
-    def _read(self, lane: Lane, waiting: Waiting) -> np.ndarray:
+    def _read(self, lane: Lane, waiting: WaitingRequest) -> np.ndarray:
+        """Return what the next pass encodes of a request."""
         try:
             array = waiting.source.read(waiting.request.layout)
         except ValueError as error:
             raise InvalidRequest(f"less was written than {waiting.request.layout}") from error
         except OSError as error:
             raise EngineFailed(f"the request's memory cannot be read: {error}") from error
-        lane.inspect(array)
-        return array
+        part = waiting.next_part(array)
+        lane.inspect(part)
+        return part
 
-    def _deliver(self, waiting: Waiting, features: Tensor) -> Encoded | OmniError:
+    def _deliver(self, waiting: WaitingRequest) -> Encoded | OmniError:
         """Write a request's features to its rows."""
         try:
-            layout = waiting.request.rows.write(as_array(features))
+            layout = waiting.request.rows.write(as_array(waiting.all_features()))
         except OSError as error:
             # Nobody reads this: whoever made the rows has cancelled the request meanwhile.
             return EngineFailed(f"the request's rows are gone: {error}")
@@ -138,7 +126,9 @@ class EncoderWorker:
         return error
 
 
-def _only(chosen: dict[str, Waiting], arrays: dict[str, np.ndarray]) -> list[tuple[str, Waiting]]:
+def _only(
+    chosen: dict[str, WaitingRequest], arrays: dict[str, np.ndarray]
+) -> list[tuple[str, WaitingRequest]]:
     return [(request_id, one) for request_id, one in chosen.items() if request_id in arrays]
 
 

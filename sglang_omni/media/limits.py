@@ -1,5 +1,6 @@
 """What is taken in, and how it is brought to the model's form. Plain data."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,13 +38,15 @@ class PixelBudget:
 @dataclass(frozen=True)
 class VideoRules:
     """How a video is sampled: at most `fps` frames a second and `frames` frames; each of n frames
-    has at least `least` pixels, and at most `total / n * 2` (but 1.05 times `least` always)."""
+    has at least `least` pixels, and at most `total / n * 2` (but 1.05 times `least` always) and
+    `max_frame_pixels`."""
 
     fps: float
     frames: int
     factor: int
     least: int
     total: int
+    max_frame_pixels: float = math.inf
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def smart_resize(height: int, width: int, budget: PixelBudget) -> tuple[int, int
 def frame_size(height: int, width: int, frames: int, rules: VideoRules) -> tuple[int, int]:
     """The (height, width) in pixels of each of `frames` frames. Raises as `smart_resize` does."""
     most = max(rules.total / frames * 2, int(rules.least * LEAST_ROOM))
-    return _fit(height, width, rules.factor, rules.least, most)
+    return _fit(height, width, rules.factor, rules.least, min(most, rules.max_frame_pixels))
 
 
 def _fit(height: int, width: int, factor: int, least: int, most: float) -> tuple[int, int]:

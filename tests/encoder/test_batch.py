@@ -1,8 +1,8 @@
-"""Batches are first come, first served, within the budget."""
+"""Batches are first come, first served, within the budget; what exceeds it is split."""
 
 import pytest
 
-from sglang_omni.encoder.batch import next_batch
+from sglang_omni.encoder.batch import next_batch, split_steps
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,23 @@ def test_every_request_is_served_in_order_whatever_the_sizes() -> None:
         served += batch
         waiting = waiting[len(batch) :]
     assert served == [str(number) for number in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "cost", "parts"),
+    [
+        (1, 7, [1]),
+        (5, 10, [5]),  # All of the budget: not split.
+        (6, 12, [3, 3]),
+        (7, 14, [3, 4]),  # Not 5 and 2.
+        (11, 22, [3, 4, 4]),
+        (1, 40, [1]),  # One step cannot be split.
+        (3, 33, [1, 1, 1]),
+    ],
+)
+def test_what_exceeds_the_budget_is_split_into_few_even_parts(
+    steps: int, cost: float, parts: list[int]
+) -> None:
+    split = split_steps(steps, cost, budget=10)
+    assert [len(part) for part in split] == parts
+    assert [step for part in split for step in part] == list(range(steps))

@@ -1,5 +1,6 @@
 """Sizes, samplings and times equal the reference's tables."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,6 +43,12 @@ def test_samplings_equal_the_table(row: dict[str, Any]) -> None:
         assert list(indices) == expected
     assert len(indices) == row["n"]
     assert fps == pytest.approx(row["sampled_fps"], rel=1e-12)
+
+
+def test_a_frame_stays_within_its_own_bound() -> None:
+    rules = replace(RULES.video, max_frame_pixels=1 << 20)
+    assert frame_size(2160, 3840, 2, rules) == (768, 1344)
+    assert frame_size(2160, 3840, 170, rules) == frame_size(2160, 3840, 170, RULES.video)
 
 
 def test_resizing_what_was_resized_changes_nothing() -> None:
