@@ -60,6 +60,7 @@ VALUES = {
     "http.min_body_rate": ("2000", 2000),
     "http.body_window": ("5", 5.0),
     "http.max_bodies_bytes": ("2000000", 2_000_000),
+    "http.max_bodies_rate": ("2000000", 2_000_000),
     "rate_limit.requests_per_minute": ("60", 60),
     "rate_limit.tokens_per_minute": ("90000", 90_000),
     "rate_limit.concurrent_requests": ("4", 4),

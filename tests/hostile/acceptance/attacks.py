@@ -237,7 +237,6 @@ ATTACKS: dict[str, Attack] = {
         slow_connections,
         half_sent_bodies,
         slow_files,
-        costly_files,
         bad_pictures,
         silent_names,
         unread_answers,
@@ -245,6 +244,9 @@ ATTACKS: dict[str, Attack] = {
         half_closing,
     )
 }
+# Ordinary requests, as many as one client likes: engines are shared fairly, but their time is used.
+# Keys have limits for it (`--rate_limit`).
+LOADS: dict[str, Attack] = {"costly_files": costly_files}
 
 
 def at_once(calls: list[Callable[[], object]]) -> Outcomes:
@@ -282,7 +284,7 @@ def repeat(attack: Attack, target: Target, seconds: float, outcomes: Counter[str
 def main() -> None:
     """Attack, and print how the server answered."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name", choices=ATTACKS)
+    parser.add_argument("name", choices=[*ATTACKS, *LOADS])
     parser.add_argument("url")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=2)
@@ -291,7 +293,9 @@ def main() -> None:
     target = Target(given.url, sys.stdin.readline().strip())
     outcomes: Counter[str] = Counter()
     threads = [
-        threading.Thread(target=repeat, args=(ATTACKS[given.name], target, given.seconds, outcomes))
+        threading.Thread(
+            target=repeat, args=({**ATTACKS, **LOADS}[given.name], target, given.seconds, outcomes)
+        )
         for _ in range(given.workers)
     ]
     for thread in threads:

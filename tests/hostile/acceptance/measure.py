@@ -22,7 +22,7 @@ import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.environment import fingerprint
-from tests.hostile.acceptance.attacks import ATTACKS
+from tests.hostile.acceptance.attacks import ATTACKS, LOADS
 from tests.hostile.acceptance.other_client import OtherClient
 from tests.hostile.acceptance.target import Target
 from tests.server.running import RunningServer, run_server, serve_options
@@ -199,7 +199,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each attack")
     parser.add_argument("--workers", type=int, default=2, help="rounds at the same time")
-    parser.add_argument("--attacks", nargs="*", choices=ATTACKS, default=list(ATTACKS))
+    parser.add_argument("--attacks", nargs="*", choices=[*ATTACKS, *LOADS], default=list(ATTACKS))
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     effects = []
