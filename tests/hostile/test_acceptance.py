@@ -6,6 +6,7 @@ import pytest
 
 from tests.hostile.acceptance.attacks import ATTACKS
 from tests.hostile.acceptance.measure import Measurement, default_server_with_keys
+from tests.server.running import PATIENCE
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 SECONDS = 20.0
@@ -24,4 +25,4 @@ def measurement() -> Iterator[Measurement]:
 def test_an_attack_of_one_key_does_not_hurt_another(measurement: Measurement, name: str) -> None:
     effect = measurement.measure(name, SECONDS, WORKERS)
     print(effect)
-    assert not effect.broken_bounds()
+    assert not effect.broken_bounds(PATIENCE)
