@@ -176,10 +176,13 @@ class VoiceStore:
         """
         if self.find(name, owner) or (owner, name) in self._reserved:
             raise InvalidRequest(f"name: there is a voice {name!r} already", param="name")
-        mine = len(self.seen_by(owner)) + sum(one == owner for one, _ in self._reserved)
+        # A voice that was written and not yet kept may have been read from the folder already.
+        stored = {(voice.owner, voice.name) for voice, _ in self._voices.values()}
+        reserved = self._reserved.keys() - stored
+        mine = len(self.seen_by(owner)) + sum(one == owner for one, _ in reserved)
         if mine >= self._quota.per_owner:
             raise VoicesFull(f"{mine} voices are stored, the most for one key; delete one first")
-        if len(self._voices) + len(self._reserved) >= self._quota.stored:
+        if len(self._voices) + len(reserved) >= self._quota.stored:
             raise VoicesFull("this server stores no more voices")
         self._reserved[owner, name] = None
 

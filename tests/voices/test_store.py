@@ -107,6 +107,18 @@ def test_quotas_hold_for_uploads_at_once(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_a_voice_that_is_written_and_not_yet_kept_counts_once(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    cloned = asyncio.run(FakeCloner().clone(PART, "The words."))
+    store.reserve("Ada", "one")
+    known = {"name": "Ada", "owner": "one", "text": "The words.", "consent": "she agreed"}
+    store.write(store.new(**known, seconds=1.0, has_speaker=True), cloned.voice)
+    # The second of two places is still free.
+    store.reserve("Bob", "one")
+    with pytest.raises(VoicesFull):
+        store.reserve("Carl", "one")
+
+
 def test_a_deleted_voice_is_gone_from_disk_and_only_its_owner_deletes_it(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     voice_id = add(store, owner="one")
