@@ -16,16 +16,12 @@ from sglang_omni.api.paths import is_watched
 from sglang_omni.api.terms import TIMEOUT_HEADER, timeout_of
 from sglang_omni.api.unicode import check_json_body
 from sglang_omni.errors import DeadlineExceeded, InvalidRequest, RequestTimeout, RequestTooLarge
-from sglang_omni.free_memory import return_free_memory
 
 # A body of at most so many bytes is parsed where it is needed: that takes a few milliseconds, even
 # where it is all brackets. A larger one is left to its route, which finds it under this name in the
 # request's state.
 SMALL_BYTES = 64 << 10
 LARGE_BODY = "large_body"
-# What is parsed of a body of so many bytes leaves gaps behind, which are given back a moment later.
-TRIMMED_BYTES = 4 << 20
-TRIM_AFTER_S = 2.0
 
 
 def frame_size(frame: str) -> int:
@@ -66,7 +62,6 @@ class BodyLimit:
         self._app, self._max_body_bytes, self._rules = app, max_body_bytes, rules
         self._budget, self._draining = BodyBudget(rules.max_held_bytes), draining
         self._rate = BodyRate(rules.max_total_rate)
-        self._returning: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body, then serve; anything but HTTP passes straight through."""
@@ -75,10 +70,7 @@ class BodyLimit:
             return
         scope.setdefault("state", {})["request_timeout"] = self._rules.request_timeout_s
         with self._budget.hold() as held:
-            try:
-                await self._read(scope, receive, held)
-            finally:
-                self._return_memory_after(held.size)
+            await self._read(scope, receive, held)
             if held.size > SMALL_BYTES:
                 scope["state"][LARGE_BODY] = held
                 await self._app(scope, _replay_slices(held, receive), send)
@@ -110,16 +102,6 @@ class BodyLimit:
                 await self._rate.wait(len(piece))
             more = message.get("more_body", False)
         self._budget.finish(held)
-
-    def _return_memory_after(self, size: int) -> None:
-        """Return memory once a body of `size` bytes, and what is made of it, is done with."""
-        if size >= TRIMMED_BYTES and self._returning is None:
-            loop = asyncio.get_running_loop()
-            self._returning = loop.call_later(TRIM_AFTER_S, self._return_memory)
-
-    def _return_memory(self) -> None:
-        self._returning = None
-        asyncio.get_running_loop().run_in_executor(None, return_free_memory)
 
     def _check_size(self, size: int) -> None:
         if size > self._max_body_bytes:

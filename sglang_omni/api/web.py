@@ -19,6 +19,7 @@ from sglang_omni.api.protocol import bounded
 from sglang_omni.api.websocket import BufferedWebSocket
 from sglang_omni.config import RealtimeOptions
 from sglang_omni.http_options import HttpOptions
+from sglang_omni.large_memory import map_large_memory
 from sglang_omni.observe.refusals import Refusal
 
 T = TypeVar("T")
@@ -28,8 +29,10 @@ TICK_S = 0.5
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end on the server's kind of event loop, with room for many connections."""
+    """Run `main` to its end on the server's kind of event loop, with room for many connections and
+    no more memory kept than is used."""
     _raise_file_limit()
+    map_large_memory()
     return uvloop.run(main)
 
 
