@@ -19,6 +19,9 @@ MAX_WAITING = 1024
 _MESSAGE_BYTES = 512
 # How long the last of an answer, and the client's farewell, may take once a connection is closed.
 CLOSE_S = 5.0
+# Bytes parsed in one turn of the event loop: hundreds of the smallest frames, a few tens of
+# milliseconds.
+PIECE_BYTES = 4 << 10
 # What is not text, as the WebSocket protocol has it.
 INVALID_DATA = 1007
 
@@ -32,6 +35,39 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self._waiting_bytes = 0
         self._abort_timer: asyncio.TimerHandle | None = None
+        self._unparsed = bytearray()
+        self._parsing: asyncio.Handle | None = None
+        # Whether reading waits for the parser.
+        self._is_parsing_behind = False
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has arrived, piece by piece: others have their turn in between."""
+        self._unparsed += data
+        if self._parsing is None:
+            self._parse_piece()
+
+    def _parse_piece(self) -> None:
+        self._parsing = None
+        if self.transport.is_closing():
+            self._unparsed.clear()
+            return
+        piece = bytes(self._unparsed[:PIECE_BYTES])
+        del self._unparsed[:PIECE_BYTES]
+        super().data_received(piece)
+        if self._unparsed:
+            if not self._is_parsing_behind:
+                self._is_parsing_behind = True
+                self.transport.pause_reading()
+            self._parsing = self.loop.call_soon(self._parse_piece)
+        elif self._is_parsing_behind:
+            self._is_parsing_behind = False
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Read again, if neither the parser nor the application is behind."""
+        is_behind = self.read_paused or self._is_parsing_behind
+        if not (is_behind or self.transport.is_closing()):
+            self.transport.resume_reading()
 
     def send_receive_event_to_app(self) -> None:
         """Queue a message, and stop reading if that is one too many.
@@ -72,8 +108,7 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
         has_room = self._waiting_bytes <= MAX_WAITING_BYTES // 2
         if self.read_paused and has_room and self.queue.qsize() <= MAX_WAITING // 2:
             self.read_paused = False
-            if not self.transport.is_closing():
-                self.transport.resume_reading()
+            self._read_on()
         return message
 
     async def send(self, message: Any) -> None:
@@ -90,9 +125,11 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
         self._abort_soon()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget what was to happen to the connection."""
+        """Forget what was to happen to the connection, and what was not parsed of it."""
         if self._abort_timer is not None:
             self._abort_timer.cancel()
+        if self._parsing is not None:
+            self._parsing.cancel()
         super().connection_lost(exc)
 
     def _abort_soon(self) -> None:
@@ -101,7 +138,7 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
 
     def keepalive_timeout(self) -> None:
         """Close the connection of a client that does not answer, unless its answer is not read."""
-        if self.read_paused:
+        if self.read_paused or self._is_parsing_behind:
             assert self.ping_timeout is not None
             self.pong_timer = self.loop.call_later(self.ping_timeout, self.keepalive_timeout)
             return
