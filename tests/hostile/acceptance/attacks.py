@@ -227,7 +227,6 @@ ATTACKS: dict[str, Attack] = {
     for one in (
         schemas,
         large_bodies,
-        large_media,
         large_instructions,
         long_heads,
         slow_connections,
@@ -241,7 +240,9 @@ ATTACKS: dict[str, Attack] = {
 }
 # Ordinary requests, as many as one client likes: engines are shared fairly, but their time is used.
 # Keys have limits for it (`--rate_limit`).
-LOADS: dict[str, Attack] = {"costly_files": costly_files, "unread_answers": unread_answers}
+LOADS: dict[str, Attack] = {
+    one.__name__: one for one in (large_media, costly_files, unread_answers)
+}
 
 
 def at_once(calls: list[Callable[[], object]]) -> Outcomes:
