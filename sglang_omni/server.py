@@ -9,7 +9,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from sglang_omni.admission.deadline import within
 from sglang_omni.admission.door import Door
 from sglang_omni.admission.turnstile import QueueRules
 from sglang_omni.config import Config, RealtimeOptions
@@ -201,15 +200,10 @@ class Server:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
         self._require_started()
-        events = self._door.limited(request, self._pipeline().respond(request))
-        sampling = constrained(request)
-        is_free = check_request(sampling) is None
-        if is_free or not self.has_lark:
-            return events
-        # The wait for the check is part of the time that the request has.
-        limit = self.config.request_timeout
-        seconds = min(request.timeout_s or limit, limit)
-        return within(self._checked(sampling, request.tenant, events), seconds)
+        events, sampling = self._pipeline().respond(request), constrained(request)
+        if self.has_lark and check_request(sampling) is not None:
+            events = self._checked(sampling, request.tenant, events)
+        return self._door.limited(request, events)
 
     async def _checked(
         self, sampling: SamplingParams, tenant: str | None, events: AsyncGenerator[Event, None]

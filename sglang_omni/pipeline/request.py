@@ -26,9 +26,8 @@ class MediaPart:
     """An image, a video or an audio clip inside a message.
 
     `sources` are URLs, data URIs, local paths or uploaded files: one, or the frames of a video in
-    order. `field`
-    names the request field that holds it, for error messages. `budget` bounds an image's size
-    after resizing, where that differs from the server's rule.
+    order. `field` names the request field that holds it, for error messages. `budget` bounds an
+    image's size after resizing, where that differs from the server's rule.
     """
 
     kind: Kind
