@@ -41,7 +41,13 @@ class BufferedWebSocket(WebSocketsSansIOProtocol):
         self._is_parsing_behind = False
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived, piece by piece: others have their turn in between."""
+        """Parse what has arrived, piece by piece: others have their turn in between.
+
+        A handshake comes whole; whoever hands it over sees at once whether it could be read.
+        """
+        if not self.handshake_initiated:
+            super().data_received(data)
+            return
         self._unparsed += data
         if self._parsing is None:
             self._parse_piece()
