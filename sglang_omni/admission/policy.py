@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sglang_omni.pipeline.request import Priority
@@ -54,15 +54,26 @@ def fits(claim: Claim, active: Collection[Claim], budget: Budget) -> bool:
 
 
 def next_up(
-    waiting: Collection[Claim], active: Collection[Claim], per_tenant: int | None = None
+    waiting: Collection[Claim],
+    active: Collection[Claim],
+    served: Mapping[str | None, int],
+    per_tenant: int | None = None,
 ) -> Claim | None:
-    """Whose turn it is: the highest priority, in it the tenant who has least, then the oldest.
+    """Return whose turn it is: the highest priority, in it the tenant who has least at work, of
+    these the one served least recently, then the oldest claim.
 
-    A tenant who has `per_tenant` already is passed over."""
+    `served` numbers each tenant's latest admission. A tenant who has `per_tenant` already is passed
+    over.
+    """
     having = Counter(one.tenant for one in active)
     return min(
         (one for one in waiting if per_tenant is None or having[one.tenant] < per_tenant),
-        key=lambda one: (RANKS[one.priority], having[one.tenant], one.number),
+        key=lambda one: (
+            RANKS[one.priority],
+            having[one.tenant],
+            served.get(one.tenant, -1),
+            one.number,
+        ),
         default=None,
     )
 

@@ -41,7 +41,10 @@ class Turnstile:
     ) -> None:
         self._name, self._budget, self._rules, self._clock = name, budget, rules, clock
         self._numbers = itertools.count()
+        self._admissions = itertools.count()
         self._active: set[Claim] = set()
+        # The number of each tenant's latest admission.
+        self._served: dict[str | None, int] = {}
         self._waiting: dict[Claim, asyncio.Future[None]] = {}
         self._ended_at: float | None = None
         self._interval_s = math.inf
@@ -105,10 +108,11 @@ class Turnstile:
         """Admit whoever is next for as long as there is room."""
         budget = self._budget()
         per_tenant = budget.per_tenant if budget else None
-        while claim := next_up(self._waiting.keys(), self._active, per_tenant):
+        while claim := next_up(self._waiting.keys(), self._active, self._served, per_tenant):
             if budget is not None and not fits(claim, self._active, budget):
                 return
             self._active.add(claim)
+            self._served[claim.tenant] = next(self._admissions)
             turn = self._waiting.pop(claim)
             if not turn.done():
                 turn.set_result(None)

@@ -7,6 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from sglang_omni.admission.policy import Budget
+from sglang_omni.admission.turnstile import QueueRules, Turnstile
 from sglang_omni.engine.output import TO_TERMINAL, OutputRules
 from sglang_omni.engine.process import Engine, EngineProcess, ProcessSpec
 from sglang_omni.errors import (
@@ -21,7 +23,6 @@ from sglang_omni.grammar.contract import (
     Verdict,
     check_request,
 )
-from sglang_omni.grammar.queue import FairQueue
 from sglang_omni.observe.trace import stage
 from sglang_omni.thinker.contract import SamplingParams
 
@@ -38,7 +39,7 @@ LONGEST_RESTART_DELAY_S = 1.0
 # On the clock; what counts is the time on a core, which ends the process by itself.
 STEP_DEADLINE_S = 20.0
 READY_DEADLINE_S = 10.0
-MOST_WAITING = 64
+QUEUE = QueueRules(length=64)
 MOST_VERDICTS = 1024
 # A grammar that ended the process is refused unseen for so long: the fault may have been another's.
 FATAL_VERDICT_S = 60.0
@@ -104,7 +105,7 @@ class GrammarChecker:
         """Nothing is started."""
         self.process = EngineProcess(checker_spec(settings, output))
         self._verdicts = VerdictCache()
-        self._queue = FairQueue(MOST_WAITING)
+        self._queue = Turnstile("grammar checker", lambda: Budget(slots=1), QUEUE)
         self._jobs: dict[bytes, _Job] = {}
         self._is_stopping = False
 
@@ -156,7 +157,7 @@ class GrammarChecker:
                 job.task.cancel()
 
     async def _ask(self, key: bytes, asked: CheckRequest, tenant: str | None) -> Verdict:
-        async with self._queue.turn(tenant):
+        async with self._queue.admit(tenant, "normal"):
             self._jobs[key].has_begun = True
             verdict = await self._run(asked)
         self._verdicts.keep(key, verdict)

@@ -16,13 +16,17 @@ T = TypeVar("T")
 class DecoderQueue(Generic[T]):
     """Hands decoders to requests, fairly between tenants. Lives on the event loop.
 
-    The next one is of the tenant with the fewest at work. At most `max_waiting` wait; beyond, the
-    newest of the tenant with the most is refused. At most `max_videos` videos are at work at once.
+    The next one is of the tenant with the fewest at work, of these the one served least recently.
+    At most `max_waiting` wait; beyond, the newest of the tenant with the most is refused. At most
+    `max_videos` videos are at work at once.
     """
 
     def __init__(self, max_waiting: int, max_videos: int) -> None:
         self._max_waiting, self._max_videos = max_waiting, max_videos
         self._numbers = itertools.count()
+        self._admissions = itertools.count()
+        # The number of each tenant's latest admission.
+        self._served: dict[str | None, int] = {}
         self._waiting: dict[Claim, asyncio.Future[T]] = {}
         self._videos: set[Claim] = set()
         self._active: dict[T, Claim] = {}
@@ -49,9 +53,10 @@ class DecoderQueue(Generic[T]):
 
     def assign(self, decoder: T) -> bool:
         """Give an idle decoder to whoever is next. Returns whether anybody took it."""
-        claim = next_up(self._servable(), self._active.values())
+        claim = next_up(self._servable(), self._active.values(), self._served)
         if claim is not None:
             self._active[decoder] = claim
+            self._served[claim.tenant] = next(self._admissions)
             self._waiting.pop(claim).set_result(decoder)
         return claim is not None
 

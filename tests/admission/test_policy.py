@@ -43,7 +43,7 @@ def test_priority_comes_first_then_the_tenant_who_has_least_then_the_oldest() ->
     waiting = claims("a:normal", "a:high", "b:normal", "b:high", "c:low", "a:realtime")
     active = claims("a:normal", "a:normal", "b:normal")
     served = []
-    while turn := next_up(waiting, active):
+    while turn := next_up(waiting, active, {}):
         waiting.remove(turn)
         active.append(turn)
         served.append(f"{turn.tenant}:{turn.priority}")
@@ -54,11 +54,24 @@ def test_two_tenants_share_what_becomes_free_however_many_one_sends() -> None:
     waiting = claims(*["flood:normal"] * 20, "b:normal", "b:normal", "b:normal")
     active: list[Claim] = []
     for _ in range(6):
-        turn = next_up(waiting, active)
+        turn = next_up(waiting, active, {})
         assert turn is not None
         waiting.remove(turn)
         active.append(turn)
     assert sum(one.tenant == "b" for one in active) == 3
+
+
+def test_of_those_who_have_as_much_the_one_served_least_recently_is_next() -> None:
+    """Where one slot is free at a time nobody has anything at work, whoever was just served."""
+    waiting, served = claims(*["flood:normal"] * 3, "b:normal", "b:normal"), {"flood": 0}
+    turns = []
+    for number in range(1, 6):
+        turn = next_up(waiting, [], served)
+        assert turn is not None
+        waiting.remove(turn)
+        served[turn.tenant or ""] = number
+        turns.append(turn.tenant)
+    assert turns == ["b", "flood", "b", "flood", "flood"]
 
 
 @pytest.mark.parametrize(

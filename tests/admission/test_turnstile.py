@@ -46,6 +46,13 @@ def idle(door: Turnstile) -> bool:
     return door.counters()["admitted"] == door.counters()["queued"] == 0
 
 
+async def test_tenants_take_turns_at_a_single_slot() -> None:
+    door, log = Engine().turnstile(length=64), []  # type: ignore[var-annotated]
+    tenants = ["flood"] * 5 + ["other", "third", "other"]
+    await asyncio.gather(*(visit(door, log, tenant) for tenant in tenants))
+    assert log == ["flood", "other", "third", "flood", "other", "flood", "flood", "flood"]
+
+
 async def test_whoever_waits_is_let_in_by_priority_when_one_leaves() -> None:
     door, log = Engine().turnstile(), []  # type: ignore[var-annotated]
     first = await occupy(door)

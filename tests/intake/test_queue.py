@@ -19,6 +19,17 @@ async def test_tenants_take_turns() -> None:
         assert crowd[0].result() == "one" and other.result() == "two"
 
 
+async def test_tenants_take_turns_at_a_single_decoder() -> None:
+    queue: DecoderQueue[str] = DecoderQueue(max_waiting=8, max_videos=1)
+    with ExitStack() as stack:
+        crowd = [stack.enter_context(queue.join("video", "crowd")) for _ in range(3)]
+        assert queue.assign("one")
+        other = stack.enter_context(queue.join("video", "other"))
+        queue.leave("one")
+        assert queue.assign("one")
+        assert other.done() and not crowd[1].done()
+
+
 async def test_who_floods_the_queue_is_refused_and_nobody_else() -> None:
     queue: DecoderQueue[str] = DecoderQueue(max_waiting=4, max_videos=2)
     with ExitStack() as stack:
