@@ -13,6 +13,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.api.fake import Served
+from tests.parallel import NEIGHBOURS
 
 CHATS = "/v1/chat/completions"
 CHAT = {"model": "org/ming", "messages": [{"role": "user", "content": "hello there"}]}
@@ -92,7 +93,12 @@ class Bystander:
 @contextlib.contextmanager
 def bystander(served: Served, headers: dict[str, str] | None = None) -> Iterator[Bystander]:
     """While the body runs, an ordinary client asks. The test fails unless it is served well, and
-    the server's event loop never stands still for long."""
+    the server's event loop never stands still for long: tests of other workers wait meanwhile."""
+    with NEIGHBOURS.alone():
+        yield from _asking(served, headers)
+
+
+def _asking(served: Served, headers: dict[str, str] | None) -> Iterator[Bystander]:
     before = stall_buckets(served, headers)
     one, ending = Bystander(served, headers or {}), threading.Event()
     thread = threading.Thread(target=one.run, args=(ending,))

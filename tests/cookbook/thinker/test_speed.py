@@ -80,6 +80,7 @@ def test_frames_behind_a_clip_change_nothing(
     assert_same(plain, padded)
 
 
+@pytest.mark.long
 def test_compiled_steps_learn_the_same_and_compile_once(
     folder: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
