@@ -11,9 +11,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from sglang_omni.observe.scratch import ScratchFolder
-
-# Where prometheus_client is told to write to files; set for the thinker, never for this process.
-VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+from sglang_omni.thinker.metric_files import VARIABLE
 
 
 class SGLangMetrics(Collector):
@@ -26,7 +24,7 @@ class SGLangMetrics(Collector):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the thinker must be started with."""
+        """What the thinker must be started with, to write to files; never set for this process."""
         return {VARIABLE: str(self._folder.path)}
 
     def collect(self) -> Iterable[Metric]:

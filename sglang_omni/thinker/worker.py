@@ -37,6 +37,7 @@ from sglang_omni.thinker.contract import (
 )
 from sglang_omni.thinker.launch import GRAMMAR_BACKEND, server_arguments
 from sglang_omni.thinker.lending import LentRows
+from sglang_omni.thinker.metric_files import metric_files
 from sglang_omni.thinker.moe_configs import VARIABLE, tuned_environment
 
 LOGGER = logging.getLogger(__name__)
@@ -148,6 +149,8 @@ class ThinkerWorker:
         self._deterministic = deterministic
         self._aborted = 0
         self._closing = closing
+        self._metric_files = metric_files()
+        self._metric_files.reserve()
 
     async def run(
         self, request_id: str, request: ThinkerRequest
@@ -182,6 +185,7 @@ class ThinkerWorker:
 
     async def counters(self) -> dict[str, float]:
         """Scheduler load. The round trip through every scheduler is the liveness probe."""
+        self._metric_files.reserve()
         manager = self._engine.tokenizer_manager
         await manager.get_internal_state()
         load = manager.load_snapshot_reader.read(0)

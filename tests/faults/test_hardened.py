@@ -75,10 +75,12 @@ def sum_spoken(server: RunningServer) -> None:
     """A spoken answer, a picture and a transcription, as from any server."""
     audio = {"modalities": ["text", "audio"], "audio": {"voice": "default", "format": "wav"}}
     answer = chat(server, {"type": "text", "text": "What is 17 + 25?"}, **audio)
+    assert answer.status_code == 200, (answer.text, server.printed[-6000:])
     message = answer.json()["choices"][0]["message"]
     assert "42" in (message["content"] or message["audio"]["transcript"])
     assert len(base64.b64decode(message["audio"]["data"])) > 44_100
     seen = chat(server, red_circle(), {"type": "text", "text": "What colour is the circle?"})
+    assert seen.status_code == 200, (seen.text, server.printed[-6000:])
     assert seen.json()["choices"][0]["message"]["content"] == "Red."
     heard = httpx.post(
         f"{server.api}/audio/transcriptions",
