@@ -4,37 +4,59 @@ They map sparse files into memory and write to them. A page that the disk has no
 process by SIGBUS, so room is taken before it is needed.
 """
 
+import multiprocessing
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+# A file that is full is set to twice its size, within one request: its room is there before.
+ROOM = 4
+# What a process may begin to write at any time: the detokenizer counts its seconds once it has run
+# for some. A file that is there already is used as it is.
+KINDS = ("counter", "histogram")
+FILE_BYTES = 1 << 16
 
 
 class MetricFiles:
-    """Takes room for the files in a folder, as often as they grow. None has no folder."""
+    """Takes `ROOM` times the room of each file in a folder, again whenever its owner sets its
+    size. None has no folder. Files that processes have not begun yet are made for them."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, processes: Sequence[int] = ()) -> None:
+        """`processes` are the ids of SGLang's."""
         self._folder = folder
+        if folder is not None:
+            for path in (folder / f"{kind}_{pid}.db" for kind in KINDS for pid in processes):
+                # A full disk is no error here either.
+                with suppress(OSError):
+                    _make(path)
         self._reserved: dict[str, int] = {}
 
     def reserve(self) -> None:
-        """Take room for every file that is new or larger than before. A full disk is no error:
-        what was written so far has its room."""
+        """Take room for every file that is new or has another size than it was left with. A full
+        disk is no error: what was written so far has its room."""
         if self._folder is None:
             return
         with suppress(OSError), os.scandir(self._folder) as entries:
             for entry in entries:
                 size = entry.stat().st_size
-                if size > self._reserved.get(entry.name, 0):
-                    _allocate(entry.path, size)
-                    self._reserved[entry.name] = size
+                if size != self._reserved.get(entry.name):
+                    self._reserved[entry.name] = ROOM * size
+                    _allocate(entry.path, ROOM * size)
 
 
 def metric_files() -> MetricFiles:
     """Return the files of this process's SGLang."""
     folder = os.environ.get(VARIABLE)
-    return MetricFiles(Path(folder) if folder else None)
+    children = [child.pid for child in multiprocessing.active_children() if child.pid is not None]
+    return MetricFiles(Path(folder) if folder else None, [os.getpid(), *children])
+
+
+def _make(path: Path) -> None:
+    """Make a file of zeros, which is one without values; leave one that is there alone."""
+    with suppress(FileExistsError), path.open("xb") as file:
+        file.truncate(FILE_BYTES)
 
 
 def _allocate(path: str, size: int) -> None:

@@ -88,7 +88,8 @@ def sum_spoken(server: RunningServer) -> None:
         files={"file": ("clip.wav", RECORDING.read_bytes())},
         timeout=60,
     )
-    assert heard.status_code == 200 and heard.json()["text"]
+    assert heard.status_code == 200, (heard.text, server.printed[-6000:])
+    assert heard.json()["text"]
 
 
 def test_it_starts_answers_speaks_sees_and_hears(server: RunningServer) -> None:
