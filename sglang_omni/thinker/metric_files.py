@@ -21,17 +21,18 @@ FILE_BYTES = 1 << 16
 
 class MetricFiles:
     """Takes `ROOM` times the room of each file in a folder, again whenever its owner sets its
-    size. None has no folder. Files that processes have not begun yet are made for them."""
+    size. None has no folder. Files that processes have not begun yet are made for them, and files
+    that processes of an earlier start left are not touched: nobody writes to them any more."""
 
     def __init__(self, folder: Path | None, processes: Sequence[int] = ()) -> None:
         """`processes` are the ids of SGLang's."""
         self._folder = folder
+        self._reserved = {} if folder is None else _sizes_of_others(folder, processes)
         if folder is not None:
             for path in (folder / f"{kind}_{pid}.db" for kind in KINDS for pid in processes):
                 # A full disk is no error here either.
                 with suppress(OSError):
                     _make(path)
-        self._reserved: dict[str, int] = {}
 
     def reserve(self) -> None:
         """Take room for every file that is new or has another size than it was left with. A full
@@ -51,6 +52,16 @@ def metric_files() -> MetricFiles:
     folder = os.environ.get(VARIABLE)
     children = [child.pid for child in multiprocessing.active_children() if child.pid is not None]
     return MetricFiles(Path(folder) if folder else None, [os.getpid(), *children])
+
+
+def _sizes_of_others(folder: Path, processes: Sequence[int]) -> dict[str, int]:
+    """Return the sizes of the files in `folder` that are of none of `processes`, by name."""
+    own = {str(pid) for pid in processes}
+    return {
+        file.name: file.stat().st_size
+        for file in folder.glob("*.db")
+        if file.stem.rpartition("_")[2] not in own
+    }
 
 
 def _make(path: Path) -> None:

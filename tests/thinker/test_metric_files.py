@@ -25,11 +25,11 @@ def test_what_is_written_next_has_its_room_however_often_a_file_grows(tmp_path: 
 
 
 def test_a_file_of_which_nothing_is_known_gets_room(tmp_path: Path) -> None:
-    file = tmp_path / "gauge_1.db"
+    files, file = MetricFiles(tmp_path), tmp_path / "gauge_1.db"
     with file.open("wb") as sparse:
         sparse.truncate(1 << 16)
     assert file.stat().st_blocks * 512 < 1 << 16
-    MetricFiles(tmp_path).reserve()
+    files.reserve()
     assert file.stat().st_blocks * 512 >= 1 << 16
 
 
@@ -43,6 +43,19 @@ def test_a_process_that_begins_later_finds_room(tmp_path: Path) -> None:
         values.write_value("key", 1.0, 0.0)
         assert values.read_value("key") == (1.0, 0.0)
         values.close()
+
+
+def test_files_of_an_earlier_start_stay_as_they_are_however_often_there_is_another(
+    tmp_path: Path,
+) -> None:
+    MetricFiles(tmp_path, [7]).reserve()
+    left = {file: file.stat().st_size for file in tmp_path.iterdir()}
+    for pid in range(8, 12):
+        MetricFiles(tmp_path, [pid]).reserve()
+    assert {file: file.stat().st_size for file in left} == left
+    # A life that finds the process id of an earlier one again uses its files.
+    MetricFiles(tmp_path, [7]).reserve()
+    assert min(file.stat().st_size for file in left) > 0
 
 
 def test_without_a_folder_or_its_files_there_is_nothing_to_do(tmp_path: Path) -> None:
