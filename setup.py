@@ -14,7 +14,7 @@ class BuildWithWeights(build_py):
 
     def run(self) -> None:
         """Unpack, then build as ever."""
-        archive = runpy.run_path(str(PACKAGE / "weights_archive.py"))
+        archive = runpy.run_path(str(PACKAGE / "models" / "weights_archive.py"))
         archive["unpack_weights"](PACKAGE / "checkpoints" / "ming-mini")
         # What lies in the package was listed before.
         self.__dict__.pop("data_files", None)

@@ -39,7 +39,7 @@ from benchmarks.environment import fingerprint
 from benchmarks.ready import wait_ready
 from benchmarks.speech_texts import TEXTS
 from benchmarks.synthetic_talker import PATCH_SAMPLES, SAMPLE_RATE
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
 Row = dict[str, Any]
 Kind = Literal["text", "speech"]

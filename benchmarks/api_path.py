@@ -25,15 +25,15 @@ from benchmarks.speech_load import Load, run_load
 from benchmarks.speech_texts import TEXTS
 from benchmarks.synthetic_server import SyntheticBackend, server_of
 from benchmarks.synthetic_talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, SyntheticSettings
-from sglang_omni.api.reply import until_finished
-from sglang_omni.api.speech import audio_bytes
-from sglang_omni.api.web import run, settle
-from sglang_omni.engine.process import EngineProcess
+from sglang_omni.engines.runtime.process import EngineProcess
+from sglang_omni.engines.speech.contract import TalkerRequest
+from sglang_omni.entrypoints.http.responses.cancellable import until_finished
+from sglang_omni.entrypoints.http.routes.speech import audio_bytes
+from sglang_omni.entrypoints.http.transport.uvicorn_server import run, settle
 from sglang_omni.media.encode import AudioEncoder, AudioFormat
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.pipeline.request import SpeechRequest, Voice
 from sglang_omni.pipeline.speech import Speaker, speak
-from sglang_omni.talker.contract import TalkerRequest
 
 PORT = 8801
 PATCH_S = PATCH_SAMPLES / SAMPLE_RATE

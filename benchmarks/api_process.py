@@ -12,11 +12,11 @@ from pathlib import Path
 
 from benchmarks.synthetic_talker import SyntheticSettings
 from benchmarks.synthetic_thinker import ThinkerPace
-from sglang_omni.commands.serve import serve
-from sglang_omni.config import AdmissionOptions, Config
-from sglang_omni.engine.process import ProcessSpec
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from sglang_omni.server import Server
+from sglang_omni.config.options import AdmissionOptions, Config
+from sglang_omni.engines.runtime.process import ProcessSpec
+from sglang_omni.entrypoints.cli.serve import serve
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
+from sglang_omni.serving.server import Server
 
 ROOT = Path(__file__).parents[1]
 CHECKPOINT = ROOT / "tests" / "goldens" / "tiny_checkpoint"

@@ -29,7 +29,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from benchmarks.client.realtime import send
 from benchmarks.environment import fingerprint
-from tests.realtime.sounds import RATE, pcm16, silence, voice
+from tests.entrypoints.realtime.sounds import RATE, pcm16, silence, voice
 
 CHUNK_MS = 20
 CHUNK_BYTES = RATE * CHUNK_MS // 1000 * 2

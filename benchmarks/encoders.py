@@ -24,12 +24,10 @@ from torch import Tensor
 
 from benchmarks.environment import fingerprint
 from benchmarks.shapes import REAL, SMALL, randomise, write_vision_checkpoint
-from sglang_omni.encoder.contract import EncoderSettings, PictureRequest
-from sglang_omni.encoder.launch import environment
-from sglang_omni.engine.process import EngineProcess, ProcessSpec
-from sglang_omni.engine.shared import SharedArray
-from sglang_omni.errors import ConfigError
-from sglang_omni.models.ming.checkpoint import created_as
+from sglang_omni.engines.encoder.contract import EncoderSettings, PictureRequest
+from sglang_omni.engines.encoder.launch import environment
+from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
+from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.models.ming.config import EncoderConfig
 from sglang_omni.models.ming.encoders.attention import (
     BACKENDS,
@@ -40,7 +38,9 @@ from sglang_omni.models.ming.encoders.audio import AudioEncoder
 from sglang_omni.models.ming.encoders.grid import grid_of
 from sglang_omni.models.ming.encoders.mel import log_mel
 from sglang_omni.models.ming.encoders.pixels import patchify
-from sglang_omni.models.ming.media import SAMPLE_RATE
+from sglang_omni.models.ming.media_rules import SAMPLE_RATE
+from sglang_omni.models.weights import created_as
+from sglang_omni.protocol.errors import ConfigError
 
 WARM_UPS = 3
 RUNS = 11
@@ -103,7 +103,7 @@ def image_encoders(
     config: EncoderConfig, backend: str, arguments: argparse.Namespace
 ) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor] | None]:
     """What turns frames [batch, 1, side, side, 3] into features: eagerly, and by CUDA graphs."""
-    from sglang_omni.encoder.graphs import BlockGraphs
+    from sglang_omni.engines.encoder.graphs import BlockGraphs
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import VisionEncoder
 
@@ -194,7 +194,7 @@ async def engine_features(
         gpus=tuple(range(ranks)) if cuda else (),
         graphs=False,
     )
-    factory = "sglang_omni.encoder.worker:open_worker"
+    factory = "sglang_omni.engines.encoder.worker:open_worker"
     process = EngineProcess(
         ProcessSpec("encoder", factory, settings, environment(settings, 8 if cuda else 1))
     )
@@ -248,8 +248,8 @@ def measure(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Ro
     if arguments.tp > 1:
         yield asyncio.run(compare_ranks(config, arguments))
         return
-    from sglang_omni.encoder.parallel import join_group
-    from sglang_omni.engine.ports import rendezvous_port
+    from sglang_omni.engines.encoder.parallel import join_group
+    from sglang_omni.engines.runtime.ports import rendezvous_port
 
     join_group(0, 1, rendezvous_port(), torch.device(arguments.device))
     if arguments.profile:

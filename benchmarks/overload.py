@@ -26,7 +26,7 @@ from benchmarks.client.speech import SpeechQuery
 from benchmarks.environment import fingerprint
 from benchmarks.ready import wait_ready
 from benchmarks.speech_load import Load, run_load
-from sglang_omni.engine.ports import rendezvous_port
+from sglang_omni.engines.runtime.ports import rendezvous_port
 
 ROOT = Path(__file__).parents[1]
 START_S, SETTLE_S = 60.0, 5.0

@@ -26,7 +26,7 @@ import aiohttp
 from benchmarks.environment import fingerprint
 from benchmarks.soak_client import make, perform
 from benchmarks.soak_state import complaints, settled
-from sglang_omni.api.web import run
+from sglang_omni.entrypoints.http.transport.uvicorn_server import run
 
 REQUEST_S = 300.0
 MOST_SHOWN = 20

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import psutil
 
-from sglang_omni.engine.leftovers import mapped_by
+from sglang_omni.engines.runtime.shm_cleanup import mapped_by
 
 # What must be zero in every engine that has it when nothing is asked.
 BUSY = ("active_slots", "waiting", "running", "kv_tokens_used", "admitted", "queued")

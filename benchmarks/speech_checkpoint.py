@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from benchmarks.speech_shapes import TALKER, VAE
-from sglang_omni.models.ming.checkpoint_files import INDEX, SINGLE
+from sglang_omni.models.checkpoint_files import INDEX, SINGLE
 from sglang_omni.models.ming.config import (
     TalkerConfig,
     VAEConfig,

@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import aiohttp
 
-from sglang_omni.api.web import run
+from sglang_omni.entrypoints.http.transport.uvicorn_server import run
 
 LAG_INTERVAL_S = 0.02
 # After a failure a listener waits, or a refusing server would be asked without a pause.

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from benchmarks.shapes import randomise
-from sglang_omni.models.ming.checkpoint import created_as
 from sglang_omni.models.ming.config import (
     DiTConfig,
     Qwen2Config,
@@ -15,11 +14,12 @@ from sglang_omni.models.ming.config import (
     VAEConfig,
     VAESideConfig,
 )
-from sglang_omni.models.ming.talker import Talker
-from sglang_omni.models.ming.talker_prompt import PromptTokenizer
-from sglang_omni.models.ming.vae import AudioVAE
-from sglang_omni.models.ming.voices import VoicePrompt
-from sglang_omni.talker.model import SpeechModel
+from sglang_omni.models.ming.speech.loading import SpeechModel
+from sglang_omni.models.ming.speech.prompt import PromptTokenizer
+from sglang_omni.models.ming.speech.talker import Talker
+from sglang_omni.models.ming.speech.vae import AudioVAE
+from sglang_omni.models.ming.speech.voices import VoicePrompt
+from sglang_omni.models.weights import created_as
 
 _LLM = Qwen2Config(896, 4864, 24, 14, 2, 1e-6, 1e6, 151_936)
 _FLOW = DiTConfig(64, 1024, 8, 16, 4)

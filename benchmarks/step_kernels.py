@@ -24,19 +24,19 @@ from benchmarks import replays
 from benchmarks.environment import fingerprint
 from benchmarks.tune_few_rows import HIDDEN, MATRICES, draw
 from benchmarks.tune_moe import EXPERTS, Case, draw_experts
-from sglang_omni.kernels.sums import Workspace
-from sglang_omni.models.ming.thinker.experts_product_triton import HEIGHT
-from sglang_omni.models.ming.thinker.experts_triton import (
+from sglang_omni.kernels.split_k import Workspace
+from sglang_omni.models.ming.thinker.decode_moe import StepExperts
+from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import HEIGHT
+from sglang_omni.models.ming.thinker.decode_moe_triton import (
     activate,
     group_by_expert,
     sum_experts,
 )
-from sglang_omni.models.ming.thinker.few_rows_triton import SCRATCH, few_rows_linear
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.router_triton import route_rows
 from sglang_omni.models.ming.thinker.routing import ROUTERS, Routing
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
-from sglang_omni.models.ming.thinker.step_experts import StepExperts
+from sglang_omni.models.ming.thinker.small_batch_gemm_triton import SCRATCH, few_rows_linear
 
 ROWS = (1, 8, 16, 32, 64)
 LAYERS, REPLAYS = 12, 5

@@ -17,19 +17,19 @@ from typing import Any
 import uvicorn
 
 from benchmarks.synthetic_talker import SAMPLE_RATE, VOICE, SyntheticSettings
-from sglang_omni.admission.door import Door
-from sglang_omni.admission.turnstile import QueueRules
-from sglang_omni.api.web import run, settle, web_server
-from sglang_omni.app import create_app
-from sglang_omni.config import RealtimeOptions
-from sglang_omni.engine.process import EngineProcess, ProcessSpec
-from sglang_omni.errors import InvalidRequest
+from sglang_omni.admission.controller import Door
+from sglang_omni.admission.queue import QueueRules
+from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
+from sglang_omni.entrypoints.http.app import create_app
+from sglang_omni.entrypoints.http.transport.uvicorn_server import run, settle, web_server
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
 from sglang_omni.pipeline.speech import Speaker, speak
+from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.voices.cloner import Cloned
-from sglang_omni.voices.shelf import Shelf
+from sglang_omni.voices.registry import Shelf
 
 TIMEOUT_S = 600.0
 ROOT = Path(__file__).parents[1]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sglang_omni.engine.worker import StepInput, StepResults
-from sglang_omni.talker.contract import TalkerChunk, TalkerInfo, TalkerRequest
+from sglang_omni.engines.runtime.worker import StepInput, StepResults
+from sglang_omni.engines.speech.contract import TalkerChunk, TalkerInfo, TalkerRequest
 
 SAMPLE_RATE = 44_100
 PATCH_SAMPLES = 14_112

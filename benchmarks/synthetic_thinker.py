@@ -4,8 +4,8 @@ as SGLang's do. For measuring the path from its tokens to the client's socket wi
 import time
 from dataclasses import dataclass
 
-from sglang_omni.engine.worker import StepInput, StepResults
-from sglang_omni.thinker.contract import ThinkerInfo, ThinkerOutput, ThinkerRequest
+from sglang_omni.engines.runtime.worker import StepInput, StepResults
+from sglang_omni.engines.thinker.contract import ThinkerInfo, ThinkerOutput, ThinkerRequest
 
 CONTEXT = 8192
 

@@ -22,13 +22,13 @@ import torch
 
 from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import DEEP, TALKER, VOICE_PATCHES, random_speech_model
-from sglang_omni.models.ming.talker_prompt import PromptIds
-from sglang_omni.models.ming.voices import VoicePrompt
-from sglang_omni.talker.executor import Admission
-from sglang_omni.talker.fast.executor import GraphExecutor
-from sglang_omni.talker.fast.graphs import BATCHES
-from sglang_omni.talker.launch import environment
-from sglang_omni.talker.scheduler import PATCH_SECONDS
+from sglang_omni.engines.speech.launch import environment
+from sglang_omni.engines.speech.scheduler import PATCH_SECONDS
+from sglang_omni.models.ming.speech.executor import Admission
+from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
+from sglang_omni.models.ming.speech.fast.graphs import BATCHES
+from sglang_omni.models.ming.speech.prompt import PromptIds
+from sglang_omni.models.ming.speech.voices import VoicePrompt
 
 SHAPES = {"released": TALKER, "deep": DEEP}
 PROMPT_TOKENS = 150

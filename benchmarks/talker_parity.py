@@ -28,16 +28,16 @@ from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import TALKER, random_speech_model
 from benchmarks.speech_texts import TEXTS
 from benchmarks.talker import admission
-from sglang_omni.models.ming.talker import STOP_THRESHOLD
-from sglang_omni.models.ming.talker_prompt import SpeechPrompt
-from sglang_omni.talker.contract import TalkerSettings
-from sglang_omni.talker.executor import Admission
-from sglang_omni.talker.fast.executor import GraphExecutor
-from sglang_omni.talker.fast.ops import LibraryOps
-from sglang_omni.talker.fast.state import SlotState
-from sglang_omni.talker.fast.step import FastStep
-from sglang_omni.talker.launch import environment
-from sglang_omni.talker.model import SpeechModel, load_speech_model
+from sglang_omni.engines.speech.contract import TalkerSettings
+from sglang_omni.engines.speech.launch import environment
+from sglang_omni.models.ming.speech.executor import Admission
+from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
+from sglang_omni.models.ming.speech.fast.ops import LibraryOps
+from sglang_omni.models.ming.speech.fast.state import SlotState
+from sglang_omni.models.ming.speech.fast.step import FastStep
+from sglang_omni.models.ming.speech.loading import SpeechModel, load_speech_model
+from sglang_omni.models.ming.speech.prompt import SpeechPrompt
+from sglang_omni.models.ming.speech.talker import STOP_THRESHOLD
 
 BATCH, REQUESTS = 64, 100
 FORCED_REQUESTS, FORCED_STEPS = 20, 40

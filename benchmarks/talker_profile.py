@@ -24,8 +24,8 @@ from benchmarks.environment import fingerprint
 from benchmarks.kernels import Ran, spent
 from benchmarks.speech_shapes import random_speech_model
 from benchmarks.talker import SHAPES, WARM_UPS, admission, run_steps
-from sglang_omni.talker.fast.executor import GraphExecutor
-from sglang_omni.talker.launch import environment
+from sglang_omni.engines.speech.launch import environment
+from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
 
 RUNS = 5
 SHOWN = 14

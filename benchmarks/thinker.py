@@ -30,12 +30,12 @@ from benchmarks.random_models.census import FILE, ROWS, experts_touched
 from benchmarks.thinker_load import Round, run_rounds
 from benchmarks.thinker_profile import trace
 from benchmarks.thinker_shapes import SHAPE, SMALL, write_shape
-from sglang_omni.engine.cards import cards
-from sglang_omni.engine.ports import rendezvous_port
+from sglang_omni.engines.runtime.gpus import cards
+from sglang_omni.engines.runtime.ports import rendezvous_port
+from sglang_omni.engines.thinker.contract import ThinkerSettings
+from sglang_omni.engines.thinker.launch import environment, server_arguments
+from sglang_omni.engines.thinker.moe_configs import tuned_environment
 from sglang_omni.models.ming.config import read_json
-from sglang_omni.thinker.contract import ThinkerSettings
-from sglang_omni.thinker.launch import environment, server_arguments
-from sglang_omni.thinker.moe_configs import tuned_environment
 
 SYSTEMS = ("plug-in", "stock")
 # What only the plug-in's model is asked, or takes no part in speed.

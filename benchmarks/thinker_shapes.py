@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.random_models.names import PLUG_IN, STOCK, STOCK_TYPE
-from sglang_omni.models.ming.hf_config import MODEL_TYPE
+from sglang_omni.models.ming.thinker.hf_config import MODEL_TYPE
 from sglang_omni.models.ming.tiny.configs import thinker_token_ids
 from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
 from sglang_omni.models.ming.tiny.write import write_thinker_tokenizer

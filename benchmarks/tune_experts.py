@@ -6,7 +6,7 @@
 Timed is all that a layer does for its experts, from the router to the sum, as CUDA graphs of layers
 in a row that each meet other experts. First the product up is cut, then the product down, then it
 is found of how many tiles the weight down is worth asking for. The best are printed as lines of
-`CUTS` in `sglang_omni/models/ming/thinker/step_experts.py`.
+`CUTS` in `sglang_omni/models/ming/thinker/decode_moe.py`.
 """
 
 import argparse
@@ -21,8 +21,8 @@ from triton.runtime.errors import OutOfResources
 
 from benchmarks.environment import fingerprint
 from benchmarks.step_kernels import HIDDEN, LAYERS, Layers, microseconds, normal
-from sglang_omni.models.ming.thinker.experts_product_triton import Tile
-from sglang_omni.models.ming.thinker.step_experts import CUTS, Cut, cut_for
+from sglang_omni.models.ming.thinker.decode_moe import CUTS, Cut, cut_for
+from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import Tile
 
 TILES = [
     *(Tile(32, 4, stages) for stages in (4, 6)),

@@ -7,7 +7,7 @@ Each number of rows is tried on the matrices of attention at the released shape,
 which every launch meets another weight, so that none is in the cache, and on one that is held
 there, as the output's is that was asked for; beside it SGLang's product by CUTLASS. Kernels are
 chained, as in a step. What is best for each is printed, as lines of `TILES` in
-`sglang_omni/models/ming/thinker/few_rows_triton.py`.
+`sglang_omni/models/ming/thinker/small_batch_gemm_triton.py`.
 """
 
 import argparse
@@ -24,14 +24,14 @@ from triton.runtime.errors import OutOfResources
 from benchmarks import replays
 from benchmarks.environment import fingerprint
 from benchmarks.thinker_shapes import SHAPE
-from sglang_omni.kernels.sums import Workspace
-from sglang_omni.models.ming.thinker.few_rows_triton import (
+from sglang_omni.kernels.split_k import Workspace
+from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
+from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
     SCRATCH,
     TILES,
     Tile,
     few_rows_linear,
 )
-from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
 HIDDEN = int(SHAPE["hidden_size"])
 HEADS, KV_HEADS = int(SHAPE["num_attention_heads"]), int(SHAPE["num_key_value_heads"])

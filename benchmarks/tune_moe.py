@@ -4,11 +4,11 @@
     python -m benchmarks.tune_moe --tp 1 2 4 --fp8 --out FILE       # blocks of 128 x 128
 
 One card tunes for any number of ranks, since a rank's experts are narrower, and nothing else. The
-winners are written where `sglang_omni.thinker.moe_configs` finds them, one file for the product up
-(gate and up) and one for the product down, which share BLOCK_SIZE_M because they share one sorting
-of tokens. Kernels are compiled first, in as many processes as there are cores; then each product is
-timed as replays of a CUDA graph in which every launch meets other experts, so that none of them is
-in the cache.
+winners are written where `sglang_omni.engines.thinker.moe_configs` finds them, one file for the
+product up (gate and up) and one for the product down, which share BLOCK_SIZE_M because they share
+one sorting of tokens. Kernels are compiled first, in as many processes as there are cores; then
+each product is timed as replays of a CUDA graph in which every launch meets other experts, so that
+none of them is in the cache.
 """
 
 import argparse
@@ -29,8 +29,8 @@ from torch import Tensor
 from benchmarks import replays
 from benchmarks.environment import fingerprint
 from benchmarks.thinker_shapes import SHAPE
+from sglang_omni.engines.thinker.moe_configs import FOLDER, version_folder
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
-from sglang_omni.thinker.moe_configs import FOLDER, version_folder
 
 TOKENS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096)
 EXPERTS = int(SHAPE["num_experts"]) + 1

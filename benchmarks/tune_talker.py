@@ -5,8 +5,8 @@
 
 The products of the flow model for one stream are tried inside a chain of its blocks, one product
 after the other, for they start while the one in front still runs; attention, norm and window are
-timed alone at 128 streams. What is best is printed as lines for `sglang_omni/talker/fast/tiles.py`,
-`talker/kernels/rows.py` and `talker/kernels/window.py`.
+timed alone at 128 streams. What is best is printed as lines for `fast/tiling.py`,
+`kernels/rows.py` and `kernels/window.py` in `sglang_omni/models/ming/speech`.
 """
 
 import argparse
@@ -27,19 +27,19 @@ from triton.runtime.errors import OutOfResources
 
 from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import TALKER, VAE
-from sglang_omni.kernels.sums import Workspace
-from sglang_omni.models.ming.checkpoint import created_as
-from sglang_omni.models.ming.dit import BlockStack, DiT
-from sglang_omni.talker.fast import tiles
-from sglang_omni.talker.fast.graphs import Graph
-from sglang_omni.talker.fast.layers import run_flow_blocks
-from sglang_omni.talker.fast.ops import FusedOps, LibraryOps, Ops
-from sglang_omni.talker.fast.packed import FlowStack, pack_flow
-from sglang_omni.talker.kernels.attention import Cut, short_attention
-from sglang_omni.talker.kernels.linear import Carried, Tile, linear
-from sglang_omni.talker.kernels.rows import rms_norm
-from sglang_omni.talker.kernels.window import window_attention
-from sglang_omni.talker.launch import environment
+from sglang_omni.engines.speech.launch import environment
+from sglang_omni.kernels.split_k import Workspace
+from sglang_omni.models.ming.speech.dit import BlockStack, DiT
+from sglang_omni.models.ming.speech.fast import tiling as tiles
+from sglang_omni.models.ming.speech.fast.graphs import Graph
+from sglang_omni.models.ming.speech.fast.layers import run_flow_blocks
+from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps, Ops
+from sglang_omni.models.ming.speech.fast.packed import FlowStack, pack_flow
+from sglang_omni.models.ming.speech.kernels.attention import Cut, short_attention
+from sglang_omni.models.ming.speech.kernels.linear import Carried, Tile, linear
+from sglang_omni.models.ming.speech.kernels.rows import rms_norm
+from sglang_omni.models.ming.speech.kernels.window import window_attention
+from sglang_omni.models.weights import created_as
 
 STREAMS, LENGTH, PATCH = 128, 37, 4
 SHARED_MEMORY = 200 * 2**10

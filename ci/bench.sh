@@ -11,7 +11,7 @@ out=${1:-build/bench} PYTHON=${PYTHON:-.venv/bin/python} port=${PORT:-8765}
 gates=${GATES-ci/gates/bench.json} status=0
 mkdir -p "$out"
 if [ -z "${URL:-}" ]; then
-    "$PYTHON" -m sglang_omni.cli serve --version v1 --port "$port" > "$out/server.log" 2>&1 &
+    "$PYTHON" -m sglang_omni serve --version v1 --port "$port" > "$out/server.log" 2>&1 &
     server=$!
     trap 'kill -INT $server 2> /dev/null; wait $server || true' EXIT
     URL=http://127.0.0.1:$port

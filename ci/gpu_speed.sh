@@ -34,7 +34,7 @@ serve_and_ask() { # NAME OPTIONS OF THE BENCHMARK...
     local name=$1 pid; shift
     [ -f "$WORK/system/config.json" ] ||
         "$PYTHON" -m benchmarks.system_checkpoint "$WORK/system" --fp8 ${LAYERS:+--layers $LAYERS} --force
-    SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.random_models "$PYTHON" -m sglang_omni.cli serve \
+    SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.random_models "$PYTHON" -m sglang_omni serve \
         --version v1 --model-path "$WORK/system" --port "$PORT" --thinker.server_args "$SGLANG_ARGS" \
         --thinker.max_total_tokens 65536 --thinker.max_running_requests 64 --mem-fraction-static 0.93 \
         --talker.min_patches 10 --talker.max_patches 10 --talker.slots 64 \
@@ -60,7 +60,7 @@ for phase in "$@"; do
         "$PYTHON" -m pytest tests/models/ming/thinker/test{,_step}_kernels.py -m gpu -q -W ignore |
             tail -5 || exit 1
         thinker quick_fp8 --fp8 --layers 4 --systems plug-in --clients 1,8 --tokens 64 --rounds 1 ;;
-    parity) "$PYTHON" -m pytest tests/thinker/test_gpu.py -m gpu -q -W ignore | tail -8 ;;
+    parity) "$PYTHON" -m pytest tests/engines/thinker/test_gpu.py -m gpu -q -W ignore | tail -8 ;;
     fp8) thinker thinker_h200_fp8 --fp8 --clients "$CLIENTS" ;;
     fp8_ours) thinker "${NAME:-thinker_h200_fp8_step}" --fp8 --clients "$CLIENTS" --systems plug-in ;;
     tp2) thinker thinker_h200_tp2_bf16 --tp 2 --clients "$CLIENTS" ;;
@@ -71,7 +71,7 @@ for phase in "$@"; do
         "$PYTHON" -m benchmarks.tune_moe --tp ${TP:-1 2 4} $([ $phase = tune_fp8 ] && echo --fp8) \
             --out "$OUT/tune_moe_h200_${phase#tune_}.json" 2>&1 | tee "$OUT/$phase.log" |
             grep -E "^tp|compiled|configurations"
-        tar -C sglang_omni/thinker -czf "$OUT/moe_kernels.tar.gz" moe_kernels ;;
+        tar -C sglang_omni/engines/thinker -czf "$OUT/moe_kernels.tar.gz" moe_kernels ;;
     tune_few_rows) # products of a decode step's rows with weights in eight bits
         "$PYTHON" -m benchmarks.tune_few_rows --compile 8 &&
             "$PYTHON" -m benchmarks.tune_few_rows --out "$OUT/tune_few_rows_h200.json" ;;

@@ -24,7 +24,7 @@ run() { # NAME MODULE OPTIONS...: its last lines, or what went wrong
 serve() { # NAME OPTIONS OF THE CHECKPOINT...
     local folder=$WORK/$1; shift
     [ -f "$folder/config.json" ] || "$PYTHON" -m benchmarks.speech_checkpoint "$folder" "$@"
-    "$PYTHON" -m sglang_omni.cli serve --version v1 --model-path "$folder" --port "$PORT" \
+    "$PYTHON" -m sglang_omni serve --version v1 --model-path "$folder" --port "$PORT" \
         --text-only --talker.slots 704 --thinker.server_args "$SGLANG_ARGS" --thinker.mem_fraction_static 0.1 \
         --thinker.max_total_tokens 8192 --thinker.max_running_requests 8 ${SERVE_OPTIONS:-} \
         > "$OUT/server.log" 2>&1 & server=$!
@@ -36,7 +36,7 @@ ask() { run "$1" speech_serving --url "http://127.0.0.1:$PORT" "${@:2}" || tail 
 for phase in "$@"; do
     echo "=== $phase $(date +%T)"
     case $phase in
-    tests) "$PYTHON" -m pytest tests/talker tests/cookbook -m gpu -q -W ignore 2>&1 | tail -12 ;;
+    tests) "$PYTHON" -m pytest tests/engines/speech tests/cookbook -m gpu -q -W ignore 2>&1 | tail -12 ;;
     steps) run talker_h200 talker ;;
     first) run talker_h200_first talker --batches 1 8 64 ;;
     deep) run talker_h200_deep talker --shape deep --batches 1 ;;

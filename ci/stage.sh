@@ -19,8 +19,8 @@ PYTHON=${PYTHON:-.venv/bin/python}
 [ $# -gt 0 ] || { sed -n '2,17p' "$0"; exit 2; }
 stage=$1; shift
 
-parity=(tests/models tests/talker tests/thinker tests/encoder)
-end_to_end=(tests/server tests/commands tests/cookbook)
+parity=(tests/models tests/engines/speech tests/engines/thinker tests/engines/encoder)
+end_to_end=(tests/server tests/entrypoints/cli tests/cookbook)
 test() { "$PYTHON" -m pytest "$@"; }
 
 # An environment of its own, which sees that of $PYTHON, with some packages of PyPI in it.
@@ -53,9 +53,9 @@ packages)
     beside funasr==1.4.16 zhconv==1.4.3 sglang-router==0.3.2 torch_complex kaldiio jieba rapidfuzz \
         six librosa audioread pooch lazy_loader jamo hydra-core omegaconf antlr4-python3-runtime==4.9.3
     "$peers/bin/python" -m pytest -n0 -rs tests/benchmarks/test_recognisers.py tests/server/test_stock.py "$@" ;;
-gpu_thinker) test -m gpu tests/thinker tests/models/ming/thinker "$@" ;;
-gpu_encoders) test -m gpu tests/encoder "$@" ;;
-gpu_talker) test -m gpu tests/talker tests/cookbook tests/models/ming/test_noise.py "$@" ;;
+gpu_thinker) test -m gpu tests/engines/thinker tests/models/ming/thinker "$@" ;;
+gpu_encoders) test -m gpu tests/engines/encoder "$@" ;;
+gpu_talker) test -m gpu tests/engines/speech tests/cookbook tests/models/ming/speech/test_noise.py "$@" ;;
 gpu_faults) test -m gpu tests/faults "$@" ;;
 gpu_system) OUT=${OUT:-build/gpu_system} ci/gpu_speed.sh system "$@" ;;
 *) echo "no stage $stage"; exit 2 ;;

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from sglang_omni.commands.checkpoint import MING_MINI
-from sglang_omni.weights_archive import unpack_weights
-from tests.golden import TINY
-from tests.parallel import NEIGHBOURS, is_worker, unit_of
+from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
+from sglang_omni.models.weights_archive import unpack_weights
+from tests.testing.golden import TINY
+from tests.testing.parallel import NEIGHBOURS, is_worker, unit_of
 
 torch.set_num_threads(1)
 # What engines under test print is kept as long as the tests run.

@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks.protocol.presets import PRESETS
 from benchmarks.tasks import TASKS
-from sglang_omni.cli import ALIASES, _config, build_parser, option_name
-from sglang_omni.config import load_config, options
+from sglang_omni.config.options import load_config, options
+from sglang_omni.entrypoints.cli.main import ALIASES, _config, build_parser, option_name
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("benchmarks", "ci", "cookbook", "docs")

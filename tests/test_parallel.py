@@ -7,7 +7,7 @@ from time import sleep
 
 import pytest
 
-from tests.parallel import Neighbours
+from tests.testing.parallel import Neighbours
 
 Make = Callable[[], Neighbours]
 

@@ -21,7 +21,7 @@ class Voices:
     def __init__(self, weights: Path) -> None:
         """Raises `FileNotFoundError` without the file."""
         # Here, for torch takes seconds to import.
-        from sglang_omni.models.ming.fbank import SpeakerEncoder
+        from sglang_omni.models.ming.speech.speaker_encoder import SpeakerEncoder
 
         if not weights.is_file():
             raise FileNotFoundError(f"no speaker network: {weights}")
@@ -31,7 +31,7 @@ class Voices:
         """The speaker vector [192], of length 1, of float samples [n] at `rate` Hz."""
         import torch
 
-        from sglang_omni.models.ming.fbank import speaker_fbank
+        from sglang_omni.models.ming.speech.speaker_encoder import speaker_fbank
 
         sound = soxr.resample(samples.astype(np.float32), rate, RATE)
         found = self._encoder(speaker_fbank(torch.from_numpy(sound))).numpy()

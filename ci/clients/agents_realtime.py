@@ -9,7 +9,7 @@ from typing import Any
 from agents.realtime import RealtimeAgent, RealtimeRunner
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.realtime.sounds import RATE, pcm16, silence, voice
+from tests.entrypoints.realtime.sounds import RATE, pcm16, silence, voice
 
 CHUNK = RATE // 10 * 2  # bytes of 0.1 s
 DEADLINE_S = 120

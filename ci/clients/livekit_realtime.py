@@ -11,7 +11,7 @@ from livekit.plugins import openai
 from openai.types.beta.realtime.session import InputAudioTranscription, TurnDetection
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.realtime.sounds import RATE, pcm16, silence, voice
+from tests.entrypoints.realtime.sounds import RATE, pcm16, silence, voice
 
 CHUNK_S = 0.1
 CHUNK = int(RATE * CHUNK_S)  # samples

@@ -11,7 +11,7 @@ from typing import Any
 from openai import APIStatusError, AsyncOpenAI
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.realtime.sounds import RATE, pcm16, voice
+from tests.entrypoints.realtime.sounds import RATE, pcm16, voice
 
 DEADLINE_S = 120
 MODEL = "ming-omni"

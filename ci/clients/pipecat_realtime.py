@@ -28,7 +28,7 @@ from pipecat.services.openai.realtime.llm import OpenAIRealtimeLLMService
 from pipecat.workers.runner import WorkerRunner
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.realtime.sounds import RATE, pcm16, silence, voice
+from tests.entrypoints.realtime.sounds import RATE, pcm16, silence, voice
 
 CHUNK_S = 0.1
 CHUNK = int(RATE * CHUNK_S) * 2  # bytes

@@ -21,8 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from ci.clients.recording import HttpProxy, RealtimeProxy
-from tests.golden import TINY
 from tests.server.running import RunningServer, run_server
+from tests.testing.golden import TINY
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -128,7 +128,7 @@ def main() -> int:
     given = parser.parse_args()
     if unknown := set(given.clients) - set(CLIENTS):
         parser.error(f"no client {', '.join(sorted(unknown))}")
-    with run_server("-m", "sglang_omni.cli", *SERVE, ready="/ready") as server:
+    with run_server("-m", "sglang_omni", *SERVE, ready="/ready") as server:
         names = given.clients or CLIENTS
         return sum(asyncio.run(run_client(name, server, given.record)) for name in names)
 

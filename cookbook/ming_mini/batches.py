@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 
 from cookbook.ming_mini.utterances import Spoken, Tables
-from sglang_omni.models.ming.talker_prompt import (
+from sglang_omni.models.ming.speech.prompt import (
     ASSISTANT,
     AUDIO,
     AUDIO_PATCH,

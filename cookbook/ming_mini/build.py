@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cookbook.ming_mini.lexicon import WORDNET
-from sglang_omni.checksums import write_checksums
+from sglang_omni.models.checksums import write_checksums
 
 RECIPE = Path(__file__).parent / "thinker" / "recipe.sh"
 

@@ -26,11 +26,16 @@ from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
 from cookbook.ming_mini.sentences import commands, finish, held_out
 from cookbook.ming_mini.speakers import PRESETS, held_out_speakers
 from cookbook.ming_mini.synthesize import RATE, source, synthesize
-from sglang_omni.engine.worker import StepInput
+from sglang_omni.engines.runtime.worker import StepInput
+from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
+from sglang_omni.engines.speech.worker import SpeechModel, TalkerWorker, load_speech_model
+from sglang_omni.models.ming.speech.voices import (
+    VoicePrompt,
+    encode_prompt,
+    pad_prompt,
+    posterior_noise,
+)
 from sglang_omni.models.ming.text.front import fragments
-from sglang_omni.models.ming.voices import VoicePrompt, encode_prompt, pad_prompt, posterior_noise
-from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
-from sglang_omni.talker.worker import SpeechModel, TalkerWorker, load_speech_model
 
 REFERENCE_TEXT = (
     "We can meet at the station on Friday. My sister has a small garden behind the house. "

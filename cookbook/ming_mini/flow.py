@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from cookbook.ming_mini.batches import HISTORY, Batch
 from cookbook.ming_mini.utterances import PATCH, PatchStore
-from sglang_omni.models.ming.talker import Backbone, Talker
+from sglang_omni.models.ming.speech.talker import Backbone, Talker
 
 PATCH_SECONDS = 0.32
 NO_CONDITION = 0.12

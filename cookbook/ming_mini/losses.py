@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sglang_omni.models.ming.vae import ISTFT, Posterior
+from sglang_omni.models.ming.speech.vae import ISTFT, Posterior
 
 # Windows in samples at 44.1 kHz (12 to 93 ms), with so many mel bands.
 RESOLUTIONS = ((512, 40), (1024, 64), (2048, 96), (4096, 128))

@@ -21,15 +21,15 @@ from cookbook.ming_mini.synthesize import RATE, synthesize, to_int16
 from cookbook.ming_mini.train_talker import TALKER
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.weights import load_pieces
-from sglang_omni.checksums import write_checksums
 from sglang_omni.models import capabilities
-from sglang_omni.models.ming.checkpoint_files import SINGLE
+from sglang_omni.models.checkpoint_files import SINGLE
+from sglang_omni.models.checksums import write_checksums
 from sglang_omni.models.ming.config import TalkerConfig
-from sglang_omni.models.ming.dit import ROTARY_THETA
-from sglang_omni.models.ming.qwen2 import inverse_frequencies
-from sglang_omni.models.ming.talker import ROTARY_BUFFERS
+from sglang_omni.models.ming.speech.dit import ROTARY_THETA
+from sglang_omni.models.ming.speech.qwen2 import inverse_frequencies
+from sglang_omni.models.ming.speech.talker import ROTARY_BUFFERS
+from sglang_omni.models.ming.speech.voices import MANIFEST
 from sglang_omni.models.ming.tiny.write import write_json, write_tensors
-from sglang_omni.models.ming.voices import MANIFEST
 
 # In the order of the list of voices: the first, the clearest, is a server's default.
 PROMPTS = {

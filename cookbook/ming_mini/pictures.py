@@ -17,8 +17,8 @@ from cookbook.ming_mini.evaluate_speech import Speech
 from cookbook.ming_mini.losses import mel_matrix, spectrum
 from cookbook.ming_mini.speakers import PRESETS
 from cookbook.ming_mini.synthesize import RATE, source, synthesize
-from sglang_omni.talker.contract import TalkerSettings
-from sglang_omni.talker.worker import load_speech_model
+from sglang_omni.engines.speech.contract import TalkerSettings
+from sglang_omni.engines.speech.worker import load_speech_model
 
 TEXT = "The old bridge over the river is closed on Monday."
 SIZE, BANDS, HOP = 2048, 80, 441

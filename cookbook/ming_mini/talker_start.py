@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from sglang_omni.models.ming.config import TalkerConfig
-from sglang_omni.models.ming.talker import Talker
+from sglang_omni.models.ming.speech.talker import Talker
 
 EMBEDDING_STD = 0.5
 # Layers that write into a residual stream begin quiet.

@@ -7,7 +7,7 @@ often. The prompt's fixed lines are one token each, so that they cost no time.
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
 from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
 
-from sglang_omni.models.ming.talker_prompt import SPEECH, TEXT_INPUT
+from sglang_omni.models.ming.speech.prompt import SPEECH, TEXT_INPUT
 from sglang_omni.models.ming.tiny.tokenizers import TALKER_SPLIT, talker_specials, vocabulary
 
 # Text for the talker has no line breaks, so none of these occurs in it.

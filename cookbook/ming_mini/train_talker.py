@@ -45,8 +45,8 @@ from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library, PatchStore
 from cookbook.ming_mini.weights import Average, load_pieces, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
-from sglang_omni.models.ming.talker_prompt import PromptTokenizer
-from sglang_omni.models.ming.vae import AudioVAE
+from sglang_omni.models.ming.speech.prompt import PromptTokenizer
+from sglang_omni.models.ming.speech.vae import AudioVAE
 
 TALKER = "talker"
 PATCHES_AN_HOUR = 3600 / 0.32 * 2.2

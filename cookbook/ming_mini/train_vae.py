@@ -38,7 +38,7 @@ from cookbook.ming_mini.vae_start import new_vae
 from cookbook.ming_mini.vocode import HOP
 from cookbook.ming_mini.weights import Average, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import VAEConfig
-from sglang_omni.models.ming.vae import MAX_MAGNITUDE, Posterior
+from sglang_omni.models.ming.speech.vae import MAX_MAGNITUDE, Posterior
 
 VAE = "vae"
 VAE_RATE, JUDGE_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.synthesize import RATE
-from sglang_omni.models.ming.vae import AudioVAE
+from sglang_omni.models.ming.speech.vae import AudioVAE
 
 PATCH = 4
 SHORTEST_PATCHES = 5

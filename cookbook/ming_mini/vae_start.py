@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from cookbook.ming_mini.vocode import phase
 from sglang_omni.models.ming.config import VAEConfig
-from sglang_omni.models.ming.vae import AudioVAE
+from sglang_omni.models.ming.speech.vae import AudioVAE
 
 RECORDING_LEVEL = 0.08
 TOP_HZ = 11_000.0

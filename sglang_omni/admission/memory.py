@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sglang_omni.engine.shared import SharedArray
-from sglang_omni.errors import Overloaded
+from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.protocol.errors import Overloaded
 
 
 class MediaMemory:

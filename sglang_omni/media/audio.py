@@ -10,10 +10,10 @@ from contextlib import closing
 import numpy as np
 from av import AudioFrame
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.container import decoded, open_container
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.media.sinc import resample
+from sglang_omni.protocol.errors import InvalidRequest
 
 # Telephones are at 8 kHz, studios at 192; beyond is a forged header.
 RATES_HZ = (4_000, 384_000)

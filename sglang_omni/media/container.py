@@ -7,7 +7,7 @@ from typing import Any
 import av
 from av.container import InputContainer
 
-from sglang_omni.errors import InvalidRequest
+from sglang_omni.protocol.errors import InvalidRequest
 
 # Play lists and the like are formats too: they would open further files and addresses.
 FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,flv,ogg,gif,wav,mp3,flac,aac,aiff,amr"

@@ -7,11 +7,11 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from sglang_omni.errors import EngineFailed
 from sglang_omni.media import wav
 from sglang_omni.media.codecs import CODECS
 from sglang_omni.media.limiter import PeakLimiter
 from sglang_omni.media.resample import Resampler
+from sglang_omni.protocol.errors import EngineFailed
 
 AudioFormat = Literal["wav", "pcm", "mp3", "opus", "aac", "flac"]
 FULL_SCALE = 32767

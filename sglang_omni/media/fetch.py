@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.local import read_local
 from sglang_omni.media.policy import FetchPolicy
 from sglang_omni.media.web import download
+from sglang_omni.protocol.errors import InvalidRequest
 
 __all__ = ["FetchPolicy", "fetch", "fetch_all"]
 

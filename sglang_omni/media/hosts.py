@@ -4,9 +4,9 @@ import ipaddress
 
 import httpx
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.policy import FetchPolicy
 from sglang_omni.media.resolver import RESOLVER
+from sglang_omni.protocol.errors import InvalidRequest
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FIRST_USER_PORT = 1024

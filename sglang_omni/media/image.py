@@ -5,9 +5,9 @@ import io
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.limits import MediaLimits, PixelBudget
 from sglang_omni.media.sizes import smart_resize
+from sglang_omni.protocol.errors import InvalidRequest
 
 # What browsers and cameras write. Pillow's other forty formats are attack surface for nobody's use.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")

@@ -5,8 +5,8 @@ import stat
 from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.policy import FetchPolicy
+from sglang_omni.protocol.errors import InvalidRequest
 
 
 def read_local(source: str, policy: FetchPolicy) -> bytes:

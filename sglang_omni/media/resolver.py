@@ -11,7 +11,7 @@ import socket
 import threading
 
 from sglang_omni.admission.policy import Budget
-from sglang_omni.admission.turnstile import QueueRules, Turnstile
+from sglang_omni.admission.queue import QueueRules, Turnstile
 
 # Threads that look up names at once, and how many of them for one tenant. They only wait.
 THREADS, THREADS_PER_TENANT = 64, 16

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.limits import PixelBudget, VideoRules
+from sglang_omni.protocol.errors import InvalidRequest
 
 MAX_ASPECT = 200
 # A video's frames may have this much more than the least area, however many they are.

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sglang_omni.errors import StartupError
+from sglang_omni.protocol.errors import StartupError
 
 # Of what the model hears, in Hz.
 SAMPLE_RATE = 16_000
@@ -81,7 +81,7 @@ def contains_speech(samples: np.ndarray) -> bool:
 def _model() -> Any:
     """The model on one thread: a frame is too little work to share."""
     # With the first session and not before: commands that hear nothing do not wait for it.
-    from sglang_omni.onnx import open_session
+    from sglang_omni.media.onnx import open_session
 
     return open_session(_model_file(), threads=1)
 

@@ -12,7 +12,6 @@ from av import VideoFrame
 from av.container import InputContainer
 from av.stream import Disposition
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.container import decoded, open_container, packets
 from sglang_omni.media.image import read_rgb, read_size
 from sglang_omni.media.limits import MediaLimits, VideoRules
@@ -23,6 +22,7 @@ from sglang_omni.media.sizes import (
     pair_seconds,
     sample_frames,
 )
+from sglang_omni.protocol.errors import InvalidRequest
 
 # All frames of a list are kept. Of the least size, more than these exceed the model's context.
 MAX_LISTED = 512

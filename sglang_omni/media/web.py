@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.hosts import checked_addresses, host_of
 from sglang_omni.media.policy import FetchPolicy
+from sglang_omni.protocol.errors import InvalidRequest
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pydantic_core
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from sglang_omni.errors import CheckpointError
+from sglang_omni.protocol.errors import CheckpointError
 
 FILE = "sglang_omni.json"
 

@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from sglang_omni.errors import InvalidRequest
+from sglang_omni.protocol.errors import InvalidRequest
 
 
 class TokenBytes(Protocol):

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from sglang_omni.encoder.cache import Embedding
-from sglang_omni.errors import ContextExceeded, OmniError
-from sglang_omni.models.ming.answer_grammar import answer_grammar
-from sglang_omni.models.ming.prompt import Item, render_chat
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer, TokenizedPrompt
-from sglang_omni.models.ming.tools import ToolCall, ToolResult
-from sglang_omni.pipeline.perceive import Medium
+from sglang_omni.engines.encoder.cache import Embedding
+from sglang_omni.engines.thinker.contract import Features, Grammar, SamplingParams, ThinkerRequest
+from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
+from sglang_omni.models.ming.prompt.chat import Item, render_chat
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer, TokenizedPrompt
+from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
+from sglang_omni.pipeline.media_preprocessor import Medium
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
-from sglang_omni.thinker.contract import Features, Grammar, SamplingParams, ThinkerRequest
+from sglang_omni.protocol.errors import ContextExceeded, OmniError
 
 # A prompt of more characters for each token of the context cannot fit it: the longest tokens of
 # ordinary text have about as many.

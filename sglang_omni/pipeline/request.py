@@ -5,10 +5,10 @@ from typing import Literal
 
 import numpy as np
 
+from sglang_omni.engines.speech.contract import ClonedVoice, Manner
+from sglang_omni.engines.thinker.contract import FinishReason, SamplingParams, TokenLogprob
 from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.models.ming.tools import AS_IT_LIKES, Calling, Tool, ToolCall, ToolResult
-from sglang_omni.talker.contract import ClonedVoice, Manner
-from sglang_omni.thinker.contract import FinishReason, SamplingParams, TokenLogprob
+from sglang_omni.models.ming.prompt.tools import AS_IT_LIKES, Calling, Tool, ToolCall, ToolResult
 
 Role = Literal["system", "user", "assistant", "tool"]
 Priority = Literal["realtime", "high", "normal", "low"]

@@ -16,15 +16,18 @@ from functools import partial
 from typing import Any
 
 from sglang_omni.admission.memory import MediaMemory
-from sglang_omni.engine.process import Engine
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.tools import InvalidToolCall, SpelledMarks, ToolCall
-from sglang_omni.observe.trace import stage
-from sglang_omni.pipeline.calls import Part, only_text, with_calls
+from sglang_omni.engines.runtime.process import Engine
+from sglang_omni.engines.speech.contract import ClonedVoice
+from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
+from sglang_omni.entrypoints.work_threads import run_off_loop
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.prompt.tools import InvalidToolCall, SpelledMarks, ToolCall
+from sglang_omni.observability.trace import stage
+from sglang_omni.pipeline.async_streams import Tee, chain, merge, together
 from sglang_omni.pipeline.decode import TextDecoder
-from sglang_omni.pipeline.flow import Tee, chain, merge, together
-from sglang_omni.pipeline.perceive import Perception
+from sglang_omni.pipeline.media_preprocessor import Perception
 from sglang_omni.pipeline.preprocess import aggregate, preprocess, text_size
+from sglang_omni.pipeline.reasoning_parser import Thought, with_thoughts
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -37,11 +40,8 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import Speaker, Tally, patches_in, say, speak
-from sglang_omni.pipeline.thoughts import Thought, with_thoughts
+from sglang_omni.pipeline.tool_call_stream import Part, only_text, with_calls
 from sglang_omni.pipeline.transcribe import has_speech
-from sglang_omni.talker.contract import ClonedVoice
-from sglang_omni.thinker.contract import ThinkerOutput, ThinkerRequest
-from sglang_omni.work_threads import run_off_loop
 
 OpenVoice = Callable[[Voice, str | None], Awaitable[str | ClonedVoice | None]]
 

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sglang_omni.errors import ConfigError
+from sglang_omni.protocol.errors import ConfigError
 
 SENTENCE_MARKS = (".", "!", "?", "。", "！", "？", "；", ";")
 

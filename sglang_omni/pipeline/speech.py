@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from sglang_omni.engine.process import Engine
-from sglang_omni.errors import InvalidRequest
+from sglang_omni.engines.runtime.process import Engine
+from sglang_omni.engines.speech.contract import ClonedVoice, Manner, TalkerRequest
+from sglang_omni.engines.thinker.contract import ThinkerOutput, TokenLogprob
 from sglang_omni.models.ming.text.duration import reference_seconds
 from sglang_omni.models.ming.text.front import TextFrontEnd
-from sglang_omni.observe.trace import stage
-from sglang_omni.pipeline.joins import Edges
-from sglang_omni.pipeline.perceive import Medium
+from sglang_omni.observability.trace import stage
+from sglang_omni.pipeline.media_preprocessor import Medium
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
@@ -23,8 +23,8 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, segments
-from sglang_omni.talker.contract import ClonedVoice, Manner, TalkerRequest
-from sglang_omni.thinker.contract import ThinkerOutput, TokenLogprob
+from sglang_omni.pipeline.segment_fader import Edges
+from sglang_omni.protocol.errors import InvalidRequest
 
 PATCH_SECONDS = 0.32
 

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.vad import contains_speech
 from sglang_omni.models.capabilities import LANGUAGE_NAMES, Capabilities, language_names
-from sglang_omni.pipeline.perceive import Medium
+from sglang_omni.pipeline.media_preprocessor import Medium
+from sglang_omni.protocol.errors import InvalidRequest
 
 TOKENS_PER_SECOND = 12
 MIN_TOKENS = 32

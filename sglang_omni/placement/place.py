@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sglang_omni.config import Config
-from sglang_omni.engine.cards import Card
-from sglang_omni.errors import StartupError
+from sglang_omni.config.options import Config
+from sglang_omni.engines.runtime.gpus import Card
 from sglang_omni.placement.plan import USABLE, Given, Plan, make_plan, nearest
 from sglang_omni.placement.sizes import Sizes
-from sglang_omni.specs import thinker_ranks
+from sglang_omni.protocol.errors import StartupError
+from sglang_omni.serving.engine_config import thinker_ranks
 
 GB = 1e9
 

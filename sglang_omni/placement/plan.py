@@ -8,7 +8,7 @@ Whatever was given stays as it is.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sglang_omni.engine.cards import Card
+from sglang_omni.engines.runtime.gpus import Card
 from sglang_omni.placement.sizes import Sizes
 
 GIB = 1 << 30

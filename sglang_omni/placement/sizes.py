@@ -6,11 +6,11 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from sglang_omni.errors import CheckpointError
-from sglang_omni.models.ming.checkpoint_files import shard_files
+from sglang_omni.models.checkpoint_files import shard_files
 from sglang_omni.models.ming.config import read_json
 from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, encoder_name
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8, is_quantised
+from sglang_omni.protocol.errors import CheckpointError
 
 ELEMENT_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8, "I32": 4}
 # Weights that are not FP8 are served in bfloat16, whatever the file holds.

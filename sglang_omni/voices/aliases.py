@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from sglang_omni.errors import ConfigError
-from sglang_omni.voices.shelf import DEFAULT_VOICE, NAME
+from sglang_omni.protocol.errors import ConfigError
+from sglang_omni.voices.registry import DEFAULT_VOICE, NAME
 
 FIELD = "voice_alias"
 

@@ -8,16 +8,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from sglang_omni.admission.turnstile import Turnstile
-from sglang_omni.engine.process import Engine
-from sglang_omni.engine.shared import SharedArray
-from sglang_omni.errors import InvalidRequest
-from sglang_omni.intake.contract import Decoded
+from sglang_omni.admission.queue import Turnstile
+from sglang_omni.engines.media_decoder.contract import Decoded
+from sglang_omni.engines.runtime.process import Engine
+from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.speech.contract import ClonedVoice, VoiceMade, VoiceRequest
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.pipeline.perceive import blaming, opening_queue
+from sglang_omni.pipeline.media_preprocessor import blaming, opening_queue
 from sglang_omni.pipeline.request import MediaPart
-from sglang_omni.talker.contract import ClonedVoice, VoiceMade, VoiceRequest
+from sglang_omni.protocol.errors import InvalidRequest
 
 # What the VAE is made for. Other rates are resampled by the decoding process.
 RATE_HZ = 44_100

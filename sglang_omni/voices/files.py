@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sglang_omni.errors import InsufficientStorage
+from sglang_omni.protocol.errors import InsufficientStorage
 
 PART = ".part"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

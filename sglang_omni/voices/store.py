@@ -20,9 +20,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from sglang_omni.engine.shared import SharedArray
-from sglang_omni.errors import ConfigError, InvalidRequest, Overloaded, VoiceNotFound
-from sglang_omni.talker.contract import ClonedVoice
+from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.speech.contract import ClonedVoice
+from sglang_omni.protocol.errors import ConfigError, InvalidRequest, Overloaded, VoiceNotFound
 from sglang_omni.voices.files import open_file, remove_abandoned, write_whole
 
 logger = logging.getLogger(__name__)

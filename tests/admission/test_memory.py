@@ -3,8 +3,8 @@
 import pytest
 
 from sglang_omni.admission.memory import MediaMemory
-from sglang_omni.engine.shared import SharedArray
-from sglang_omni.errors import Overloaded
+from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.protocol.errors import Overloaded
 
 
 def test_one_tenant_leaves_memory_to_another() -> None:

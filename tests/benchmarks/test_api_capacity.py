@@ -18,8 +18,8 @@ from benchmarks.api_capacity import (
 from benchmarks.api_process import ANSWER
 from benchmarks.client.raw import RawAnswer, RawLoad, arrival_times, pieces
 from benchmarks.synthetic_thinker import ThinkerPace, open_worker
-from sglang_omni.engine.worker import StepInput, StepWorker
-from sglang_omni.thinker.contract import SamplingParams, ThinkerRequest
+from sglang_omni.engines.runtime.worker import StepInput, StepWorker
+from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerRequest
 from tests.server.running import free_port
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import barge_in
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta, Usage
-from tests.api.fake import FakeBackend, Served, playing, serving, tone
+from tests.entrypoints.http.fake import FakeBackend, Served, playing, serving, tone
 
 pytestmark = pytest.mark.alone
 

@@ -17,10 +17,10 @@ from benchmarks.metrics import recognisers
 from benchmarks.metrics.recognisers import Clip
 from benchmarks.metrics.similarity import Voices
 from benchmarks.protocol import listening
-from sglang_omni.errors import EngineFailed
-from tests.api.fake import playing, serving, tone
+from sglang_omni.protocol.errors import EngineFailed
 from tests.benchmarks.peers import CHATS, PIECES, RATE, playing_as
-from tests.golden import TINY
+from tests.entrypoints.http.fake import playing, serving, tone
+from tests.testing.golden import TINY
 
 SAMPLES = sum(len(piece) for piece in PIECES) // 2
 

@@ -24,9 +24,9 @@ from benchmarks.protocol.run import Run, RunConfig
 from benchmarks.protocol.summary import accuracy, over_repeats, summarise_pass
 from benchmarks.speech_load import ClientShare
 from benchmarks.tasks import TASKS
-from sglang_omni.errors import Overloaded
 from sglang_omni.pipeline.request import ChatRequest, Finished, TextDelta, TextPart
-from tests.api.fake import USAGE, Served, echo, playing, serving
+from sglang_omni.protocol.errors import Overloaded
+from tests.entrypoints.http.fake import USAGE, Served, echo, playing, serving
 
 pytestmark = pytest.mark.alone
 

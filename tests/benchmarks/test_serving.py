@@ -14,9 +14,9 @@ from benchmarks.client.chat import ChatQuery, Kind, picture
 from benchmarks.report import __main__ as report
 from benchmarks.report import figures
 from benchmarks.speech_load import Load, run_load
-from sglang_omni.errors import Overloaded
-from tests.api.fake import Served, playing
-from tests.api.fake import serving as served
+from sglang_omni.protocol.errors import Overloaded
+from tests.entrypoints.http.fake import Served, playing
+from tests.entrypoints.http.fake import serving as served
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from safetensors.torch import load_file
 
 from benchmarks.speech_checkpoint import stop_logit, talk_on, write_speech_checkpoint
 from benchmarks.speech_shapes import TALKER, VAE
-from sglang_omni.engine.worker import StepInput
-from sglang_omni.models.ming.checkpoint_files import INDEX
+from sglang_omni.engines.runtime.worker import StepInput
+from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
+from sglang_omni.engines.speech.worker import TalkerWorker, load_speech_model
+from sglang_omni.models.checkpoint_files import INDEX
 from sglang_omni.models.ming.config import read_json
 from sglang_omni.models.ming.tiny.speech import STOP_STD
 from sglang_omni.models.ming.tiny.thinker import HEAD, Channel
 from sglang_omni.models.ming.tiny.write import write_tiny_checkpoint
-from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
-from sglang_omni.talker.worker import TalkerWorker, load_speech_model
 
 _LLM = replace(
     TALKER.llm,

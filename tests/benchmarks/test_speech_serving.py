@@ -14,10 +14,10 @@ from benchmarks.client.speech import SpeechQuery
 from benchmarks.metrics.playback import Piece, Playback, play
 from benchmarks.speech_load import Load, run_load
 from benchmarks.speech_summary import most_that_pass, percentile, percentiles, summarise
-from sglang_omni.errors import Overloaded
 from sglang_omni.media.wav import header
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage
-from tests.api.fake import RATE, FakeBackend, Served, playing, serving, tone
+from sglang_omni.protocol.errors import Overloaded
+from tests.entrypoints.http.fake import RATE, FakeBackend, Served, playing, serving, tone
 
 pytestmark = pytest.mark.alone
 

@@ -22,9 +22,9 @@ from benchmarks.spoken_answers import (
 )
 from cookbook.ming_mini.thinker.items import Item
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta, Usage
-from tests.api.fake import Served, playing, serving, tone
 from tests.cookbook.thinker.conftest import LEXICON
-from tests.realtime import sounds
+from tests.entrypoints.http.fake import Served, playing, serving, tone
+from tests.entrypoints.realtime import sounds
 
 SUM = "12 + 30 = 42. The answer is 42."
 

@@ -6,8 +6,8 @@ from benchmarks.synthetic_talker import (
     SyntheticTalker,
     open_worker,
 )
-from sglang_omni.engine.worker import StepInput, StepResults, StepWorker
-from sglang_omni.talker.contract import TalkerChunk, TalkerRequest
+from sglang_omni.engines.runtime.worker import StepInput, StepResults, StepWorker
+from sglang_omni.engines.speech.contract import TalkerChunk, TalkerRequest
 
 REQUEST = TalkerRequest("a text", "synthetic", 0)
 

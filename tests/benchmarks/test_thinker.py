@@ -15,12 +15,12 @@ from benchmarks.thinker import compare
 from benchmarks.thinker_load import Arrivals, Round, row_of
 from benchmarks.thinker_shapes import CONSTANTS, SHAPE, SMALL, config_of, write_shape
 from benchmarks.tune_moe import TOKENS, candidates, suits
-from sglang_omni.models.ming.hf_config import MingTextConfig
+from sglang_omni.engines.thinker.moe_configs import file_name, tuned_environment, version_folder
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8, is_quantised
+from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
 from sglang_omni.models.ming.thinker.routing import Routing, route
 from sglang_omni.models.ming.thinker.tensors import thinker_tensors
 from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
-from sglang_omni.thinker.moe_configs import file_name, tuned_environment, version_folder
 
 
 class Shaped(nn.Module):

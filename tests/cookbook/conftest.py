@@ -13,9 +13,9 @@ from cookbook.ming_mini.talker_start import new_talker
 from cookbook.ming_mini.train_talker import mini_tokenizer
 from cookbook.ming_mini.vae_start import new_vae
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
-from sglang_omni.models.ming.talker import Talker
-from sglang_omni.models.ming.talker_prompt import PromptTokenizer
-from sglang_omni.models.ming.vae import AudioVAE
+from sglang_omni.models.ming.speech.prompt import PromptTokenizer
+from sglang_omni.models.ming.speech.talker import Talker
+from sglang_omni.models.ming.speech.vae import AudioVAE
 
 
 @pytest.fixture(scope="session")

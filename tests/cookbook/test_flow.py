@@ -7,14 +7,14 @@ import torch
 from cookbook.ming_mini.batches import prompt_frame, row, shape_of, stack
 from cookbook.ming_mini.flow import Arrays, gather, host_tensors, teacher_forced
 from cookbook.ming_mini.utterances import PatchStore, Spoken
-from sglang_omni.models.ming.cfm import Sampling
-from sglang_omni.models.ming.talker import Talker, generate
-from sglang_omni.models.ming.talker_prompt import (
+from sglang_omni.models.ming.speech.cfm import Sampling
+from sglang_omni.models.ming.speech.prompt import (
     PromptTokenizer,
     SpeechPrompt,
     embed_prompt,
     initial_history,
 )
+from sglang_omni.models.ming.speech.talker import Talker, generate
 
 TEXT, PROMPT_TEXT = "Hello there.", "Good morning."
 STEPS = 7

@@ -12,9 +12,9 @@ from cookbook.ming_mini.speakers import PRESETS, Speaker
 from cookbook.ming_mini.talker_start import new_talker
 from cookbook.ming_mini.vae_start import new_vae
 from cookbook.ming_mini.weights import save_pieces
-from sglang_omni.engine.worker import StepInput
-from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
-from sglang_omni.talker.worker import TalkerWorker, load_speech_model
+from sglang_omni.engines.runtime.worker import StepInput
+from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
+from sglang_omni.engines.speech.worker import TalkerWorker, load_speech_model
 from tests.cookbook.conftest import hum
 
 MEGABYTE = 2**20

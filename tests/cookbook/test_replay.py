@@ -14,7 +14,7 @@ from cookbook.ming_mini.replay import Replay
 from cookbook.ming_mini.utterances import Library, Tables
 from cookbook.ming_mini.vae_start import new_vae
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
-from sglang_omni.models.ming.talker_prompt import PromptTokenizer
+from sglang_omni.models.ming.speech.prompt import PromptTokenizer
 
 Configs = tuple[TalkerConfig, VAEConfig]
 

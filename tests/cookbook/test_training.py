@@ -17,10 +17,10 @@ from cookbook.ming_mini.losses import FrameLoss
 from cookbook.ming_mini.schedule import Clock, Rate
 from cookbook.ming_mini.utterances import Library
 from cookbook.ming_mini.weights import load_pieces, save_pieces
-from sglang_omni.commands.checkpoint import MING_MINI
+from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
-from sglang_omni.models.ming.talker_prompt import PromptTokenizer
-from sglang_omni.models.ming.vae import ISTFT, AudioVAE
+from sglang_omni.models.ming.speech.prompt import PromptTokenizer
+from sglang_omni.models.ming.speech.vae import ISTFT, AudioVAE
 
 CPU = torch.device("cpu")
 Configs = tuple[TalkerConfig, VAEConfig]

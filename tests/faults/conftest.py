@@ -4,10 +4,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.golden import TINY
 from tests.server.running import RunningServer, run_server, serve_options
+from tests.testing.golden import TINY
 
-COMMAND = ("-m", "sglang_omni.cli", "serve", "--version", "v1", "--model-path", str(TINY))
+COMMAND = (
+    "-m",
+    "sglang_omni",
+    "serve",
+    "--version",
+    "v1",
+    "--model-path",
+    str(TINY),
+)
 COMMAND += serve_options()
 ADMIN_KEY = "the-key-of-an-administrator"
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from PIL import Image
 
-from sglang_omni.engine.leftovers import FOLDER, group_members, mapped_by
+from sglang_omni.engines.runtime.shm_cleanup import FOLDER, group_members, mapped_by
 from tests.media.files import encoded
 from tests.server.running import PATIENCE, Call, RunningServer, call, wait_until
 

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from PIL import Image, ImageDraw
 
-from sglang_omni.commands.checkpoint import MING_MINI
+from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
 from tests.faults.hardened import (
     TREE,
     can_be_hardened,
@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(not can_be_hardened(), reason="needs root, and leave to mount"),
 ]
 
-SERVE = ("-m", "sglang_omni.cli", "serve", "--version", "v1", *serve_options())
+SERVE = ("-m", "sglang_omni", "serve", "--version", "v1", *serve_options())
 PROBE = ("-m", "tests.faults.hardened")
 SIZES = ("32m", "16m")
 RECORDING = MING_MINI / "talker" / "data" / "voices" / "slt.wav"

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from sglang_omni.engine.leftovers import FOLDER
+from sglang_omni.engines.runtime.shm_cleanup import FOLDER
 from tests.faults.conftest import COMMAND
 from tests.server.running import HTTP, RunningServer, run_server, wait_until
 

@@ -9,7 +9,7 @@ import tempfile
 import psutil
 import pytest
 
-from sglang_omni.engine.leftovers import FOLDER, mapped_by
+from sglang_omni.engines.runtime.shm_cleanup import FOLDER, mapped_by
 from tests.faults.conftest import COMMAND
 from tests.server.running import HTTP, answers, call, free_port, wait_until
 

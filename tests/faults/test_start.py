@@ -9,12 +9,12 @@ from typing import Any
 import psutil
 import pytest
 
-from sglang_omni.config import load_config
-from sglang_omni.engine.leftovers import group_members
-from sglang_omni.engine.process import EngineProcess, ProcessSpec
-from sglang_omni.errors import StartupError
-from sglang_omni.specs import encoder_specs, thinker_spec
-from tests.golden import TINY
+from sglang_omni.config.options import load_config
+from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
+from sglang_omni.engines.runtime.shm_cleanup import group_members
+from sglang_omni.protocol.errors import StartupError
+from sglang_omni.serving.engine_config import encoder_specs, thinker_spec
+from tests.testing.golden import TINY
 
 pytestmark = pytest.mark.faults
 

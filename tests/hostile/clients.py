@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.api.fake import Served
-from tests.parallel import NEIGHBOURS
+from tests.entrypoints.http.fake import Served
+from tests.testing.parallel import NEIGHBOURS
 
 CHATS = "/v1/chat/completions"
 CHAT = {"model": "org/ming", "messages": [{"role": "user", "content": "hello there"}]}

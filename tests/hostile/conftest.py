@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from sglang_omni.api.access import Access
-from sglang_omni.api.body import BodyRules
-from sglang_omni.api.web import settle
-from sglang_omni.http_options import HttpOptions
-from sglang_omni.keys import Keys, _digest
-from tests.api.fake import Served, serving
+from sglang_omni.config.http_options import HttpOptions
+from sglang_omni.entrypoints.api_keys import Keys, _digest
+from sglang_omni.entrypoints.http.middleware.auth import Access
+from sglang_omni.entrypoints.http.request_body.reader import BodyRules
+from sglang_omni.entrypoints.http.transport.uvicorn_server import settle
+from tests.entrypoints.http.fake import Served, serving
 
 KEY = "a-key-of-a-user"
 # As by default, but the times are short.

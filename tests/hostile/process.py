@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.api.fake import FakeBackend, Served
+from tests.entrypoints.http.fake import FakeBackend, Served
 
 MIB = 1 << 20
 MAX_BODY_BYTES = 96 * MIB
 SERVER = f"""
 from collections import deque
 
-from sglang_omni.api.web import run, settle, web_server
-from sglang_omni.app import create_app
-from sglang_omni.commands.serve import bind
-from tests.api.fake import FakeBackend
+from sglang_omni.entrypoints.http.transport.uvicorn_server import run, settle, web_server
+from sglang_omni.entrypoints.http.app import create_app
+from sglang_omni.entrypoints.cli.serve import bind
+from tests.entrypoints.http.fake import FakeBackend
 
 FakeBackend.max_body_bytes = {MAX_BODY_BYTES}
 backend = FakeBackend()

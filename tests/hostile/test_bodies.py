@@ -9,9 +9,9 @@ from contextlib import closing
 import httpx
 import pytest
 
-from sglang_omni.api import protocol
-from sglang_omni.api.drain import InFlight
-from tests.api.fake import FakeBackend, serving
+from sglang_omni.entrypoints.http.middleware.drain import InFlight
+from sglang_omni.entrypoints.http.transport import http_protocol as protocol
+from tests.entrypoints.http.fake import FakeBackend, serving
 from tests.hostile.clients import (
     CHAT,
     CHATS,

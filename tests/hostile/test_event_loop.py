@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from tests.api.fake import echo
+from tests.entrypoints.http.fake import echo
 from tests.hostile.clients import CHAT, CHATS, stall_buckets
 from tests.hostile.conftest import Attacked
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.fake import Served
+from tests.entrypoints.http.fake import Served
 from tests.hostile.clients import bystander
 from tests.hostile.fuzz import schemas
 from tests.hostile.fuzz.campaign import TARGETS, Fuzzed, case_of, fuzzed, play_all, run_target

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.fake import echo, hanging
+from tests.entrypoints.http.fake import echo, hanging
 from tests.hostile.clients import CHAT, CHATS, connect, head, read_all
 from tests.hostile.conftest import Attacked
 

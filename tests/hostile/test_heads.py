@@ -12,7 +12,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect as connect_websocket
 
-from tests.api.fake import echo
+from tests.entrypoints.http.fake import echo
 from tests.hostile.clients import (
     CHAT,
     bystander,

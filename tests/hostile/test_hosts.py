@@ -11,9 +11,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from sglang_omni.commands.access import read_access
-from sglang_omni.config import load_config
-from tests.api.fake import Served, serving
+from sglang_omni.config.options import load_config
+from sglang_omni.entrypoints.cli.access import read_access
+from tests.entrypoints.http.fake import Served, serving
 
 REBOUND = "rebound.example"
 

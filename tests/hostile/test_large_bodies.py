@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from sglang_omni.api.json_scan import MAX_VALUES
-from sglang_omni.api.schema.body import MAX_MESSAGES
+from sglang_omni.entrypoints.http.request_body.json_scan import MAX_VALUES
+from sglang_omni.protocol.body import MAX_MESSAGES
 from tests.hostile.clients import CHAT, CHATS, bystander
 from tests.hostile.process import MIB, Process, server_process
 

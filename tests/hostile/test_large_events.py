@@ -11,9 +11,9 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from sglang_omni.api import websocket
-from sglang_omni.config import RealtimeOptions
-from tests.api.fake import FakeBackend, serving
+from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.entrypoints.http.transport import websocket_protocol as websocket
+from tests.entrypoints.http.fake import FakeBackend, serving
 from tests.hostile.clients import bystander
 from tests.hostile.process import MIB, Process, server_process
 

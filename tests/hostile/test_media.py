@@ -12,11 +12,11 @@ import pytest
 import pytest_asyncio
 from PIL import Image
 
-from sglang_omni.engine.process import EngineHealth
-from sglang_omni.errors import InvalidRequest
-from sglang_omni.intake.contract import IntakeSettings
-from sglang_omni.intake.pool import IntakePool
+from sglang_omni.engines.media_decoder.contract import IntakeSettings
+from sglang_omni.engines.media_decoder.pool import IntakePool
+from sglang_omni.engines.runtime.process import EngineHealth
 from sglang_omni.media.limits import Kind, MediaLimits
+from sglang_omni.protocol.errors import InvalidRequest
 from tests.media.files import RULES, clip, encoded, movie, picture, png_chunk, tone, wav
 
 MAX_FILE_S = 4.0

@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect as connect_websocket
 
-from tests.api.fake import hanging
+from tests.entrypoints.http.fake import hanging
 from tests.hostile.clients import CHAT, CHATS, connect, head, read_all
 from tests.hostile.conftest import Attacked
 

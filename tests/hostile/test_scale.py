@@ -7,8 +7,8 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from sglang_omni.api.body import BodyRules
-from sglang_omni.http_options import HttpOptions
+from sglang_omni.config.http_options import HttpOptions
+from sglang_omni.entrypoints.http.request_body.reader import BodyRules
 from tests.hostile.clients import bystander, connect, head, read_all, send_until_refused, status_of
 from tests.hostile.process import MAX_BODY_BYTES, MIB, Process, server_process
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.fetch import FetchPolicy, fetch
+from sglang_omni.protocol.errors import InvalidRequest
 
 PUBLIC = FetchPolicy()
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media import audio
 from sglang_omni.media.limits import MediaLimits
-from tests.golden import cases, file_of, load_case
+from sglang_omni.protocol.errors import InvalidRequest
 from tests.media.files import LIMITS, clip, encoded, movie, picture, tone, wav
+from tests.testing.golden import cases, file_of, load_case
 
 
 def decode(data: bytes, limits: MediaLimits = LIMITS) -> np.ndarray:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media import image
 from sglang_omni.media.limits import MediaLimits
-from tests.golden import cases, file_of, load_case
+from sglang_omni.protocol.errors import InvalidRequest
 from tests.media.files import LIMITS, RULES, encoded, picture, png
+from tests.testing.golden import cases, file_of, load_case
 
 
 def rgb(data: bytes) -> np.ndarray:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.fetch import FetchPolicy, fetch
 from sglang_omni.media.local import read_local
+from sglang_omni.protocol.errors import InvalidRequest
 from tests.media.refusals import refused
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media import hosts, resolver
 from sglang_omni.media.fetch import fetch
 from sglang_omni.media.policy import FetchPolicy
 from sglang_omni.media.resolver import THREADS_PER_TENANT, Resolver
+from sglang_omni.protocol.errors import InvalidRequest
 from tests.media.web_server import ok, web_server
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.sizes import (
     frame_size,
     listed_budget,
@@ -13,8 +12,9 @@ from sglang_omni.media.sizes import (
     sample_frames,
     smart_resize,
 )
-from tests.golden import load_case
+from sglang_omni.protocol.errors import InvalidRequest
 from tests.media.files import RULES
+from tests.testing.golden import load_case
 
 TABLES = load_case("vision/resize_rules").info
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from sglang_omni.media.vad import FRAME, SileroDetector, contains_speech
-from tests.realtime.sounds import silence, voice
+from tests.entrypoints.realtime.sounds import silence, voice
 
 RATE = 16_000
 
@@ -51,7 +51,7 @@ def test_two_streams_do_not_hear_each_other() -> None:
 def test_neither_torch_nor_the_package_around_the_model_is_imported() -> None:
     code = (
         "import sys; from sglang_omni.media.vad import SileroDetector; "
-        "import sglang_omni.app; SileroDetector(); "
+        "import sglang_omni.entrypoints.http.app; SileroDetector(); "
         "sys.exit(bool({'torch', 'sglang', 'silero_vad'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

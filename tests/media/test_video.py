@@ -10,14 +10,14 @@ import av
 import numpy as np
 import pytest
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media import video
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.media.sizes import frame_size, sample_frames
 from sglang_omni.media.video import Video
-from tests.golden import Case, cases, file_of, load_case
+from sglang_omni.protocol.errors import InvalidRequest
 from tests.media.files import LIMITS, RULES, clip, encoded, movie, picture, tone, wav
 from tests.media.patches import ONE_LEVEL, patches
+from tests.testing.golden import Case, cases, file_of, load_case
 
 
 def decode(data: bytes, limits: MediaLimits = LIMITS) -> Video:

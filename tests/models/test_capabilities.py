@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cookbook.ming_mini.abilities import ABILITIES
-from sglang_omni.commands.checkpoint import MING_MINI
-from sglang_omni.errors import CheckpointError
+from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
 from sglang_omni.models.capabilities import FILE, language_names, read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.protocol.errors import CheckpointError
 
 
 def test_a_checkpoint_that_says_nothing_is_as_the_released_one(tmp_path: Path) -> None:

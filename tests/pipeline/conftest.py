@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from tests.golden import TINY
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
+from tests.testing.golden import TINY
 
 
 @pytest.fixture(scope="session")

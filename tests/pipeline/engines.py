@@ -6,14 +6,14 @@ from contextlib import aclosing, nullcontext
 
 import numpy as np
 
-from sglang_omni.engine.step_loop import Inbox, run_steps
-from sglang_omni.engine.transport import Cancel, Failed, Stop, Submit
+from sglang_omni.engines.runtime.step_loop import Inbox, run_steps
+from sglang_omni.engines.runtime.transport import Cancel, Failed, Stop, Submit
+from sglang_omni.engines.speech.contract import TalkerChunk
+from sglang_omni.engines.thinker.contract import ThinkerOutput
 from sglang_omni.media.fetch import FetchPolicy
-from sglang_omni.models.ming.media import RULES
-from sglang_omni.pipeline.perceive import Perception
+from sglang_omni.models.ming.media_rules import RULES
+from sglang_omni.pipeline.media_preprocessor import Perception
 from sglang_omni.pipeline.respond import Engines
-from sglang_omni.talker.contract import TalkerChunk
-from sglang_omni.thinker.contract import ThinkerOutput
 
 # Of a server that takes text only.
 BLIND = Perception(FetchPolicy(), RULES, None, {})

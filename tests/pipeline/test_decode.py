@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from sglang_omni.errors import InvalidRequest
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.pipeline.decode import TextDecoder
-from tests.golden import TINY
+from sglang_omni.protocol.errors import InvalidRequest
+from tests.testing.golden import TINY
 
 TEXTS = (
     "The river runs slowly past the old mill.",

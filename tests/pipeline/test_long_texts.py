@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sglang_omni.engines.speech.contract import Manner, TalkerSettings
+from sglang_omni.engines.speech.worker import TalkerWorker
+from sglang_omni.models.ming.speech.loading import load_speech_model
 from sglang_omni.models.ming.text import front
-from sglang_omni.pipeline.joins import LEAD_S
 from sglang_omni.pipeline.request import AudioDelta, Finished, SpeechRequest, Voice
+from sglang_omni.pipeline.segment_fader import LEAD_S
 from sglang_omni.pipeline.speech import PATCH_SECONDS, Speaker, speak
-from sglang_omni.talker.contract import Manner, TalkerSettings
-from sglang_omni.talker.model import load_speech_model
-from sglang_omni.talker.worker import TalkerWorker
-from tests.golden import TINY
 from tests.pipeline.engines import LocalTalker, Scripted, humming
+from tests.testing.golden import TINY
 
 SENTENCE = "The river runs slowly past the old stone mill. "
 RATE = 44_100

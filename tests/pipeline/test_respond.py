@@ -6,8 +6,8 @@ from contextlib import aclosing, nullcontext
 import numpy as np
 import pytest
 
-from sglang_omni.errors import EngineFailed, InvalidRequest
-from sglang_omni.models.ming.prompt import render_chat
+from sglang_omni.engines.thinker.contract import SamplingParams
+from sglang_omni.models.ming.prompt.chat import render_chat
 from sglang_omni.models.ming.text.front import fragments
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -27,9 +27,9 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import Speaker, Tally, say
-from sglang_omni.thinker.contract import SamplingParams
-from tests.clock import FakeClock
+from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from tests.pipeline.engines import BLIND, Scripted, answering, humming, silence, unlimited
+from tests.testing.clock import FakeClock
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
 

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from sglang_omni.errors import ConfigError
 from sglang_omni.pipeline.segment import (
     Segmenter,
     SegmentSettings,
@@ -14,8 +13,9 @@ from sglang_omni.pipeline.segment import (
     count_units,
     segments,
 )
-from tests.clock import FakeClock, timed
-from tests.golden import cases, load_case
+from sglang_omni.protocol.errors import ConfigError
+from tests.testing.clock import FakeClock, timed
+from tests.testing.golden import cases, load_case
 
 CJK = re.compile(r"[\u4e00-\u9fff]")
 IDLE_TICK = 100  # ms; the reference's scheduler looks at its segmenter that often

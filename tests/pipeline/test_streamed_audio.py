@@ -11,11 +11,14 @@ from contextlib import aclosing, asynccontextmanager
 import numpy as np
 import pytest
 
-from sglang_omni.engine.worker import StepInput
+from sglang_omni.engines.runtime.worker import StepInput
+from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
+from sglang_omni.engines.speech.worker import TalkerWorker
+from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.media.encode import FULL_SCALE, AudioEncoder
 from sglang_omni.media.wav import HEADER_BYTES
+from sglang_omni.models.ming.speech.loading import load_speech_model
 from sglang_omni.models.ming.text.front import fragments
-from sglang_omni.pipeline.joins import Edges
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -27,13 +30,10 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
-from sglang_omni.talker.contract import TalkerRequest, TalkerSettings
-from sglang_omni.talker.model import load_speech_model
-from sglang_omni.talker.worker import TalkerWorker
-from sglang_omni.thinker.contract import SamplingParams
-from tests.clock import FakeClock
-from tests.golden import TINY
+from sglang_omni.pipeline.segment_fader import Edges
 from tests.pipeline.engines import BLIND, LocalTalker, Scripted, answering, unlimited
+from tests.testing.clock import FakeClock
+from tests.testing.golden import TINY
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.config import Config, load_config
-from sglang_omni.engine.cards import Card
-from sglang_omni.errors import ConfigError, StartupError
+from sglang_omni.config.options import Config, load_config
+from sglang_omni.engines.runtime.gpus import Card
 from sglang_omni.placement.place import check_room, place, table
 from sglang_omni.placement.plan import USABLE, Given, make_plan
 from sglang_omni.placement.sizes import Sizes, read_sizes
-from tests.golden import TINY
+from sglang_omni.protocol.errors import ConfigError, StartupError
+from tests.testing.golden import TINY
 
 GB = 10**9
 BF16 = Sizes(

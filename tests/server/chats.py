@@ -5,9 +5,9 @@ import mimetypes
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from tests.golden import TINY, Case, cases, file_of, load_case
-from tests.models.ming.test_prompt import ROLES
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
+from tests.models.ming.prompt.test_chat import ROLES
+from tests.testing.golden import TINY, Case, cases, file_of, load_case
 
 # A client's frames are resized; the stored chat with a video was made from frames as they are.
 CHATS = [name for name in cases("e2e", "chat_") if "video" not in name]

@@ -5,14 +5,22 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.golden import TINY
-from tests.parallel import NEIGHBOURS
 from tests.server.running import RunningServer, run_server, serve_options
+from tests.testing.golden import TINY
+from tests.testing.parallel import NEIGHBOURS
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    command = ("-m", "sglang_omni.cli", "serve", "--version", "v1", "--model-path", str(TINY))
+    command = (
+        "-m",
+        "sglang_omni",
+        "serve",
+        "--version",
+        "v1",
+        "--model-path",
+        str(TINY),
+    )
     command += ("--voices-dir", str(tmp_path_factory.mktemp("voices")))
     command += serve_options()
     with ExitStack() as life:
@@ -25,6 +33,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.fixture(scope="session")
 def default_server() -> Iterator[RunningServer]:
     """The bundled model with default settings: what `make serve` starts."""
-    command = ("-m", "sglang_omni.cli", "serve", "--version", "v1", *serve_options())
+    command = (
+        "-m",
+        "sglang_omni",
+        "serve",
+        "--version",
+        "v1",
+        *serve_options(),
+    )
     with run_server(*command, ready="/ready") as running:
         yield running

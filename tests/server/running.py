@@ -19,7 +19,7 @@ from typing import IO, Any
 import httpx
 import psutil
 
-from sglang_omni.engine.ports import FIRST, TRIES, ephemeral_start, first_free
+from sglang_omni.engines.runtime.ports import FIRST, TRIES, ephemeral_start, first_free
 
 # One client for all: to make one reads every certificate of the system, and a test that asks for
 # readiness twenty times a second would keep half a core from the server that is starting.

@@ -14,8 +14,8 @@ import soxr
 
 from benchmarks.metrics.words import errors
 from cookbook.ming_mini.pack import PROMPTS
-from sglang_omni.commands.checkpoint import MING_MINI
-from tests.realtime.sounds import RATE, pcm16, silence
+from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
+from tests.entrypoints.realtime.sounds import RATE, pcm16, silence
 from tests.server.running import HTTP, RunningServer
 from tests.server.test_realtime import conversation, say, until
 

@@ -9,10 +9,10 @@ import jsonschema
 import openai
 import pytest
 
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from tests.golden import TINY
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from tests.server.running import RunningServer
 from tests.server.test_realtime import conversation, until
+from tests.testing.golden import TINY
 
 PLACE = {
     "type": "object",

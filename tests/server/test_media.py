@@ -13,12 +13,12 @@ import psutil
 import pytest
 import soundfile
 
-from sglang_omni.engine.transport import BEAT_INTERVAL_S
-from tests.golden import load_case
+from sglang_omni.engines.runtime.transport import BEAT_INTERVAL_S
 from tests.media.files import encoded, movie, picture, tone, wav
 from tests.server.chats import CHATS, answer_of, messages_of, whole
 from tests.server.hostile import Hostile, hostile_addresses, hostile_files
 from tests.server.running import RunningServer, wait_until
+from tests.testing.golden import load_case
 
 QUIET: dict[str, Any] = {"model": "ming-omni", "temperature": 0, "max_tokens": 12}
 HOSTILE_S = 5.0

@@ -2,7 +2,7 @@
 on the bundled model as users start it first.
 
 `ci/browser.sh` runs these: they need a Chromium. What the page does with answers that are known in
-advance is in `tests/api/playground`.
+advance is in `tests/entrypoints/playground`.
 """
 
 import re
@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.browser import MICROPHONE_HZ, Browser, ask, browser, picture_of, recording
+from tests.entrypoints.realtime.sounds import silence, voice
 from tests.media.files import encoded, movie, picture, tone, wav
-from tests.realtime.sounds import silence, voice
 from tests.server.running import RunningServer, wait_until
+from tests.testing.browser import MICROPHONE_HZ, Browser, ask, browser, picture_of, recording
 
 pytestmark = pytest.mark.browser
 

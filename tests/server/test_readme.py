@@ -14,10 +14,10 @@ import httpx
 import pytest
 import soundfile
 
-from sglang_omni.cli import build_parser
-from tests.api.fake import serving
+from sglang_omni.entrypoints.cli.main import build_parser
+from tests.entrypoints.http.fake import serving
+from tests.entrypoints.realtime.sounds import pcm16, silence
 from tests.media.files import tone, wav
-from tests.realtime.sounds import pcm16, silence
 from tests.server.running import RunningServer
 
 ROOT = Path(__file__).parents[2]
@@ -114,7 +114,7 @@ def test_the_commands_do_what_is_said_of_them(
 
 
 def _output(arguments: list[str], folder: Path, given: str) -> str:
-    command = [sys.executable, "-m", "sglang_omni.cli", *arguments]
+    command = [sys.executable, "-m", "sglang_omni", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command,

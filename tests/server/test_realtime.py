@@ -9,7 +9,7 @@ from typing import Any
 
 import openai
 
-from tests.realtime.sounds import RATE, pcm16, silence, voice
+from tests.entrypoints.realtime.sounds import RATE, pcm16, silence, voice
 from tests.server.running import RunningServer, wait_until
 
 SPEECH = pcm16(voice(1.0))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.cli import build_parser
+from sglang_omni.entrypoints.cli.main import build_parser
 from tests.server.running import RunningServer
 
 ROOT = Path(__file__).parents[2]

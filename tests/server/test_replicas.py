@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.golden import TINY
 from tests.server.running import HTTP, RunningServer, call, run_server, wait_until
+from tests.testing.golden import TINY
 
 COMES_BACK_WITHIN_S = 150.0
 FAILS_WITHIN_S = 5.0
@@ -20,7 +20,15 @@ TALKERS = ("talker", "talker-1")
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[RunningServer]:
-    command = ("-m", "sglang_omni.cli", "serve", "--version", "v1", "--model-path", str(TINY))
+    command = (
+        "-m",
+        "sglang_omni",
+        "serve",
+        "--version",
+        "v1",
+        "--model-path",
+        str(TINY),
+    )
     with run_server(*command, "--text-only", "--talker-replicas", "2", ready="/ready") as server:
         yield server
 

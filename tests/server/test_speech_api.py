@@ -12,8 +12,8 @@ import pytest
 import soundfile
 from websockets.sync.client import connect
 
-from tests.golden import TINY
 from tests.server.running import RunningServer, wait_until
+from tests.testing.golden import TINY
 
 RECORDING = TINY / "talker" / "data" / "spks" / "prompt.wav"
 WORDS = json.loads((TINY / "talker" / "data" / "voice_name.json").read_text())["DB30"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from sglang_omni.commands.screen import hardware
-from sglang_omni.config import load_config
+from sglang_omni.config.options import load_config
+from sglang_omni.entrypoints.cli.startup_banner import hardware
 from tests.server.running import RunningServer
 
 MOST_LINES, MOST_CHARACTERS = 12, 200

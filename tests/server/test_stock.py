@@ -9,14 +9,14 @@ import httpx
 import openai
 import pytest
 
-from sglang_omni.models.ming.prompt import render_chat
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.engines.thinker.contract import ThinkerSettings
+from sglang_omni.engines.thinker.launch import environment
+from sglang_omni.models.ming.prompt.chat import render_chat
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.pipeline.request import Message, TextPart
-from sglang_omni.thinker.contract import ThinkerSettings
-from sglang_omni.thinker.launch import environment
-from tests.golden import TINY, load_case
 from tests.server.chats import CHATS, answer_of, messages_of, whole
 from tests.server.running import START_DEADLINE_S, free_port, run_server, wait_until
+from tests.testing.golden import TINY, load_case
 
 QUESTION = "How many apples are in the basket?"
 STOCK = ("-m", "sglang.launch_server", "--model-path", str(TINY), "--device", "cpu")

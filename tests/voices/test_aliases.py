@@ -2,7 +2,7 @@
 
 import pytest
 
-from sglang_omni.errors import ConfigError
+from sglang_omni.protocol.errors import ConfigError
 from sglang_omni.voices.aliases import check_aliases, read_aliases
 
 

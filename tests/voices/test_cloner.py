@@ -6,12 +6,12 @@ import base64
 import numpy as np
 import pytest
 
-from sglang_omni.engine.shared import SharedArray
-from sglang_omni.errors import EngineFailed, InvalidRequest
-from sglang_omni.intake.contract import Decoded
+from sglang_omni.engines.media_decoder.contract import Decoded
+from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.speech.contract import VoiceMade
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.pipeline.request import MediaPart
-from sglang_omni.talker.contract import VoiceMade
+from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from sglang_omni.voices.cloner import RATE_HZ, Cloner, RecordingRules
 from tests.pipeline.engines import Scripted
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sglang_omni.voices.shelf import Shelf
+from sglang_omni.voices.registry import Shelf
 from sglang_omni.voices.store import Quota, VoiceStore
-from tests.api.fake import FakeBackend, FakeCloner, serving
-from tests.api.test_voices import upload
+from tests.entrypoints.http.fake import FakeBackend, FakeCloner, serving
+from tests.entrypoints.http.routes.test_voices import upload
 
 SPEECH = {"model": "org/ming", "input": "Hello.", "voice": "Ada"}
 # Writes a voice, and stops for ever before it is whole.

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sglang_omni.engine.shared import SharedArray
-from sglang_omni.errors import (
+from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.speech.contract import ClonedVoice
+from sglang_omni.pipeline.request import MediaPart, Reference, Voice
+from sglang_omni.protocol.errors import (
     ConfigError,
     Forbidden,
     InsufficientStorage,
@@ -16,11 +18,9 @@ from sglang_omni.errors import (
     UnknownVoice,
     VoiceNotFound,
 )
-from sglang_omni.pipeline.request import MediaPart, Reference, Voice
-from sglang_omni.talker.contract import ClonedVoice
-from sglang_omni.voices.shelf import Shelf, Upload
+from sglang_omni.voices.registry import Shelf, Upload
 from sglang_omni.voices.store import MAX_READ_AT_ONCE, Quota, VoicesFull, VoiceStore
-from tests.api.fake import FakeCloner
+from tests.entrypoints.http.fake import FakeCloner
 
 QUOTA = Quota(stored=3, per_owner=2)
 PART = MediaPart("audio", ("data:,RIFF",), "audio_sample")

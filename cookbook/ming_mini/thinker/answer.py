@@ -16,12 +16,12 @@ from sglang_omni.models.ming.encoders.grid import grid_of
 from sglang_omni.models.ming.encoders.mel import log_mel
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.vision_reference import load_vision_reference
-from sglang_omni.models.ming.hf_config import MingConfig
-from sglang_omni.models.ming.positions import blocks_of, positions
-from sglang_omni.models.ming.prompt import ROLE_END
+from sglang_omni.models.ming.prompt.chat import ROLE_END
+from sglang_omni.models.ming.prompt.positions import blocks_of, positions
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import load_reference
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
 
 
 @dataclass(frozen=True)

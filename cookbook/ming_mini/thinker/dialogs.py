@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cookbook.ming_mini.thinker.items import Item
-from sglang_omni.models.ming.media import patch_grid, picture_tokens
-from sglang_omni.models.ming.prompt import ROLE_END, Picture, Sound, render_chat
-from sglang_omni.models.ming.prompt import Item as PromptItem
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.media_rules import patch_grid, picture_tokens
+from sglang_omni.models.ming.prompt.chat import ROLE_END, Picture, Sound, render_chat
+from sglang_omni.models.ming.prompt.chat import Item as PromptItem
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
 SYSTEMS = ("You are a helpful assistant.", "You are Ming-mini.", "Answer briefly.")
 """System messages, besides the prompt's own, that make no difference."""

@@ -10,7 +10,7 @@ import torch
 from cookbook.ming_mini.speakers import Speaker
 from cookbook.ming_mini.synthesize import RATE
 from sglang_omni.models.ming.encoders.mel import log_mel
-from sglang_omni.models.ming.media import SAMPLE_RATE
+from sglang_omni.models.ming.media_rules import SAMPLE_RATE
 
 Speak = Callable[[str, Speaker], np.ndarray]
 """A synthesizer: text and speaker to float32 samples at 44.1 kHz."""

@@ -12,8 +12,8 @@ from cookbook.ming_mini.thinker.senses import rows_of
 from cookbook.ming_mini.thinker.shards import Shard
 from cookbook.ming_mini.thinker.store import ClipStore, PictureStore, Size, padded
 from cookbook.ming_mini.thinker.tasks import TASKS, Kind
-from sglang_omni.models.ming.media import MERGE, PATCH
-from sglang_omni.models.ming.positions import VisualBlock, positions
+from sglang_omni.models.ming.media_rules import MERGE, PATCH
+from sglang_omni.models.ming.prompt.positions import VisualBlock, positions
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
 
 STEP = 16

@@ -27,8 +27,8 @@ from cookbook.ming_mini.thinker.items import Item, Split
 from cookbook.ming_mini.thinker.seeing import mark_tokens
 from cookbook.ming_mini.thinker.shards import Shard, of_examples, shard_path, write_shard
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind, groups
-from sglang_omni.models.ming.media import clip_tokens
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.media_rules import clip_tokens
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
 GROUPS_A_SHARD: dict[Kind, int] = {"text": 10_000, "picture": 1000, "speech": 200}
 EARLIER_SHARE, SYSTEM_SHARE = 0.2, 0.1

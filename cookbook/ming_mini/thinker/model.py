@@ -11,15 +11,15 @@ from cookbook.ming_mini.thinker.hearing import LETTERS
 from cookbook.ming_mini.thinker.scenes import CELLS
 from cookbook.ming_mini.thinker.seeing import HUES, MOST_BEFORE, NAMES
 from cookbook.ming_mini.thinker.shards import SLOTS
-from sglang_omni.models.ming.checkpoint import TensorFolder
 from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.encoders.attention import load_attention
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
 from sglang_omni.models.ming.encoders.vision_reference import VisionReference
-from sglang_omni.models.ming.hf_config import MingConfig
+from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import Router, SparseMLP, ThinkerReference
 from sglang_omni.models.ming.thinker.routing import ROUTERS
 from sglang_omni.models.ming.tiny.encoders import sinusoids
+from sglang_omni.models.weights import TensorFolder
 
 HEAD_SCALE = 0.3
 ROUTED_SCALE = 0.5

@@ -4,7 +4,7 @@ import numpy as np
 
 from cookbook.ming_mini.thinker.scenes import CELLS, COLOURS, SHAPES, Scene
 from cookbook.ming_mini.thinker.shards import SLOTS
-from sglang_omni.models.ming.media import MERGE, PATCH
+from sglang_omni.models.ming.media_rules import MERGE, PATCH
 
 TOKEN_SIDE = PATCH * MERGE
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
 from tokenizers.processors import ByteLevel as ByteLevelOffsets
 
-from sglang_omni.models.ming.prompt import DEFAULT_SYSTEM
+from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
 from sglang_omni.models.ming.tiny.tokenizers import THINKER_SPLIT, thinker_specials, vocabulary
 
 WORDS = 380

@@ -31,8 +31,8 @@ from cookbook.ming_mini.thinker.reports import NORM, SKIPPED, Report, Reports
 from cookbook.ming_mini.thinker.shards import ShardFolder, ShardReader
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
 from cookbook.ming_mini.weights import load_pieces, load_state, save_pieces, save_state
-from sglang_omni.models.ming.checkpoint_files import INDEX
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.models.checkpoint_files import INDEX
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
 PIECES = "thinking"
 WAIT_SECONDS = 600.0

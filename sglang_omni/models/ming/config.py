@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sglang_omni.errors import CheckpointError
+from sglang_omni.protocol.errors import CheckpointError
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from cookbook.ming_mini.thinker.model import Thinking, new_thinking
 from cookbook.ming_mini.thinker.scenes import SYSTEM_FONTS
 from cookbook.ming_mini.thinker.tasks import KINDS
 from cookbook.ming_mini.thinker.train import new_library
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
 LEXICON = Lexicon(
     nouns=("apple", "city", "glass", "river", "hour", "table", "window", "house"),

@@ -23,12 +23,17 @@ from cookbook.ming_mini.thinker.pack import load_thinking, pack
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind, groups
 from cookbook.ming_mini.thinker.tokenizer import build_tokenizer
 from cookbook.ming_mini.thinker.train import Settings, Trainer
-from sglang_omni.commands.checkpoint import MING_MINI
-from sglang_omni.engine.process import EngineProcess, ProcessSpec
-from sglang_omni.engine.shared import SharedArray
-from sglang_omni.models.ming.checkpoint import TensorFolder
-from sglang_omni.thinker.contract import Features, SamplingParams, ThinkerRequest, ThinkerSettings
-from sglang_omni.thinker.launch import environment
+from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
+from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.thinker.contract import (
+    Features,
+    SamplingParams,
+    ThinkerRequest,
+    ThinkerSettings,
+)
+from sglang_omni.engines.thinker.launch import environment
+from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
+from sglang_omni.models.weights import TensorFolder
 from tests.cookbook.thinker.conftest import CPU, LEXICON, hum
 
 STEPS = 3
@@ -77,7 +82,7 @@ def reference() -> Answerer:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def engine() -> AsyncIterator[EngineProcess]:
     settings = ThinkerSettings(MING_MINI, max_total_tokens=4096)
-    factory = "sglang_omni.thinker.worker:open_worker"
+    factory = "sglang_omni.engines.thinker.worker:open_worker"
     spec = ProcessSpec("thinker", factory, settings, environment(settings, threads=1))
     process = EngineProcess(spec)
     await process.start()

@@ -193,7 +193,14 @@ def longest_stall(before: dict[float, float], after: dict[float, float]) -> floa
 @contextmanager
 def default_server_with_keys() -> Iterator[RunningServer]:
     """The server that users start first, with default settings and the two keys."""
-    command = ("-m", "sglang_omni.cli", "serve", "--version", "v1", *serve_options())
+    command = (
+        "-m",
+        "sglang_omni",
+        "serve",
+        "--version",
+        "v1",
+        *serve_options(),
+    )
     keys = ("--api-key", f"env:{KEYS_VARIABLE}")
     with run_server(*command, *keys, ready="/ready", env={KEYS_VARIABLE: ",".join(KEYS)}) as one:
         yield one

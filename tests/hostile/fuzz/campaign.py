@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.api.fake import FakeBackend, Served
+from tests.entrypoints.http.fake import FakeBackend, Served
 from tests.hostile.clients import bystander
 from tests.hostile.fuzz import http_framing, media_headers, schemas, websocket_frames
 from tests.hostile.fuzz.case import Case, Finding

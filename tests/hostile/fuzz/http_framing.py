@@ -6,7 +6,7 @@ import re
 import socket
 from contextlib import closing, suppress
 
-from tests.api.fake import Served
+from tests.entrypoints.http.fake import Served
 from tests.hostile.clients import CHAT, connect, read_all
 from tests.hostile.fuzz.case import Case, Finding
 from tests.hostile.fuzz.mutate import mutate_bytes

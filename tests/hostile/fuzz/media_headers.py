@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import soundfile
 
-from tests.api.fake import Served
+from tests.entrypoints.http.fake import Served
 from tests.hostile.clients import CHAT, CHATS
 from tests.hostile.fuzz.case import Case, Finding
 from tests.hostile.fuzz.mutate import mutate_bytes

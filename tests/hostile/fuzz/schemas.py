@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from tests.api.fake import Served
+from tests.entrypoints.http.fake import Served
 from tests.hostile.clients import CHAT, CHATS
 from tests.hostile.fuzz.case import Case, Finding
 from tests.hostile.fuzz.mutate import ODD_VALUES, mutate_bytes, mutate_json

@@ -10,25 +10,25 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
-from sglang_omni.api.body import BodyRules
-from sglang_omni.api.web import run, settle, web_server
-from sglang_omni.app import create_app
-from sglang_omni.commands.serve import bind
-from sglang_omni.config import RealtimeOptions
-from sglang_omni.grammar.checker import GrammarChecker
-from sglang_omni.grammar.contract import GrammarSettings
-from sglang_omni.http_options import HttpOptions
-from sglang_omni.intake.contract import IntakeSettings
-from sglang_omni.intake.pool import IntakePool
+from sglang_omni.config.http_options import HttpOptions
+from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.engines.grammar_checker.checker import GrammarChecker
+from sglang_omni.engines.grammar_checker.contract import GrammarSettings
+from sglang_omni.engines.media_decoder.contract import IntakeSettings
+from sglang_omni.engines.media_decoder.pool import IntakePool
+from sglang_omni.entrypoints.cli.serve import bind
+from sglang_omni.entrypoints.http.app import create_app
+from sglang_omni.entrypoints.http.request_body.reader import BodyRules
+from sglang_omni.entrypoints.http.transport.uvicorn_server import run, settle, web_server
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import MediaLimits
-from sglang_omni.observe.observer import Observer
-from sglang_omni.pipeline.perceive import blaming
+from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.pipeline.media_preprocessor import blaming
 from sglang_omni.pipeline.preprocess import constrained
 from sglang_omni.pipeline.request import ChatRequest, Event
-from tests.api.fake import FakeBackend
-from tests.golden import TINY
+from tests.entrypoints.http.fake import FakeBackend
 from tests.media.files import RULES
+from tests.testing.golden import TINY
 
 # Short, so that a case that waits for a limit does not take long.
 HTTP = HttpOptions(header_timeout=0.5, keep_alive_timeout=0.75)

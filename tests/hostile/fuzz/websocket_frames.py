@@ -8,7 +8,7 @@ import zlib
 from contextlib import closing, suppress
 from typing import Any
 
-from tests.api.fake import Served
+from tests.entrypoints.http.fake import Served
 from tests.hostile.clients import connect, read_all
 from tests.hostile.fuzz.case import Case, Finding
 from tests.hostile.fuzz.mutate import ODD_VALUES, mutate_bytes, mutate_json

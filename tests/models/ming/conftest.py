@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from sglang_omni.models.ming.talker import Talker, load_talker
-from tests.golden import TINY
+from sglang_omni.models.ming.speech.talker import Talker, load_talker
+from tests.testing.golden import TINY
 
 
 @pytest.fixture(scope="session")

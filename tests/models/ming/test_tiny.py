@@ -12,28 +12,28 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from sglang_omni.errors import StartupError
-from sglang_omni.models.ming.cfm import Sampling
-from sglang_omni.models.ming.checkpoint import TensorFolder
-from sglang_omni.models.ming.checkpoint_files import INDEX
-from sglang_omni.models.ming.hf_config import MingConfig
-from sglang_omni.models.ming.prompt import render_chat
-from sglang_omni.models.ming.talker import Talker, generate, load_talker
-from sglang_omni.models.ming.talker_prompt import (
+from sglang_omni.models.checkpoint_files import INDEX
+from sglang_omni.models.ming.prompt.chat import render_chat
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.speech.cfm import Sampling
+from sglang_omni.models.ming.speech.prompt import (
     PromptTokenizer,
     SpeechPrompt,
     embed_prompt,
     initial_history,
 )
+from sglang_omni.models.ming.speech.talker import Talker, generate, load_talker
+from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
+from sglang_omni.models.ming.speech.voices import VoicePrompt, load_voices, open_speaker_encoder
+from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import ThinkerReference, load_reference
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
 from sglang_omni.models.ming.tiny import write, write_tiny_checkpoint
 from sglang_omni.models.ming.tiny.words import LANGUAGES
-from sglang_omni.models.ming.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.vae import AudioVAE, load_vae
-from sglang_omni.models.ming.voices import VoicePrompt, load_voices, open_speaker_encoder
-from tests.golden import TINY
-from tests.models.ming.test_prompt import message
+from sglang_omni.models.weights import TensorFolder
+from sglang_omni.protocol.errors import StartupError
+from tests.models.ming.prompt.test_chat import message
+from tests.testing.golden import TINY
 
 CPU = torch.device("cpu")
 QUESTIONS = ("Hello, how are you?", "你好，今天天气怎么样？", "Tell me a story.", "12.5 + 3 = ?")

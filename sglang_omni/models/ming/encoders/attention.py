@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from sglang_omni.errors import ConfigError
+from sglang_omni.protocol.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sglang_omni.errors import InvalidRequest
-from sglang_omni.models.ming.checkpoint import created_as
 from sglang_omni.models.ming.config import (
     AUDIO_KERNEL,
     AudioConfig,
@@ -22,7 +20,9 @@ from sglang_omni.models.ming.config import (
 from sglang_omni.models.ming.encoders.attention import Attention, Segments
 from sglang_omni.models.ming.encoders.loading import audio_filler, fill_from
 from sglang_omni.models.ming.encoders.mel import mel_frames
-from sglang_omni.models.ming.media import MEL_HOP, SAMPLE_RATE
+from sglang_omni.models.ming.media_rules import MEL_HOP, SAMPLE_RATE
+from sglang_omni.models.weights import created_as
+from sglang_omni.protocol.errors import InvalidRequest
 
 TOWER_STRIDE = 2
 Lengths = tuple[int, ...]

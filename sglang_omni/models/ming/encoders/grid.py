@@ -11,8 +11,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.config import VisionConfig
+from sglang_omni.protocol.errors import InvalidRequest
 
 ROTARY_THETA = 10000.0
 # A table of a picture of the largest size takes 2.4 MB.

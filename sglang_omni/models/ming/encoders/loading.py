@@ -6,8 +6,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sglang_omni.errors import CheckpointError
-from sglang_omni.models.ming.checkpoint import LoadReport, TensorFolder
 from sglang_omni.models.ming.config import EncoderConfig
 from sglang_omni.models.ming.encoders.tensors import (
     AUDIO_PREFIXES,
@@ -17,6 +15,8 @@ from sglang_omni.models.ming.encoders.tensors import (
     encoder_name,
     vision_tensors,
 )
+from sglang_omni.models.weights import LoadReport, TensorFolder
+from sglang_omni.protocol.errors import CheckpointError
 
 
 class WeightFiller:

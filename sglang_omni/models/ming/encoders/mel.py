@@ -6,8 +6,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from sglang_omni.errors import InvalidRequest
-from sglang_omni.models.ming.media import MEL_HOP, SAMPLE_RATE
+from sglang_omni.models.ming.media_rules import MEL_HOP, SAMPLE_RATE
+from sglang_omni.protocol.errors import InvalidRequest
 
 WINDOW = 400
 # Reflection at both ends needs more samples than half a window has.

@@ -13,13 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sglang_omni.models.ming.checkpoint import created_as
 from sglang_omni.models.ming.config import EncoderConfig, VisionConfig, read_encoder_config
 from sglang_omni.models.ming.encoders.attention import Attention, Segments
 from sglang_omni.models.ming.encoders.grid import Grid, angles, frame_places, sample_positions
 from sglang_omni.models.ming.encoders.linears import Linears
 from sglang_omni.models.ming.encoders.loading import fill_from, vision_filler
 from sglang_omni.models.ming.encoders.rotary import RotateQKV, choose_rotation
+from sglang_omni.models.weights import created_as
 
 LOGGER = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sglang_omni.models.ming.checkpoint import TensorFolder, load_strict
 from sglang_omni.models.ming.config import EncoderConfig, VisionConfig, read_encoder_config
 from sglang_omni.models.ming.encoders.grid import Grid, angles, frame_places, sample_positions
 from sglang_omni.models.ming.encoders.rotary import rotate
 from sglang_omni.models.ming.encoders.tensors import DEEPSTACK, VISION_PREFIXES, encoder_name
+from sglang_omni.models.weights import TensorFolder, load_strict
 
 NORM_EPS = 1e-6
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from sglang_omni.errors import CheckpointError
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
+from sglang_omni.protocol.errors import CheckpointError
 
 LARGEST = torch.finfo(torch.float8_e4m3fn).max
 # Of a block of zeros.

@@ -9,7 +9,7 @@ are those that SGLang's `fp8` method with `weight_block_size` reads. No torch.
 from collections.abc import Mapping
 from typing import Any
 
-from sglang_omni.errors import CheckpointError
+from sglang_omni.protocol.errors import CheckpointError
 
 BLOCK = 128
 SCALE_SUFFIX = "_scale_inv"

@@ -28,8 +28,8 @@ from sglang.srt.runtime_context import get_parallel
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
-from sglang_omni.errors import StartupError
-from sglang_omni.models.ming.thinker.few_rows_triton import MOST_ROWS, few_rows_first, scratch
+from sglang_omni.models.ming.thinker.decode_moe import may_differ, step_experts
+from sglang_omni.models.ming.thinker.decode_norm import StepNorm
 from sglang_omni.models.ming.thinker.rope import rotate
 from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
 from sglang_omni.models.ming.thinker.routing import (
@@ -41,8 +41,12 @@ from sglang_omni.models.ming.thinker.routing import (
     with_shared_expert,
 )
 from sglang_omni.models.ming.thinker.routing_triton import route_fused
-from sglang_omni.models.ming.thinker.step_experts import may_differ, step_experts
-from sglang_omni.models.ming.thinker.step_norm import StepNorm
+from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
+    MOST_ROWS,
+    few_rows_first,
+    scratch,
+)
+from sglang_omni.protocol.errors import StartupError
 
 MOST_AHEAD = 32
 """With more rows attention reads so much that a weight asked for before it is gone after it."""

@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from sglang_omni.errors import CheckpointError
 from sglang_omni.models.ming.encoders.loading import WeightFiller
 from sglang_omni.models.ming.thinker.fp8_layout import with_scales
 from sglang_omni.models.ming.thinker.routing import ROUTERS
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
+from sglang_omni.protocol.errors import CheckpointError
 
 logger = logging.getLogger(__name__)
 

@@ -20,17 +20,17 @@ from sglang.srt.model_executor.runner_backend_utils.breakable_cuda_graph import 
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
-from sglang_omni.engine.timers import exact_timers
-from sglang_omni.errors import InvalidRequest, StartupError
-from sglang_omni.models.ming.hf_config import MingConfig
-from sglang_omni.models.ming.thinker.encoders import OwnEncoders
+from sglang_omni.engines.runtime.timer_slack import exact_timers
+from sglang_omni.models.ming.thinker.decode_norm import StepNorm
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8
+from sglang_omni.models.ming.thinker.hf_config import MingConfig
+from sglang_omni.models.ming.thinker.in_process_encoders import OwnEncoders
 from sglang_omni.models.ming.thinker.layers import Layer, StepInputs
 from sglang_omni.models.ming.thinker.loading import load_thinker
 from sglang_omni.models.ming.thinker.prefill import captured_inputs
 from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
-from sglang_omni.models.ming.thinker.step_norm import StepNorm
+from sglang_omni.protocol.errors import InvalidRequest, StartupError
 
 
 class Decoder(nn.Module):

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.chain import wait_for_inputs
+from sglang_omni.kernels.pdl import wait_for_inputs
 
 
 @triton.jit

@@ -13,8 +13,8 @@ from sglang.srt.model_executor.cuda_graph_config import Backend
 from sglang.srt.runtime_context import get_server_args
 from torch import Tensor
 
-from sglang_omni.errors import StartupError
 from sglang_omni.models.ming.thinker.routing import TEXT
+from sglang_omni.protocol.errors import StartupError
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,14 @@ from sglang.srt.managers.schedule_batch import (
 )
 from sglang.srt.multimodal.processors.base_processor import BaseMultimodalProcessor
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.media.decode import decode_medium
 from sglang_omni.media.fetch import FetchPolicy, fetch
 from sglang_omni.media.limits import Kind, MediaLimits
-from sglang_omni.models.ming.media import RULES
-from sglang_omni.models.ming.positions import VisualBlock, positions
+from sglang_omni.models.ming.media_rules import RULES
+from sglang_omni.models.ming.prompt.positions import VisualBlock, positions
 from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
-from sglang_omni.models.ming.thinker.places import Expander, Medium
+from sglang_omni.models.ming.thinker.placeholders import Expander, Medium
+from sglang_omni.protocol.errors import InvalidRequest
 
 MODALITIES = {"image": Modality.IMAGE, "video": Modality.VIDEO, "audio": Modality.AUDIO}
 

@@ -11,8 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sglang_omni.models.ming.checkpoint import TensorFolder, load_strict
-from sglang_omni.models.ming.qwen2 import RMSNorm
+from sglang_omni.models.ming.speech.qwen2 import RMSNorm
 from sglang_omni.models.ming.thinker.rope import (
     cos_sin,
     frequency_rows,
@@ -21,6 +20,7 @@ from sglang_omni.models.ming.thinker.rope import (
 )
 from sglang_omni.models.ming.thinker.routing import Routing, route, select_router
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor
+from sglang_omni.models.weights import TensorFolder, load_strict
 
 Keys = list[tuple[Tensor, Tensor]]
 

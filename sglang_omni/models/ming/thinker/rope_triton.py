@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.chain import bytes_of, fetch, wait_for_inputs
+from sglang_omni.kernels.pdl import bytes_of, fetch, wait_for_inputs
 
 HEADS_PER_PROGRAM = 8
 FETCHING = 132

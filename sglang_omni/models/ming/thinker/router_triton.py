@@ -13,13 +13,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.chain import wait_for_inputs
-from sglang_omni.models.ming.thinker.eight_bits_triton import (
+from sglang_omni.kernels.pdl import wait_for_inputs
+from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
+from sglang_omni.models.ming.thinker.fp8_triton import (
     BLOCKS_PER_PROGRAM,
     empty_rows,
     quantise_blocks,
 )
-from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.routing import Routing
 from sglang_omni.models.ming.thinker.routing_triton import choose_experts
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from sglang_omni.models.ming.hf_config import ARCHITECTURE, MODEL_TYPE
+from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE, MODEL_TYPE
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from sglang_omni.models.ming.noise import LANES, gaussian
+from sglang_omni.models.ming.speech.noise import LANES, gaussian
 
 BIAS_STD = 0.02
 # What each branch adds to the residual stream: half of unit scale, so that depth does not drown

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
-from sglang_omni.models.ming.dit import ROTARY_THETA
-from sglang_omni.models.ming.qwen2 import inverse_frequencies
-from sglang_omni.models.ming.talker import ROTARY_BUFFERS, Talker
+from sglang_omni.models.ming.speech.dit import ROTARY_THETA
+from sglang_omni.models.ming.speech.qwen2 import inverse_frequencies
+from sglang_omni.models.ming.speech.talker import ROTARY_BUFFERS, Talker
+from sglang_omni.models.ming.speech.vae import OVERLAP, AudioVAE
 from sglang_omni.models.ming.tiny.draw import Draw, Shapes, sane_tensors
-from sglang_omni.models.ming.vae import OVERLAP, AudioVAE
 
 WINDOW = "decoder.head.istft.window"
 

@@ -10,9 +10,9 @@ import onnx
 import soundfile
 from onnx import TensorProto, helper, numpy_helper
 
-from sglang_omni.models.ming.fbank import MEL_BINS
+from sglang_omni.models.ming.speech.speaker_encoder import MEL_BINS
+from sglang_omni.models.ming.speech.voices import MANIFEST, SPEAKER_MODEL
 from sglang_omni.models.ming.tiny.draw import Draw
-from sglang_omni.models.ming.voices import MANIFEST, SPEAKER_MODEL
 
 RATE = 44_100
 SECONDS = 1.5

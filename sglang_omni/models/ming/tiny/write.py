@@ -12,11 +12,10 @@ from safetensors.torch import save
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from sglang_omni.errors import StartupError
-from sglang_omni.models.ming.checkpoint_files import INDEX, SINGLE
+from sglang_omni.models.checkpoint_files import INDEX, SINGLE
 from sglang_omni.models.ming.config import read_talker_config, read_vae_config
-from sglang_omni.models.ming.hf_config import MingTextConfig
-from sglang_omni.models.ming.talker import ROTARY_BUFFERS
+from sglang_omni.models.ming.speech.talker import ROTARY_BUFFERS
+from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
 from sglang_omni.models.ming.tiny import configs
 from sglang_omni.models.ming.tiny.draw import Draw
 from sglang_omni.models.ming.tiny.encoders import POSITIONS, encoder_weights
@@ -24,6 +23,7 @@ from sglang_omni.models.ming.tiny.speech import WINDOW, talker_weights, vae_weig
 from sglang_omni.models.ming.tiny.thinker import thinker_weights
 from sglang_omni.models.ming.tiny.tokenizers import build_talker_tokenizer, build_thinker_tokenizer
 from sglang_omni.models.ming.tiny.voices import write_voices
+from sglang_omni.protocol.errors import StartupError
 
 SHARDS = 2
 # Tables that the released files keep in float32; everything else is bfloat16.

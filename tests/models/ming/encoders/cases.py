@@ -5,7 +5,7 @@ from torch import Tensor
 
 from sglang_omni.models.ming.encoders.grid import Grid
 from sglang_omni.models.ming.encoders.pixels import MEAN, STD
-from tests.golden import Case, cases, load_case
+from tests.testing.golden import Case, cases, load_case
 
 IMAGES = cases("vision", "image_")
 # Of the full set; the repository's own cases are the images and clips above and below.

@@ -16,7 +16,7 @@ from sglang_omni.models.ming.encoders.vision_reference import (
     VisionReference,
     load_vision_reference,
 )
-from tests.golden import TINY
+from tests.testing.golden import TINY
 
 CPU = torch.device("cpu")
 
@@ -38,8 +38,8 @@ def one_rank():
     """SGLang's parallel state with this process alone in it."""
     from sglang.srt.distributed import parallel_state
 
-    from sglang_omni.encoder.parallel import join_group
-    from sglang_omni.engine.ports import rendezvous_port
+    from sglang_omni.engines.encoder.parallel import join_group
+    from sglang_omni.engines.runtime.ports import rendezvous_port
 
     # Two folders of tests ask for it in one process.
     if not parallel_state.model_parallel_is_initialized():

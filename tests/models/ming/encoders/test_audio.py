@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.encoders.attention import Segments
 from sglang_omni.models.ming.encoders.audio import (
     AudioEncoder,
@@ -13,8 +12,9 @@ from sglang_omni.models.ming.encoders.audio import (
     window_rows,
 )
 from sglang_omni.models.ming.encoders.mel import log_mel, mel_filters
-from tests.golden import assert_close, load_case
+from sglang_omni.protocol.errors import InvalidRequest
 from tests.models.ming.encoders.cases import CLIPS, samples
+from tests.testing.golden import assert_close, load_case
 
 CPU = torch.device("cpu")
 BATCH_TOLERANCE = 1e-5

@@ -4,8 +4,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sglang_omni.errors import CheckpointError
-from sglang_omni.models.ming.checkpoint import TensorFolder
 from sglang_omni.models.ming.config import (
     EncoderConfig,
     parse_encoder_config,
@@ -15,7 +13,9 @@ from sglang_omni.models.ming.config import (
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
 from sglang_omni.models.ming.encoders.loading import WeightFiller, audio_filler, vision_filler
 from sglang_omni.models.ming.encoders.tensors import audio_tensors, encoder_name, vision_tensors
-from tests.golden import TINY
+from sglang_omni.models.weights import TensorFolder
+from sglang_omni.protocol.errors import CheckpointError
+from tests.testing.golden import TINY
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sglang_omni.errors import InvalidRequest
 from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
 from sglang_omni.models.ming.encoders.grid import Grid, grid_of, merge_order, tokens
 from sglang_omni.models.ming.encoders.pixels import patchify
-from tests.golden import TINY, Case, assert_close, load_case
+from sglang_omni.protocol.errors import InvalidRequest
 from tests.models.ming.encoders.cases import IMAGES, SEVERAL, frames, grids
+from tests.testing.golden import TINY, Case, assert_close, load_case
 
 BATCH_TOLERANCE = 1e-5
 

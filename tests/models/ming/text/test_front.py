@@ -11,7 +11,7 @@ import pytest
 from sglang_omni.models.ming.text.front import LIMIT, LONGEST, fragments, warm_up
 from sglang_omni.models.ming.text.numerals import cardinal
 from sglang_omni.models.ming.text.tokens import is_speakable, semantic_length
-from tests.golden import cases, load_case
+from tests.testing.golden import cases, load_case
 
 PATHOLOGICAL = {
     "digits": "7" * 4096,
@@ -169,7 +169,7 @@ def test_the_first_english_number_after_the_warm_up_is_not_late():
 def test_the_api_process_may_import_it():
     code = (
         "import sys; import sglang_omni.models.ming.text.front as t, sglang_omni.pipeline.segment, "
-        "sglang_omni.pipeline.decode, sglang_omni.models.ming.tokenizer; t.warm_up(); "
+        "sglang_omni.pipeline.decode, sglang_omni.models.ming.prompt.tokenizer; t.warm_up(); "
         "print([m for m in ('torch', 'transformers', 'sglang') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ from sglang_omni.models.ming.text.tokens import (
     semantic_length,
     tokens,
 )
-from tests.golden import cases, load_case
+from tests.testing.golden import cases, load_case
 
 ENTRIES = [
     entry for name in cases("text_front", "strings") for entry in load_case(name).info["cases"]

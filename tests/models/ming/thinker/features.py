@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from sglang_omni.engine.shared import Layout, SharedArray
-from sglang_omni.thinker.contract import Features, SamplingParams, ThinkerRequest
-from tests.golden import Case
+from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
+from sglang_omni.engines.thinker.contract import Features, SamplingParams, ThinkerRequest
 from tests.models.ming.thinker.prompts import visual_blocks
+from tests.testing.golden import Case
 
 
 def greedy_request(case: Case, config: Any) -> ThinkerRequest:

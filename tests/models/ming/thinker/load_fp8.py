@@ -16,11 +16,11 @@ from sglang.srt.layers.quantization.fp8 import Fp8Config
 from sglang.srt.server_args import ServerArgs, set_global_server_args_for_scheduler
 from torch import Tensor
 
-from sglang_omni.engine.ports import rendezvous_port
-from sglang_omni.models.ming.checkpoint import TensorFolder
-from sglang_omni.models.ming.hf_config import MingConfig
-from sglang_omni.models.ming.plugin import register
+from sglang_omni.engines.runtime.ports import rendezvous_port
+from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
+from sglang_omni.models.ming.thinker.plugin import register
+from sglang_omni.models.weights import TensorFolder
 
 SPARSE = (1, 2)
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
-from sglang_omni.models.ming.positions import VisualBlock, blocks_of, positions
+from sglang_omni.models.ming.prompt.positions import VisualBlock, blocks_of, positions
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
-from tests.golden import Case
+from tests.testing.golden import Case
 
 
 def grids(case: Case, kind: str) -> list[tuple[int, int, int]]:

@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import torch
 
-from sglang_omni.thinker.contract import ThinkerSettings
-from sglang_omni.thinker.launch import environment
-from tests.golden import TINY
+from sglang_omni.engines.thinker.contract import ThinkerSettings
+from sglang_omni.engines.thinker.launch import environment
+from tests.testing.golden import TINY
 
 
 def library() -> None:
@@ -19,7 +19,8 @@ def library() -> None:
 
 def is_ours(hopper: bool, deterministic: bool, block_quant: bool, eight_bits: bool = True) -> bool:
     """Whether a layer's product is ours afterwards."""
-    from sglang_omni.models.ming.thinker import layers, step_experts
+    from sglang_omni.models.ming.thinker import decode_moe as step_experts
+    from sglang_omni.models.ming.thinker import layers
 
     kind = layers.Fp8LinearMethod if eight_bits else SimpleNamespace
     method = kind.__new__(kind)

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from sglang_omni.commands.quantize import quantize
-from sglang_omni.models.ming.checkpoint import TensorFolder
-from sglang_omni.models.ming.hf_config import MingConfig
+from sglang_omni.engines.thinker.contract import ThinkerSettings
+from sglang_omni.engines.thinker.launch import environment
+from sglang_omni.entrypoints.cli.quantize import quantize
 from sglang_omni.models.ming.thinker.fp8 import dequantise
 from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantised
+from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import load_reference
-from sglang_omni.thinker.contract import ThinkerSettings
-from sglang_omni.thinker.launch import environment
-from tests.commands.quantised import write_wide_checkpoint
+from sglang_omni.models.weights import TensorFolder
+from tests.entrypoints.cli.quantised import write_wide_checkpoint
 
 pytestmark = pytest.mark.long
 

@@ -21,7 +21,7 @@ from sglang_omni.models.ming.thinker.routing import (
     select_router,
     with_shared_expert,
 )
-from tests.compiling import compiled
+from tests.testing.compiling import compiled
 
 __all__ = ["compiled"]
 
@@ -106,10 +106,10 @@ def check_products(
 ) -> None:
     """Few rows times a quantised weight are the product with the weight that it stands for, of the
     rows as they are or as their eight bits say."""
-    from sglang_omni.kernels.sums import Workspace
-    from sglang_omni.models.ming.thinker.eight_bits_triton import quantise_rows
-    from sglang_omni.models.ming.thinker.few_rows_triton import Tile, few_rows_linear
+    from sglang_omni.kernels.split_k import Workspace
     from sglang_omni.models.ming.thinker.fp8 import dequantise, quantise
+    from sglang_omni.models.ming.thinker.fp8_triton import quantise_rows
+    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import Tile, few_rows_linear
 
     torch.manual_seed(2)
     values, scale = quantise(torch.randn(shape) * torch.linspace(0.1, 3, shape[1]))
@@ -131,8 +131,12 @@ def check_products(
 
 def check_all_weights() -> None:
     """Every number that a weight can be passes through a product unchanged."""
-    from sglang_omni.kernels.sums import Workspace
-    from sglang_omni.models.ming.thinker.few_rows_triton import MOST_ROWS, Tile, few_rows_linear
+    from sglang_omni.kernels.split_k import Workspace
+    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
+        MOST_ROWS,
+        Tile,
+        few_rows_linear,
+    )
 
     codes = torch.arange(256, dtype=torch.uint8, device="cuda").repeat(128 * 128 // 256)
     weight = codes.where(codes & 127 != 127, codes - 1).view(torch.float8_e4m3fn).view(128, 128)
@@ -193,8 +197,8 @@ def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
 
 @pytest.mark.parametrize("rows", [1, 17, 33])
 def test_products_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
-    from sglang_omni.kernels.sums import Workspace
-    from sglang_omni.models.ming.thinker.few_rows_triton import few_rows_linear, tile_for
+    from sglang_omni.kernels.split_k import Workspace
+    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import few_rows_linear, tile_for
 
     weight, scale = meta(512, 512, dtype=torch.float8_e4m3fn), meta(4, 4, dtype=torch.float32)
     space = Workspace(1 << 20, torch.device("meta"))
@@ -203,8 +207,8 @@ def test_products_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
 
 
 def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:
-    from sglang_omni.kernels.sums import Workspace
-    from sglang_omni.models.ming.thinker.few_rows_triton import MOST_ROWS, few_rows_first
+    from sglang_omni.kernels.split_k import Workspace
+    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import MOST_ROWS, few_rows_first
 
     asked: list[dict[str, Any]] = []
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sglang_omni.errors import CheckpointError
-from sglang_omni.models.ming.checkpoint import TensorFolder
-from sglang_omni.models.ming.hf_config import MingConfig, MingTextConfig
+from sglang_omni.models.ming.thinker.hf_config import MingConfig, MingTextConfig
 from sglang_omni.models.ming.thinker.loading import Destination, destination, load_thinker
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
-from tests.golden import TINY
+from sglang_omni.models.weights import TensorFolder
+from sglang_omni.protocol.errors import CheckpointError
+from tests.testing.golden import TINY
 
 LAYER = "model.model.layers.1."
 

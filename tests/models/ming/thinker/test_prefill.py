@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from sglang_omni.errors import StartupError
 from sglang_omni.models.ming.thinker import prefill
 from sglang_omni.models.ming.thinker.routing import IMAGE, TEXT
+from sglang_omni.protocol.errors import StartupError
 
 HIDDEN = 4
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from sglang_omni.models.ming.hf_config import MingConfig
+from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import ThinkerReference, load_reference
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE
-from tests.golden import TINY, Case, cases, load_case
 from tests.models.ming.thinker.prompts import embeddings, position_table, routes
+from tests.testing.golden import TINY, Case, cases, load_case
 
 PREFILLS = cases("thinker", "text_") + cases("thinker", "mm_", required=False)
 GREEDY = cases("thinker", "greedy_")

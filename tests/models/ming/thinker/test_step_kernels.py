@@ -15,8 +15,8 @@ from torch import Tensor
 from sglang_omni.models.ming.thinker.fp8 import dequantise, quantise
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.routing import Routing, route, with_shared_expert
-from tests.compiling import compiled
 from tests.models.ming.thinker.test_kernels import RELEASED, from_eight_bits, meta
+from tests.testing.compiling import compiled
 
 __all__ = ["compiled"]
 
@@ -60,7 +60,7 @@ def check_router(routing: Routing, hidden: int, dtype: torch.dtype, device: str,
 
 def check_rows(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
     """Rows in eight bits, blocks of zeros among them, are the same rows."""
-    from sglang_omni.models.ming.thinker.eight_bits_triton import quantise_rows
+    from sglang_omni.models.ming.thinker.fp8_triton import quantise_rows
 
     torch.manual_seed(8)
     x = torch.randn(rows, width, device=device).to(dtype)
@@ -72,7 +72,7 @@ def check_rows(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
 
 def check_order(tokens: int, top_k: int, experts: int, height: int, device: str) -> None:
     """Every slot is in a tile of its own expert, once; the rest of a tile is empty."""
-    from sglang_omni.models.ming.thinker.experts_triton import group_by_expert
+    from sglang_omni.models.ming.thinker.decode_moe_triton import group_by_expert
 
     torch.manual_seed(4)
     routed = torch.rand(tokens, experts - 1, device=device).topk(top_k - 1).indices
@@ -92,7 +92,7 @@ def check_order(tokens: int, top_k: int, experts: int, height: int, device: str)
 
 def check_activation_and_sum(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
     """SwiGLU in eight bits, and sums over experts, are those in float32, rounded once."""
-    from sglang_omni.models.ming.thinker.experts_triton import activate, sum_experts
+    from sglang_omni.models.ming.thinker.decode_moe_triton import activate, sum_experts
 
     torch.manual_seed(5)
     gate_up = torch.randn(rows, 2 * width, device=device).to(dtype)
@@ -125,8 +125,8 @@ def check_sum_and_norm(rows: int, width: int, dtype: torch.dtype, device: str) -
 
 def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> None:
     """Each slot is its row times its expert's weight, times its share."""
-    from sglang_omni.models.ming.thinker.experts_product_triton import HEIGHT, Tile, expert_product
-    from sglang_omni.models.ming.thinker.experts_triton import activate, group_by_expert
+    from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import HEIGHT, Tile, expert_product
+    from sglang_omni.models.ming.thinker.decode_moe_triton import activate, group_by_expert
 
     torch.manual_seed(7)
     experts, n, k, top_k = 9, 256, 384, 4
@@ -155,9 +155,9 @@ def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> N
 
 def check_experts(tokens: int) -> None:
     """A layer's experts are those of whole weights, but for eight bits of rows."""
+    from sglang_omni.models.ming.thinker.decode_moe import StepExperts
     from sglang_omni.models.ming.thinker.router_triton import route_rows
     from sglang_omni.models.ming.thinker.routing import ROUTERS
-    from sglang_omni.models.ming.thinker.step_experts import StepExperts
 
     torch.manual_seed(6)
     hidden, width, count = 512, 256, SMALL.experts
@@ -226,7 +226,7 @@ def test_the_router_compiles_for_a_gpu(rows: int, compiled: list[Any]) -> None:
 
 
 def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any]) -> None:
-    from sglang_omni.models.ming.thinker.experts_triton import (
+    from sglang_omni.models.ming.thinker.decode_moe_triton import (
         activate,
         group_by_expert,
         sum_experts,
@@ -244,9 +244,9 @@ def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any])
 
 @pytest.mark.parametrize("rows", [1, 8, 16, 32, 64])
 def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
-    from sglang_omni.models.ming.thinker.experts_product_triton import expert_product
-    from sglang_omni.models.ming.thinker.experts_triton import group_by_expert
-    from sglang_omni.models.ming.thinker.step_experts import cut_for
+    from sglang_omni.models.ming.thinker.decode_moe import cut_for
+    from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import expert_product
+    from sglang_omni.models.ming.thinker.decode_moe_triton import group_by_expert
 
     def eight_bits(*shape: int) -> tuple[Tensor, Tensor]:
         scale = meta(

@@ -1,0 +1,43 @@
+"""From encoder settings to the environment of their process. Pure functions."""
+
+from sglang_omni.engines.encoder.contract import EncoderSettings
+from sglang_omni.engines.runtime.gpus import VISIBLE, mask_of
+from sglang_omni.protocol.errors import ConfigError
+
+DTYPES = ("float32", "bfloat16")
+RANKS = (1, 2, 4)
+
+
+def environment(settings: EncoderSettings, threads: int, mask: str | None = None) -> dict[str, str]:
+    """Variables that must be set before the engine starts. `threads` is per process, `mask` the
+    server's own `CUDA_VISIBLE_DEVICES`.
+
+    Raises `ConfigError` for settings that cannot be run.
+    """
+    check(settings)
+    variables = {"OMP_NUM_THREADS": str(threads)}
+    if settings.device == "cuda" and settings.gpus:
+        variables[VISIBLE] = mask_of(settings.gpus, mask)
+    if settings.device == "cpu" and settings.uses_sglang:
+        # SGLang looks for a GPU at import; compiling would cost seconds and gain nothing. A CUDA
+        # build of torch would load NCCL for the tensor-parallel group.
+        variables |= {
+            "SGLANG_USE_CPU_ENGINE": "1",
+            "TORCHDYNAMO_DISABLE": "1",
+            "SGLANG_NCCL_SO_PATH": "/nonexistent",
+        }
+    return variables
+
+
+def check(settings: EncoderSettings) -> None:
+    """Raise `ConfigError` for settings that contradict themselves."""
+    if not (settings.images or settings.audio):
+        raise ConfigError("an encoder engine needs images, audio or both to encode")
+    if settings.dtype not in DTYPES:
+        raise ConfigError(f"encoder dtype {settings.dtype!r} is not one of {', '.join(DTYPES)}")
+    if settings.tp_size not in RANKS:
+        raise ConfigError(f"an image encoder runs on 1, 2 or 4 ranks, not {settings.tp_size}")
+    if settings.tp_size > 1 and not settings.images:
+        raise ConfigError("the audio encoder runs on one rank")
+    if settings.gpus and len(settings.gpus) != settings.tp_size:
+        raise ConfigError(f"{settings.tp_size} ranks on {len(settings.gpus)} GPUs")

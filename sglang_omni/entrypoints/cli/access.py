@@ -1,0 +1,59 @@
+"""From a configuration to who may ask, and over what kind of connection."""
+
+import logging
+import ssl
+from typing import Any
+
+from sglang_omni.config.options import Config
+from sglang_omni.entrypoints.api_keys import read_keys
+from sglang_omni.entrypoints.cli.tls import load_authority, load_pair
+from sglang_omni.entrypoints.http.middleware.auth import Access
+from sglang_omni.entrypoints.http.middleware.hosts import LOOPBACK_HOSTS, host_name, is_loopback
+from sglang_omni.protocol.errors import ConfigError
+
+LOGGER = logging.getLogger(__name__)
+
+
+def read_access(config: Config) -> Access:
+    """Read the keys. An open server that others can reach is said to be so.
+
+    Raises `ConfigError`.
+    """
+    keys = read_keys(config.api_key, "api_key")
+    access = Access(
+        keys=keys,
+        admin_keys=read_keys(config.admin_api_key, "admin_api_key"),
+        origins=config.cors_origin,
+        hosts=_allowed_hosts(config, has_keys=bool(keys)),
+    )
+    if not access.keys and not is_loopback(config.host):
+        LOGGER.warning("anybody who reaches %s may use this server: no --api-key", config.host)
+    return access
+
+
+def tls_options(config: Config) -> dict[str, Any]:
+    """uvicorn's options for TLS, none without a certificate. Raises `ConfigError`."""
+    certificate, key, client_ca = config.tls_certificate, config.tls_key, config.tls_client_ca
+    if (certificate is None) != (key is None):
+        raise ConfigError("tls_certificate and tls_key go together", param="tls_certificate")
+    if certificate is None:
+        if client_ca is not None:
+            raise ConfigError("tls_client_ca needs tls_certificate", param="tls_client_ca")
+        return {}
+    load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config)
+    if client_ca is not None:
+        load_authority(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), client_ca)
+    options: dict[str, Any] = {"ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
+    if client_ca is not None:
+        options |= {"ssl_ca_certs": str(client_ca), "ssl_cert_reqs": ssl.CERT_REQUIRED}
+    return options
+
+
+def _allowed_hosts(config: Config, has_keys: bool) -> frozenset[str]:
+    """Return the names that requests may use for this server; none where any name will do."""
+    given = frozenset(map(host_name, config.allowed_host))
+    is_private = is_loopback(config.host) and not has_keys
+    if not given and not is_private:
+        return frozenset()
+    bound = f"[{config.host}]" if ":" in config.host else config.host
+    return given | LOOPBACK_HOSTS | {host_name(bound)}

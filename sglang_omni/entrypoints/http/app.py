@@ -1,0 +1,112 @@
+"""The web application: routes over a backend."""
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from sglang_omni.admission.rate_limit.limiter import RateLimiter
+from sglang_omni.config.rate_limit_options import RateLimitOptions
+from sglang_omni.entrypoints.backend import Backend
+from sglang_omni.entrypoints.http import errors
+from sglang_omni.entrypoints.http.documentation import routes as documentation
+from sglang_omni.entrypoints.http.middleware.auth import Access, AccessLayer
+from sglang_omni.entrypoints.http.middleware.drain import DrainLayer, InFlight
+from sglang_omni.entrypoints.http.middleware.head import HeadMiddleware
+from sglang_omni.entrypoints.http.middleware.rate_limit import LIMIT_HEADERS, RateLimitMiddleware
+from sglang_omni.entrypoints.http.middleware.request_context import Gate
+from sglang_omni.entrypoints.http.openapi import describe_keys
+from sglang_omni.entrypoints.http.request_body.reader import BodyLimit, BodyRules
+from sglang_omni.entrypoints.http.routes import (
+    admin,
+    chat,
+    health,
+    speech,
+    speech_batch,
+    speech_stream,
+    transcriptions,
+    voices,
+)
+from sglang_omni.entrypoints.http.routes import monitoring as watch
+from sglang_omni.entrypoints.metered_backend import metered
+from sglang_omni.entrypoints.playground import routes as playground
+from sglang_omni.entrypoints.realtime import route as realtime
+from sglang_omni.observability.event_loop import watch_event_loop
+from sglang_omni.observability.trace_recorder import Observer
+
+# What pages of other sites may read of an answer, beside its body.
+EXPOSED_HEADERS = (
+    *("X-Request-Id", "X-Sample-Rate", "X-Channels"),
+    *("Retry-After", "retry-after-ms", *LIMIT_HEADERS),
+)
+
+
+def create_app(
+    backend: Backend,
+    access: Access | None = None,
+    in_flight: InFlight | None = None,
+    observer: Observer | None = None,
+    bodies: BodyRules | None = None,
+    rate_limits: RateLimitOptions | None = None,
+) -> FastAPI:
+    """The OpenAI-compatible HTTP interface of `backend`. Starting and stopping it is not ours.
+
+    `access` says who may ask (unset: anybody); `in_flight` counts what is being served, `observer`
+    sees how; `bodies` says how bodies must arrive; `rate_limits` is what each key may ask for.
+    """
+    access = access or Access()
+    observer = observer or Observer(lambda: backend.sample_rate)
+    limiter = RateLimiter(rate_limits or RateLimitOptions())
+    backend = metered(backend, limiter)
+    app = FastAPI(
+        title="sglang-omni",
+        description="Ming-flash-omni-2.0: chat with pictures, sound and video, and streaming "
+        "speech, in OpenAI's schema.",
+        # FastAPI's own pages come from another host.
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lambda app: watch_event_loop(observer.metrics.stalls.observe),
+    )
+    errors.install(app)
+    app.include_router(chat.routes(backend))
+    app.include_router(speech.routes(backend))
+    app.include_router(speech_batch.routes(backend))
+    app.include_router(speech_stream.routes(backend))
+    app.webhooks.include_router(speech_stream.documentation())
+    app.include_router(transcriptions.routes(backend))
+    app.include_router(voices.routes(backend))
+    app.include_router(realtime.routes(backend, observer))
+    app.webhooks.include_router(realtime.documentation())
+    app.include_router(health.model_routes(backend))
+    app.include_router(health.health_routes(backend))
+    app.include_router(watch.routes(backend, observer))
+    app.include_router(admin.routes(backend))
+    app.include_router(documentation.routes())
+    app.include_router(playground.routes())
+    describe_keys(app, access)
+    # Added first, so innermost: a request whose body is still arriving holds up no shutdown.
+    app.add_middleware(DrainLayer, draining=backend.draining, in_flight=in_flight or InFlight())
+    app.add_middleware(
+        BodyLimit,
+        max_body_bytes=backend.max_body_bytes,
+        rules=bodies or BodyRules(),
+        draining=backend.draining,
+    )
+    _add_layers(app, access, observer, limiter)
+    return app
+
+
+def _add_layers(app: FastAPI, access: Access, observer: Observer, limiter: RateLimiter) -> None:
+    """What a request passes before its body is read; the last one added is the outermost."""
+    if not limiter.options.is_unlimited:
+        app.add_middleware(RateLimitMiddleware, limiter=limiter)
+    app.add_middleware(AccessLayer, access=access)
+    if access.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=access.origins,
+            allow_methods=["GET", "HEAD", "POST", "DELETE"],
+            # OpenAI's client in a browser sends a dozen of its own. No cookie is ever taken.
+            allow_headers=["*"],
+            expose_headers=EXPOSED_HEADERS,
+        )
+    app.add_middleware(Gate, observer=observer)
+    app.add_middleware(HeadMiddleware)

@@ -1,0 +1,54 @@
+"""Leaving in good order: nothing new is begun, what has begun may end."""
+
+import asyncio
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sglang_omni.entrypoints.http.middleware.send_error import refuse
+from sglang_omni.entrypoints.http.paths import is_watched
+from sglang_omni.protocol.errors import Draining
+
+
+class InFlight:
+    """Counts the requests and WebSockets that are being served. Owned by the event loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def __enter__(self) -> "InFlight":
+        self.count += 1
+        self._idle.clear()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.count -= 1
+        if not self.count:
+            self._idle.set()
+
+    async def wait_idle(self) -> None:
+        """Return once nothing is being served."""
+        await self._idle.wait()
+
+
+class DrainLayer:
+    """ASGI layer that refuses new work once `draining` is set, and counts what is under way.
+
+    Whoever watches the server (health, metrics) is answered to the end. A refused connection is
+    closed, so that a proxy takes its next request elsewhere.
+    """
+
+    def __init__(self, app: ASGIApp, draining: asyncio.Event, in_flight: InFlight) -> None:
+        self._app, self._draining, self._in_flight = app, draining, in_flight
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection, or refuse it with 503."""
+        if scope["type"] == "lifespan" or is_watched(scope["path"]):
+            await self._app(scope, receive, send)
+        elif self._draining.is_set():
+            error = Draining("the server is shutting down")
+            await refuse(error, scope, receive, send, {"Connection": "close"})
+        else:
+            with self._in_flight:
+                await self._app(scope, receive, send)

@@ -1,0 +1,78 @@
+"""Registration with stock SGLang, by the entry-point group `sglang.srt.plugins`.
+
+SGLang calls `register` in the engine and in every scheduler process. Nothing is patched.
+"""
+
+import json
+import logging
+from pathlib import Path
+
+from sglang_omni.engines.runtime.log_records import is_engine, log_to_server
+from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM, ROLE_END, SPEAKERS
+
+TEMPLATE = "ming"
+
+
+def register() -> None:
+    """Register the configuration, model, processor, grammar back end and conversation template."""
+    from sglang.srt.configs.model_config import multimodal_model_archs
+    from sglang.srt.managers.multimodal_processor import PROCESSOR_MAPPING
+    from sglang.srt.models.registry import ModelRegistry
+    from transformers import AutoConfig
+
+    from sglang_omni.engines.thinker.grammar_backend import register_backend
+    from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE, MODEL_TYPE, MingConfig
+    from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
+    from sglang_omni.models.ming.thinker.processor import MingProcessor
+
+    AutoConfig.register(MODEL_TYPE, MingConfig, exist_ok=True)
+    ModelRegistry.models[ARCHITECTURE] = BailingMM2NativeForConditionalGeneration
+    PROCESSOR_MAPPING[BailingMM2NativeForConditionalGeneration] = MingProcessor
+    if ARCHITECTURE not in multimodal_model_archs:
+        multimodal_model_archs.append(ARCHITECTURE)
+    register_template()
+    register_backend()
+    # SGLang's level is for its own many lines; ours say what a checkpoint's load left out.
+    logging.getLogger("sglang_omni").setLevel(logging.INFO)
+    if is_engine():
+        log_to_server()
+    # SGLang imports the processors of all its models, and warns of each that misses a package.
+    logging.getLogger("sglang.srt.managers.multimodal_processor").setLevel(logging.ERROR)
+
+
+def register_template() -> None:
+    """Let the stock server chat: the checkpoint's tokenizer may bring no chat template."""
+    from sglang.srt.parser.conversation import (
+        Conversation,
+        SeparatorStyle,
+        register_conv_template,
+        register_conv_template_matching_function,
+    )
+
+    template = Conversation(
+        name=TEMPLATE,
+        system_template="<role>SYSTEM</role>{system_message}\n\ndetailed thinking off<|role_end|>",
+        system_message=DEFAULT_SYSTEM,
+        roles=(f"<role>{SPEAKERS['user']}</role>", f"<role>{SPEAKERS['assistant']}</role>"),
+        sep_style=SeparatorStyle.NO_COLON_SINGLE,
+        sep=ROLE_END.token,
+        stop_str=ROLE_END.token,
+        # One placeholder for each medium; SGLang adds the line break after an image.
+        image_token="<image><imagePatch></image>",
+        video_token="<video><framePatch></video>",
+        audio_token="<audio><audioPatch></audio>",
+    )
+    register_conv_template(template, override=True)
+    register_conv_template_matching_function(match_template)
+
+
+def match_template(model_path: str) -> str | None:
+    """The template's name if `model_path` holds a Ming checkpoint."""
+    from sglang_omni.models.ming.thinker.hf_config import MODEL_TYPE
+
+    path = Path(model_path) / "config.json"
+    try:
+        is_ming = json.loads(path.read_text(encoding="utf-8")).get("model_type") == MODEL_TYPE
+    except (OSError, ValueError):
+        return None
+    return TEMPLATE if is_ming else None

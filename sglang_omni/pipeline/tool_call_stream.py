@@ -1,0 +1,36 @@
+"""Calls of functions in an answer: told apart from its text, and kept from being spoken."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from sglang_omni.models.ming.prompt.tools import CallPart, CallReader, ToolCall
+from sglang_omni.pipeline.reasoning_parser import Thought
+
+Part = CallPart | Thought
+
+
+async def with_calls(
+    text: AsyncGenerator[str | Thought, None], parallel: bool = True
+) -> AsyncGenerator[Part, None]:
+    """The answer's deltas, calls among them as such; it ends after the first call unless there may
+    be several in `parallel`. Closing this generator closes `text`."""
+    reader = CallReader()
+    async with aclosing(text):
+        async for delta in text:
+            if isinstance(delta, Thought):
+                yield delta
+                continue
+            for part in reader.push(delta):
+                yield part
+                if isinstance(part, ToolCall) and not parallel:
+                    return
+    for part in reader.finish():
+        yield part
+
+
+async def only_text(answer: AsyncGenerator[Part, None]) -> AsyncGenerator[str, None]:
+    """What of an answer can be spoken. Closing this generator closes `answer`."""
+    async with aclosing(answer):
+        async for part in answer:
+            if isinstance(part, str):
+                yield part

@@ -1,0 +1,245 @@
+"""The body of `POST /v1/chat/completions`. Rules that join two fields live with the route."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from sglang_omni.pipeline.request import SamplingParams
+from sglang_omni.protocol.body import (
+    MAX_MESSAGES,
+    MAX_PARTS,
+    MAX_TOOLS,
+    AskedPriority,
+    Body,
+    JsonSchema,
+    RefAudio,
+    RefText,
+    SampleRate,
+    Seed,
+    ShortName,
+    Timeout,
+    VoiceName,
+)
+from sglang_omni.protocol.functions import PastCall, ToolChoice, ToolSpec
+from sglang_omni.protocol.media import AClip, AnImage, AVideo, Content, Part, TextPart
+
+# Characters of a stop string, for which the whole answer is searched.
+MAX_STOP = 1000
+
+
+def _as_list(stop: Any) -> Any:
+    return [stop] if isinstance(stop, str) else stop
+
+
+def _top_k_in_range(top_k: int) -> int:
+    if top_k == 0:
+        raise PydanticCustomError("top_k", "must be at least 1, or -1 for the whole vocabulary")
+    return top_k
+
+
+def _only_false(value: bool) -> bool:
+    if value:
+        raise PydanticCustomError("only_false", "this server cannot do it: only false")
+    return value
+
+
+Stop = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=MAX_STOP)]],
+    BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
+    Field(max_length=4),
+]
+TokenId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
+
+
+class PastAudio(Body):
+    """The audio of an earlier answer, by its id. The server remembers what was said in it for an
+    hour; the transcript, sent back, stands for it always."""
+
+    id: ShortName
+    transcript: str = ""
+    data: str = ""
+    expires_at: int = 0
+
+
+class ChatMessage(Body):
+    """One turn. An earlier answer may be sent back as it came; a `tool` turn tells what one of its
+    calls returned."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    audio: PastAudio | None = None
+    tool_calls: (
+        Annotated[list[PastCall], Field(min_length=1, max_length=MAX_TOOLS, fail_fast=True)] | None
+    ) = None
+    tool_call_id: ShortName | None = None
+    reasoning_content: Annotated[
+        str, Field(description="Accepted, not used: earlier thoughts are not thought again")
+    ] = ""
+    refusal: Annotated[str, Field(description="Accepted, not used")] = ""
+    name: Annotated[str, Field(description="Accepted, not used")] = ""
+    content: Content = Field(default=[], validate_default=True)
+
+    @field_validator("audio")
+    @classmethod
+    def _only_the_assistant_spoke(
+        cls, audio: PastAudio | None, info: ValidationInfo
+    ) -> PastAudio | None:
+        if info.data.get("role") != "assistant":
+            raise PydanticCustomError("role", "only an assistant message may have audio")
+        return audio
+
+    @field_validator("tool_calls", "tool_call_id")
+    @classmethod
+    def _each_has_its_role(cls, value: Any, info: ValidationInfo) -> Any:
+        role = "assistant" if info.field_name == "tool_calls" else "tool"
+        if value is not None and info.data.get("role") != role:
+            raise PydanticCustomError("role", f"only {role} messages have it")
+        return value
+
+    @field_validator("content")
+    @classmethod
+    def _says_something(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
+        says = content or info.data.get("audio") or info.data.get("tool_calls")
+        if not says and info.data.get("role") != "tool":
+            raise PydanticCustomError("missing", "Field required")
+        return content
+
+    @field_validator("content")
+    @classmethod
+    def _only_users_show(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
+        if info.data.get("role") != "user" and not all(isinstance(p, TextPart) for p in content):
+            raise PydanticCustomError("role", "only a user message may hold media")
+        return content
+
+    @model_validator(mode="after")
+    def _answers_a_call(self) -> "ChatMessage":
+        if self.role == "tool" and self.tool_call_id is None:
+            raise PydanticCustomError("tool_call_id", "a tool message needs a tool_call_id")
+        return self
+
+
+class ChatAudio(Body):
+    """How a spoken answer should sound. Defaults: the server's voice, wav."""
+
+    voice: VoiceName | None = None
+    ref_audio: RefAudio = None
+    ref_text: RefText = None
+    format: Literal["wav", "pcm16", "mp3", "opus", "aac", "flac"] = "wav"
+    sample_rate: SampleRate | None = None
+
+
+class StreamOptions(Body):
+    """Options of a streamed answer."""
+
+    include_usage: bool = False
+
+
+class ChatTemplateOptions(Body):
+    """Options of the prompt. Where unset, `reasoning_effort` decides."""
+
+    enable_thinking: bool | None = None
+
+
+class NamedSchema(Body):
+    """The schema that the answer shall keep to. It is always kept to, `strict` or not."""
+
+    name: ShortName
+    description: Annotated[str, Field(description="Accepted, not used")] = ""
+    schema_: Annotated[JsonSchema, Field(alias="schema")]
+    strict: bool = True
+
+
+class PlainFormat(Body):
+    """Ordinary text, or some JSON object."""
+
+    type: Literal["text", "json_object"]
+
+
+class SchemaFormat(Body):
+    """JSON of a schema."""
+
+    type: Literal["json_schema"]
+    json_schema: NamedSchema
+
+
+_LAST_MESSAGE = Field(
+    fail_fast=True,
+    max_length=MAX_PARTS,
+    description="Media of the last message: images and videos before its text, audio after it",
+)
+
+
+class ChatBody(Body):
+    """The body of `POST /v1/chat/completions`."""
+
+    model: str
+    messages: Annotated[
+        list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES, fail_fast=True)
+    ]
+    modalities: Annotated[list[Literal["text", "audio"]], Field(min_length=1, max_length=2)] = (
+        Field(default=["text"])
+    )
+    audio: ChatAudio | None = None
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] = SamplingParams.temperature
+    top_p: Annotated[float, Field(gt=0, le=1)] = SamplingParams.top_p
+    top_k: Annotated[int, Field(ge=-1), AfterValidator(_top_k_in_range)] = SamplingParams.top_k
+    min_p: Annotated[float, Field(ge=0, le=1)] = SamplingParams.min_p
+    repetition_penalty: Annotated[float, Field(gt=0, le=2)] = SamplingParams.repetition_penalty
+    max_tokens: Annotated[int | None, Field(ge=1)] = None
+    max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
+    logit_bias: Annotated[
+        dict[TokenId, Annotated[float, Field(ge=-100, le=100)]],
+        Field(max_length=300, description="Token ids, as text, to what their logits gain"),
+    ] = Field(default={})
+    stop: Stop = Field(default=[])
+    seed: Seed | None = None
+    priority: AskedPriority = "normal"
+    timeout: Timeout | None = None
+    n: Annotated[int, Field(ge=1, le=8)] = 1
+    logprobs: bool = False
+    top_logprobs: Annotated[int | None, Field(ge=0, le=20)] = None
+    tools: Annotated[list[ToolSpec], Field(max_length=MAX_TOOLS, fail_fast=True)] = Field(
+        default=[]
+    )
+    tool_choice: ToolChoice = Field(default="auto", validate_default=True)
+    parallel_tool_calls: bool = True
+    response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] = (
+        PlainFormat(type="text")
+    )
+    reasoning_effort: Annotated[
+        Literal["none", "minimal", "low", "medium", "high", "xhigh"],
+        Field(description="'none' and 'minimal' think not at all, the others as long as they like"),
+    ] = "none"
+    store: Annotated[bool, AfterValidator(_only_false)] = False
+    user: Annotated[str, Field(description="Accepted, not used")] = ""
+    images: Annotated[list[AnImage], _LAST_MESSAGE] = Field(default=[])
+    videos: Annotated[list[AVideo], _LAST_MESSAGE] = Field(default=[])
+    audios: Annotated[list[AClip], _LAST_MESSAGE] = Field(default=[])
+    chat_template_kwargs: ChatTemplateOptions = ChatTemplateOptions()
+
+    @property
+    def wants_text(self) -> bool:
+        """Whether the answer is shown as text."""
+        return "text" in self.modalities
+
+    @property
+    def wants_audio(self) -> bool:
+        """Whether the answer is spoken."""
+        return "audio" in self.modalities
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model reasons before it answers."""
+        asked = self.chat_template_kwargs.enable_thinking
+        return self.reasoning_effort not in ("none", "minimal") if asked is None else asked

@@ -1,0 +1,116 @@
+"""Functions that the model may call, and which of them it does."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+from sglang_omni.protocol.body import (
+    MAX_ARGUMENTS,
+    MAX_TOOLS,
+    Body,
+    JsonSchema,
+    ShortName,
+)
+
+
+def _as_choice(choice: Any) -> Any:
+    return {"type": choice} if isinstance(choice, str) else choice
+
+
+def _of_an_object(schema: dict[str, Any]) -> dict[str, Any]:
+    if schema.get("type", "object") != "object":
+        raise PydanticCustomError("parameters", "arguments are an object: its type must be so")
+    return schema
+
+
+def _json_object(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise PydanticCustomError("arguments", "must be a JSON object in text")
+    return text
+
+
+FunctionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+Parameters = Annotated[JsonSchema, AfterValidator(_of_an_object)]
+
+
+class FunctionCall(Body):
+    """What an earlier answer called; `arguments` is a JSON object in text."""
+
+    name: ShortName
+    arguments: Annotated[str, Field(max_length=MAX_ARGUMENTS), AfterValidator(_json_object)]
+
+
+class PastCall(Body):
+    """A call of an earlier answer, sent back as it came."""
+
+    id: ShortName
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+class FunctionSpec(Body):
+    """A function that the model may call; `parameters` is a JSON schema of an object. Calls keep to
+    it if it is `strict`, and wherever they are forced."""
+
+    name: FunctionName
+    description: str = ""
+    parameters: Parameters = Field(default={})
+    strict: bool = False
+
+
+class ToolSpec(Body):
+    """A tool; there are functions only."""
+
+    type: Literal["function"]
+    function: FunctionSpec
+
+
+class PlainChoice(Body):
+    """Whether functions are called: as the model likes, not at all, or at any rate."""
+
+    type: Literal["auto", "none", "required"]
+
+
+class NamedFunction(Body):
+    """A function by its name."""
+
+    name: FunctionName
+
+
+class FunctionChoice(Body):
+    """This function is called, once."""
+
+    type: Literal["function"]
+    function: NamedFunction
+
+
+class AllowedTools(Body):
+    """These of the functions may be called, or must be."""
+
+    mode: Literal["auto", "required"]
+    tools: Annotated[
+        list[FunctionChoice], Field(min_length=1, max_length=MAX_TOOLS, fail_fast=True)
+    ]
+
+
+class AllowedChoice(Body):
+    """Some of the functions may be called, or must be."""
+
+    type: Literal["allowed_tools"]
+    allowed_tools: AllowedTools
+
+
+ToolChoice = Annotated[
+    PlainChoice | FunctionChoice | AllowedChoice,
+    Field(discriminator="type"),
+    BeforeValidator(
+        _as_choice,
+        json_schema_input_type=Literal["auto", "none", "required"] | FunctionChoice | AllowedChoice,
+    ),
+]

@@ -1,0 +1,111 @@
+"""What a message may hold: text, pictures, clips and videos."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from sglang_omni.protocol.body import MAX_FRAMES, MAX_PARTS, Body, NonEmpty, Source
+
+
+def _as_parts(content: Any) -> Any:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _as_url(value: Any) -> Any:
+    return {"url": value} if isinstance(value, str) else value
+
+
+def _as_video(value: Any) -> Any:
+    return {"frames": value} if isinstance(value, list) else _as_url(value)
+
+
+class ImageUrl(Body):
+    """Where an image is. `low` detail bounds it to 512 x 512 pixels' worth."""
+
+    url: Source
+    detail: Literal["auto", "low", "high"] = "auto"
+
+
+class AudioUrl(Body):
+    """Where an audio clip is."""
+
+    url: Source
+
+
+class VideoUrl(Body):
+    """Where a video is: one file, or its frames in order, two for each second."""
+
+    url: Source | None = None
+    frames: (
+        Annotated[list[Source], Field(min_length=2, max_length=MAX_FRAMES, fail_fast=True)] | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _either(self) -> "VideoUrl":
+        if (self.url is None) == (self.frames is None):
+            raise PydanticCustomError("video_url", "needs either url or frames")
+        return self
+
+
+class InlineAudio(Body):
+    """An audio clip inside the request, base64. The file itself tells its format."""
+
+    data: NonEmpty
+    format: Annotated[str, Field(min_length=1, max_length=64)]
+
+
+AnImage = Annotated[ImageUrl, BeforeValidator(_as_url, json_schema_input_type=str | ImageUrl)]
+AClip = Annotated[AudioUrl, BeforeValidator(_as_url, json_schema_input_type=str | AudioUrl)]
+AVideo = Annotated[
+    VideoUrl, BeforeValidator(_as_video, json_schema_input_type=str | list[str] | VideoUrl)
+]
+
+
+class TextPart(Body):
+    """Text of a message."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ImagePart(Body):
+    """An image of a message."""
+
+    type: Literal["image_url"]
+    image_url: AnImage
+
+
+class InputAudioPart(Body):
+    """An audio clip of a message, in OpenAI's form."""
+
+    type: Literal["input_audio"]
+    input_audio: InlineAudio
+
+
+class AudioPart(Body):
+    """An audio clip of a message, by address."""
+
+    type: Literal["audio_url"]
+    audio_url: AClip
+
+
+class VideoPart(Body):
+    """A video of a message."""
+
+    type: Literal["video_url"]
+    video_url: AVideo
+
+
+Part = Annotated[
+    TextPart | ImagePart | InputAudioPart | AudioPart | VideoPart, Field(discriminator="type")
+]
+Content = Annotated[
+    list[Part],
+    Field(max_length=MAX_PARTS, fail_fast=True),
+    BeforeValidator(_as_parts, json_schema_input_type=str | list[Part]),
+]

@@ -1,0 +1,327 @@
+"""From a configuration to the engines it asks for. Pure, but for a look at the machine."""
+
+import glob
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypedDict
+
+from sglang_omni.config.options import (
+    AudioEncoderOptions,
+    Config,
+    ImageEncoderOptions,
+    MediaOptions,
+    TalkerOptions,
+    ThinkerOptions,
+)
+from sglang_omni.engines.encoder.contract import EncoderSettings
+from sglang_omni.engines.encoder.launch import environment as encoder_environment
+from sglang_omni.engines.media_decoder.contract import IntakeSettings
+from sglang_omni.engines.runtime.gpus import VISIBLE
+from sglang_omni.engines.runtime.process import ProcessSpec
+from sglang_omni.engines.runtime.process_output import OutputRules
+from sglang_omni.engines.speech.contract import TalkerSettings
+from sglang_omni.engines.speech.launch import environment as talker_environment
+from sglang_omni.engines.thinker.contract import ThinkerSettings
+from sglang_omni.engines.thinker.launch import environment as thinker_environment
+from sglang_omni.media.fetch import FetchPolicy
+from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
+from sglang_omni.models.ming.media_rules import RULES
+from sglang_omni.protocol.errors import ConfigError
+
+EngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
+EngineOptions = ThinkerOptions | TalkerOptions | ImageEncoderOptions | AudioEncoderOptions
+
+
+class Deadlines(TypedDict):
+    """Fields of `ProcessSpec` that every engine's options name alike."""
+
+    start_deadline_s: float
+    phase_deadline_s: float
+    step_deadline_s: float
+
+
+CPU_SLOTS, CARD_SLOTS = 8, 128
+"""Slots of a talker that is not told how many; as many as its largest graph on a card."""
+# The talker's listeners take turns, so that many more than its slots can be served.
+TALKER_REQUESTS = 2048
+CPU_PATCHES, CARD_PATCHES = 4_096, 32_768
+CPU_AUDIO_SECONDS, CARD_AUDIO_SECONDS = 120.0, 600.0
+"""What a forward pass of an encoder takes that is not told: a second or two of one core."""
+# Attention within a picture is quadratic: one core encodes this many pixels with Ming-mini in 1.2 s
+# and twelve times as many in 123 s. As many patches as a forward pass takes.
+CPU_IMAGE_PIXELS = 1 << 20
+# Of all pairs of frames. Frames have a least size, so their number is bounded, too. As many make up
+# to 3,300 tokens, which one core encodes in 4 s and the thinker of Ming-mini reads in 2 s; within
+# the model's own bounds it is 14 s and more than 40 s.
+CPU_VIDEO_PIXELS, CPU_VIDEO_FRAMES = RULES.video.total // 4, 48
+
+
+def resolve_device(device: str) -> str:
+    """`auto` is CUDA where a card is visible, else the CPU."""
+    if device != "auto":
+        return device
+    return "cuda" if glob.glob("/dev/nvidia[0-9]*") else "cpu"
+
+
+def resolve_dtype(dtype: str, device: str) -> str:
+    """`auto` is bfloat16 on a card and float32 on a CPU, which has no fast bfloat16."""
+    if dtype != "auto":
+        return dtype
+    return "bfloat16" if device == "cuda" else "float32"
+
+
+def output_rules(config: Config) -> OutputRules:
+    """Where what engines print goes."""
+    shown = config.verbose or config.log_level == "debug"
+    return OutputRules(config.log_folder, shown)
+
+
+def engine_specs(
+    config: Config, checkpoint: Path, env: Mapping[str, str]
+) -> dict[str, tuple[ProcessSpec, ...]]:
+    """The thinker, with `env` added to its environment, and the talker: replicas of each."""
+    return {
+        "thinker": (thinker_spec(config, checkpoint, env),),
+        "talker": talker_specs(config, checkpoint),
+    }
+
+
+def thinker_spec(
+    config: Config, checkpoint: Path, env: Mapping[str, str] | None = None
+) -> ProcessSpec:
+    """The thinker engine of a configuration; `env` is added to its environment."""
+    options, device = config.thinker, resolve_device(config.device)
+    settings = ThinkerSettings(
+        checkpoint=checkpoint,
+        device=device,
+        dtype=resolve_dtype(config.dtype, device),
+        tp_size=thinker_ranks(options),
+        gpus=options.gpus,
+        context_length=options.context_length,
+        max_total_tokens=options.max_total_tokens,
+        max_running_requests=options.max_running_requests,
+        mem_fraction_static=options.mem_fraction_static,
+        radix_cache=options.radix_cache,
+        deterministic=options.deterministic,
+        server_args=tuple(options.server_args.items()),
+    )
+    return ProcessSpec(
+        "thinker",
+        "sglang_omni.engines.thinker.worker:open_worker",
+        settings,
+        {**thinker_environment(settings, _threads(), os.environ.get(VISIBLE)), **(env or {})},
+        **_deadlines(options),
+        output=output_rules(config),
+    )
+
+
+def thinker_ranks(options: ThinkerOptions) -> int:
+    """Ranks of the thinker: as many as asked for, or as the cards that are named, or one.
+
+    Raises `ConfigError` when the two disagree.
+    """
+    ranks = options.tp_size or len(options.gpus) or 1
+    if options.gpus and len(set(options.gpus)) != ranks:
+        raise ConfigError(
+            f"thinker.gpus must name {ranks} different cards, one for each rank, "
+            f"not {', '.join(map(str, options.gpus))}",
+            param="thinker.gpus",
+        )
+    return ranks
+
+
+def talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
+    """Every replica of the talker: one for each card that is named, one of which may be named
+    again; on a CPU as many as are asked for. Raises `ConfigError` for a number without cards."""
+    options, spec = config.talker, talker_spec(config, checkpoint)
+    settings: TalkerSettings = spec.settings
+    if settings.device == "cpu":
+        threads = max(1, _threads() // options.replicas)
+        return spec.replicas([replace(settings, threads=threads)] * options.replicas)
+    if options.replicas != 1:
+        raise ConfigError(
+            "talker.replicas is for a CPU: name the cards, one for each replica, by talker.gpus",
+            param="talker.replicas",
+        )
+    cards = options.gpus or (0,)
+    return spec.replicas([replace(settings, device=f"cuda:{card}") for card in cards])
+
+
+def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
+    """The talker engine of a configuration, on the first of its cards."""
+    options, device = config.talker, resolve_device(config.device)
+    dtype = resolve_dtype(config.dtype, device)
+    if options.fp8 and not (device == "cuda" and dtype == "bfloat16" and options.graphs):
+        raise ConfigError("talker.fp8 needs a GPU, bfloat16 and graphs", param="talker.fp8")
+    settings = TalkerSettings(
+        checkpoint=checkpoint,
+        device=device if device == "cpu" else f"cuda:{(options.gpus or (0,))[0]}",
+        dtype=dtype,
+        slots=options.slots or (CPU_SLOTS if device == "cpu" else CARD_SLOTS),
+        min_patches=options.min_patches,
+        max_patches=options.max_patches,
+        context=options.context,
+        threads=_threads() if device == "cpu" else None,
+        graphs=options.graphs,
+        fp8=options.fp8,
+        admission=options.admission,
+    )
+    return ProcessSpec(
+        "talker",
+        "sglang_omni.engines.speech.worker:open_worker",
+        settings,
+        talker_environment(device, _threads()),
+        **_deadlines(options),
+        max_in_flight=TALKER_REQUESTS,
+        output=output_rules(config),
+    )
+
+
+def _deadlines(options: EngineOptions) -> Deadlines:
+    return {
+        "start_deadline_s": options.start_deadline_s,
+        "phase_deadline_s": options.phase_deadline_s,
+        "step_deadline_s": options.step_deadline_s,
+    }
+
+
+def encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, tuple[ProcessSpec, ...]]:
+    """The replicas of the encoder of each kind of medium: on cards there are encoders for pictures
+    and encoders for clips, on a CPU one for both. None on a text-only server."""
+    if config.text_only:
+        return {}
+    if resolve_device(config.device) == "cpu":
+        both = _encoder_replicas("encoders", [encoder_settings(config, checkpoint)], config)
+        return {"image": both, "video": both, "audio": both}
+    shared = encoder_settings(config, checkpoint)
+    images = [replace(shared, audio=False, gpus=cards) for cards in image_encoder_cards(config)]
+    audio = [
+        replace(shared, images=False, tp_size=1, gpus=(card,))
+        for card in config.audio_encoder.gpus or (0,)
+    ]
+    pictures = _encoder_replicas("image_encoder", images, config)
+    clips = _encoder_replicas("audio_encoder", audio, config)
+    return {"image": pictures, "video": pictures, "audio": clips}
+
+
+def image_encoder_cards(config: Config) -> list[tuple[int, ...]]:
+    """The cards of each replica of the image encoder: as many as it has ranks.
+
+    Raises `ConfigError` where the cards that are named do not come out even.
+    """
+    ranks = config.image_encoder.tp_size
+    gpus = config.image_encoder.gpus or tuple(range(ranks))
+    groups = [gpus[first : first + ranks] for first in range(0, len(gpus), ranks)]
+    if any(len(set(group)) != ranks for group in groups):
+        raise ConfigError(
+            f"image_encoder.gpus must name {ranks} different cards for each replica, "
+            f"one for each rank, not {', '.join(map(str, gpus))}",
+            param="image_encoder.gpus",
+        )
+    return groups
+
+
+def encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
+    """What both encoders have in common."""
+    device = resolve_device(config.device)
+    return EncoderSettings(
+        checkpoint=checkpoint,
+        device=device,
+        dtype=resolve_dtype(config.dtype, device),
+        tp_size=config.image_encoder.tp_size,
+        max_patches=config.image_encoder.max_patches
+        or (CPU_PATCHES if device == "cpu" else CARD_PATCHES),
+        max_audio_seconds=config.audio_encoder.max_seconds
+        or (CPU_AUDIO_SECONDS if device == "cpu" else CARD_AUDIO_SECONDS),
+        graphs=config.image_encoder.graphs and device == "cuda",
+        threads=_threads() if device == "cpu" else None,
+    )
+
+
+def _encoder_replicas(
+    name: str, every: Sequence[EncoderSettings], config: Config
+) -> tuple[ProcessSpec, ...]:
+    """Each sees its own cards only."""
+    options = config.image_encoder if every[0].images else config.audio_encoder
+    factory = "sglang_omni.engines.encoder.worker:open_worker"
+    output = output_rules(config)
+    spec = ProcessSpec(
+        name,
+        factory,
+        every[0],
+        **_deadlines(options),
+        unready_after_s=_encoder_unready_after_s(every[0], options),
+        output=output,
+    )
+    mask = os.environ.get(VISIBLE)
+    return tuple(
+        replace(one, env=encoder_environment(one.settings, _threads(), mask))
+        for one in spec.replicas(every)
+    )
+
+
+def _encoder_unready_after_s(settings: EncoderSettings, options: EngineOptions) -> float:
+    """How long a step takes before the encoder counts as unready: on a CPU half of its deadline,
+    because one that others keep busy may take several seconds for a forward pass."""
+    if settings.device != "cpu":
+        return ProcessSpec.unready_after_s
+    return max(ProcessSpec.unready_after_s, options.step_deadline_s / 2)
+
+
+def media_rules(config: Config) -> MediaRules:
+    """Return the form media are brought to: the model's, within the configured sizes and, on a CPU,
+    within what it encodes in seconds. Raises `ConfigError` for sizes that contradict each other."""
+    media, on_cpu = config.media, resolve_device(config.device) == "cpu"
+    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else RULES.image.most)
+    if media.image_min_pixels > largest:
+        raise ConfigError(
+            f"media.image_min_pixels must not exceed media.image_max_pixels, which is {largest}",
+            param="media.image_min_pixels",
+        )
+    return replace(
+        RULES,
+        image=replace(RULES.image, least=media.image_min_pixels, most=largest),
+        video=_video_rules(media, on_cpu),
+    )
+
+
+def _video_rules(media: MediaOptions, on_cpu: bool) -> VideoRules:
+    frames = media.video_max_sampled or (CPU_VIDEO_FRAMES if on_cpu else RULES.video.frames)
+    rules = replace(RULES.video, fps=media.video_fps, frames=frames)
+    if not on_cpu:
+        return rules
+    return replace(rules, total=CPU_VIDEO_PIXELS, max_frame_pixels=CPU_IMAGE_PIXELS)
+
+
+def intake_settings(config: Config) -> IntakeSettings:
+    """How the decoding processes work."""
+    media = config.media
+    limits = MediaLimits(
+        file_bytes=media.file_bytes,
+        pixels=media.pixels,
+        frames=media.video_frames,
+        video_pixels=media.video_pixels,
+        video_seconds=media.video_seconds,
+        audio_seconds=media.audio_seconds,
+        decode_seconds=media.decode_seconds,
+        memory_bytes=media.memory_bytes,
+    )
+    return IntakeSettings(limits, media_rules(config))
+
+
+def fetch_policy(config: Config) -> FetchPolicy:
+    """What may be read, and from where."""
+    return FetchPolicy(
+        allowed_domains=frozenset(config.allowed_media_domain),
+        allowed_local_path=config.allowed_local_media_path,
+        file_bytes=config.media.file_bytes,
+        seconds=config.media.fetch_seconds,
+    )
+
+
+def _threads() -> int:
+    """Half of the cores for each of the engines that compute on a CPU: the thinker and the talker
+    work at once, an encoder mostly before them."""
+    return max(1, len(os.sched_getaffinity(0)) // 2)

@@ -1,0 +1,75 @@
+"""The engines through which a server takes media in: decoding processes and encoders."""
+
+import asyncio
+from pathlib import Path
+
+from sglang_omni.config.options import Config
+from sglang_omni.engines.encoder.cache import EmbeddingCache
+from sglang_omni.engines.encoder.client import EncoderClient
+from sglang_omni.engines.media_decoder.pool import IntakePool
+from sglang_omni.engines.runtime.pool import EnginePool
+from sglang_omni.media.limits import Kind
+from sglang_omni.pipeline.async_streams import together
+from sglang_omni.pipeline.media_preprocessor import Perception, opening_queue
+from sglang_omni.serving.engine_config import (
+    encoder_specs,
+    fetch_policy,
+    intake_settings,
+    media_rules,
+    output_rules,
+)
+
+# A decoder has nothing to put away.
+INTAKE_STOP_S = 2.0
+
+
+class Senses:
+    """Decoding processes, encoder engines (`pools` of replicas) and the cache in front of each. A
+    text-only server has no encoders, and a `perception` that refuses media; it decodes the
+    recordings of voices."""
+
+    def __init__(self, config: Config, checkpoint: Path) -> None:
+        """Nothing is started. Raises `ConfigError`."""
+        specs = encoder_specs(config, checkpoint)
+        self.intake = IntakePool(
+            intake_settings(config),
+            processes=config.media.processes,
+            max_held_bytes=config.media.max_held_bytes,
+            output=output_rules(config),
+        )
+        self.opening = opening_queue()
+        # One engine may serve several kinds.
+        by_name = {replicas[0].name: replicas for replicas in specs.values()}
+        self.pools = {name: EnginePool(replicas) for name, replicas in by_name.items()}
+        budgets: dict[Kind, int] = {
+            "image": config.image_encoder.cache_bytes,
+            "audio": config.audio_encoder.cache_bytes,
+        }
+        self._engine_of = {kind: specs[kind][0].name for kind in budgets if specs}
+        self._clients = {
+            kind: EncoderClient(self.pools[name], EmbeddingCache(budgets[kind]))
+            for kind, name in self._engine_of.items()
+        }
+        of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
+        encoders = {kind: self._clients[of_kind[kind]] for kind in specs}
+        self.perception = Perception(
+            fetch_policy(config), media_rules(config), self.intake, encoders, self.opening
+        )
+
+    async def start(self) -> None:
+        """Start every process. Raises `StartupError` of the first that fails."""
+        starts = (pool.start() for pool in self.pools.values())
+        await together([self.intake.start(), *starts])
+
+    async def stop(self, deadline_s: float = 10.0) -> None:
+        """Stop every process; what is left of an encoder after `deadline_s` is killed."""
+        stops = (pool.stop(deadline_s) for pool in self.pools.values())
+        await asyncio.gather(self.intake.stop(min(deadline_s, INTAKE_STOP_S)), *stops)
+
+    def counters(self) -> dict[str, dict[str, float]]:
+        """What each cache has done, by the name of the engine behind it."""
+        counters: dict[str, dict[str, float]] = {name: {} for name in self._engine_of.values()}
+        for kind, client in self._clients.items():
+            named = {f"{kind}_{name}": value for name, value in client.counters().items()}
+            counters[self._engine_of[kind]].update(named)
+        return counters

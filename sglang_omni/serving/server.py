@@ -1,0 +1,284 @@
+"""Puts the server together: configuration, engines, pipeline. Owns the engines' lives."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import ExitStack, aclosing, asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from sglang_omni.admission.controller import Door
+from sglang_omni.admission.queue import QueueRules
+from sglang_omni.config.options import Config, RealtimeOptions
+from sglang_omni.engines.grammar_checker.checker import GrammarChecker
+from sglang_omni.engines.grammar_checker.contract import GrammarSettings, check_request
+from sglang_omni.engines.runtime.pool import EnginePool
+from sglang_omni.engines.runtime.process import EngineProcess
+from sglang_omni.engines.speech.contract import TalkerInfo
+from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
+from sglang_omni.models.capabilities import read_capabilities
+from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
+from sglang_omni.models.ming.text.front import warm_up
+from sglang_omni.observability.sglang_metrics import SGLangMetrics
+from sglang_omni.pipeline.preprocess import constrained
+from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
+from sglang_omni.pipeline.respond import Engines, Pipeline
+from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
+from sglang_omni.serving.engine_config import EngineSpecs, engine_specs, output_rules
+from sglang_omni.serving.media_engines import Senses
+from sglang_omni.voices.aliases import check_aliases, read_aliases
+from sglang_omni.voices.factory import open_shelf
+
+
+class Server:
+    """The engines of one checkpoint and the pipeline over them; what the API talks to."""
+
+    def __init__(self, config: Config, checkpoint: Path, specs: EngineSpecs = engine_specs) -> None:
+        """Read the tokenizer and the names of the voices; nothing is started.
+
+        Raises `StartupError`, also for a default voice or an alias of none that there is.
+        """
+        self.config = config
+        self.capabilities = read_capabilities(checkpoint, RELEASED)
+        self._tokenizer = ThinkerTokenizer(checkpoint)
+        self._senses = Senses(config, checkpoint)
+        self._sglang = SGLangMetrics()
+        engines = specs(config, checkpoint, self._sglang.environment)
+        self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
+        self.voice_aliases = read_aliases(config.voice_alias)
+        self._check_voices(read_voice_names(checkpoint))
+        self.shelf = open_shelf(
+            config,
+            checkpoint,
+            self._senses.intake,
+            self._engines["talker"],
+            self._senses.opening,
+        )
+        self._grammars = GrammarChecker(GrammarSettings(checkpoint), output_rules(config))
+        self._pools = {**self._engines, **self._senses.pools}
+        self.processes = dict(self._senses.intake.processes)
+        for pool in self._pools.values():
+            self.processes |= pool.processes
+        self.processes["grammar"] = self._grammars.process
+        rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
+        replicas = {name: pool.replicas for name, pool in self._engines.items()}
+        self._door = Door(replicas, rules, config.request_timeout)
+        # Set by whoever ends the server; see `Backend.draining`.
+        self.draining = asyncio.Event()
+
+    async def start(self) -> None:
+        """Start every engine. Raises `StartupError` of the first that fails; stops the others."""
+        starts = [asyncio.create_task(engine.start()) for engine in self._engines.values()]
+        starts.append(asyncio.create_task(self._senses.start()))
+        starts.append(asyncio.create_task(self._grammars.start()))
+        # The text front end loads grammars; without this the first speech would wait for them.
+        starts.append(asyncio.create_task(asyncio.to_thread(warm_up)))
+        try:
+            await asyncio.gather(*starts)
+        except BaseException:
+            for start in starts:
+                start.cancel()
+            await asyncio.gather(*starts, return_exceptions=True)
+            await self.stop()
+            raise
+
+    async def stop(self, deadline_s: float = 10.0) -> None:
+        """Stop every engine; what is left after `deadline_s` is killed.
+
+        Requests in flight fail at once, with an error that their clients see.
+        """
+        stops = (engine.stop(deadline_s) for engine in self._engines.values())
+        await asyncio.gather(self._senses.stop(deadline_s), self._grammars.stop(), *stops)
+        self._sglang.close()
+
+    @property
+    def model(self) -> str:
+        """The served model name."""
+        return self.config.served_model_name
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens one answer may have."""
+        return self.config.max_tokens
+
+    @property
+    def deterministic_text(self) -> bool:
+        """Whether a seed fixes sampled text."""
+        return self.config.thinker.deterministic
+
+    @property
+    def sample_rate(self) -> int:
+        """Rate of the speech, in Hz."""
+        return self._talker_info().sample_rate
+
+    @property
+    def voices(self) -> tuple[str, ...]:
+        """Names of the preset voices."""
+        return self._talker_info().voices
+
+    @property
+    def knows_speakers(self) -> bool:
+        """Whether a voice has a speaker vector, beside what its recording sounds like."""
+        return self._talker_info().knows_speakers
+
+    @property
+    def default_voice(self) -> str:
+        """The preset that speaks when a request names none."""
+        return self.config.voice or self.voices[0]
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of the longest prompt and its answer together."""
+        return self._thinker_info().context_length
+
+    @property
+    def max_body_bytes(self) -> int:
+        """The largest body of a request."""
+        return self.config.max_body_bytes
+
+    @property
+    def realtime(self) -> RealtimeOptions:
+        """Bounds of realtime sessions."""
+        return self.config.realtime
+
+    @property
+    def ready(self) -> bool:
+        """Whether every engine is loaded and has done its warm-up, one replica of it at least,
+        files can be decoded, and the server is to stay."""
+        return (
+            not self.draining.is_set()
+            and all(pool.ready for pool in self._pools.values())
+            and self._senses.intake.can_decode
+        )
+
+    @property
+    def registries(self) -> tuple[CollectorRegistry, ...]:
+        """SGLang's own metrics of the thinker."""
+        return (self._sglang.registry,)
+
+    @property
+    def has_grammars(self) -> bool:
+        """Whether an answer can be held to a JSON schema."""
+        return self._thinker_info().has_grammars
+
+    @property
+    def has_lark(self) -> bool:
+        """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
+        return self._thinker_info().has_lark
+
+    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+        """A token's name, and the bytes it adds to a text, none for a special one."""
+        return self._tokenizer.token_name(token_id), self._tokenizer.token_bytes(token_id)
+
+    def engines(self) -> dict[str, dict[str, Any]]:
+        """State and counters of each engine, and of what is in front of it: the queue of the
+        thinker and the talker, the cache of each encoder."""
+        states = {name: _state(process) for name, process in self.processes.items()}
+        for name, counters in {**self._senses.counters(), **self._door.counters()}.items():
+            states[name]["counters"] = {**states[name]["counters"], **counters}
+        return states
+
+    def profile(self, engine: str, name: str | None) -> str:
+        """Have an engine profiled into a folder of that name, whose path is returned; None ends it.
+
+        Raises `RequestNotFound` for an unknown engine, `Forbidden` without a folder for profiles.
+        """
+        folder = self.config.profile_folder
+        if folder is None:
+            raise Forbidden("this server was started without --profile-folder")
+        if engine not in self.processes:
+            known = ", ".join(self.processes)
+            raise RequestNotFound(f"no engine {engine[:64]!r}; there are: {known}", param="engine")
+        path = None if name is None else str(folder.resolve() / name)
+        self.processes[engine].profile(path)
+        return path or ""
+
+    def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
+        self._require_started()
+        events, sampling = self._pipeline().respond(request), constrained(request)
+        if self.has_lark and check_request(sampling) is not None:
+            events = self._checked(sampling, request.tenant, events)
+        return self._door.limited(request, events)
+
+    async def _checked(
+        self, sampling: SamplingParams, tenant: str | None, events: AsyncGenerator[Event, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Check the grammar of an answer before its request is admitted: one that is refused here
+        has held up nobody else."""
+        await self._grammars.check(sampling, tenant)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
+        """Read a text aloud, once there is room. Raises `Overloaded` where there is none."""
+        self._require_started()
+        return self._door.limited(request, self._pipeline().speak(request))
+
+    def narrate(
+        self, request: SpeechRequest, text: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Read a text aloud while it is written. Raises `Overloaded` where there is no room."""
+        self._require_started()
+        return self._door.limited(request, self._pipeline().narrate(request, text))
+
+    def _require_started(self) -> None:
+        """Raises `EngineUnavailable` before the thinker and the talker have ever been up."""
+        self._thinker_info()
+        self._talker_info()
+
+    def _pipeline(self) -> Pipeline:
+        return Pipeline(
+            perception=self._senses.perception,
+            admit=self._admit,
+            tokenizer=self._tokenizer,
+            context_length=self._thinker_info().context_length,
+            segmenting=self.config.segment,
+            open_voice=self.shelf.open,
+            sample_rate=self.sample_rate,
+            memory=self._senses.intake.memory,
+        )
+
+    @asynccontextmanager
+    async def _admit(self, request: ChatRequest | SpeechRequest) -> AsyncIterator[Engines]:
+        """Let a request in: during the body it stays with one replica of each engine that it
+        needs. Raises `Overloaded`."""
+        thinker, talker = self._engines["thinker"], self._engines["talker"]
+        async with self._door.admit(request):
+            with ExitStack() as stack:
+                thinks, speaks = isinstance(request, ChatRequest), request.voice is not None
+                yield Engines(
+                    thinker=stack.enter_context(thinker.held()) if thinks else thinker,
+                    talker=stack.enter_context(talker.held()) if speaks else talker,
+                )
+
+    def _thinker_info(self) -> ThinkerInfo:
+        info: ThinkerInfo | None = self._engines["thinker"].info
+        if info is None:
+            raise EngineUnavailable("the thinker is starting")
+        return info
+
+    def _talker_info(self) -> TalkerInfo:
+        info: TalkerInfo | None = self._engines["talker"].info
+        if info is None:
+            raise EngineUnavailable("the talker is starting")
+        return info
+
+    def _check_voices(self, presets: Sequence[str]) -> None:
+        voice = self.config.voice
+        if voice is not None and voice not in presets:
+            raise ConfigError(
+                f"voice {voice!r} is not in the checkpoint; it has: {', '.join(presets)}",
+                param="voice",
+            )
+        check_aliases(self.voice_aliases, presets)
+
+
+def _state(process: EngineProcess) -> dict[str, Any]:
+    """How an engine is, and which of its kind it is."""
+    return {**asdict(process.health), "kind": process.spec.kind, "replica": process.spec.replica}

@@ -1,0 +1,47 @@
+"""From a configuration to the voices that users bring."""
+
+import hashlib
+from pathlib import Path
+
+from sglang_omni.admission.queue import Turnstile
+from sglang_omni.config.options import Config
+from sglang_omni.engines.runtime.process import Engine
+from sglang_omni.protocol.errors import CheckpointError
+from sglang_omni.serving.engine_config import fetch_policy
+from sglang_omni.voices.cloner import Cloner, Intake, RecordingRules
+from sglang_omni.voices.registry import Shelf
+from sglang_omni.voices.store import Quota, VoiceStore
+
+# Enough of a file of weights to tell one training from another, little enough to read at a start.
+SAMPLE_BYTES = 1 << 20
+
+
+def open_shelf(
+    config: Config, checkpoint: Path, intake: Intake, talker: Engine, room: Turnstile
+) -> Shelf:
+    """Read what is stored. Raises `ConfigError` for a folder that cannot be used, and
+    `CheckpointError` without an audio VAE."""
+    options = config.voices
+    rules = RecordingRules(
+        options.min_seconds, options.max_seconds, options.file_bytes, options.cached
+    )
+    cloner = Cloner(fetch_policy(config), rules, intake, talker, room)
+    if config.voices_dir is None:
+        return Shelf(cloner, None)
+    quota = Quota(options.stored, options.stored_per_key)
+    store = VoiceStore(config.voices_dir, quota, weights_mark(checkpoint))
+    store.load()
+    return Shelf(cloner, store)
+
+
+def weights_mark(checkpoint: Path) -> str:
+    """Stands for the weights of the audio VAE, whose latents a stored voice is."""
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        for path in sorted((checkpoint / "talker" / "vae").glob("*.safetensors")):
+            digest.update(str(path.stat().st_size).encode())
+            with path.open("rb") as file:
+                digest.update(file.read(SAMPLE_BYTES))
+    except OSError as error:
+        raise CheckpointError(f"{checkpoint}: {error.strerror}") from None
+    return digest.hexdigest()

@@ -1,0 +1,138 @@
+"""Which engine a request is admitted to, and for how long."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sglang_omni.admission.controller import Door, likely_kv_tokens, talker_budget
+from sglang_omni.admission.policy import Budget
+from sglang_omni.admission.queue import QueueRules
+from sglang_omni.engines.speech.contract import TalkerInfo
+from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
+from sglang_omni.pipeline.request import (
+    ChatRequest,
+    Event,
+    Finished,
+    MediaPart,
+    Message,
+    SpeechRequest,
+    TextDelta,
+    TextPart,
+    Usage,
+    Voice,
+)
+from sglang_omni.protocol.errors import DeadlineExceeded, Overloaded
+
+VOICE = Voice("river", 1)
+
+
+def engine(info: Any) -> Any:
+    return SimpleNamespace(health=SimpleNamespace(info=info, state="ready", counters={}))
+
+
+def door(queue: int = 0, timeout_s: float = 10.0, cache: int = 10_000) -> Door:
+    processes = {
+        "thinker": [engine(ThinkerInfo(4096, max_total_tokens=cache, max_running_requests=2))],
+        "talker": [engine(TalkerInfo(44_100, ("river",), slots=1))],
+    }
+    return Door(processes, QueueRules(queue, 5.0), timeout_s)
+
+
+def chat(voice: Voice | None = None, text: str = "hello", **terms: Any) -> ChatRequest:
+    messages = (Message("user", (TextPart(text),)),)
+    return ChatRequest("1", messages, SamplingParams(max_tokens=100), voice, **terms)
+
+
+async def endless() -> AsyncGenerator[Event, None]:
+    yield TextDelta("a")
+    await asyncio.sleep(60)
+    yield Finished("stop", Usage())
+
+
+def serve(one: Door, request: ChatRequest | SpeechRequest) -> AsyncGenerator[Event, None]:
+    """An answer without end, once it is admitted."""
+
+    async def admitted() -> AsyncGenerator[Event, None]:
+        async with one.admit(request), aclosing(endless()) as events:
+            async for event in events:
+                yield event
+
+    return one.limited(request, admitted())
+
+
+def held(one: Door) -> tuple[float, float]:
+    counters = one.counters()
+    return counters["thinker"]["admitted"], counters["talker"]["admitted"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "engines"),
+    [
+        (chat(), (1, 0)),
+        (chat(VOICE), (1, 1)),
+        (SpeechRequest("1", "hello", VOICE), (0, 1)),
+    ],
+)
+async def test_a_request_is_admitted_to_the_engines_it_needs(
+    request_: Any, engines: tuple[int, int]
+) -> None:
+    one = door()
+    async with aclosing(serve(one, request_)) as events:
+        await anext(events)
+        assert held(one) == engines
+    assert held(one) == (0, 0)
+
+
+async def test_a_full_talker_refuses_speech_and_not_text() -> None:
+    one = door()
+    async with aclosing(serve(one, SpeechRequest("1", "hello", VOICE))) as speech:
+        await anext(speech)
+        for refused in (SpeechRequest("2", "hello", VOICE), chat(VOICE)):
+            with pytest.raises(Overloaded, match="talker"):
+                await anext(serve(one, refused))
+        async with aclosing(serve(one, chat())) as text:
+            assert await anext(text) == TextDelta("a")
+    assert held(one) == (0, 0)
+
+
+async def test_a_full_cache_refuses_before_the_slots_are_taken() -> None:
+    one = door(cache=300)
+    async with aclosing(serve(one, chat())) as first:
+        await anext(first)
+        with pytest.raises(Overloaded, match="thinker"):
+            await anext(serve(one, chat(text="word " * 100)))
+
+
+@pytest.mark.parametrize(("asked", "given"), [(0.05, 10.0), (None, 0.05), (5.0, 0.05)])
+async def test_no_request_takes_longer_than_it_asked_for_or_may(
+    asked: float | None, given: float
+) -> None:
+    one = door(timeout_s=given)
+    with pytest.raises(DeadlineExceeded):
+        async for _ in serve(one, chat(timeout_s=asked)):
+            pass
+    assert held(one) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "known"), [("ready", True), ("unresponsive", True), ("restarting", False)]
+)
+def test_only_an_engine_that_is_down_lets_everybody_through_to_its_error(
+    state: str, known: bool
+) -> None:
+    talker = engine(TalkerInfo(44_100, ("river",), slots=3))
+    talker.health.state = state
+    assert talker_budget([talker]) == (Budget(3) if known else None)
+    other = engine(TalkerInfo(44_100, ("river",), slots=5))
+    assert talker_budget([talker, other]) == Budget(8 if known else 5)
+
+
+def test_prompts_media_and_answers_count() -> None:
+    picture = MediaPart("image", ("data:,",), "images.0")
+    seen = ChatRequest("1", (Message("user", (TextPart("a" * 300), picture)),), SamplingParams())
+    assert likely_kv_tokens(seen) == 100 + 1024 + 512
+    assert likely_kv_tokens(chat()) == 1 + 100

@@ -1,0 +1,114 @@
+"""Bucketed blocks give what the plain ones give. On a CPU the "replay" computes eagerly, on the
+same static tensors; the real graphs are in `test_gpu`."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from sglang_omni.models.ming.encoders.attention import (
+    Attention,
+    Segments,
+    default_backend,
+    load_attention,
+    sdpa,
+)
+from sglang_omni.models.ming.encoders.grid import Grid
+from sglang_omni.protocol.errors import ConfigError
+from tests.testing.golden import TINY, assert_close
+
+TOLERANCE = 1e-5
+CPU = torch.device("cpu")
+BUCKETS = (16, 64, 256)
+
+
+def from_bounds(q: Tensor, k: Tensor, v: Tensor, segments: Segments) -> Tensor:
+    """Attention that knows the segments from the device alone, as a graph does; rows in no
+    segment become NaN, so that a leak of one would show."""
+    lengths = [length for length in segments.bounds.diff().tolist() if length]
+    out = sdpa(q, k, v, Segments.of(lengths, q.device))
+    out[sum(lengths) :] = torch.nan
+    return out
+
+
+@pytest.fixture(scope="module")
+def encoder(one_rank):
+    from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
+    from sglang_omni.models.ming.encoders.vision import load_vision
+
+    attention = Attention("bounds", from_bounds, capturable=True)
+    return load_vision(TINY, attention, ParallelLinears(), CPU, torch.float32)
+
+
+@pytest.fixture(scope="module")
+def graphs(encoder):
+    from sglang_omni.engines.encoder.graphs import BlockGraphs
+
+    with torch.inference_mode():
+        return BlockGraphs(encoder, BUCKETS, capture=lambda compute: compute)
+
+
+def inputs_of(encoder, *grids: Grid):
+    patches = torch.randn(sum(grid.patches for grid in grids), 1536)
+    return encoder.vision.embed(patches, grids)
+
+
+@torch.inference_mode()
+def test_a_padded_bucket_gives_what_the_plain_blocks_give(encoder, graphs) -> None:
+    batches = [
+        (Grid(1, 8, 8),),
+        (Grid(1, 2, 2),),
+        (Grid(1, 2, 2), Grid(2, 2, 4)),
+        (Grid(1, 4, 4), Grid(1, 6, 4), Grid(1, 2, 2)),
+        (Grid(1, 12, 14),),
+        (Grid(1, 2, 2),),
+    ]
+    for grids in batches:
+        inputs = inputs_of(encoder, *grids)
+        assert graphs.bucket(inputs) is not None
+        assert_close(graphs(inputs), encoder.encode(inputs), TOLERANCE)
+
+
+@torch.inference_mode()
+def test_a_result_survives_the_next_replay(encoder, graphs) -> None:
+    first = inputs_of(encoder, Grid(1, 4, 4))
+    features = graphs(first)
+    graphs(inputs_of(encoder, Grid(1, 4, 4)))
+    assert_close(features, encoder.encode(first), TOLERANCE)
+
+
+@torch.inference_mode()
+def test_the_smallest_bucket_that_holds_a_batch_is_taken(encoder, graphs) -> None:
+    sizes = [
+        len(graphs.bucket(inputs_of(encoder, Grid(1, height, 4))).inputs.hidden)
+        for height in (2, 4, 6, 16, 18)
+    ]
+    assert sizes == [16, 16, 64, 64, 256]
+
+
+@torch.inference_mode()
+def test_more_patches_or_frames_than_a_bucket_holds_run_eagerly(encoder, graphs) -> None:
+    for grids in ((Grid(1, 16, 18),), (Grid(9, 2, 2),)):
+        inputs = inputs_of(encoder, *grids)
+        assert graphs.bucket(inputs) is None
+        assert_close(graphs(inputs), encoder.encode(inputs), TOLERANCE)
+
+
+def test_a_kernel_that_reads_on_the_host_is_refused(serving) -> None:
+    from sglang_omni.engines.encoder.graphs import BlockGraphs
+
+    assert not load_attention("sdpa").capturable
+    with pytest.raises(ConfigError, match="sdpa"):
+        BlockGraphs(serving, BUCKETS, capture=lambda compute: compute)
+
+
+def test_flash_attention_is_the_default_where_it_can_be() -> None:
+    cuda = torch.device("cuda")
+    assert default_backend(cuda, torch.bfloat16, 72) == "mixed"
+    assert default_backend(cuda, torch.bfloat16, 36) == "sdpa"
+    assert default_backend(cuda, torch.float32, 72) == "sdpa"
+    assert default_backend(CPU, torch.bfloat16, 72) == "sdpa"
+
+
+def test_an_unknown_kernel_is_refused() -> None:
+    with pytest.raises(ConfigError, match="quick"):
+        load_attention("quick")

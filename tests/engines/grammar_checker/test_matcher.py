@@ -1,0 +1,126 @@
+"""What an answer may be under a grammar and the bounds beside it."""
+
+import json
+from typing import Any
+
+import pytest
+from llguidance import LLMatcher, LLTokenizer
+from llguidance.numpy import allocate_token_bitmask
+from tokenizers import Tokenizer
+
+from sglang_omni.engines.grammar_checker.bounds import BOUNDED_DOCUMENT, MAX_DIGITS, bounded_form
+from sglang_omni.engines.grammar_checker.contract import JSON_OPTIONS
+from sglang_omni.engines.grammar_checker.matcher import (
+    BoundedMatcher,
+    GrammarError,
+    check_grammar,
+    compile_grammar,
+)
+from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
+from sglang_omni.models.ming.prompt.tools import Calling, Tool
+from tests.testing.golden import TINY
+
+NUMBER = {"type": "number"}
+PLAIN = [
+    (NUMBER, "-12.5"),
+    (NUMBER, "6.02e23"),
+    (NUMBER, "1" * MAX_DIGITS),
+    (NUMBER, f"0.{'3' * MAX_DIGITS}"),
+    ({"type": "integer"}, "-9007199254740991"),
+    ({"type": "string"}, '"' + "7" * 200 + '"'),
+    ({}, '{"a":[1,2.5,null,true,{"b":"\\n \\" z"}],"c":{}}'),
+]
+ENDLESS = [
+    (NUMBER, "1" * (MAX_DIGITS + 1)),
+    (NUMBER, f"0.{'3' * (MAX_DIGITS + 1)}"),
+    (NUMBER, "1e9999"),
+    ({}, f'{{"a":[{"5" * (MAX_DIGITS + 1)}]}}'),
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> LLTokenizer:
+    return LLTokenizer(Tokenizer.from_file(str(TINY / "tokenizer.json")).to_str())
+
+
+def written(matcher: BoundedMatcher, tokenizer: LLTokenizer, text: str) -> str:
+    """How much of `text` the masks let a model write."""
+    said, mask = "", allocate_token_bitmask(1, tokenizer.vocab_size)
+    for token in tokenizer.tokenize_str(text):
+        mask[:] = -1
+        matcher.fill(mask, 0)
+        if not mask[0, token // 32] >> (token % 32) & 1:
+            return said
+        matcher.accept(token)
+        said += tokenizer.decode_str([token])
+    return said
+
+
+@pytest.mark.parametrize(("schema", "text"), PLAIN)
+def test_what_clients_ask_for_can_be_written(
+    tokenizer: LLTokenizer, schema: Any, text: str
+) -> None:
+    matcher = compile_grammar(tokenizer, "json", json.dumps(schema), JSON_OPTIONS)
+    assert written(matcher.copy(), tokenizer, text) == text
+
+
+@pytest.mark.parametrize(("schema", "text"), ENDLESS)
+def test_a_number_ends(tokenizer: LLTokenizer, schema: Any, text: str) -> None:
+    matcher = compile_grammar(tokenizer, "json", json.dumps(schema), JSON_OPTIONS)
+    said = written(matcher, tokenizer, text)
+    assert text.startswith(said) and len(said) < len(text)
+
+
+def test_a_grammar_that_asks_for_longer_numbers_has_them(tokenizer: LLTokenizer) -> None:
+    grammar, bounds = (
+        LLMatcher(tokenizer, LLMatcher.grammar_from_lark(lark), log_level=0)
+        for lark in ("start: /[0-9]{60}/", BOUNDED_DOCUMENT)
+    )
+    matcher = BoundedMatcher(grammar, bounds, tokenizer.vocab_size)
+    assert written(matcher, tokenizer, "7" * 70) == "7" * 60
+
+
+@pytest.mark.parametrize("thinking", [False, True])
+def test_a_number_in_a_call_ends(tokenizer: LLTokenizer, thinking: bool) -> None:
+    add = Tool("add", "", {"type": "object", "properties": {"a": NUMBER}, "required": ["a"]})
+    lark = answer_grammar([add], Calling(forced=True), None, thinking)
+    assert lark is not None and "%json" not in bounded_form(lark)
+    matcher = compile_grammar(tokenizer, "ebnf", lark, JSON_OPTIONS)
+    thought = f"<think>{'1' * 99}</think>" if thinking else ""
+    mark = [
+        tokenizer.tokenize_str(f"{thought}"),
+        tokenizer.tokenize_bytes(b"<tool_call>", parse_special=True),
+    ]
+    for token in (*mark[0], *mark[1]):
+        matcher.accept(token)
+    opening = '\n{"name": "add", "arguments": {"a": 2.'
+    said = written(matcher, tokenizer, opening + "5" * 99)
+    assert said == opening + "5" * MAX_DIGITS
+    assert written(matcher, tokenizer, "}}\n") == "}}\n"
+
+
+def test_tokens_can_be_taken_back(tokenizer: LLTokenizer) -> None:
+    matcher = compile_grammar(tokenizer, "json", json.dumps(NUMBER), JSON_OPTIONS)
+    assert written(matcher, tokenizer, "1" * 99) == "1" * MAX_DIGITS
+    matcher.rollback(1)
+    assert written(matcher, tokenizer, "11") == "1"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"type": "integer", "multipleOf": 999999937, "minimum": 10**30, "maximum": 10**31},
+        {"type": "integer", "multipleOf": 999999937},
+        {"type": "string", "pattern": "(?=a)b"},
+        {"type": "object", "properties": {"a": False}, "required": ["a"]},
+    ],
+    ids=str,
+)
+def test_what_no_answer_fits_is_found_by_its_first_mask(
+    tokenizer: LLTokenizer, schema: Any
+) -> None:
+    with pytest.raises(GrammarError) as refused:
+        check_grammar(tokenizer, "json", json.dumps(schema), JSON_OPTIONS)
+    assert 0 < len(str(refused.value).splitlines()[0]) <= 200
+    assert "<state>" not in str(refused.value)

@@ -1,0 +1,42 @@
+"""A decoder that goes wrong when a file tells it to, for the tests of the pool."""
+
+import ctypes
+import os
+import time
+
+from sglang_omni.engines.media_decoder.contract import IntakeSettings
+from sglang_omni.engines.media_decoder.worker import IntakeWorker, open_worker
+from sglang_omni.engines.runtime.worker import StepInput, StepResults
+
+HANG, HANG_LOCKED, EXIT, SEGFAULT, SLOW = b"hang", b"hang locked", b"exit", b"segfault", b"slow"
+SLOW_S = 0.6
+
+
+class FaultyWorker(IntakeWorker):
+    """The real worker, for files that are none of the five above."""
+
+    def step(self, work: StepInput) -> StepResults:
+        """Misbehave, then decode."""
+        for _, request in work.arrivals:
+            _misbehave(request.files[0])
+        return super().step(work)
+
+
+def _misbehave(file: bytes) -> None:
+    match file:
+        case b"hang":
+            time.sleep(600)
+        case b"hang locked":
+            ctypes.PyDLL(None).sleep(600)  # Holds the interpreter, so that no beat is sent.
+        case b"exit":
+            os._exit(3)
+        case b"segfault":
+            ctypes.string_at(0)
+        case b"slow":
+            time.sleep(SLOW_S)
+
+
+def open_faulty(settings: IntakeSettings) -> FaultyWorker:
+    """Confine the process as the real factory does."""
+    open_worker(settings)
+    return FaultyWorker(settings)

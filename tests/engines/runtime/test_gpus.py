@@ -1,0 +1,71 @@
+"""Cards are those that CUDA would see, by the numbers that it would give them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sglang_omni.engines.runtime import gpus as module
+from sglang_omni.engines.runtime.gpus import VISIBLE, Card, cards, mask_of
+from sglang_omni.protocol.errors import ConfigError
+
+NAMES = ("H200", "H100", "A100")
+
+
+class Driver:
+    """NVML of a machine with three cards, which are their numbers."""
+
+    NVMLError = RuntimeError
+
+    def nvmlInit(self) -> None: ...
+    def nvmlShutdown(self) -> None: ...
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(NAMES)
+
+    def nvmlDeviceGetHandleByIndex(self, number: int) -> int:
+        if number >= len(NAMES):
+            raise self.NVMLError(number)
+        return number
+
+    def nvmlDeviceGetHandleByUUID(self, name: str) -> int:
+        if not name.startswith("GPU-"):
+            raise self.NVMLError(name)
+        return int(name.removeprefix("GPU-"))
+
+    def nvmlDeviceGetName(self, handle: int) -> str:
+        return NAMES[handle]
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
+        return SimpleNamespace(total=100 + handle, free=handle)
+
+
+@pytest.mark.parametrize(
+    ("mask", "names"),
+    [
+        (None, NAMES),
+        ("2,0", ("A100", "H200")),
+        (" GPU-1 ,", ("H100",)),
+        ("", ()),
+        ("-1", ()),
+        ("1,9,0", ("H100",)),
+    ],
+)
+def test_a_mask_chooses_and_orders_cards(
+    mask: str | None, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "pynvml", Driver())
+    monkeypatch.delenv(VISIBLE, raising=False)
+    if mask is not None:
+        monkeypatch.setenv(VISIBLE, mask)
+    assert [(card.index, card.name) for card in cards()] == list(enumerate(names))
+    if mask == "2,0":
+        assert cards()[0] == Card(0, "A100", 102, 2)
+
+
+def test_a_process_sees_the_cards_of_its_numbers() -> None:
+    assert mask_of((1, 0), None) == "1,0"
+    assert mask_of((1, 0), "4,5,6") == "5,4"
+    assert mask_of((0,), "GPU-7") == "GPU-7"
+    with pytest.raises(ConfigError, match="there is no card 2: CUDA_VISIBLE_DEVICES is '4,5'"):
+        mask_of((2,), "4,5")

@@ -1,0 +1,95 @@
+"""What a worker gives in one turn of its loop leaves as one message."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from sglang_omni.engines.runtime.stream_loop import StreamLoop, _ProbePace
+from sglang_omni.engines.runtime.transport import Failed, FromEngine, Outputs, Submit, encode
+from sglang_omni.protocol.errors import InvalidRequest
+from tests.engines.runtime.toy_workers import Number
+
+
+class Sent:
+    """An uplink that keeps what it is given, if it can be encoded."""
+
+    def __init__(self) -> None:
+        self.messages: list[FromEngine] = []
+
+    def send(self, message: FromEngine) -> None:
+        encode(message)
+        self.messages.append(message)
+
+
+class Steps:
+    """Gives every request a number at each step; one is refused after the first, and the baggage
+    of another cannot be sent."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Condition()
+
+    async def run(self, request_id: str, request: Any) -> AsyncGenerator[Number, None]:
+        for value in range(3):
+            async with self.ended:
+                await self.ended.wait()
+            if request == "refused" and value:
+                raise InvalidRequest("no more")
+            yield Number(value, value == 2, (lambda: None) if request == "heavy" else None)
+
+    async def step(self) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        async with self.ended:
+            self.ended.notify_all()
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+async def messages_of(*requests: str) -> list[FromEngine]:
+    worker, sent = Steps(), Sent()
+    loop = StreamLoop(worker, sent, 32)  # type: ignore[arg-type]
+    for request in requests:
+        loop.deliver(Submit(request, request))
+    for _ in range(3):
+        await worker.step()
+    return sent.messages
+
+
+async def test_a_step_of_many_requests_is_few_messages_and_each_order_is_kept() -> None:
+    messages = await messages_of(*"abcdefgh")
+    outputs = [pair for one in messages if isinstance(one, Outputs) for pair in one.outputs]
+    assert len(outputs) == 24 and len(messages) < 24
+    for name in "abcdefgh":
+        assert [output.value for request, output in outputs if request == name] == [0, 1, 2]
+
+
+async def test_a_failure_comes_after_what_its_request_gave() -> None:
+    first, *_, last = [m for m in await messages_of("refused") if isinstance(m, Outputs | Failed)]
+    assert isinstance(first, Outputs) and isinstance(last, Failed)
+    assert isinstance(last.error, InvalidRequest)
+
+
+async def test_an_output_that_cannot_be_sent_fails_its_own_request() -> None:
+    messages = await messages_of("heavy", "a")
+    assert [one.request_id for one in messages if isinstance(one, Failed)] == ["heavy"]
+    given = [pair for one in messages if isinstance(one, Outputs) for pair in one.outputs]
+    assert [(name, output.value) for name, output in given] == [("a", 0), ("a", 1), ("a", 2)]
+
+
+def probes(pace: _ProbePace, turns: list[tuple[bool, float]]) -> str:
+    """For each turn, whether requests are at work and what the worker counts, if it asks."""
+    asked = ""
+    for working, running in turns:
+        due = pace.is_due(working)
+        asked += "x" if due else "."
+        if due:
+            pace.probed({"running": running})
+    return asked
+
+
+def test_a_worker_is_asked_in_each_turn_while_it_works_and_in_each_fourth_at_rest() -> None:
+    pace = _ProbePace()
+    assert probes(pace, [(False, 0)] * 10) == "xx...x...x"
+    assert probes(pace, [(True, 1)] * 5) == "xxxxx"
+    # What a request leaves in the counters is followed until it has gone.
+    assert probes(pace, [(False, 1), *[(False, 0)] * 6]) == "xxx...x"

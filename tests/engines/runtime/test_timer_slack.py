@@ -1,0 +1,43 @@
+"""Threads and processes inherit how exact their timers are."""
+
+import subprocess
+import sys
+import threading
+
+from sglang_omni.engines.runtime import timer_slack as timers
+from sglang_omni.engines.runtime.timer_slack import (
+    EXACT_NS,
+    RELAXED_NS,
+    exact_timers,
+    relaxed_timers,
+)
+
+SAY = "from tests.engines.runtime.test_timer_slack import slack; print(slack())"
+
+
+def slack() -> int:
+    return timers._prctl(timers._PR_GET_TIMERSLACK)
+
+
+def of_a_thread(prepare: object = None) -> int:
+    found: list[int] = []
+
+    def run() -> None:
+        if prepare is exact_timers:
+            exact_timers()
+        found.append(slack())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_what_is_started_in_the_body_is_relaxed_until_it_wants_otherwise() -> None:
+    before = slack()
+    with relaxed_timers():
+        assert of_a_thread() == RELAXED_NS
+        assert of_a_thread(exact_timers) == EXACT_NS
+        process = subprocess.run([sys.executable, "-c", SAY], capture_output=True, text=True)
+    assert process.stdout == f"{RELAXED_NS}\n", process.stderr
+    assert slack() == of_a_thread() == before

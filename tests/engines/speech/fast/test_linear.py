@@ -1,0 +1,117 @@
+"""The fused linear kernel, and the row-wise ones, against the plain rules."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from sglang_omni.kernels.split_k import Workspace
+from sglang_omni.models.ming.speech.kernels.linear import Tile, carry, linear
+from sglang_omni.models.ming.speech.kernels.rows import rms_norm, silu_mul, stop_probability
+from tests.engines.speech.fast.conftest import INTERPRETED
+from tests.testing.golden import assert_close
+
+EPS = 1e-6
+# Rows, columns and depth: each tile below ends inside the third shape in all three. The large ones
+# add nothing but time where tiles run one after the other.
+SHAPES = [(1, 48, 64), (5, 40, 96), (37, 40, 72)]
+SHAPES += [] if INTERPRETED else [(37, 64, 128), (74, 96, 80)]
+TILES = [Tile(16, 16, 32), Tile(32, 32, 64)]
+
+
+@pytest.fixture
+def space(device):
+    return Workspace(1 << 16, device)
+
+
+def plain_norm(x, gain):
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + EPS) * gain.float()).to(x)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("tile", TILES, ids=["small", "large"])
+@pytest.mark.parametrize("gelu", [False, True])
+def test_product_bias_and_gelu(draw, tolerance, space, shape, tile, gelu):
+    m, n, k = shape
+    x, weight, bias = draw(m, k), draw(n, k, scale=k**-0.5), draw(n)
+    out = x.new_empty(m, n)
+    linear(x, weight, out, tile, space, bias=bias, gelu=gelu)
+    plain = F.linear(x.float(), weight.float(), bias.float())
+    expected = F.gelu(plain, approximate="tanh") if gelu else plain
+    assert_close(out.float(), expected, tolerance)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("split", [1, 2, 3])
+def test_a_split_sum_is_added_to_what_was_there(draw, tolerance, space, shape, split):
+    m, n, k = shape
+    x, weight, bias, residual = draw(m, k), draw(n, k, scale=k**-0.5), draw(n), draw(m, n)
+    expected = residual.float() + F.linear(x.float(), weight.float(), bias.float())
+    tile = Tile(16, 16, 16, split=split)
+    linear(x, weight, residual, tile, space, bias=bias, add=True)
+    assert_close(residual.float(), expected, tolerance)
+    assert not space.arrived.any(), "the next product would count from here"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_gated_product_reads_gate_and_up(draw, tolerance, space, shape):
+    m, n, k = shape
+    x, weight = draw(m, k), draw(2 * n, k, scale=k**-0.5)
+    out = x.new_empty(m, n)
+    linear(x, weight, out, TILES[0], space, gated=True)
+    gate, up = F.linear(x.float(), weight.float()).chunk(2, dim=-1)
+    assert_close(out.float(), F.silu(gate) * up, tolerance)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("split", [1, 3])
+def test_a_norm_is_carried_from_one_product_to_the_next(draw, tolerance, space, shape, split):
+    m, n, k = shape
+    x, into, residual = draw(m, k), draw(n, k, scale=k**-0.5), draw(m, n)
+    gain, weight, bias = draw(n), draw(k, n, scale=n**-0.5), draw(k)
+    stream = residual.float() + F.linear(x.float(), into.float())
+    tile = Tile(16, 16, 16, split=split)
+    carried = linear(x, into, residual, tile, space, add=True, then=(gain, EPS))
+    assert_close(residual.float(), stream, tolerance)
+    out = linear_of(carried, weight, bias, space)
+    expected = F.linear(plain_norm(residual, gain).float(), weight.float(), bias.float())
+    assert_close(out.float(), expected, tolerance)
+    first = linear_of(carry(residual, gain, EPS), weight, bias, space)
+    assert_close(first.float(), expected, tolerance)
+
+
+def linear_of(carried, weight, bias, space):
+    out = carried.scaled.new_empty(len(carried.scaled), len(weight))
+    linear(carried, weight, out, TILES[0], space, bias=bias)
+    return out
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_carried_norm_reaches_gate_and_up(draw, tolerance, space, shape):
+    m, n, k = shape
+    x, weight, gain = draw(m, k), draw(2 * n, k, scale=k**-0.5), draw(k)
+    out = x.new_empty(m, n)
+    linear(carry(x, gain, EPS), weight, out, TILES[1], space, gated=True)
+    rows = plain_norm(x, gain).float()
+    gate, up = F.linear(rows, weight.float()).chunk(2, dim=-1)
+    assert_close(out.float(), F.silu(gate) * up, tolerance)
+
+
+@pytest.mark.parametrize("width", [24, 64, 200])
+def test_rows_are_normalised_after_the_shift(draw, tolerance, width):
+    x, gain, shift = draw(7, width), draw(width), draw(width).float()
+    assert_close(rms_norm(x, gain, EPS).float(), plain_norm(x, gain).float(), tolerance)
+    shifted = plain_norm(x.float() + shift, gain)
+    assert_close(rms_norm(x, gain, EPS, shift).float(), shifted, tolerance)
+
+
+def test_silu_times_up(draw, tolerance):
+    x = draw(5, 2 * 1100)
+    gate, up = x.float().chunk(2, dim=-1)
+    assert_close(silu_mul(x).float(), F.silu(gate) * up, tolerance)
+
+
+def test_the_stop_head_gives_the_second_probability(draw, tolerance):
+    x, weight, bias = draw(9, 80), draw(2, 80, scale=0.3), draw(2)
+    expected = F.softmax(F.linear(x, weight, bias).float(), dim=-1)[:, 1]
+    assert_close(stop_probability(x, weight, bias), expected, tolerance)

@@ -1,0 +1,184 @@
+"""Voices that requests bring: made beside the steps, equal to presets, kept within bounds."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.runtime.worker import StepInput
+from sglang_omni.engines.speech.contract import (
+    ClonedVoice,
+    Manner,
+    TalkerRequest,
+    VoiceMade,
+    VoiceRequest,
+)
+from sglang_omni.engines.speech.voice_cache import VoiceBook, VoiceMaker
+from sglang_omni.engines.speech.worker import speech_prompt
+from sglang_omni.models.ming.speech.fast.prefill import CLONE_ROWS, VoiceTable
+from sglang_omni.models.ming.speech.voices import read_presets, read_recording
+from tests.testing.golden import TINY
+
+PRESET = read_presets(TINY / "talker")[0]
+TEXT = "The mill stands by the river."
+
+
+def recording():
+    samples, rate = read_recording(PRESET.wav)
+    return samples.numpy(), rate
+
+
+def voice_request(key="DB30"):
+    samples, rate = recording()
+    array = SharedArray()
+    return VoiceRequest(key, array, array.write(samples), rate, SharedArray())
+
+
+def cloned(asked, made, text=PRESET.text):
+    return ClonedVoice(asked.key, text, asked.voice, made.layout, made.latents)
+
+
+def drain(worker, **requests):
+    """Step until everything has ended; results by request, and the longest step in seconds."""
+    results, longest, work = {}, 0.0, StepInput(arrivals=tuple(requests.items()))
+    while work.arrivals or worker.busy:
+        began = time.monotonic()
+        for name, result in worker.step(work):
+            assert not isinstance(result, Exception), result
+            results.setdefault(name, []).append(result)
+        longest = max(longest, time.monotonic() - began)
+        work = StepInput()
+    return results
+
+
+def pcm(chunks):
+    return np.concatenate([chunk.pcm for chunk in chunks])
+
+
+def make(worker, asked):
+    (made,) = drain(worker, voice=asked)["voice"]
+    assert isinstance(made, VoiceMade)
+    return cloned(asked, made)
+
+
+def test_a_voice_made_of_a_presets_recording_speaks_as_the_preset(make_worker):
+    worker = make_worker()
+    voice = make(worker, voice_request())
+    heard = drain(
+        worker,
+        preset=TalkerRequest(TEXT, "DB30", 3, max_patches=4),
+        clone=TalkerRequest(TEXT, voice, 3, max_patches=4),
+    )
+    assert np.abs(pcm(heard["preset"]) - pcm(heard["clone"])).max() < 1e-4
+    assert worker.counters()["voices_made"] == 1
+
+
+def test_a_voice_without_known_words_only_primes_the_history(model):
+    (voice,) = [v for v in model.voices.values() if v.name == "DB30"]
+    known = speech_prompt(TalkerRequest(TEXT, "DB30", 0), voice)
+    told = speech_prompt(TalkerRequest(TEXT, "DB30", 0, manner=Manner(instruction="{}")), voice)
+    assert known.has_prompt_audio and not told.has_prompt_audio
+    assert told.speakers == known.speakers == 1
+    assert told.instruction == "{}"
+
+
+def test_speech_goes_on_while_a_voice_is_made(make_worker, monkeypatch):
+    """A recording that takes seconds to encode delays no step."""
+    worker, slow = make_worker(), 3.0
+    real = VoiceMaker._make
+
+    def slowly(self, request):
+        time.sleep(slow)
+        return real(self, request)
+
+    monkeypatch.setattr(VoiceMaker, "_make", slowly)
+    asked = voice_request()
+    worker.step(StepInput(arrivals=(("voice", asked),)))
+    began = time.monotonic()
+    heard = []
+    work = StepInput(arrivals=(("said", TalkerRequest(TEXT, "DB30", 1, max_patches=3)),))
+    while not (heard and heard[-1].last):
+        heard += [chunk for name, chunk in worker.step(work) if name == "said"]
+        work = StepInput()
+    assert time.monotonic() - began < slow
+    assert worker.busy
+    assert "voice" in drain(worker)
+
+
+def test_a_cancelled_recording_is_forgotten(make_worker):
+    worker = make_worker()
+    worker.step(StepInput(arrivals=(("voice", voice_request()),)))
+    worker.step(StepInput(cancellations=("voice",)))
+    assert not worker.busy
+
+
+def test_a_recording_whose_owner_is_gone_fails_alone(make_worker):
+    worker, asked = make_worker(), voice_request()
+    path = asked.recording.path
+    asked.recording.path = path.rsplit("/", 1)[0] + "/999999"
+    results = []
+    results += worker.step(StepInput(arrivals=(("voice", asked),)))
+    while worker.busy:
+        results += worker.step(StepInput())
+    ((name, error),) = results
+    assert name == "voice" and isinstance(error, OSError)
+
+
+def test_the_book_keeps_the_voices_used_last(model):
+    book = VoiceBook(model, most=2)
+    asked = voice_request()
+    maker = VoiceMaker(model)
+    maker.begin("a", asked)
+    while not (done := maker.done(1.0)):
+        pass
+    made = done[0][1]
+    voices = [ClonedVoice(key, None, asked.voice, made.layout, made.latents) for key in "abc"]
+    first = book.find(voices[0])
+    assert book.find(voices[0]) is first
+    book.find(voices[1])
+    assert book.find(voices[0]) is first
+    book.find(voices[2])
+    assert book.find(voices[0]) is first, "the one used longest ago is let go, not the oldest"
+    assert len(book._clones) == 2
+    assert torch.equal(first.latents, model.voices["DB30"].latents)
+    assert first.text is None
+
+
+def test_nobodys_voice_has_no_rows_and_an_empty_history(model, make_worker):
+    nobody = VoiceBook(model).find(None)
+    asked = speech_prompt(TalkerRequest("rain", None, 0), nobody)
+    assert not asked.has_prompt_audio and asked.speakers == 0
+    heard = drain(make_worker(), rain=TalkerRequest("rain", None, 1, max_patches=2))
+    assert np.isfinite(pcm(heard["rain"])).all()
+
+
+@pytest.mark.parametrize("manner", [Manner(cfg=4.5), Manner(sigma=0.3, temperature=2.5)])
+def test_guidance_and_noise_belong_to_the_request_alone(make_worker, manner):
+    plain = TalkerRequest(TEXT, "DB30", 3, max_patches=3)
+    other = TalkerRequest(TEXT, "DB30", 3, max_patches=3, manner=manner)
+    together = drain(make_worker(), plain=plain, other=other)
+    alone = drain(make_worker(), plain=plain), drain(make_worker(), other=other)
+    assert np.abs(pcm(together["plain"]) - pcm(alone[0]["plain"])).max() < 1e-4
+    assert np.abs(pcm(together["other"]) - pcm(alone[1]["other"])).max() < 1e-4
+    assert np.abs(pcm(together["plain"]) - pcm(together["other"])).max() > 1e-3
+
+
+def test_a_cloned_voice_takes_the_rows_of_the_one_used_longest_ago(model):
+    pytest.importorskip("triton")
+    table = VoiceTable(model.talker, model.voices, clones=2)
+    presets = [table.place(voice) for voice in model.voices.values()]
+    (voice,) = [v for v in model.voices.values() if v.name == "DB30"]
+
+    def named(name):
+        return type(voice)(name, None, voice.latents, voice.embeds, voice.speaker)
+
+    a, b = table.place(named("a")), table.place(named("b"))
+    assert table.place(named("a")) == a
+    assert table.place(named("c")) == b
+    assert len({a.first, b.first, *(place.first for place in presets)}) == 4
+    assert abs(a.first - b.first) == CLONE_ROWS
+    rows = table.rows[a.first : a.first + 1 + len(voice.embeds)]
+    assert torch.equal(rows, torch.cat((voice.speaker[None], voice.embeds)))
+    assert [table.place(voice) for voice in model.voices.values()] == presets

@@ -1,0 +1,60 @@
+"""`sgl-omni serve` places its engines, or refuses, before it loads anything."""
+
+import pytest
+
+from sglang_omni.config.options import Config, load_config
+from sglang_omni.engines.runtime.gpus import Card, cards
+from sglang_omni.entrypoints.cli import serve
+from sglang_omni.protocol.errors import StartupError
+from tests.testing.golden import TINY
+
+GB = 10**9
+
+
+def config(**values: object) -> Config:
+    return load_config(None, {"model_path": str(TINY), "device": "cuda", **values})
+
+
+@pytest.fixture
+def two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tuple(Card(index, "NVIDIA H200", 150 * GB, 149 * GB) for index in range(2))
+    monkeypatch.setattr(serve, "cards", lambda: found)
+
+
+@pytest.mark.usefixtures("two_cards")
+def test_auto_prints_its_plan_and_gives_every_engine_its_card(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    placed = serve.placed(config(placement="auto"), TINY)
+    assert (placed.thinker.tp_size, placed.thinker.gpus) == (1, (0,))
+    assert placed.talker.gpus == placed.audio_encoder.gpus == (1,)
+    assert placed.image_encoder.gpus == (1,)
+    shown = capsys.readouterr().out
+    assert "thinker in bfloat16 on 1 rank(s)" in shown and "1: NVIDIA H200" in shown
+
+
+@pytest.mark.usefixtures("two_cards")
+def test_by_hand_nothing_is_moved() -> None:
+    assert serve.placed(config(), TINY) == config()
+
+
+@pytest.mark.parametrize("placement", ["auto", "manual"])
+def test_what_cannot_fit_is_refused(placement: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "cards", lambda: (Card(0, "small", GB // 1000, GB // 1000),))
+    with pytest.raises(StartupError, match="does not fit"):
+        serve.placed(config(placement=placement), TINY)
+
+
+def test_a_cpu_has_nothing_to_place() -> None:
+    on_a_cpu = config(device="cpu", placement="auto")
+    assert serve.placed(on_a_cpu, TINY) == on_a_cpu
+
+
+def test_without_a_driver_no_card_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pynvml
+
+    def no_driver() -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", no_driver)
+    assert cards() == ()

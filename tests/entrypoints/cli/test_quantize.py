@@ -1,0 +1,169 @@
+"""`sgl-omni quantize`: what it writes is the same model within FP8's error, and loads strictly."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from sglang_omni.entrypoints.cli import quantize as command
+from sglang_omni.entrypoints.cli.main import main
+from sglang_omni.entrypoints.cli.quantize import quantize
+from sglang_omni.models.ming.thinker.fp8 import dequantise
+from sglang_omni.models.ming.thinker.fp8_layout import (
+    block_fp8,
+    is_quantised,
+    with_scales,
+)
+from sglang_omni.models.ming.thinker.hf_config import MingConfig, MingTextConfig
+from sglang_omni.models.ming.thinker.loading import destination, load_thinker
+from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
+from sglang_omni.models.weights import TensorFolder
+from sglang_omni.protocol.errors import CheckpointError, StartupError
+from tests.entrypoints.cli.quantised import write_wide_checkpoint
+from tests.testing.golden import TINY
+
+# One step of a three-bit mantissa, halved by rounding.
+FP8_ERROR = 2.0**-4
+SMALL_PIECE = 400_000
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny checkpoint with experts wide enough for a block."""
+    folder = tmp_path_factory.mktemp("quantize") / "bf16"
+    write_wide_checkpoint(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def quantised(source: Path) -> Path:
+    target = source.parent / "fp8"
+    assert main(["quantize", str(source), str(target), "--fp8"]) == 0
+    return target
+
+
+def test_values_are_within_the_error_of_eight_bits(source: Path, quantised: Path) -> None:
+    before, after = TensorFolder(source), TensorFolder(quantised)
+    matrices = [name for name in before if is_quantised(name)]
+    assert len(matrices) == 3 * (2 + 3) + 2 * 16 * 3
+    for name in matrices:
+        weight = before[name].float()
+        assert after[name].dtype == torch.float8_e4m3fn
+        error = dequantise(after[name], after[name + "_scale_inv"]) - weight
+        # Values far below a block's largest are subnormal: their error is one of the block.
+        floor = weight.abs().max() * 2.0**-9 / 448 * 2**6
+        assert (error.abs() <= FP8_ERROR * weight.abs() + floor).all(), name
+        assert error.norm() < 0.04 * weight.norm(), name
+
+
+def test_everything_else_is_the_same_to_the_bit(source: Path, quantised: Path) -> None:
+    before, after = TensorFolder(source), TensorFolder(quantised)
+    kept = [name for name in before if not is_quantised(name)]
+    assert any(".gate.weight" in name for name in kept)
+    assert any(is_encoder_tensor(name) for name in kept)
+    for name in kept:
+        assert after[name].dtype == before[name].dtype and torch.equal(after[name], before[name])
+    ours = {"model.safetensors.index.json", "config.json"}
+    for path in source.rglob("*"):
+        copy = quantised / path.relative_to(source)
+        if path.is_file() and path.suffix != ".safetensors" and path.name not in ours:
+            assert copy.read_bytes() == path.read_bytes()
+    assert (quantised / "talker" / "model.safetensors").exists()
+
+
+def test_the_configuration_is_read_as_block_fp8(quantised: Path) -> None:
+    config = MingConfig.from_pretrained(quantised)
+    assert block_fp8(config.quantization_config)
+    assert not block_fp8(None)
+    with pytest.raises(CheckpointError, match="only FP8 in blocks"):
+        block_fp8({"quant_method": "awq"})
+
+
+class Filled(torch.nn.Module):
+    """A parameter for every destination, which notes the shapes that it is given."""
+
+    def __init__(self, config: MingTextConfig) -> None:
+        super().__init__()
+        self.given: dict[str, tuple[int, ...]] = {}
+        self._config = config
+
+    def named_parameters(self, *_: object, **__: object) -> list[tuple[str, torch.nn.Parameter]]:
+        names = with_scales(thinker_tensors(self._config))
+        targets = {destination(name, self._config.num_experts).parameter for name in names}
+        return [(name, self._blank(name)) for name in targets]
+
+    def _blank(self, name: str) -> torch.nn.Parameter:
+        blank = torch.nn.Parameter(torch.zeros(3, self._config.num_experts, 128))
+
+        def fill(_: torch.nn.Parameter, tensor: Tensor, *__: object, **keys: object) -> None:
+            self.given[f"{name} {keys}"] = tuple(tensor.shape)
+
+        if ".router." not in name:
+            blank.weight_loader = fill
+        else:
+            size = (3, self._config.num_experts, *((128,) if name.endswith("weight") else ()))
+            blank.data = torch.zeros(size)
+        return blank
+
+
+def test_it_loads_strictly(quantised: Path) -> None:
+    config = MingConfig.from_pretrained(quantised).llm_config
+    tensors = dict(TensorFolder(quantised).items())
+    model = Filled(config)
+    load_thinker(model, config, tensors.items(), fp8=True)
+    scales = [name for name in model.given if "w2_weight_scale_inv" in name]
+    # Sixteen routed experts and the shared one, in each of two sparse layers.
+    assert len(scales) == 2 * 17
+    scale = "model.model.layers.0.attention.dense.weight_scale_inv"
+    with pytest.raises(CheckpointError, match=r"dense\.weight_scale_inv"):
+        rest = {name: tensor for name, tensor in tensors.items() if name != scale}
+        load_thinker(Filled(config), config, rest.items(), fp8=True)
+    with pytest.raises(CheckpointError, match="not part of the thinker"):
+        load_thinker(Filled(config), config, tensors.items())
+
+
+def test_a_cut_off_run_is_no_checkpoint_and_goes_on(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, done, quantise_piece = tmp_path / "fp8", [], command._quantise_piece
+
+    def cut_off(*arguments: object) -> None:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(arguments)
+        quantise_piece(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(command, "_quantise_piece", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        quantize(source, target, SMALL_PIECE)
+    assert not (target / "config.json").exists()
+    written = {path: path.stat().st_mtime_ns for path in target.glob("*.safetensors")}
+    assert len(written) == 3
+    monkeypatch.setattr(command, "_quantise_piece", quantise_piece)
+    quantize(source, target, SMALL_PIECE)
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+    index = json.loads((target / "model.safetensors.index.json").read_text())
+    assert len(set(index["weight_map"].values())) > 3
+    assert set(TensorFolder(target)) == set(index["weight_map"])
+    assert not (target / "quantizing.json").exists()
+
+
+def test_pieces_bound_what_is_in_memory(source: Path) -> None:
+    pieces = list(command.plan_pieces(source, SMALL_PIECE))
+    assert all(piece.source_bytes <= SMALL_PIECE or len(piece.names) == 1 for piece in pieces)
+    names = [name for piece in pieces for name in piece.names]
+    assert sorted(names) == sorted(TensorFolder(source))
+
+
+def test_what_cannot_be_quantised_is_refused(
+    source: Path, quantised: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CheckpointError, match="quantised already"):
+        quantize(quantised, tmp_path / "again")
+    with pytest.raises(StartupError, match="not an empty folder"):
+        quantize(source, source.parent)
+    # Its experts are narrower than a block.
+    assert main(["quantize", str(TINY), str(tmp_path / "out"), "--fp8"]) == 1
+    assert "does not divide into blocks of 128" in capsys.readouterr().err

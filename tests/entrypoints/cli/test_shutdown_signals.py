@@ -1,0 +1,35 @@
+"""The first signal asks, the second insists."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from sglang_omni.entrypoints.cli.shutdown_signals import Farewell
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_the_first_signal_asks_and_the_second_insists(number: signal.Signals) -> None:
+    with Farewell(lambda: None) as farewell:
+        os.kill(os.getpid(), number)
+        await asyncio.wait_for(farewell.asked.wait(), 1)
+        assert not farewell.insisted.is_set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(farewell.insisted.wait(), 1)
+
+
+async def test_work_is_waited_for_until_it_is_done_or_its_time_is_up_or_somebody_insists() -> None:
+    with Farewell(lambda: None) as farewell:
+        assert await farewell.until_insisted(asyncio.sleep(0.01), 5)
+        assert not await farewell.until_insisted(asyncio.sleep(60), 0.01)
+        asyncio.get_running_loop().call_later(0.02, farewell.insisted.set)
+        assert not await farewell.until_insisted(asyncio.sleep(60))
+
+
+async def test_what_the_work_raises_is_raised() -> None:
+    async def fail() -> None:
+        raise LookupError("nothing there")
+
+    with Farewell(lambda: None) as farewell, pytest.raises(LookupError):
+        await farewell.until_insisted(fail(), 5)

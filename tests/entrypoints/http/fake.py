@@ -1,0 +1,239 @@
+"""A backend that plays scripts, and a real server around it."""
+
+import asyncio
+import copy
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from sglang_omni.config.http_options import HttpOptions
+from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.speech.contract import ClonedVoice
+from sglang_omni.entrypoints.http.app import create_app
+from sglang_omni.entrypoints.http.middleware.auth import Access
+from sglang_omni.entrypoints.http.transport.uvicorn_server import web_server
+from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.pipeline.request import (
+    AudioDelta,
+    ChatRequest,
+    Event,
+    Finished,
+    MediaPart,
+    SpeechRequest,
+    TextDelta,
+    TextPart,
+    TranscriptDelta,
+    Usage,
+)
+from sglang_omni.protocol.errors import InvalidRequest, RequestNotFound
+from sglang_omni.voices.cloner import Cloned
+from sglang_omni.voices.registry import Shelf
+from sglang_omni.voices.store import Quota, VoiceStore
+
+RATE = 44_100
+USAGE = Usage(prompt_tokens=7, cached_tokens=3, completion_tokens=5, audio_tokens=4)
+Request = ChatRequest | SpeechRequest
+Script = Callable[[Any], AsyncGenerator[Event, None]]
+
+
+def tone(samples: int = 14_112) -> np.ndarray:
+    """One patch (320 ms) of a quiet tone."""
+    return (0.25 * np.sin(np.arange(samples) / 16)).astype(np.float32)
+
+
+def words(request: Request) -> list[str]:
+    """What the fake answers: the words it was given, each with its following space."""
+    if isinstance(request, SpeechRequest):
+        return request.text.split(" ")
+    parts = request.messages[-1].content
+    text = "".join(part.text for part in parts if isinstance(part, TextPart))
+    return [word + " " for word in text.split(" ")]
+
+
+async def echo(request: Request) -> AsyncGenerator[Event, None]:
+    """Says the words back, each as text, transcript and one patch, as the request asks."""
+    for word in words(request):
+        await asyncio.sleep(0)
+        if isinstance(request, ChatRequest):
+            yield TextDelta(word)
+            if request.voice:
+                yield TranscriptDelta(word)
+        if request.voice:
+            yield AudioDelta(tone())
+    yield Finished("stop", USAGE)
+
+
+def playing(*events: Event, then: Exception | None = None, pause: float = 0.0) -> Script:
+    """A script of fixed events, each after a pause in seconds; `then` is raised at the end."""
+
+    async def script(request: Request) -> AsyncGenerator[Event, None]:
+        for event in events:
+            await asyncio.sleep(pause)
+            yield event
+        if then is not None:
+            # A raised error keeps the frames it passed; the test's own one must not.
+            raise copy.copy(then)
+
+    return script
+
+
+def hanging(*events: Event) -> Script:
+    """A script that plays `events`, then never ends."""
+
+    async def script(request: Request) -> AsyncGenerator[Event, None]:
+        for event in events:
+            yield event
+        await asyncio.sleep(3600)
+
+    return script
+
+
+class FakeCloner:
+    """Makes a voice of any recording but an empty one."""
+
+    def __init__(self) -> None:
+        self.cloned: list[tuple[MediaPart, str | None]] = []
+
+    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
+        self.cloned.append((part, text))
+        if not part.sources[0]:
+            raise InvalidRequest(f"{part.field}: the medium is empty", param=part.field)
+        array = SharedArray()
+        layout = array.write(np.arange(8 * 64 + 192, dtype=np.float32))
+        return Cloned(ClonedVoice("key", text, array, layout, 8), 2.5, True)
+
+
+class FakeBackend:
+    """Plays `script` for every request, and knows how many are at work."""
+
+    model = "org/ming"
+    capabilities = RELEASED
+    sample_rate = RATE
+    voices = ("prompt", "river")
+    voice_aliases: Mapping[str, str] = MappingProxyType({"nova": "river"})
+    default_voice = "prompt"
+    max_tokens = 4096
+    context_length = 32_768
+    max_body_bytes = 1 << 20
+    registries = ()
+    realtime = RealtimeOptions()
+    knows_speakers = True
+    has_grammars = has_lark = True
+
+    def __init__(self) -> None:
+        self.draining = asyncio.Event()
+        self.folder = tempfile.TemporaryDirectory()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything that a test did."""
+        self.draining.clear()
+        self.folder.cleanup()
+        store = VoiceStore(Path(self.folder.name), Quota(stored=4, per_owner=3), "weights")
+        store.load()
+        self.cloner = FakeCloner()
+        self.shelf = Shelf(self.cloner, store)
+        self.script: Script = echo
+        self.requests: list[Any] = []
+        self.profiles: list[str | None] = []
+        self.running = 0
+        self.deterministic_text = False
+        self.capabilities = RELEASED
+        self.ready = True
+
+    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+        return f"<{token_id}>", bytes([token_id]) if token_id else b""
+
+    def engines(self) -> dict[str, dict[str, Any]]:
+        return {"talker": {"state": "ready" if self.ready else "starting", "steps": 3}}
+
+    def profile(self, engine: str, name: str | None) -> str:
+        if engine != "talker":
+            raise RequestNotFound(f"no engine {engine!r}", param="engine")
+        self.profiles.append(name)
+        return f"/profiles/{name}" if name else ""
+
+    async def _play(self, request: Request) -> AsyncGenerator[Event, None]:
+        self.requests.append(request)
+        self.running += 1
+        try:
+            async for event in self.script(request):
+                yield event
+        finally:
+            self.running -= 1
+
+    def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        return self._play(request)
+
+    def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
+        return self._play(request)
+
+    async def narrate(
+        self, request: SpeechRequest, text: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[Event, None]:
+        """Says each piece of the text as it comes."""
+        self.requests.append(request)
+        async with aclosing(text):
+            async for piece in text:
+                yield TranscriptDelta(piece)
+                yield AudioDelta(tone())
+        yield Finished("stop", USAGE)
+
+    def wait_running(self, count: int, seconds: float = 1.0) -> None:
+        """Wait until `count` requests are at work."""
+        deadline = time.monotonic() + seconds
+        while self.running != count:
+            assert time.monotonic() < deadline, f"{self.running} running, not {count}"
+            time.sleep(0.005)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server."""
+
+    url: str
+    backend: FakeBackend
+
+
+@contextmanager
+def serving(
+    access: Access | None = None,
+    port: int = 0,
+    limits: HttpOptions | None = None,
+    backend: FakeBackend | None = None,
+    **wiring: Any,
+) -> Iterator[Served]:
+    """uvicorn on a loopback port, by default a free one, in a thread. `wiring` is more of what
+    `create_app` takes."""
+    backend = backend or FakeBackend()
+    listener = socket.socket()
+    # A port that was served a moment ago can be served again.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    observer = wiring.pop("observer", None) or Observer(lambda: backend.sample_rate)
+    app = create_app(backend, access, observer=observer, **wiring)
+    options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
+    options["on_refusal"] = observer.refuse
+    server = web_server(app, "critical", 1, **options)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield Served(f"http://127.0.0.1:{listener.getsockname()[1]}", backend)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()

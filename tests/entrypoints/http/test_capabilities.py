@@ -1,0 +1,101 @@
+"""Routes follow what the checkpoint can do, and refuse the rest by name."""
+
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.pipeline.request import TextPart
+from tests.entrypoints.http.fake import FakeBackend
+
+SMALL = replace(
+    RELEASED,
+    name="Small",
+    speech_languages=("en",),
+    speech_tasks=("speech",),
+    speech_instructions=False,
+    transcription_prompt="Write it down.",
+    transcription_languages=("en",),
+    transcription_hints=False,
+)
+CLIP = ("clip.wav", b"RIFF", "audio/wav")
+MUSIC = "Genre: a. Mood: b. Instrument: c. Theme: d. Duration: 60s."
+
+
+@pytest.fixture(autouse=True)
+def small(backend: FakeBackend) -> None:
+    backend.capabilities = SMALL
+
+
+def test_the_list_of_models_tells_them(http: httpx.Client) -> None:
+    (card,) = http.get("/v1/models").json()["data"]
+    assert card["capabilities"] == {
+        "name": "Small",
+        "speech_languages": ["en"],
+        "speech_tasks": ["speech"],
+        "speech_instructions": False,
+        "transcription_languages": ["en"],
+        "transcription_hints": False,
+        "starter_prompts": list(RELEASED.starter_prompts),
+    }
+    assert http.get("/v1/models/org/ming").json() == card
+
+
+@pytest.mark.parametrize(
+    ("change", "param", "words"),
+    [
+        ({"instructions": "Slowly."}, "instructions", "Small speaks in one manner only"),
+        ({"instructions": {"emotion": "happy"}}, "instructions", "leave them out"),
+        ({"task": "music", "input": MUSIC}, "task", "Small does not make music; it makes speech"),
+        ({"task": "sound"}, "task", "does not make sound"),
+        ({"input": "Hi 你好"}, "input", "Small speaks English; it cannot read 你好"),
+        ({"input": "Привет"}, "input", "cannot read Привет"),
+        ({"ref_audio": "data:,x", "ref_text": "你好"}, "ref_text", "cannot read 你好"),
+    ],
+)
+def test_speech_it_cannot_make_is_refused(
+    http: httpx.Client, change: dict[str, Any], param: str, words: str
+) -> None:
+    reply = http.post("/v1/audio/speech", json={"model": "org/ming", "input": "Hi.", **change})
+    error = reply.json()["error"]
+    assert (reply.status_code, error["param"]) == (400, param)
+    assert words in error["message"]
+
+
+def test_in_a_batch_only_the_item_fails(http: httpx.Client) -> None:
+    items = [{"input": "Hi."}, {"input": "Привет"}]
+    body = {"model": "org/ming", "items": items}
+    good, bad = http.post("/v1/audio/speech/batch", json=body).json()["results"]
+    assert good["status"] == "success"
+    assert bad["error"]["param"] == "items.1.input"
+
+
+def test_an_uploaded_voice_says_what_it_can_read(http: httpx.Client) -> None:
+    fields = {"name": "me", "consent": "I agree", "ref_text": "你好"}
+    reply = http.post("/v1/audio/voices", data=fields, files={"audio_sample": CLIP})
+    assert reply.status_code == 400
+    assert reply.json()["error"]["param"] == "ref_text"
+
+
+def test_it_is_asked_to_transcribe_as_it_was_trained(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    fields = {"model": "org/ming", "language": "English"}
+    reply = http.post("/v1/audio/transcriptions", data=fields, files={"file": CLIP})
+    assert reply.status_code == 200
+    (asked,) = backend.requests
+    assert asked.messages[0].content[0] == TextPart("Write it down.")
+    assert asked.needs_speech
+
+
+@pytest.mark.parametrize(
+    ("change", "param"), [({"language": "de"}, "language"), ({"prompt": "Mill."}, "prompt")]
+)
+def test_a_transcription_it_cannot_make_is_refused(
+    http: httpx.Client, change: dict[str, str], param: str
+) -> None:
+    fields = {"model": "org/ming", **change}
+    reply = http.post("/v1/audio/transcriptions", data=fields, files={"file": CLIP})
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)

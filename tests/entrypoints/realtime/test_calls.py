@@ -1,0 +1,178 @@
+"""Functions that the model may call."""
+
+import json
+
+import pytest
+
+from sglang_omni.entrypoints.realtime.items import JSON
+from sglang_omni.models.ming.prompt.tools import Calling, Tool, ToolCall, ToolResult
+from sglang_omni.pipeline.request import (
+    AudioDelta,
+    Finished,
+    Started,
+    TextDelta,
+    ToolCalled,
+    TranscriptDelta,
+    Usage,
+)
+from sglang_omni.protocol.errors import EngineUnavailable
+from tests.entrypoints.http.fake import FakeBackend, playing, tone
+from tests.entrypoints.realtime.harness import kinds, talking
+
+LOOK = {
+    "type": "function",
+    "name": "look",
+    "description": "Looks at a place.",
+    "parameters": {"type": "object"},
+}
+NAMED = {"type": "function", "name": "look"}
+CALL = ToolCall("look", '{"at": "mill"}')
+DONE = Finished("stop", Usage())
+CALLED = [
+    "response.output_item.added",
+    "conversation.item.added",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+    "response.output_item.done",
+    "conversation.item.done",
+]
+
+
+async def test_a_function_is_called_and_its_result_is_answered() -> None:
+    async with talking() as talk:
+        await talk.update(tools=[LOOK])
+        talk.backend.script = playing(ToolCalled(CALL), DONE)
+        await talk.write("What is there?")
+        events = await talk.send("response.create")
+        assert kinds(events) == [
+            "response.created",
+            *CALLED,
+            "response.done",
+            "rate_limits.updated",
+        ]
+        tools = talk.backend.requests[0].tools
+        assert tools == (Tool("look", "Looks at a place.", {"type": "object"}),)
+        item = talk.of("response.done")[0]["response"]["output"][0]
+        assert (item["type"], item["name"], item["status"]) == (
+            "function_call",
+            "look",
+            "completed",
+        )
+        assert json.loads(item["arguments"]) == {"at": "mill"}
+        result = {"type": "function_call_output", "call_id": item["call_id"], "output": "a wheel"}
+        await talk.send("conversation.item.create", item=result)
+        await talk.send("response.create")
+        messages = talk.backend.requests[1].messages
+        assert [m.role for m in messages] == ["system", "user", "assistant", "tool"]
+        assert messages[2].content == (CALL,)
+        assert messages[3].content == (ToolResult("a wheel"),)
+
+
+async def test_a_call_beside_speech_is_an_item_of_its_own() -> None:
+    async with talking() as talk:
+        await talk.update(tools=[LOOK])
+        spoken = (TextDelta("Wait. "), TranscriptDelta("Wait. "), AudioDelta(tone()))
+        talk.backend.script = playing(*spoken, ToolCalled(CALL), DONE)
+        await talk.write("What is there?")
+        events = await talk.send("response.create")
+        call = talk.of("response.function_call_arguments.done")[0]
+        assert (call["output_index"], call["name"]) == (1, "look")
+        output = talk.of("response.done")[0]["response"]["output"]
+        assert [item["type"] for item in output] == ["message", "function_call"]
+        assert kinds(events)[-3:] == [
+            "conversation.item.done",
+            "response.done",
+            "rate_limits.updated",
+        ]
+
+
+async def test_tools_may_be_withheld_and_forced() -> None:
+    async with talking() as talk:
+        await talk.update(tools=[LOOK], tool_choice="none")
+        await talk.send("response.create")
+        assert talk.backend.requests[0].tools == ()
+        for choice, calling in (
+            ("required", Calling(forced=True)),
+            (NAMED, Calling(forced=True, only=("look",), parallel=False)),
+        ):
+            await talk.update(tool_choice=choice)
+            assert talk.of("session.updated")[-1]["session"]["tool_choice"] == choice
+            await talk.send("response.create")
+            assert talk.backend.requests[-1].calling == calling
+        await talk.send("response.create", response={"tools": [], "tool_choice": "auto"})
+        assert (talk.backend.requests[-1].tools, talk.backend.requests[-1].calling) == (
+            (),
+            Calling(),
+        )
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        {"tool_choice": "required"},
+        {"tool_choice": NAMED},
+        {"tools": [LOOK], "tool_choice": {**NAMED, "name": "listen"}},
+    ],
+)
+async def test_a_call_of_nothing_is_refused(session: JSON) -> None:
+    async with talking() as talk:
+        await talk.update(**session)
+        assert talk.error["param"] == "session.tool_choice"
+        assert "session.updated" not in kinds(talk.events)
+
+
+async def test_a_response_that_withholds_what_must_be_called_is_refused() -> None:
+    async with talking() as talk:
+        await talk.update(tools=[LOOK], tool_choice="required")
+        await talk.send("response.create", response={"tools": []})
+        assert talk.error["param"] == "response.tool_choice"
+        assert talk.backend.requests == []
+
+
+async def test_strict_functions_and_calls_one_at_a_time_are_asked_for() -> None:
+    async with talking() as talk:
+        await talk.update(tools=[{**LOOK, "strict": True}], parallel_tool_calls=False)
+        assert talk.of("session.updated")[-1]["session"]["parallel_tool_calls"] is False
+        await talk.send("response.create")
+        asked = talk.backend.requests[-1]
+        assert asked.tools[0].strict and asked.calling == Calling(parallel=False)
+        await talk.send("response.create", response={"parallel_tool_calls": True})
+        assert talk.backend.requests[-1].calling == Calling()
+
+
+async def test_a_thinker_without_grammars_of_calls_is_held_to_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking() as talk:
+        monkeypatch.setattr(type(talk.backend), "has_lark", False)
+        await talk.update(tools=[LOOK], tool_choice="required")
+        assert talk.error["param"] == "session.tool_choice"
+        assert "llguidance" in talk.error["message"]
+
+
+async def test_settings_without_forced_calls_do_not_ask_what_the_thinker_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def starting(backend: FakeBackend) -> bool:
+        raise EngineUnavailable("the thinker is starting")
+
+    async with talking() as talk:
+        monkeypatch.setattr(type(talk.backend), "has_lark", property(starting))
+        await talk.update(tools=[LOOK])
+        assert talk.of("session.updated")
+        await talk.update(tool_choice="required")
+        assert "starting" in talk.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"), [("length", "max_output_tokens"), ("stop", "invalid_tool_call")]
+)
+async def test_a_call_that_is_none_leaves_the_response_incomplete(ended, reason) -> None:
+    async with talking() as talk:
+        await talk.update(tools=[LOOK])
+        talk.backend.script = playing(Started(), Finished(ended, Usage(), invalid_calls=1))
+        await talk.write("What is there?")
+        await talk.send("response.create")
+        response = talk.of("response.done")[0]["response"]
+        assert (response["status"], response["output"]) == ("incomplete", [])
+        assert response["status_details"]["reason"] == reason

@@ -1,0 +1,140 @@
+import pytest
+
+from sglang_omni.entrypoints.realtime.context import to_messages, without_oldest
+from sglang_omni.entrypoints.realtime.conversation import Conversation, ItemError
+from sglang_omni.entrypoints.realtime.items import (
+    Clip,
+    Item,
+    MessageItem,
+    Picture,
+    Segment,
+    Speech,
+    Text,
+    weight,
+)
+
+
+def text(name: str, said: str = "hi", role: str = "user") -> MessageItem:
+    return MessageItem(name, role, (Text(said),))
+
+
+def clip(name: str, size: int = 1000, transcript: str | None = None) -> MessageItem:
+    return MessageItem(name, "user", (Clip("x" * size, 1000, transcript),))
+
+
+def conversation(*items: Item, budget: int = 10_000) -> Conversation:
+    made = Conversation(budget)
+    for item in items:
+        made.add(item)
+    return made
+
+
+def names(made: Conversation) -> list[str]:
+    return [item.id for item in made]
+
+
+def test_items_stand_where_they_were_put() -> None:
+    made = conversation(text("a"), text("b"))
+    assert made.add(text("c"), "a") == "a"
+    assert made.add(text("d"), "root") is None
+    assert made.add(text("e")) == "b"
+    assert names(made) == ["d", "a", "c", "b", "e"]
+    assert [made.before(name) for name in ("d", "c", "e")] == [None, "a", "b"]
+    assert made.last_id == "e"
+
+
+@pytest.mark.parametrize(
+    ("act", "code"),
+    [
+        (lambda made: made.add(text("a")), "item_create_duplicate_item_id"),
+        (lambda made: made.add(text("b"), "z"), "item_create_invalid_previous_item_id"),
+        (lambda made: made.delete("z"), "item_delete_invalid_item_id"),
+        (lambda made: made.find("z", "retrieve"), "item_retrieve_invalid_item_id"),
+        (lambda made: made.find("z", "truncate"), "item_truncate_invalid_item_id"),
+    ],
+)
+def test_items_that_cannot_be_meant_are_refused_by_code(act, code: str) -> None:
+    made = conversation(text("a"))
+    with pytest.raises(ItemError) as error:
+        act(made)
+    assert error.value.code == code
+    assert names(made) == ["a"]
+
+
+def test_beyond_the_budget_the_oldest_media_go_and_their_items_stay() -> None:
+    made = conversation(clip("a"), clip("b", transcript="two"), text("c"), clip("d"), budget=2100)
+    assert names(made) == ["a", "b", "c", "d"]
+    assert made.find("a", "retrieve") == MessageItem("a", "user", (Clip(None, 1000, None),))
+    assert made.find("b", "retrieve") == clip("b", transcript="two")
+    made.add(clip("e"))
+    assert made.find("b", "retrieve") == MessageItem("b", "user", (Clip(None, 1000, "two"),))
+    assert made.find("e", "retrieve") == clip("e")
+    assert made.weight == sum(map(weight, made)) <= 2100
+
+
+def test_the_newest_item_keeps_its_sound_whatever_the_budget() -> None:
+    made = conversation(clip("a"), clip("b", 5000), budget=2000)
+    assert made.find("b", "retrieve") == clip("b", 5000)
+
+
+def test_what_is_replaced_or_deleted_is_no_longer_counted() -> None:
+    made = conversation(text("a", "four"), text("b", "x"))
+    made.replace(text("a", "fourteen"))
+    assert made.weight == 9
+    made.delete("a")
+    assert made.weight == 1
+    made.replace(text("a", "came too late"))
+    assert names(made) == ["b"]
+
+
+def test_text_that_cannot_fit_has_no_room() -> None:
+    made = conversation(clip("a", 1000), text("b", "x" * 500), budget=1600)
+    assert made.has_room(text("c", "x" * 1100))
+    assert not made.has_room(text("c", "x" * 1101))
+
+
+def test_the_model_reads_the_instructions_then_what_was_said() -> None:
+    spoken = Speech((Segment("I see. ", 0.0), Segment("More.", 500.0)), 1000, 500)
+    messages = to_messages(
+        "Be kind.",
+        [
+            text("s", "It is noon.", "system"),
+            MessageItem("p", "user", (Picture("http://x/y.png", "low"), Text("What is this?"))),
+            MessageItem("a", "assistant", (spoken,), "incomplete"),
+            clip("c"),
+        ],
+    )
+    assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
+    assert messages[0].content[0].text == "Be kind.\n\nIt is noon."
+    picture, question = messages[1].content
+    assert (picture.kind, picture.sources, question.text) == (
+        "image",
+        ("http://x/y.png",),
+        "What is this?",
+    )
+    assert picture.budget.most == 512 * 512
+    # Only what was heard before the user spoke.
+    assert messages[2].content[0].text == "I see. "
+    assert messages[3].content[0].kind == "audio"
+
+
+def test_sound_that_was_let_go_is_read_as_its_transcript() -> None:
+    items = [
+        MessageItem("a", "user", (Clip(None, 1000, "hello"),)),
+        MessageItem("b", "user", (Clip(None, 1000, None),)),
+    ]
+    messages = to_messages("", items)
+    assert [message.content[0].text for message in messages] == ["hello"]
+
+
+def test_without_a_question_the_model_speaks_to_an_empty_turn() -> None:
+    assert [m.role for m in to_messages("Greet.", [])] == ["system", "user"]
+    after_answer = to_messages("", [text("a"), text("b", "yes", "assistant")])
+    assert [m.role for m in after_answer] == ["user", "assistant", "user"]
+    assert after_answer[-1].content[0].text == ""
+
+
+def test_the_later_half_is_kept() -> None:
+    items = [text(name) for name in "abcde"]
+    assert [item.id for item in without_oldest(items)] == ["d", "e"]
+    assert [item.id for item in without_oldest(items[:2])] == ["b"]

@@ -1,0 +1,94 @@
+import base64
+
+import numpy as np
+import pytest
+
+from sglang_omni.entrypoints.realtime.audio_codec import clip_uri
+from sglang_omni.entrypoints.realtime.items import (
+    CallItem,
+    CallOutputItem,
+    Clip,
+    MessageItem,
+    Picture,
+    Segment,
+    Speech,
+    Text,
+    heard_words,
+    item_json,
+    weight,
+    without_media,
+)
+
+SEGMENTS = (Segment("One two three. ", 0.0), Segment("Four five.", 1000.0))
+
+
+@pytest.mark.parametrize(
+    ("heard_ms", "words"),
+    [
+        (0, ""),
+        (300, "One"),
+        (600, "One two"),
+        (550, "One two"),
+        (999, "One two three."),
+        (1000, "One two three. "),
+        (1450, "One two three. Four"),
+        (2000, "One two three. Four five."),
+        (9000, "One two three. Four five."),
+    ],
+)
+def test_words_are_heard_at_an_even_pace_inside_a_segment(heard_ms: float, words: str) -> None:
+    assert heard_words(SEGMENTS, 2000, heard_ms) == words
+
+
+def test_chinese_is_cut_between_characters_and_a_single_word_is_not_cut() -> None:
+    assert heard_words((Segment("你好世界", 0.0),), 400, 210) == "你好"
+    assert heard_words((Segment("你好 world", 0.0),), 800, 500) == "你好"
+    assert heard_words((Segment("Wonderful", 0.0),), 900, 500) == ""
+
+
+def test_a_speech_that_nobody_spoke_over_was_heard_whole() -> None:
+    assert Speech(SEGMENTS, 2000).transcript == "One two three. Four five."
+    assert Speech(SEGMENTS, 2000, 600).transcript == "One two"
+
+
+def test_the_wire_form_names_parts_by_who_made_them() -> None:
+    for role, kind in (
+        ("user", "input_text"),
+        ("system", "input_text"),
+        ("assistant", "output_text"),
+    ):
+        item = MessageItem("a", role, (Text("hi"),))
+        assert item_json(item)["content"] == [{"type": kind, "text": "hi"}]
+    spoken = MessageItem("a", "assistant", (Speech(SEGMENTS, 2000),), "incomplete")
+    assert item_json(spoken) == {
+        "id": "a",
+        "object": "realtime.item",
+        "type": "message",
+        "status": "incomplete",
+        "role": "assistant",
+        "content": [{"type": "output_audio", "transcript": "One two three. Four five."}],
+    }
+
+
+def test_sound_is_in_the_wire_form_only_if_asked_for() -> None:
+    samples = np.arange(100).astype(np.int16)
+    item = MessageItem("a", "user", (Clip(clip_uri(samples), 6),))
+    (bare,), (full,) = (item_json(item, with_audio)["content"] for with_audio in (False, True))
+    assert bare == {"type": "input_audio", "transcript": None}
+    assert base64.b64decode(full["audio"]) == samples.tobytes()
+
+
+def test_calls_and_their_outputs() -> None:
+    call = item_json(CallItem("a", "call_1", "look", '{"at": 1}'))
+    assert (call["type"], call["name"], call["call_id"]) == ("function_call", "look", "call_1")
+    output = item_json(CallOutputItem("b", "call_1", "a mill"))
+    assert (output["type"], output["output"]) == ("function_call_output", "a mill")
+
+
+def test_letting_media_go_keeps_what_was_written_down() -> None:
+    parts = (Text("see"), Picture("data:," + "x" * 994), Clip("data:," + "y" * 994, 5, "hello"))
+    item = MessageItem("a", "user", parts)
+    assert weight(item) == 3 + 1000 + 1005
+    bare = without_media(item)
+    assert weight(bare) == 8
+    assert bare == MessageItem("a", "user", (Text("see"), Picture(None), Clip(None, 5, "hello")))

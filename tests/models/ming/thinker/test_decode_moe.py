@@ -1,0 +1,57 @@
+"""Which layers' experts take our way in a decode step."""
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import torch
+
+from sglang_omni.engines.thinker.contract import ThinkerSettings
+from sglang_omni.engines.thinker.launch import environment
+from tests.testing.golden import TINY
+
+
+def is_ours(**changed: bool) -> bool:
+    """Whether experts take it that have everything it needs but what is `changed`."""
+    from sglang_omni.models.ming.thinker import decode_moe as steps
+
+    has = {"hopper": True, "eight_bits": True, "block_quant": True, "triton": True} | changed
+    kind = steps.Fp8MoEMethod if has["eight_bits"] else SimpleNamespace
+    method = kind.__new__(kind)
+    method.block_quant, method.use_mxfp8 = has["block_quant"], False
+    backend = SimpleNamespace(is_triton=lambda: has["triton"])
+    method.runner = SimpleNamespace(runner_backend=backend)
+    router = SimpleNamespace(weight=torch.empty(3, 256, 512 if has.get("even", True) else 500))
+    down = torch.empty(257, 512, 256 if has.get("whole", True) else 192)
+    arguments = SimpleNamespace(enable_deterministic_inference=has.get("deterministic", False))
+    with (
+        patch.object(steps, "is_sm90_supported", lambda: has["hopper"]),
+        patch.object(steps, "get_server_args", lambda: arguments),
+    ):
+        return (
+            steps.step_experts(router, SimpleNamespace(quant_method=method, w2_weight=down))
+            is not None
+        )
+
+
+def check() -> None:
+    """Whatever is missing leaves the experts to SGLang."""
+    assert is_ours()
+    for name in ("hopper", "eight_bits", "block_quant", "triton", "even", "whole"):
+        assert not is_ours(**{name: False}), name
+    assert not is_ours(deterministic=True)
+
+
+def test_our_way_is_taken_where_it_was_measured_and_may_round_otherwise() -> None:
+    # SGLang reads its environment at import, so it is imported by a process of its own.
+    variables = environment(ThinkerSettings(TINY, device="cpu"), threads=1)
+    program = "from tests.models.ming.thinker import test_step_experts as t; t.check(); print('ok')"
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+    )
+    assert run.stdout.endswith("ok\n"), run.stderr

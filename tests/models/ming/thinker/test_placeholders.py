@@ -1,0 +1,91 @@
+"""Places in a prompt of the stock server: the ids come out as the reference's."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from sglang_omni.models.ming.prompt.chat import Film, Item, Picture, Sound
+from sglang_omni.models.ming.thinker.placeholders import Expander, Medium
+from sglang_omni.protocol.errors import InvalidRequest
+from tests.models.ming.prompt.test_chat import all_chats, chat_of
+from tests.testing.golden import TINY, cases, load_case
+
+TOKENS = {"image": "<imagePatch>", "audio": "<audioPatch>"}
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(TINY / "tokenizer.json"))
+
+
+@pytest.fixture(scope="module")
+def expander(tokenizer: Tokenizer) -> Expander:
+    return Expander(lambda text: tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def medium(item: Item, number: int) -> Medium:
+    """A medium that takes as much room as `item`."""
+    match item:
+        case Picture(tokens):
+            return Medium("image", torch.zeros(1, 32, 32 * tokens, 3), number)
+        case Film(tokens, seconds):
+            frames = torch.zeros(2 * len(seconds), 32, 32 * tokens, 3)
+            return Medium("video", frames, number, seconds)
+        case Sound(tokens):
+            return Medium("audio", torch.zeros(tokens * 640), number)
+    raise AssertionError(item)
+
+
+def media_of(entry) -> list[Medium]:
+    items = [item for turn in chat_of(entry) for item in turn.content]
+    shown = [item for item in items if isinstance(item, Picture | Film | Sound)]
+    return [medium(item, number) for number, item in enumerate(shown)]
+
+
+def collapsed(text: str) -> Iterator[str]:
+    """The prompt as the stock server's template writes it: one placeholder for each medium."""
+    head, *films = text.split("<video>")
+    yield head
+    for film in films:
+        yield "<video><framePatch></video>" + film.split("</video>")[1]
+
+
+def short(text: str) -> str:
+    whole = "".join(collapsed(text))
+    for token in TOKENS.values():
+        start, *rest = whole.split(f"{token}*")
+        whole = start + "".join(token + piece.lstrip("0123456789") for piece in rest)
+    return whole
+
+
+@pytest.mark.parametrize("entry", all_chats(), ids=lambda e: e["name"])
+def test_the_stock_prompt_expands_to_the_reference_ids(entry, expander, tokenizer) -> None:
+    name = f"positions/prompt_{entry['name']}"
+    if name not in cases("positions"):
+        pytest.skip("this case lies in the full set of goldens only")
+    ids = tokenizer.encode(short(entry["expanded_short"]), add_special_tokens=False).ids
+    media = media_of(entry)
+    room, items = expander.expand(ids, media)
+    assert room == load_case(name)["input_ids"].tolist()
+    assert [item["hash"] for item in items] == [one.content_hash for one in media]
+    for item in items:
+        for first, last in item["offsets"]:
+            assert len(set(room[first : last + 1])) == 1
+
+
+@pytest.mark.parametrize(("places", "media"), [(2, 1), (1, 2), (0, 1)])
+def test_media_and_places_must_agree(expander, tokenizer, places, media) -> None:
+    ids = tokenizer.encode("<image><imagePatch></image>" * places).ids
+    with pytest.raises(InvalidRequest, match="places than media"):
+        expander.expand(ids, [medium(Picture(1), number) for number in range(media)])
+
+
+def test_media_of_each_kind_fill_their_own_places_in_order(expander, tokenizer) -> None:
+    text = "<audio><audioPatch></audio><image><imagePatch></image><image><imagePatch></image>"
+    given = [medium(Picture(2), 1), medium(Picture(3), 2), medium(Sound(4), 3)]
+    room, items = expander.expand(tokenizer.encode(text).ids, given)
+    assert [item["hash"] for item in items] == [3, 1, 2]
+    assert [last - first + 1 for item in items for first, last in item["offsets"]] == [4, 2, 3]
+    assert len(room) == 2 * 3 + 4 + 2 + 3

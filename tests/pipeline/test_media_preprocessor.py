@@ -1,0 +1,255 @@
+"""From media parts to features in their places: keys, caches, order, and who is blamed."""
+
+import asyncio
+import base64
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sglang_omni.engines.encoder.cache import Embedding, EmbeddingCache
+from sglang_omni.engines.encoder.client import EncoderClient
+from sglang_omni.engines.encoder.contract import ClipRequest, Encoded
+from sglang_omni.engines.media_decoder.contract import Decoded
+from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.thinker.contract import SamplingParams
+from sglang_omni.media.fetch import FetchPolicy
+from sglang_omni.media.limits import PixelBudget
+from sglang_omni.models.ming.media_rules import RULES, clip_tokens, patch_grid
+from sglang_omni.pipeline.media_preprocessor import OPEN_PER_TENANT, Medium, Perception, content_key
+from sglang_omni.pipeline.preprocess import aggregate, preprocess
+from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
+from sglang_omni.protocol.errors import InvalidRequest, OmniError
+from tests.pipeline.engines import Scripted
+
+HIDDEN = 8
+SHAPES = {"image": (1, 64, 96, 3), "video": (4, 64, 64, 3), "audio": (16_000,)}
+SECONDS = {"video": (0.25, 1.25)}
+
+
+class FakeIntake:
+    """Decodes a file to the shape of its kind, or raises what the file says."""
+
+    def __init__(self) -> None:
+        self.decoded = []
+
+    async def decode(self, kind, files, image, *, tenant=None):
+        self.decoded.append((kind, tuple(files), image))
+        if files[0] == b"broken":
+            raise InvalidRequest("cannot be decoded")
+        array = SharedArray()
+        kind_of = np.float32 if kind == "audio" else np.uint8
+        layout = array.write(np.zeros(SHAPES[kind], kind_of))
+        return Decoded(layout, SECONDS.get(kind, ())), array
+
+
+async def encode(request):
+    """An encoder's script: as many rows as the medium has tokens."""
+    shape = request.layout.shape
+    if isinstance(request, ClipRequest):
+        rows = clip_tokens(shape[0])
+    else:
+        time, height, width = patch_grid(shape)
+        rows = time * height * width // 4
+    yield Encoded(request.rows.write(np.ones((rows, HIDDEN), np.float32)))
+
+
+def part(kind, *files, field="messages.0.content.0", budget=None):
+    sources = tuple(f"data:;base64,{base64.b64encode(file).decode()}" for file in files)
+    return MediaPart(kind, sources, field, budget)
+
+
+@pytest.fixture
+def engine():
+    return Scripted(encode)
+
+
+@pytest.fixture
+def intake():
+    return FakeIntake()
+
+
+@pytest.fixture
+def perception(engine, intake):
+    images, audio = (EncoderClient(engine, EmbeddingCache(1 << 20)) for _ in range(2))
+    encoders = {"image": images, "video": images, "audio": audio}
+    return Perception(FetchPolicy(), RULES, intake, encoders)
+
+
+async def perceive(perception, medium):
+    opened = await perception.open(medium)
+    return opened, await perception.encode(opened)
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("image", 6), ("video", 8), ("audio", 25)])
+async def test_each_kind_has_the_rows_its_prompt_has_places_for(perception, kind, rows):
+    medium, embedding = await perceive(perception, part(kind, b"file"))
+    assert embedding.layout.shape == (rows, HIDDEN)
+    assert medium.tokens * max(len(medium.seconds), 1) == rows
+
+
+async def test_a_medium_seen_before_is_neither_decoded_nor_encoded_again(
+    perception, intake, engine
+):
+    first, rows = await perceive(perception, part("video", b"file"))
+    second, again = await perceive(perception, part("video", b"file", field="elsewhere"))
+    assert again is rows
+    assert len(intake.decoded) == len(engine.requests) == 1
+    assert (second.grid, second.seconds, second.tokens) == (
+        first.grid,
+        first.seconds,
+        first.tokens,
+    )
+
+
+def test_keys_tell_apart_content_kind_frames_and_every_decode_option():
+    low = PixelBudget(32, 4096, 262_144)
+    faster = replace(RULES, video=replace(RULES.video, fps=4.0))
+    keys = [
+        content_key(part("image"), [b"ab"], RULES),
+        content_key(part("image"), [b"ac"], RULES),
+        content_key(part("video"), [b"ab"], RULES),
+        content_key(part("video"), [b"a", b"b"], RULES),
+        content_key(part("video"), [b"", b"ab"], RULES),
+        content_key(part("image", budget=low), [b"ab"], RULES),
+        content_key(part("image"), [b"ab"], faster),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert keys[0] == content_key(part("image", field="other"), [b"ab"], RULES)
+
+
+async def test_an_error_names_the_field_of_the_medium(perception):
+    with pytest.raises(InvalidRequest) as error:
+        await perception.open(part("image", b"broken", field="images.3"))
+    assert error.value.param == "images.3"
+    assert error.value.message.startswith("images.3: cannot be decoded")
+
+
+async def test_equal_media_that_fail_together_blame_each_its_own_field(perception, engine):
+    async def fail(request):
+        await asyncio.sleep(0.01)
+        raise InvalidRequest("too long")
+        yield
+
+    engine.script = fail
+    fields = ("audios.0", "audios.1")
+    opened = [await perception.open(part("audio", b"x", field=field)) for field in fields]
+    errors = await asyncio.gather(*map(perception.encode, opened), return_exceptions=True)
+    assert [error.param for error in errors] == list(fields)
+    assert len(engine.requests) == 1
+
+
+async def test_a_server_without_encoders_refuses_media(intake):
+    blind = Perception(FetchPolicy(), RULES, intake, {})
+    with pytest.raises(InvalidRequest, match="text only"):
+        await blind.open(part("image", b"file"))
+    assert intake.decoded == []
+
+
+async def test_only_so_many_media_are_in_memory_at_once(perception, intake):
+    most, now = 0, 0
+    decode = intake.decode
+
+    async def counted(kind, files, image, *, tenant=None):
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.005)
+        now -= 1
+        return await decode(kind, files, image)
+
+    intake.decode = counted
+    await asyncio.gather(*(perception.open(part("image", b"%d" % i)) for i in range(40)))
+    assert most == OPEN_PER_TENANT
+
+
+async def test_the_frames_of_a_video_share_the_limit_of_one_file(perception, intake):
+    perception._policy = FetchPolicy(file_bytes=10)
+    await perception.open(part("video", b"12345", b"12345"))
+    with pytest.raises(InvalidRequest, match="more than 4 bytes"):
+        await perception.open(part("video", b"123456", b"12345"))
+
+
+MESSAGES = (
+    Message("user", (part("image", b"one"), TextPart("What is this?"))),
+    Message("assistant", (TextPart("A mill."),)),
+    Message("user", (TextPart("And these? "), part("video", b"two"), part("audio", b"three"))),
+)
+
+
+async def asked(perception, tokenizer, messages=MESSAGES, **request):
+    chat = ChatRequest("chat", messages, SamplingParams(), **request)
+    media = [await perception.open(medium) for medium in chat.media]
+    prompt = preprocess(chat, media, tokenizer, 512)
+    rows = [await perception.encode(medium) for medium in media]
+    return aggregate(chat, prompt, media, rows, 512)
+
+
+async def test_features_lie_where_their_placeholders_are(perception, tokenizer):
+    request = await asked(perception, tokenizer, tenant="me")
+    assert request.tenant == "me"
+    tokens = {"image": "<imagePatch>", "video": "<framePatch>", "audio": "<audioPatch>"}
+    for features in request.features:
+        places = [i for first, last in features.offsets for i in range(first, last + 1)]
+        assert len(places) == features.layout.shape[0]
+        token = tokenizer.token_id(tokens[features.modality])
+        assert places == [i for i, other in enumerate(request.input_ids) if other == token]
+    assert [features.modality for features in request.features] == ["image", "video", "audio"]
+    assert [features.grid for features in request.features] == [
+        ((1, 4, 6),),
+        ((1, 4, 4), (1, 4, 4)),
+        (),
+    ]
+
+
+async def test_each_medium_has_a_hash_of_its_own(perception, tokenizer):
+    request = await asked(perception, tokenizer)
+    assert len({features.content_hash for features in request.features}) == 3
+
+
+async def test_too_many_or_too_few_rows_are_an_internal_error_that_names_both(
+    perception, tokenizer, engine
+):
+    async def short(request):
+        yield Encoded(request.rows.write(np.ones((5, HIDDEN), np.float32)))
+
+    engine.script = short
+    with pytest.raises(OmniError, match="5 feature rows for 6 places") as error:
+        await asked(perception, tokenizer, MESSAGES[:1])
+    assert error.value.status == 500
+
+
+async def test_a_prompt_that_fills_the_context_is_refused_before_anything_is_encoded(
+    perception, tokenizer, engine
+):
+    chat = ChatRequest("chat", MESSAGES[:1], SamplingParams())
+    media = [await perception.open(medium) for medium in chat.media]
+    with pytest.raises(InvalidRequest, match="the context 20"):
+        preprocess(chat, media, tokenizer, 20)
+    assert engine.requests == []
+
+
+async def test_a_recalled_embedding_stands_for_its_medium():
+    array = SharedArray()
+    embedding = Embedding(array, array.write(np.ones((25, HIDDEN), np.float32)))
+    medium = Medium(part("audio"), b"key", 25, embedding=embedding)
+    perception = Perception(FetchPolicy(), RULES, FakeIntake(), {})
+    assert await perception.encode(medium) is embedding
+
+
+async def test_slow_media_of_one_tenant_do_not_keep_anothers_waiting(perception, intake):
+    decode, ending = intake.decode, asyncio.Event()
+
+    async def slow(kind, files, image, *, tenant=None):
+        if tenant == "crowd":
+            await ending.wait()
+        return await decode(kind, files, image)
+
+    intake.decode = slow
+    media = [part("image", b"%d" % number) for number in range(64)]
+    crowd = [asyncio.create_task(perception.open(one, tenant="crowd")) for one in media]
+    await asyncio.sleep(0.05)
+    async with asyncio.timeout(1):
+        assert (await perception.open(part("image", b"mine"), tenant="other")).tokens
+    ending.set()
+    await asyncio.gather(*crowd)

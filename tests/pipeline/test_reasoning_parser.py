@@ -1,0 +1,112 @@
+"""A leading thought is told from what is said, however the answer is cut into deltas."""
+
+import time
+
+import pytest
+
+from sglang_omni.pipeline.reasoning_parser import Thought, with_thoughts
+
+
+async def stream(deltas):
+    for delta in deltas:
+        yield delta
+
+
+async def said(*deltas):
+    return [part for part in await parts(*deltas) if isinstance(part, str)]
+
+
+async def parts(*deltas):
+    return [part async for part in with_thoughts(stream(deltas))]
+
+
+def cuts(text):
+    """Every way to cut `text` into three deltas, some of them empty, and letter by letter."""
+    for i in range(len(text) + 1):
+        for j in range(i, len(text) + 1):
+            yield text[:i], text[i:j], text[j:]
+    yield tuple(text)
+
+
+CASES = {
+    "thought": ("<think>a plan</think>The answer.", "The answer."),
+    "blanks around": ("\n <think>\na plan\n</think>\n\n The answer. ", "The answer. "),
+    "empty thought": ("<think></think>\n\nYes.", "Yes."),
+    "absent": ("The answer.", "The answer."),
+    "absent, blanks first": ("\n\n The answer.", "\n\n The answer."),
+    "a mark that breaks off": ("<thin ice", "<thin ice"),
+    "another tag": (" <b>bold</b>", " <b>bold</b>"),
+    "only the beginning of a mark": (" <thi", " <thi"),
+    "unclosed": ("<think>a plan without end", ""),
+    "unclosed, nearly": ("<think>a plan</think", ""),
+    "nothing after": ("<think>a plan</think>\n", ""),
+    "text before": ("First <think>a plan</think> then.", "First <think>a plan</think> then."),
+    "a mark in the thought": ("<think>a <think> b</thin></think>Yes.", "Yes."),
+    "a second thought": ("<think>a</think>Yes. <think>b</think>", "Yes. <think>b</think>"),
+    "a closing mark alone": ("</think>Yes.", "</think>Yes."),
+    "nothing": ("", ""),
+    "blanks alone": ("  \n", "  \n"),
+}
+
+
+@pytest.mark.parametrize(("answer", "spoken"), CASES.values(), ids=CASES)
+async def test_the_rule_does_not_depend_on_how_the_answer_is_cut(answer, spoken):
+    for deltas in cuts(answer):
+        assert "".join(await said(*deltas)) == spoken, deltas
+
+
+THOUGHTS = {
+    "<think>a plan</think>The answer.": "a plan",
+    "\n <think>\n a plan, \n in two lines\n</think>\n\n Yes.": "a plan, \n in two lines",
+    "<think></think>\n\nYes.": "",
+    "<think>  </think>Yes.": "",
+    "The answer.": "",
+    "<think>a plan without end ": "a plan without end",
+    "<think>a plan</thin": "a plan</thin",
+    "<think>a < b</think>Yes.": "a < b",
+}
+
+
+@pytest.mark.parametrize(("answer", "thought"), THOUGHTS.items())
+async def test_the_thought_does_not_depend_on_how_the_answer_is_cut(answer, thought):
+    for deltas in cuts(answer):
+        found = [part.text for part in await parts(*deltas) if isinstance(part, Thought)]
+        assert "".join(found) == thought, deltas
+
+
+async def test_a_thought_is_told_while_it_is_thought():
+    found = await parts("<think>", "first", " then", " last", "</think>", "Yes.")
+    assert found == [Thought("first"), Thought(" then"), Thought(" last"), "Yes."]
+
+
+async def test_what_is_said_is_not_delayed():
+    deltas = ["<think>", "plan", "</think>", "\n\n", "The ", "answer."]
+    assert await said(*deltas) == ["The ", "answer."]
+    assert await said("The ", "<think>") == ["The ", "<think>"]
+
+
+async def test_no_empty_deltas_leave():
+    assert await said("", "<think>", "", "</think>", "", "Yes.", "") == ["Yes."]
+
+
+async def test_a_long_thought_costs_no_more_per_token():
+    """50,000 tokens: searching the whole thought for each of them would take minutes."""
+    began = time.process_time()
+    assert await said("<think>", *["some thought, "] * 50_000, "</think>", "Yes.") == ["Yes."]
+    assert time.process_time() - began < 2
+
+
+async def test_closing_closes_the_source():
+    closed = []
+
+    async def answer():
+        try:
+            yield "one"
+            yield "two"
+        finally:
+            closed.append(True)
+
+    speech = with_thoughts(answer())
+    assert await anext(speech) == "one"
+    await speech.aclose()
+    assert closed

@@ -1,0 +1,168 @@
+"""Calls of functions leave the pipeline as events, and are not spoken."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerOutput
+from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
+from sglang_omni.models.ming.prompt.tools import MARKS, Calling, Tool, ToolCall
+from sglang_omni.pipeline.request import (
+    ChatRequest,
+    Message,
+    Started,
+    TextDelta,
+    TextPart,
+    ToolCalled,
+    Voice,
+)
+from sglang_omni.pipeline.respond import Pipeline
+from sglang_omni.pipeline.segment import SegmentSettings
+from sglang_omni.pipeline.tool_call_stream import only_text, with_calls
+from tests.pipeline.engines import BLIND, Scripted, humming, unlimited
+
+QUESTION = (Message("user", (TextPart("What is there?"),)),)
+CALL = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
+
+
+async def stream(*deltas):
+    for delta in deltas:
+        yield delta
+
+
+async def test_calls_are_told_apart_from_text():
+    parts = [part async for part in with_calls(stream("Wait. ", CALL[:9], CALL[9:], "<"))]
+    assert parts == ["Wait.", ToolCall("look", "{}"), "<"]
+
+
+async def test_only_text_is_spoken():
+    parts = with_calls(stream("Wait. ", CALL, "So."))
+    assert [part async for part in only_text(parts)] == ["Wait.", "So."]
+
+
+async def test_closing_closes_the_source():
+    closed = []
+
+    async def source():
+        try:
+            yield "One. "
+            yield "Two."
+        finally:
+            closed.append(True)
+
+    reader = only_text(with_calls(source()))
+    assert await anext(reader) == "One."
+    await reader.aclose()
+    assert closed == [True]
+
+
+@pytest.mark.parametrize("voice", [None, Voice("DB30", seed=5)], ids=["text", "speech"])
+async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voice):
+    marks = [(tokenizer.token_id(mark),) for mark in MARKS]
+    inside = tuple(tokenizer.encode_text('\n{"name": "look", "arguments": {"at": 1}}\n'))
+    said = tuple(tokenizer.encode_text("Let me see. "))
+
+    async def thinking(request):
+        for ids in (said, marks[0], inside, marks[1]):
+            yield ThinkerOutput(ids, 7, 0, 9, "stop" if ids is marks[1] else None)
+
+    talker = Scripted(humming())
+    pipeline = Pipeline(
+        BLIND, unlimited(Scripted(thinking), talker), tokenizer, 512, SegmentSettings()
+    )
+    tools = (Tool("look", "", {}),)
+    asked = ChatRequest("a", QUESTION, SamplingParams(), voice, tools=tools)
+    events = [event async for event in pipeline.respond(asked)]
+    assert [e.call for e in events if isinstance(e, ToolCalled)] == [ToolCall("look", '{"at": 1}')]
+    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert shown == "Let me see."
+    assert [request.text for request in talker.requests] == (["Let me see."] if voice else [])
+
+
+async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spoken(tokenizer):
+    mark, cut = tokenizer.token_id(MARKS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
+
+    async def thinking(request):
+        yield ThinkerOutput((mark, *cut), 7, 0, 9, "length")
+
+    thinker, talker = Scripted(thinking), Scripted(humming())
+    pipeline = Pipeline(BLIND, unlimited(thinker, talker), tokenizer, 512, SegmentSettings())
+    tools, voice = (Tool("look", "", {}),), Voice("DB30", seed=5)
+    asked = ChatRequest(
+        "a", QUESTION, SamplingParams(), voice, tools=tools, calling=Calling(forced=True)
+    )
+    events = [event async for event in pipeline.respond(asked)]
+    assert talker.requests == []
+    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert shown == ""
+    assert (events[0], events[-1].reason, events[-1].invalid_calls) == (Started(), "length", 1)
+    grammar = thinker.requests[0].sampling.grammar
+    assert (grammar.field, grammar.lark) == (
+        "tools",
+        answer_grammar(tools, asked.calling, None, False),
+    )
+
+
+async def test_a_schema_alone_is_left_to_sglang(tokenizer):
+    thinker = Scripted(lambda request: one_word(tokenizer))
+    pipeline = Pipeline(BLIND, unlimited(thinker, None), tokenizer, 512, SegmentSettings())
+    schema = SamplingParams(json_schema="{}")
+    for thinking in (False, True):
+        asked = ChatRequest("a", QUESTION, schema, thinking=thinking)
+        assert [event async for event in pipeline.respond(asked)]
+    plain, thoughtful = (request.sampling for request in thinker.requests)
+    assert (plain.json_schema, plain.grammar) == ("{}", None)
+    assert (thoughtful.json_schema, thoughtful.grammar.field) == (None, "response_format")
+
+
+async def one_word(tokenizer):
+    yield ThinkerOutput(tuple(tokenizer.encode_text("{}")), 7, 0, 1, "stop")
+
+
+async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(tokenizer):
+    async def thinking(request):
+        mark = tokenizer.token_id(MARKS[0])
+        yield ThinkerOutput((mark, *tokenizer.encode_text("Yes.")), 7, 0, 9, "stop")
+
+    pipeline = Pipeline(
+        BLIND, unlimited(Scripted(thinking), None), tokenizer, 512, SegmentSettings()
+    )
+    events = [e async for e in pipeline.respond(ChatRequest("a", QUESTION, SamplingParams()))]
+    assert [event.text for event in events[1:-1]] == ["Yes."]
+
+
+@pytest.mark.parametrize("end", ["length", "stop"])
+async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end):
+    said, mark = tokenizer.encode_text("Let me see. "), tokenizer.token_id(MARKS[0])
+
+    async def thinking(request):
+        yield ThinkerOutput(tuple(said), 7, 0, 3)
+        yield ThinkerOutput((mark, *tokenizer.encode_text('\n{"name": "lo')), 7, 0, 9, end)
+
+    talker = Scripted(humming())
+    pipeline = Pipeline(
+        BLIND, unlimited(Scripted(thinking), talker), tokenizer, 512, SegmentSettings()
+    )
+    asked = ChatRequest(
+        "a", QUESTION, SamplingParams(), Voice("DB30", seed=5), tools=(Tool("look", "", {}),)
+    )
+    events = [event async for event in pipeline.respond(asked)]
+    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert (shown, [request.text for request in talker.requests]) == ("Let me see.", [shown])
+    assert (events[-1].reason, events[-1].invalid_calls) == (end, 1)
+
+
+async def test_an_answer_has_started_before_any_of_it_can_be_shown(tokenizer):
+    mark, cut = tokenizer.token_id(MARKS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
+    released = asyncio.Event()
+
+    async def thinking(request):
+        yield ThinkerOutput((mark, *cut), 7, 0, 9)
+        await released.wait()
+
+    thinker = Scripted(thinking)
+    pipeline = Pipeline(BLIND, unlimited(thinker, None), tokenizer, 512, SegmentSettings())
+    asked = ChatRequest("a", QUESTION, SamplingParams(), tools=(Tool("look", "", {}),))
+    async with aclosing(pipeline.respond(asked)) as events:
+        assert await asyncio.wait_for(anext(events), 1) == Started()
