@@ -29,8 +29,8 @@ from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerRequest
 from sglang_omni.entrypoints.http.responses.cancellable import until_finished
 from sglang_omni.entrypoints.http.routes.speech import audio_bytes
-from sglang_omni.entrypoints.http.transport.uvicorn_server import run, settle
-from sglang_omni.media.encode import AudioEncoder, AudioFormat
+from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run
+from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.pipeline.request import SpeechRequest, Voice
 from sglang_omni.pipeline.speech import Speaker, speak
@@ -59,7 +59,7 @@ def encoding(
     audio_format: AudioFormat, rate: int, talker: EngineProcess, number: int
 ) -> AsyncGenerator[Any, None]:
     """The pieces of the answer's body."""
-    encoder = AudioEncoder(audio_format, SAMPLE_RATE, rate, streaming=True)
+    encoder = OutputAudioEncoder(audio_format, SAMPLE_RATE, rate, streaming=True)
     return audio_bytes(until_finished(pipeline(talker, number)), encoder)
 
 
@@ -189,7 +189,7 @@ def main() -> None:
     """Measure, print and write."""
     arguments = parse()
     warm_up()
-    settle()
+    freeze_gc()
     rows = run(measure(arguments))
     chosen = {name: value for name, value in vars(arguments).items() if name != "out"}
     result = {"environment": fingerprint(), "arguments": chosen, "rows": rows}

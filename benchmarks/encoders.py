@@ -24,7 +24,7 @@ from torch import Tensor
 
 from benchmarks.environment import fingerprint
 from benchmarks.shapes import REAL, SMALL, randomise, write_vision_checkpoint
-from sglang_omni.engines.encoder.contract import EncoderSettings, PictureRequest
+from sglang_omni.engines.encoder.contract import EncoderSettings, VisionEncodeRequest
 from sglang_omni.engines.encoder.launch import environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.shared_array import SharedArray
@@ -213,7 +213,7 @@ async def engine_features(
 async def one_picture(process: EngineProcess, frames: Any) -> Tensor:
     """Features [tokens, hidden] of one picture, in float32."""
     pixels = SharedArray()
-    request = PictureRequest(pixels, pixels.write(frames), SharedArray())
+    request = VisionEncodeRequest(pixels, pixels.write(frames), SharedArray())
     (output,) = [output async for output in process.submit(request)]
     rows = torch.from_numpy(request.rows.read(output.layout).copy())
     return rows.view(torch.bfloat16).float() if output.layout.dtype == "<u2" else rows

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import (
     VISION_ACTIVATION,
-    AudioConfig,
+    AudioEncoderConfig,
     EncoderConfig,
     VisionConfig,
 )
@@ -19,13 +19,13 @@ from sglang_omni.models.ming.encoders.tensors import vision_tensors
 
 REAL = EncoderConfig(
     VisionConfig(27, 1152, 16, 4304, 3, 16, 2, 2, 4096, 2304, (8, 16, 24)),
-    AudioConfig(15_000, 20, 32, 128, 1280, 3, 2),
+    AudioEncoderConfig(15_000, 20, 32, 128, 1280, 3, 2),
     4096,
 )
 # To see that a benchmark runs at all, on any machine.
 SMALL = EncoderConfig(
     VisionConfig(2, 144, 2, 256, 3, 16, 2, 2, 128, 100, (0, 1, 1)),
-    AudioConfig(3000, 2, 2, 128, 128, 3, 2),
+    AudioEncoderConfig(3000, 2, 2, 128, 128, 3, 2),
     128,
 )
 

@@ -17,19 +17,19 @@ from typing import Any
 import uvicorn
 
 from benchmarks.synthetic_talker import SAMPLE_RATE, VOICE, SyntheticSettings
-from sglang_omni.admission.controller import Door
+from sglang_omni.admission.controller import AdmissionController
 from sglang_omni.admission.queue import QueueRules
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.entrypoints.http.app import create_app
-from sglang_omni.entrypoints.http.transport.uvicorn_server import run, settle, web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
 from sglang_omni.pipeline.speech import Speaker, speak
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.voices.cloner import Cloned
-from sglang_omni.voices.registry import Shelf
+from sglang_omni.voices.registry import VoiceRegistry
 
 TIMEOUT_S = 600.0
 ROOT = Path(__file__).parents[1]
@@ -67,12 +67,14 @@ class SyntheticBackend:
     ) -> None:
         """Without a `queue` every request goes straight to the engine."""
         self.draining = asyncio.Event()
-        self.shelf = Shelf(NoCloner(), None)
+        self.shelf = VoiceRegistry(NoCloner(), None)
         factory = "benchmarks.synthetic_talker:open_worker"
         paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         spec = ProcessSpec("talker", factory, settings, paths, max_in_flight=max_in_flight)
         self.talker = EngineProcess(spec)
-        self._door = Door({"talker": [self.talker]}, queue, TIMEOUT_S) if queue else None
+        self._door = (
+            AdmissionController({"talker": [self.talker]}, queue, TIMEOUT_S) if queue else None
+        )
 
     @property
     def ready(self) -> bool:
@@ -95,7 +97,7 @@ class SyntheticBackend:
         """There is no thinker. Raises `InvalidRequest`."""
         raise InvalidRequest("the synthetic server only speaks", param="messages")
 
-    def narrate(
+    def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
         """Texts are read whole. Raises `InvalidRequest`."""
@@ -111,7 +113,7 @@ class SyntheticBackend:
 
     @staticmethod
     async def _admitted(
-        door: Door, speaker: Speaker, request: SpeechRequest
+        door: AdmissionController, speaker: Speaker, request: SpeechRequest
     ) -> AsyncGenerator[Event, None]:
         async with door.admit(request), aclosing(speak(speaker, request)) as events:
             async for event in events:
@@ -128,7 +130,7 @@ async def serve(settings: SyntheticSettings, port: int, queue_length: int | None
     queue = None if queue_length is None else QueueRules(queue_length)
     backend = SyntheticBackend(settings, queue=queue)
     await asyncio.gather(backend.talker.start(), asyncio.to_thread(warm_up))
-    settle()
+    freeze_gc()
     try:
         await server_of(backend, port).serve()
     finally:

@@ -21,19 +21,19 @@ from triton.runtime.errors import OutOfResources
 
 from benchmarks.environment import fingerprint
 from benchmarks.step_kernels import HIDDEN, LAYERS, Layers, microseconds, normal
-from sglang_omni.models.ming.thinker.decode_moe import CUTS, Cut, cut_for
-from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import Tile
+from sglang_omni.models.ming.thinker.decode_moe import CUTS, MoeTiling, cut_for
+from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import MoeGemmTile
 
 TILES = [
-    *(Tile(32, 4, stages) for stages in (4, 6)),
-    *(Tile(64, 4, stages) for stages in (3, 4, 5, 6)),
-    *(Tile(128, 4, stages) for stages in (3, 4)),
-    *(Tile(128, 8, stages) for stages in (3, 4, 5)),
+    *(MoeGemmTile(32, 4, stages) for stages in (4, 6)),
+    *(MoeGemmTile(64, 4, stages) for stages in (3, 4, 5, 6)),
+    *(MoeGemmTile(128, 4, stages) for stages in (3, 4)),
+    *(MoeGemmTile(128, 8, stages) for stages in (3, 4, 5)),
 ]
 # Triton compiles anew for one row, and for counts that 16 divides.
 COMPILED_ROWS = (1, 8, 16)
 
-Times = dict[Cut, float]
+Times = dict[MoeTiling, float]
 
 
 def compile_some(which: int, processes: int) -> None:
@@ -46,7 +46,7 @@ def compile_some(which: int, processes: int) -> None:
             try_once(layers, cut, rows)
 
 
-def try_once(layers: Layers, cut: Cut, rows: int) -> bool:
+def try_once(layers: Layers, cut: MoeTiling, rows: int) -> bool:
     """Whether it fits the card."""
     try:
         layers.step.parts(normal(rows, HIDDEN), cut)
@@ -55,7 +55,7 @@ def try_once(layers: Layers, cut: Cut, rows: int) -> bool:
     return True
 
 
-def time_all(layers: Layers, rows: int, cuts: Sequence[Cut], found: Times) -> Cut:
+def time_all(layers: Layers, rows: int, cuts: Sequence[MoeTiling], found: Times) -> MoeTiling:
     """Note the microseconds of these cuts; the best of all noted."""
     xs = [normal(rows, HIDDEN) for _ in range(LAYERS)]
     for cut in cuts:

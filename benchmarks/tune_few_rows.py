@@ -29,7 +29,7 @@ from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
     SCRATCH,
     TILES,
-    Tile,
+    SmallBatchTile,
     few_rows_linear,
 )
 
@@ -42,7 +42,7 @@ LAUNCHES, REPLAYS = 12, 5
 Weights = Sequence[tuple[Tensor, Tensor]]
 
 
-def candidates(rows: int) -> list[Tile]:
+def candidates(rows: int) -> list[SmallBatchTile]:
     """Ways to cut: few programs with long sums, or many with short ones; of more than 16 rows,
     also with these in eight bits."""
     direct = [
@@ -52,8 +52,8 @@ def candidates(rows: int) -> list[Tile]:
         *product((128,), (3, 4, 6, 8), (4, 8), (3, 4)),
     ]
     swapped = [*product((64,), (2, 4, 8), (4,), (3, 4)), *product((128,), (3, 4, 6), (4, 8), (3,))]
-    tiles = [Tile(*values) for values in direct if values[0] > 32 or rows <= 32]
-    tiles += [Tile(*values, swapped=True) for values in swapped if rows > 16]
+    tiles = [SmallBatchTile(*values) for values in direct if values[0] > 32 or rows <= 32]
+    tiles += [SmallBatchTile(*values, swapped=True) for values in swapped if rows > 16]
     if rows <= 16:
         return tiles
     eight = [
@@ -61,7 +61,7 @@ def candidates(rows: int) -> list[Tile]:
         *product((128,), (2, 3, 4, 6, 8), (4, 8), (3, 4), (True, False)),
         *product((32,), (1, 2), (4,), (4, 6), (False,)),
     ]
-    return tiles + [Tile(*values, eight_bits=True) for values in eight]
+    return tiles + [SmallBatchTile(*values, eight_bits=True) for values in eight]
 
 
 def rows_of(rows: int) -> Tensor:

@@ -35,8 +35,8 @@ from sglang_omni.models.ming.speech.fast.graphs import Graph
 from sglang_omni.models.ming.speech.fast.layers import run_flow_blocks
 from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps, Ops
 from sglang_omni.models.ming.speech.fast.packed import FlowStack, pack_flow
-from sglang_omni.models.ming.speech.kernels.attention import Cut, short_attention
-from sglang_omni.models.ming.speech.kernels.linear import Carried, Tile, linear
+from sglang_omni.models.ming.speech.kernels.attention import AttentionTiling, short_attention
+from sglang_omni.models.ming.speech.kernels.linear import FusedNormInput, LinearTile, linear
 from sglang_omni.models.ming.speech.kernels.rows import rms_norm
 from sglang_omni.models.ming.speech.kernels.window import window_attention
 from sglang_omni.models.weights import created_as
@@ -49,7 +49,7 @@ COPIES = 8
 Choice = TypeVar("Choice")
 
 
-def tile_candidates(outputs: int, inputs: int) -> Iterator[Tile]:
+def tile_candidates(outputs: int, inputs: int) -> Iterator[LinearTile]:
     """Ways to cut a product of 74 rows: tiles high enough for all of them or for most."""
     splits = (2, 4, 8) if inputs >= 4096 else (1, 2, 4) if outputs <= 1024 else (1, 2)
     columns = (16, 32, 64) if outputs <= 1024 and inputs < 4096 else (32, 64, 128)
@@ -57,14 +57,14 @@ def tile_candidates(outputs: int, inputs: int) -> Iterator[Tile]:
         if rows == 64 and depth == 64:
             continue
         stages = min(6, SHARED_MEMORY // (2 * depth * (rows + cols)))
-        yield Tile(rows, cols, depth, split, warps=4 if rows == 64 else 8, stages=stages)
+        yield LinearTile(rows, cols, depth, split, warps=4 if rows == 64 else 8, stages=stages)
 
 
-def cut_candidates() -> Iterator[Cut]:
+def cut_candidates() -> Iterator[AttentionTiling]:
     """Ways to share out attention among programs."""
     for heads, warps, stages in product((1, 2, 4), (1, 2, 4), (1, 2)):
         if heads > 1 or stages == 2:
-            yield Cut(heads, warps, stages)
+            yield AttentionTiling(heads, warps, stages)
 
 
 def random_flow(device: torch.device) -> FlowStack:
@@ -121,14 +121,14 @@ def _time_if_it_fits(choice: Choice, time: Callable[[Choice], float]) -> float:
         return float("inf")
 
 
-def tune_products(flow: FlowStack) -> Iterator[tuple[str, Tile, Any]]:
+def tune_products(flow: FlowStack) -> Iterator[tuple[str, LinearTile, Any]]:
     """Each product of a block in turn, the dearest first; those before it stay at their best."""
     ops = FusedOps(Workspace(1 << 23, torch.device("cuda")), chained=True)
     shapes = {"DOWN": (1024, 4096), "UP": (4096, 1024), "OUT": (1024, 1024), "QKV": (3072, 1024)}
     for name, shape in shapes.items():
         usual = tiles.FLOW[shape]
 
-        def time(tile: Tile, shape: tuple[int, int] = shape) -> float:
+        def time(tile: LinearTile, shape: tuple[int, int] = shape) -> float:
             tiles.FLOW[shape] = tile
             return blocks_us(flow, 2, ops, ops)
 
@@ -141,7 +141,7 @@ def tune_products(flow: FlowStack) -> Iterator[tuple[str, Tile, Any]]:
         yield f"FLOW_{name}", best, {**times, **fewer}
 
 
-def attention_us(sequences: int, cut: Cut, chained: bool) -> float:
+def attention_us(sequences: int, cut: AttentionTiling, chained: bool) -> float:
     """Microseconds of attention in so many sequences."""
     heads, width = TALKER.flow.num_heads, TALKER.flow.hidden_size
     qkv = [random_rows(sequences, LENGTH, 3 * width) for _ in range(COPIES)]
@@ -189,7 +189,7 @@ def random_rows(*shape: int) -> Tensor:
 def tune(flow: FlowStack) -> Iterator[tuple[str, Any, Mapping[str, float]]]:
     """What is tuned: a constant's name, its best value, and the microseconds of all tried."""
     yield from tune_products(flow)
-    few = [Cut(1, warps) for warps in (1, 2, 4, 8)]
+    few = [AttentionTiling(1, warps) for warps in (1, 2, 4, 8)]
     yield "FEW_SEQUENCES", *fastest(few, lambda cut: attention_us(2, cut, chained=True))
     many = list(cut_candidates())
     yield "MANY_SEQUENCES", *fastest(many, lambda cut: attention_us(2 * STREAMS, cut, False))
@@ -219,7 +219,7 @@ def candidate_runs(space: Workspace) -> Iterator[Callable[[], object]]:
                 continue
             for parts in (64,) if outputs == 4096 else (1, 8, 16, 32):
                 squares = torch.ones(2 * LENGTH, parts, device="cuda")
-                yield partial(call, Carried(x, squares, 1e-6), gelu=outputs == 4096)
+                yield partial(call, FusedNormInput(x, squares, 1e-6), gelu=outputs == 4096)
 
 
 def main() -> None:

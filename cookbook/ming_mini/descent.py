@@ -10,7 +10,7 @@ LONGEST = 1.0
 """Norm to which gradients are clipped."""
 
 
-class Descent:
+class Optimizer:
     """The optimizer of some weights; its rate is a tensor, written before every step.
 
     A step whose gradient is not finite leaves the weights as they are: one batch must not spoil

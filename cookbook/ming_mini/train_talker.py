@@ -20,7 +20,7 @@ from torch import Tensor
 
 from cookbook.ming_mini.batches import Batch, Batcher, prompt_frame
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
-from cookbook.ming_mini.descent import Descent
+from cookbook.ming_mini.descent import Optimizer
 from cookbook.ming_mini.flow import (
     GUIDED_LAYERS,
     NO_HISTORY,
@@ -96,7 +96,7 @@ class Trainer:
         self.random = torch.Generator(device).manual_seed(settings.seed)
         self.step = 0
         weights = (*self.talker.parameters(), *self.sketch.parameters())
-        self._store, self._descent = store, Descent(weights, betas=(0.9, 0.98), decay=0.01)
+        self._store, self._descent = store, Optimizer(weights, betas=(0.9, 0.98), decay=0.01)
         self._replay = Replay(self._improve, self.random, settings.record)
         self.average = Average(self.talker)
 

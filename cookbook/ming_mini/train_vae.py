@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
-from cookbook.ming_mini.descent import Descent
+from cookbook.ming_mini.descent import Optimizer
 from cookbook.ming_mini.discriminators import (
     Discriminators,
     adversarial_loss,
@@ -138,8 +138,8 @@ class Trainer:
         self.places = torch.Generator().manual_seed(settings.seed)
         self.step = 0
         learnt = (one for one in self.vae.parameters() if one.requires_grad)
-        self._descent = Descent(learnt, betas=(0.8, 0.98), decay=0.01)
-        self._judge_descent = Descent(self.judges.parameters(), betas=(0.5, 0.9), decay=0.0)
+        self._descent = Optimizer(learnt, betas=(0.8, 0.98), decay=0.01)
+        self._judge_descent = Optimizer(self.judges.parameters(), betas=(0.5, 0.9), decay=0.0)
         self._replay = Replay(self._step, self.noise, settings.record)
         self.average = Average(self.vae)
 

@@ -3,9 +3,9 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from sglang_omni.admission.policy import Budget
-from sglang_omni.admission.queue import QueueRules, Turnstile
-from sglang_omni.admission.timeout import within
+from sglang_omni.admission.policy import Capacity
+from sglang_omni.admission.queue import AdmissionQueue, QueueRules
+from sglang_omni.admission.timeout import with_timeout
 from sglang_omni.engines.runtime.process import EngineHealth, EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
@@ -32,12 +32,12 @@ def estimate_prompt_tokens(request: ChatRequest) -> int:
     return text // BYTES_PER_TOKEN + media
 
 
-def likely_kv_tokens(request: ChatRequest) -> int:
+def estimate_kv_tokens(request: ChatRequest) -> int:
     """Tokens of KV cache that a chat will likely take: its prompt and a usual answer."""
     return estimate_prompt_tokens(request) + min(request.sampling.max_tokens, LIKELY_TOKENS)
 
 
-class Door:
+class AdmissionController:
     """Admits requests to the thinker and the talker, by these engines' own budgets."""
 
     def __init__(
@@ -50,8 +50,8 @@ class Door:
         may take."""
         self._timeout_s = timeout_s
         self._turnstiles = {
-            "talker": Turnstile("talker", lambda: talker_budget(engines["talker"]), rules),
-            "thinker": Turnstile("thinker", lambda: thinker_budget(engines["thinker"]), rules),
+            "talker": AdmissionQueue("talker", lambda: talker_budget(engines["talker"]), rules),
+            "thinker": AdmissionQueue("thinker", lambda: thinker_budget(engines["thinker"]), rules),
         }
 
     def counters(self) -> dict[str, dict[str, float]]:
@@ -66,7 +66,7 @@ class Door:
         Raises `DeadlineExceeded` when its time is up.
         """
         seconds = min(request.timeout_s or self._timeout_s, self._timeout_s)
-        return within(events, seconds)
+        return with_timeout(events, seconds)
 
     @asynccontextmanager
     async def admit(self, request: Request) -> AsyncIterator[None]:
@@ -79,7 +79,7 @@ class Door:
             if request.voice is not None:
                 await self._enter(stack, "talker", request)
             if isinstance(request, ChatRequest):
-                await self._enter(stack, "thinker", request, likely_kv_tokens(request))
+                await self._enter(stack, "thinker", request, estimate_kv_tokens(request))
             yield
 
     async def _enter(
@@ -90,24 +90,24 @@ class Door:
             await stack.enter_async_context(admitted)
 
 
-def thinker_budget(replicas: Sequence[EngineProcess]) -> Budget | None:
+def thinker_budget(replicas: Sequence[EngineProcess]) -> Capacity | None:
     """The thinker's slots and cache, of those replicas that are up; None while none is."""
     up = _up(replicas)
     if not up:
         return None
     infos: list[ThinkerInfo] = [health.info for health in up]
-    return Budget(
+    return Capacity(
         sum(info.max_running_requests for info in infos),
         sum(info.max_total_tokens for info in infos),
         sum(int(health.counters.get("kv_tokens_used", 0)) for health in up),
     )
 
 
-def talker_budget(replicas: Sequence[EngineProcess]) -> Budget | None:
+def talker_budget(replicas: Sequence[EngineProcess]) -> Capacity | None:
     """The talker's slots, each with a cache of its own, of those replicas that are up; None while
     none is."""
     infos: list[TalkerInfo] = [health.info for health in _up(replicas)]
-    return Budget(sum(info.slots for info in infos)) if infos else None
+    return Capacity(sum(info.slots for info in infos)) if infos else None
 
 
 def _up(replicas: Sequence[EngineProcess]) -> list[EngineHealth]:

@@ -13,7 +13,7 @@ RETRY_S = (1.0, 30.0)
 
 
 @dataclass(frozen=True)
-class Claim:
+class Reservation:
     """What a request asks of an engine: a slot, and `kv_tokens` of its cache.
 
     `number` counts the claims of an engine: the lower came earlier.
@@ -26,7 +26,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Budget:
+class Capacity:
     """What an engine has, and how much it says is taken: slots for requests, tokens of KV cache.
 
     `kv_tokens` None means that the slots have theirs built in. One tenant has at most `per_tenant`
@@ -39,7 +39,7 @@ class Budget:
     per_tenant: int | None = None
 
 
-def fits(claim: Claim, active: Collection[Claim], budget: Budget) -> bool:
+def fits(claim: Reservation, active: Collection[Reservation], budget: Capacity) -> bool:
     """Whether an engine has room for a claim beside the active ones.
 
     What the active ones may come to use counts, or what is in use, whichever is more. A claim on
@@ -53,12 +53,12 @@ def fits(claim: Claim, active: Collection[Claim], budget: Budget) -> bool:
     return taken + claim.kv_tokens <= budget.kv_tokens
 
 
-def next_up(
-    waiting: Collection[Claim],
-    active: Collection[Claim],
+def select_next(
+    waiting: Collection[Reservation],
+    active: Collection[Reservation],
     served: Mapping[str | None, int],
     per_tenant: int | None = None,
-) -> Claim | None:
+) -> Reservation | None:
     """Return whose turn it is: the highest priority, in it the tenant who has least at work, of
     these the one served least recently, then the oldest claim.
 
@@ -78,7 +78,7 @@ def next_up(
     )
 
 
-def turn_away(waiting: Sequence[Claim], length: int) -> Claim | None:
+def select_rejected(waiting: Sequence[Reservation], length: int) -> Reservation | None:
     """Who leaves a queue that has become longer than `length`, None if it has not.
 
     The lowest priority goes first, in it the tenant with the most who wait, and the newest of

@@ -8,7 +8,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from sglang_omni.admission.policy import Budget, Claim, fits, next_up, retry_after_s, turn_away
+from sglang_omni.admission.policy import (
+    Capacity,
+    Reservation,
+    fits,
+    retry_after_s,
+    select_next,
+    select_rejected,
+)
 from sglang_omni.pipeline.request import Priority
 from sglang_omni.protocol.errors import Overloaded
 
@@ -25,7 +32,7 @@ class QueueRules:
     seconds: float = 30.0
 
 
-class Turnstile:
+class AdmissionQueue:
     """Owns who is at work in one engine and who waits for it. Lives on the event loop.
 
     `budget` tells what the engine has; None while it is not up, when everybody is let through to
@@ -35,17 +42,17 @@ class Turnstile:
     def __init__(
         self,
         name: str,
-        budget: Callable[[], Budget | None],
+        budget: Callable[[], Capacity | None],
         rules: QueueRules,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name, self._budget, self._rules, self._clock = name, budget, rules, clock
         self._numbers = itertools.count()
         self._admissions = itertools.count()
-        self._active: set[Claim] = set()
+        self._active: set[Reservation] = set()
         # The number of each tenant's latest admission.
         self._served: dict[str | None, int] = {}
-        self._waiting: dict[Claim, asyncio.Future[None]] = {}
+        self._waiting: dict[Reservation, asyncio.Future[None]] = {}
         self._ended_at: float | None = None
         self._interval_s = math.inf
         self._refused = 0
@@ -67,14 +74,14 @@ class Turnstile:
 
         Raises `Overloaded`, saying when to come again, where too many wait, or it took too long.
         """
-        claim = Claim(next(self._numbers), tenant, priority, kv_tokens)
+        claim = Reservation(next(self._numbers), tenant, priority, kv_tokens)
         await self._enter(claim)
         try:
             yield
         finally:
             self._leave(claim)
 
-    async def _enter(self, claim: Claim) -> None:
+    async def _enter(self, claim: Reservation) -> None:
         turn = self._waiting[claim] = asyncio.get_running_loop().create_future()
         self._let_in()
         if claim in self._active:
@@ -108,7 +115,7 @@ class Turnstile:
         """Admit whoever is next for as long as there is room."""
         budget = self._budget()
         per_tenant = budget.per_tenant if budget else None
-        while claim := next_up(self._waiting.keys(), self._active, self._served, per_tenant):
+        while claim := select_next(self._waiting.keys(), self._active, self._served, per_tenant):
             if budget is not None and not fits(claim, self._active, budget):
                 return
             self._active.add(claim)
@@ -119,7 +126,7 @@ class Turnstile:
 
     def _turn_away(self) -> None:
         """Refuse whoever the queue has no place for."""
-        claim = turn_away(list(self._waiting), self._rules.length)
+        claim = select_rejected(list(self._waiting), self._rules.length)
         if claim is not None:
             self._waiting.pop(claim).set_exception(self._refusal(f"{len(self._active)} at work"))
 
@@ -128,7 +135,7 @@ class Turnstile:
         wait_s = retry_after_s(len(self._waiting), self._interval_s)
         return Overloaded(f"the {self._name} has its fill: {why}", retry_after_s=wait_s)
 
-    def _leave(self, claim: Claim) -> None:
+    def _leave(self, claim: Reservation) -> None:
         self._active.discard(claim)
         now = self._clock()
         if self._ended_at is not None:

@@ -10,7 +10,7 @@ from sglang_omni.protocol.errors import DeadlineExceeded
 T = TypeVar("T")
 
 
-async def within(items: AsyncGenerator[T, None], seconds: float) -> AsyncGenerator[T, None]:
+async def with_timeout(items: AsyncGenerator[T, None], seconds: float) -> AsyncGenerator[T, None]:
     """Pass on what comes within `seconds` of the first request for an item; then raise
     `DeadlineExceeded` and close `items`.
 

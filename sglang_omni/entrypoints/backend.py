@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
-from sglang_omni.voices.registry import Shelf
+from sglang_omni.voices.registry import VoiceRegistry
 
 
 class Backend(Protocol):
@@ -41,11 +41,11 @@ class Backend(Protocol):
         """Second names of preset voices, and the presets that they stand for."""
 
     @property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> VoiceRegistry:
         """The voices that users bring."""
 
     @property
-    def knows_speakers(self) -> bool:
+    def has_speaker_encoder(self) -> bool:
         """Whether a voice has a speaker vector, beside what its recording sounds like."""
 
     @property
@@ -90,7 +90,7 @@ class Backend(Protocol):
         """Whether an answer can be held to a JSON schema."""
 
     @property
-    def has_lark(self) -> bool:
+    def supports_grammar(self) -> bool:
         """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
 
     def token_piece(self, token_id: int) -> tuple[str, bytes]:
@@ -110,7 +110,7 @@ class Backend(Protocol):
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""
 
-    def narrate(
+    def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
         """Read a text aloud while it is written, in place of the request's own."""

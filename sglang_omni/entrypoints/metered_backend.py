@@ -46,11 +46,11 @@ class MeteredBackend:
         count, amount = TokenCount(0, self._backend.sample_rate), estimate_speech_tokens(request)
         return self._meter(request.tenant, amount, count, lambda: self._backend.speak(request))
 
-    def narrate(self, request: SpeechRequest, text: AsyncGenerator[str, None]) -> Events:
+    def stream_speech(self, request: SpeechRequest, text: AsyncGenerator[str, None]) -> Events:
         """Read a text aloud while it is written: nobody knows how long it will be, so it reserves
         nothing and is counted at its end."""
         count = TokenCount(0, self._backend.sample_rate)
-        begin = lambda: self._backend.narrate(request, text)  # noqa: E731
+        begin = lambda: self._backend.stream_speech(request, text)  # noqa: E731
         return self._meter(request.tenant, 0, count, begin)
 
     async def _meter(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 
-class Seats:
+class SessionLimiter:
     """How many sessions there are. Taken and left on one event loop."""
 
     def __init__(self, limit: int) -> None:

@@ -7,7 +7,7 @@ from sglang_omni.pipeline.preprocess import CHARACTERS_PER_TOKEN
 from sglang_omni.protocol.chat import ChatBody, ChatMessage
 from sglang_omni.protocol.errors import ContextExceeded
 from sglang_omni.protocol.functions import ToolSpec
-from sglang_omni.protocol.media import TextPart
+from sglang_omni.protocol.media import TextContentPart
 
 FieldSizes = Iterator[tuple[str, int]]
 
@@ -40,7 +40,7 @@ def chat_texts(body: ChatBody) -> FieldSizes:
 
 def _message_texts(message: ChatMessage, path: str) -> FieldSizes:
     for index, part in enumerate(message.content):
-        if isinstance(part, TextPart):
+        if isinstance(part, TextContentPart):
             yield f"{path}.content.{index}.text", len(part.text)
     for index, call in enumerate(message.tool_calls or ()):
         yield f"{path}.tool_calls.{index}.function.arguments", len(call.function.arguments)

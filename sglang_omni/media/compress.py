@@ -26,7 +26,7 @@ class _Pipe:
         return data
 
 
-class _File(io.BytesIO):
+class _BytesFile(io.BytesIO):
     """Takes what the container writes, and lets it go back to mend its header."""
 
     def take(self) -> bytes:
@@ -42,7 +42,7 @@ class Compressor:
 
     def __init__(self, codec: Codec, sample_rate: int, streaming: bool) -> None:
         self._streaming, self._rate, self._samples = streaming, sample_rate, 0
-        self._sink: _Pipe | _File = _Pipe() if streaming else _File()
+        self._sink: _Pipe | _BytesFile = _Pipe() if streaming else _BytesFile()
         self._container = av.open(
             self._sink, "w", format=codec.container, container_options=codec.options
         )

@@ -136,7 +136,7 @@ def open_writer(audio_format: AudioFormat, sample_rate: int, streaming: bool) ->
     return PlainWriter(sample_rate, streaming, header=audio_format == "wav")
 
 
-class AudioEncoder:
+class OutputAudioEncoder:
     """Encodes one mono stream. Everything `push` and `finish` return, joined, is the file.
 
     `speed` changes the tempo and leaves the pitch. `streaming` gives bytes as soon as they exist;

@@ -10,8 +10,8 @@ import asyncio
 import socket
 import threading
 
-from sglang_omni.admission.policy import Budget
-from sglang_omni.admission.queue import QueueRules, Turnstile
+from sglang_omni.admission.policy import Capacity
+from sglang_omni.admission.queue import AdmissionQueue, QueueRules
 
 # Threads that look up names at once, and how many of them for one tenant. They only wait.
 THREADS, THREADS_PER_TENANT = 64, 16
@@ -23,8 +23,8 @@ class Resolver:
     """Looks up names. Lives on the event loop."""
 
     def __init__(self) -> None:
-        room = Budget(THREADS, per_tenant=THREADS_PER_TENANT)
-        self._room = Turnstile("look-up of host names", lambda: room, WAITING)
+        room = Capacity(THREADS, per_tenant=THREADS_PER_TENANT)
+        self._room = AdmissionQueue("look-up of host names", lambda: room, WAITING)
         self._lookups: set[asyncio.Task[None]] = set()
 
     async def resolve(self, host: str, port: int, tenant: str | None) -> list[str]:

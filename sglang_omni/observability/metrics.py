@@ -76,16 +76,16 @@ class RequestMetrics:
         assert trace.ended is not None
         route = trace.route
         self._requests.labels(route, str(trace.status or "gone")).inc()
-        self._seconds.labels(route).observe(trace.ended - trace.began)
+        self._seconds.labels(route).observe(trace.ended - trace.started_at)
         for span in trace.spans:
             if span.ended is not None:
-                self._stages.labels(span.name).observe(span.ended - span.began)
+                self._stages.labels(span.name).observe(span.ended - span.started_at)
             if span.first is not None:
-                self._firsts.labels(span.name).observe(span.first - span.began)
+                self._firsts.labels(span.name).observe(span.first - span.started_at)
             if span.error is not None:
                 self._failures.labels(span.name, span.error).inc()
         if trace.first_text is not None:
-            self._ttft.labels(route).observe(trace.first_text - trace.began)
+            self._ttft.labels(route).observe(trace.first_text - trace.started_at)
         if trace.sound is not None:
             self._ttfa.labels(route).observe(trace.sound.first_s)
             self._rtf.labels(route).observe(trace.sound.rtf)

@@ -45,9 +45,9 @@ class OtelExporter:
 
         at = _clock(trace)
         above = TraceContextTextMapPropagator().extract({"traceparent": trace.parent or ""})
-        ended = trace.ended if trace.ended is not None else trace.began
+        ended = trace.ended if trace.ended is not None else trace.started_at
         request = self._tracer.start_span(
-            trace.route, above, start_time=at(trace.began), attributes=_about(trace)
+            trace.route, above, start_time=at(trace.started_at), attributes=_about(trace)
         )
         inside = otel.set_span_in_context(request)
         for span in trace.spans:
@@ -63,7 +63,7 @@ class OtelExporter:
     def _stage(self, span: Span, inside: Any, at: Callable[[float], int], ended: float) -> None:
         from opentelemetry.trace import StatusCode
 
-        stage = self._tracer.start_span(span.name, inside, start_time=at(span.began))
+        stage = self._tracer.start_span(span.name, inside, start_time=at(span.started_at))
         stage.set_attribute("outputs", span.outputs)
         if span.first is not None:
             stage.add_event("first output", timestamp=at(span.first))
@@ -75,7 +75,7 @@ class OtelExporter:
 
 def _clock(trace: Trace) -> Callable[[float], int]:
     """From the monotonic clock to nanoseconds since the epoch."""
-    return lambda seconds: int((trace.began_at + seconds - trace.began) * 1e9)
+    return lambda seconds: int((trace.began_at + seconds - trace.started_at) * 1e9)
 
 
 def _about(trace: Trace) -> Mapping[str, Any]:

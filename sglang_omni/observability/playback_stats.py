@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Heard:
+class PlaybackStats:
     """Of one answer: seconds until the first sound, of sound, of silence where sound was due, and
     of making per second of sound (the real-time factor)."""
 
@@ -15,9 +15,9 @@ class Heard:
     rtf: float
 
 
-def heard(audio: Sequence[tuple[float, int]], began: float, rate: int) -> Heard | None:
+def heard(audio: Sequence[tuple[float, int]], began: float, rate: int) -> PlaybackStats | None:
     """What came of pieces of speech, each a time and a number of samples at `rate` Hz; None of
-    none. `began` is when the request came."""
+    none. `started_at` is when the request came."""
     if not audio:
         return None
     plays_until = audio[0][0]
@@ -26,4 +26,4 @@ def heard(audio: Sequence[tuple[float, int]], began: float, rate: int) -> Heard 
         underrun_s += max(0.0, at - plays_until)
         plays_until = max(plays_until, at) + samples / rate
     audio_s = sum(samples for _, samples in audio) / rate
-    return Heard(audio[0][0] - began, audio_s, underrun_s, (audio[-1][0] - began) / audio_s)
+    return PlaybackStats(audio[0][0] - began, audio_s, underrun_s, (audio[-1][0] - began) / audio_s)

@@ -11,14 +11,14 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from sglang_omni.engines.thinker.metric_files import VARIABLE
-from sglang_omni.observability.temp_dir import ScratchFolder
+from sglang_omni.observability.temp_dir import TempFolder
 
 
 class SGLangMetrics(Collector):
     """Owns the folder that the thinker's processes write to. `close` removes it."""
 
     def __init__(self) -> None:
-        self._folder = ScratchFolder("sgl-omni-prometheus-")
+        self._folder = TempFolder("sgl-omni-prometheus-")
         self.registry = CollectorRegistry()
         self.registry.register(self)
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-class ScratchFolder:
+class TempFolder:
     """A new folder at `path`, which goes with its content at `close` or at the end of the owner."""
 
     def __init__(self, prefix: str) -> None:

@@ -10,7 +10,7 @@ COLUMNS = 48
 
 def as_json(trace: Trace, now: float) -> dict[str, Any]:
     """A trace with its times in seconds since the arrival. `now` ends what has not ended."""
-    began = trace.began
+    began = trace.started_at
     return {
         "id": trace.id,
         "route": trace.route,
@@ -23,7 +23,7 @@ def as_json(trace: Trace, now: float) -> dict[str, Any]:
         "stages": [
             {
                 "name": span.name,
-                "began_s": span.began - began,
+                "began_s": span.started_at - began,
                 "first_s": None if span.first is None else span.first - began,
                 "ended_s": None if span.ended is None else span.ended - began,
                 "outputs": span.outputs,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from sglang_omni.observability.playback_stats import Heard
+from sglang_omni.observability.playback_stats import PlaybackStats
 
 # A long speech has a span for each fragment; beyond this they are only counted.
 MOST_SPANS = 512
@@ -19,7 +19,7 @@ class Span:
     first output. `error` is how it ended, None for a true end."""
 
     name: str
-    began: float
+    started_at: float
     first: float | None = None
     ended: float | None = None
     outputs: int = 0
@@ -36,8 +36,8 @@ class Span:
 class Trace:
     """A request from its arrival to its last byte.
 
-    `began_at` is in seconds since the epoch, `began` and all other times on the monotonic clock.
-    `audio` has the time and the number of samples of each piece of speech until the request has
+    `began_at` is in seconds since the epoch, `started_at` and all other times on the monotonic
+    clock. `audio` has the time and the number of samples of each piece of speech until the request has
     ended, `sound` what came of them then. `parent` is the caller's W3C `traceparent`, `owner` the
     lasting digest of its key, `client` its address. `refusal` has the status and the reason of
     the first error worth an entry in the audit log. Written by the request's own tasks only.
@@ -45,7 +45,7 @@ class Trace:
 
     id: str
     began_at: float = field(default_factory=time.time)
-    began: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
     route: str = ""
     tenant: str | None = None
     owner: str | None = None
@@ -57,7 +57,7 @@ class Trace:
     first_text: float | None = None
     spans: list[Span] = field(default_factory=list)
     audio: list[tuple[float, int]] = field(default_factory=list)
-    sound: Heard | None = None
+    sound: PlaybackStats | None = None
     spans_left_out: int = 0
 
     def add(self, span: Span) -> None:

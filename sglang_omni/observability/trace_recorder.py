@@ -18,7 +18,7 @@ KEPT = 2048
 Exporter = Callable[[Trace], None]
 
 
-class Observer:
+class TraceRecorder:
     """Owns the traces of requests under way and of the latest that ended."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Observer:
         """A request has ended, however it did. A `quiet` one is counted but leaves no line."""
         trace.ended, trace.route = time.monotonic(), route
         if rate := self._known_rate():
-            trace.sound = heard(trace.audio, trace.began, rate)
+            trace.sound = heard(trace.audio, trace.started_at, rate)
         trace.audio = []  # The ring keeps what came of it.
         if trace.refusal is not None:
             status, reason = trace.refusal
@@ -50,7 +50,7 @@ class Observer:
             self.refusals.add(Refusal(status, reason, route, *who))
         self.metrics.in_flight.dec()
         self.metrics.ended(trace)
-        seconds = trace.ended - trace.began
+        seconds = trace.ended - trace.started_at
         level = logging.DEBUG if quiet else logging.INFO
         ACCESS_LOG.log(level, "%s %s in %.3f s", route, trace.status or "gone", seconds)
         for export in self._exporters:

@@ -14,7 +14,7 @@ _END: Any = object()
 MERGE_WINDOW = 8
 
 
-async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Results of several coroutines run at once, in order.
 
     The first error is raised, after the others were cancelled; so are all when this is cancelled.

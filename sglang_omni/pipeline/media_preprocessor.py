@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from sglang_omni.admission.policy import Budget
-from sglang_omni.admission.queue import QueueRules, Turnstile
+from sglang_omni.admission.policy import Capacity
+from sglang_omni.admission.queue import AdmissionQueue, QueueRules
 from sglang_omni.engines.encoder.cache import Embedding
 from sglang_omni.engines.encoder.client import EncoderClient
-from sglang_omni.engines.encoder.contract import ClipRequest, PictureRequest
+from sglang_omni.engines.encoder.contract import AudioEncodeRequest, VisionEncodeRequest
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
 from sglang_omni.models.ming.media_rules import Grid, clip_tokens, patch_grid, picture_tokens
-from sglang_omni.models.ming.prompt.chat import Film, Picture, Sound
+from sglang_omni.models.ming.prompt.chat import PromptAudio, PromptImage, PromptVideo
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.request import MediaPart, Priority
 from sglang_omni.protocol.errors import MEDIA_REFUSED, InvalidRequest
@@ -29,7 +29,7 @@ OPEN_AT_ONCE, OPEN_PER_TENANT = 32, 16
 OPENING = QueueRules(length=512, seconds=86_400.0)
 
 
-class Intake(Protocol):
+class MediaDecoder(Protocol):
     """The decoding processes."""
 
     async def decode(
@@ -45,7 +45,7 @@ class Intake(Protocol):
 
 
 @dataclass(frozen=True)
-class Medium:
+class MediaInput:
     """A medium of a request, as far as the prompt must know it.
 
     `key` stands for its content and for how it was decoded. `grid` is a picture's patches (time,
@@ -67,29 +67,29 @@ class Medium:
         return self.tokens * (self.grid[0] if self.grid else 1)
 
     @property
-    def item(self) -> Picture | Film | Sound:
+    def item(self) -> PromptImage | PromptVideo | PromptAudio:
         """What stands for it in the prompt."""
         if self.grid is None:
-            return Sound(self.tokens)
-        return Film(self.tokens, self.seconds) if self.seconds else Picture(self.tokens)
+            return PromptAudio(self.tokens)
+        return PromptVideo(self.tokens, self.seconds) if self.seconds else PromptImage(self.tokens)
 
 
-def opening_queue() -> Turnstile:
+def opening_queue() -> AdmissionQueue:
     """Who may have files of media in memory, fairly between tenants."""
-    room = Budget(OPEN_AT_ONCE, per_tenant=OPEN_PER_TENANT)
-    return Turnstile("intake of media", lambda: room, OPENING)
+    room = Capacity(OPEN_AT_ONCE, per_tenant=OPEN_PER_TENANT)
+    return AdmissionQueue("intake of media", lambda: room, OPENING)
 
 
-class Perception:
+class MediaPreprocessor:
     """Turns media parts into embeddings, for all requests of a server, whose engines it uses."""
 
     def __init__(
         self,
         policy: FetchPolicy,
         rules: MediaRules,
-        intake: Intake,
+        intake: MediaDecoder,
         encoders: Mapping[Kind, EncoderClient],
-        room: Turnstile | None = None,
+        room: AdmissionQueue | None = None,
     ) -> None:
         """`encoders` has one for each kind that is taken in; none on a text-only server. `room`
         is shared with whoever else fetches files."""
@@ -103,18 +103,18 @@ class Perception:
         recall: bool = True,
         tenant: str | None = None,
         priority: Priority = "normal",
-    ) -> Medium:
+    ) -> MediaInput:
         """Fetch a medium, and decode it unless its embedding is known and may be recalled.
 
         Raises `InvalidRequest`, naming the part's field.
         """
-        with blaming(part):
+        with with_error_field(part):
             if part.kind not in self._encoders:
                 raise InvalidRequest("this server takes text only")
             async with self._room.admit(tenant, priority):
                 return await self._open(part, recall, tenant)
 
-    async def _open(self, part: MediaPart, recall: bool, tenant: str | None) -> Medium:
+    async def _open(self, part: MediaPart, recall: bool, tenant: str | None) -> MediaInput:
         files = await fetch_all(part.sources, self._policy, tenant)
         key = await asyncio.to_thread(content_key, part, files, self._rules)
         known = self._encoders[part.kind].recall(key) if recall else None
@@ -123,21 +123,21 @@ class Perception:
         decoded, array = await self._intake.decode(part.kind, files, part.budget, tenant=tenant)
         return _decoded(part, key, decoded, array)
 
-    async def encode(self, medium: Medium) -> Embedding:
+    async def encode(self, medium: MediaInput) -> Embedding:
         """The feature rows of a medium. Raises `InvalidRequest`, naming the part's field."""
         if medium.embedding is not None:
             return medium.embedding
         assert medium.content is not None
         decoded, array = medium.content
         rows = SharedArray()
-        request: PictureRequest | ClipRequest
+        request: VisionEncodeRequest | AudioEncodeRequest
         if medium.grid is None:
-            request = ClipRequest(array, decoded.layout, rows)
+            request = AudioEncodeRequest(array, decoded.layout, rows)
         else:
-            request = PictureRequest(array, decoded.layout, rows)
+            request = VisionEncodeRequest(array, decoded.layout, rows)
         encoder = self._encoders[medium.part.kind]
         name = "audio_encoder" if medium.grid is None else "image_encoder"
-        with blaming(medium.part), stage(name):
+        with with_error_field(medium.part), stage(name):
             return await encoder.encode(medium.key, request, medium.grid, medium.seconds)
 
 
@@ -150,21 +150,21 @@ def content_key(part: MediaPart, files: Sequence[bytes], rules: MediaRules) -> b
     return digest.digest()
 
 
-def _decoded(part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray) -> Medium:
+def _decoded(part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray) -> MediaInput:
     shape, content = decoded.layout.shape, (decoded, array)
     if part.kind == "audio":
-        return Medium(part, key, clip_tokens(shape[0]), content=content)
+        return MediaInput(part, key, clip_tokens(shape[0]), content=content)
     grid = patch_grid(shape)
-    return Medium(part, key, picture_tokens(grid), grid, decoded.seconds, content)
+    return MediaInput(part, key, picture_tokens(grid), grid, decoded.seconds, content)
 
 
-def _recalled(part: MediaPart, key: bytes, known: Embedding) -> Medium:
+def _recalled(part: MediaPart, key: bytes, known: Embedding) -> MediaInput:
     tokens = picture_tokens(known.grid) if known.grid else known.layout.shape[0]
-    return Medium(part, key, tokens, known.grid, known.seconds, embedding=known)
+    return MediaInput(part, key, tokens, known.grid, known.seconds, embedding=known)
 
 
 @contextmanager
-def blaming(part: MediaPart) -> Iterator[None]:
+def with_error_field(part: MediaPart) -> Iterator[None]:
     """Let an error name the field that holds the medium. A new one: an encoding may be shared."""
     try:
         yield

@@ -10,7 +10,7 @@ from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt.chat import Item, render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer, TokenizedPrompt
 from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
-from sglang_omni.pipeline.media_preprocessor import Medium
+from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
 from sglang_omni.protocol.errors import ContextExceeded, OmniError
 
@@ -31,7 +31,7 @@ class _Turn:
 
 def preprocess(
     request: ChatRequest,
-    media: Sequence[Medium],
+    media: Sequence[MediaInput],
     tokenizer: ThinkerTokenizer,
     context_length: int,
 ) -> TokenizedPrompt:
@@ -98,7 +98,7 @@ def _characters(request: ChatRequest) -> int:
 def aggregate(
     request: ChatRequest,
     prompt: TokenizedPrompt,
-    media: Sequence[Medium],
+    media: Sequence[MediaInput],
     embeddings: Sequence[Embedding],
     context_length: int,
 ) -> ThinkerRequest:
@@ -123,7 +123,7 @@ def constrained(request: ChatRequest) -> SamplingParams:
 
 
 def _features(
-    prompt: TokenizedPrompt, media: Sequence[Medium], embeddings: Sequence[Embedding]
+    prompt: TokenizedPrompt, media: Sequence[MediaInput], embeddings: Sequence[Embedding]
 ) -> Iterator[Features]:
     runs = iter(prompt.runs)
     for medium, embedding in zip(media, embeddings, strict=True):
@@ -141,7 +141,7 @@ def _features(
         )
 
 
-def _check(medium: Medium, embedding: Embedding, places: int) -> None:
+def _check(medium: MediaInput, embedding: Embedding, places: int) -> None:
     rows = embedding.layout.shape[0]
     if rows != places:
         raise OmniError(

@@ -5,10 +5,16 @@ from typing import Literal
 
 import numpy as np
 
-from sglang_omni.engines.speech.contract import ClonedVoice, Manner
+from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle
 from sglang_omni.engines.thinker.contract import FinishReason, SamplingParams, TokenLogprob
 from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.models.ming.prompt.tools import AS_IT_LIKES, Calling, Tool, ToolCall, ToolResult
+from sglang_omni.models.ming.prompt.tools import (
+    TOOL_CHOICE_AUTO,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
 
 Role = Literal["system", "user", "assistant", "tool"]
 Priority = Literal["realtime", "high", "normal", "low"]
@@ -83,7 +89,7 @@ class ChatRequest:
     voice: Voice | None = None
     thinking: bool = False
     tools: tuple[Tool, ...] = ()
-    calling: Calling = AS_IT_LIKES
+    calling: ToolChoice = TOOL_CHOICE_AUTO
     needs_speech: bool = False
     tenant: str | None = None
     priority: Priority = "normal"
@@ -104,7 +110,7 @@ class SpeechRequest:
     id: str
     text: str
     voice: Voice
-    manner: Manner = field(default_factory=Manner)
+    manner: SpeechStyle = field(default_factory=SpeechStyle)
     max_seconds: float | None = None
     verbatim: bool = False
     tenant: str | None = None

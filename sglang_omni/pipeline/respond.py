@@ -21,11 +21,11 @@ from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import InvalidToolCall, SpelledMarks, ToolCall
+from sglang_omni.models.ming.prompt.tools import InvalidToolCall, ToolCall, ToolTokenDecoder
 from sglang_omni.observability.trace import stage
-from sglang_omni.pipeline.async_streams import Tee, chain, merge, together
+from sglang_omni.pipeline.async_streams import Tee, chain, gather_or_cancel, merge
 from sglang_omni.pipeline.decode import TextDecoder
-from sglang_omni.pipeline.media_preprocessor import Perception
+from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.preprocess import aggregate, preprocess, text_size
 from sglang_omni.pipeline.reasoning_parser import Thought, with_thoughts
 from sglang_omni.pipeline.request import (
@@ -39,7 +39,7 @@ from sglang_omni.pipeline.request import (
     Voice,
 )
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
-from sglang_omni.pipeline.speech import Speaker, Tally, patches_in, say, speak
+from sglang_omni.pipeline.speech import RequestUsage, Speaker, patches_in, say, speak
 from sglang_omni.pipeline.tool_call_stream import Part, only_text, with_calls
 from sglang_omni.pipeline.transcribe import has_speech
 
@@ -71,7 +71,7 @@ class Pipeline:
 
     def __init__(
         self,
-        perception: Perception,
+        perception: MediaPreprocessor,
         admit: Admit,
         tokenizer: ThinkerTokenizer,
         context_length: int,
@@ -90,7 +90,7 @@ class Pipeline:
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat with text and, if a voice is given, speech."""
-        tally = Tally()
+        tally = RequestUsage()
         with stage("preprocess"):
             voice = await self._voice(request)
             # What lies decoded in memory can be searched for speech, a recalled embedding can not.
@@ -100,7 +100,7 @@ class Pipeline:
                 tenant=request.tenant,
                 priority=request.priority,
             )
-            media = await together(map(open_part, request.media))
+            media = await gather_or_cancel(map(open_part, request.media))
             is_silent = request.needs_speech and not await has_speech(media)
             prompt = await run_off_loop(
                 text_size(request),
@@ -116,7 +116,7 @@ class Pipeline:
             return
         tally.count_media(media)
         # Each goes to the encoder of its kind; all are under way at once.
-        embeddings = await together(map(self._perception.encode, media))
+        embeddings = await gather_or_cancel(map(self._perception.encode, media))
         with stage("aggregate"):
             asked = aggregate(request, prompt, media, embeddings, self._context_length)
         waiting_bytes = sum(one.layout.nbytes for one in embeddings)
@@ -147,11 +147,11 @@ class Pipeline:
                 async for event in events:
                     yield event
 
-    async def narrate(
+    async def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
         """Read `text` aloud while it is written, in place of the request's. Closes it."""
-        tally = Tally()
+        tally = RequestUsage()
         async with aclosing(text):
             voice = await self._voice(request)
             async with self._admit(request) as engines:
@@ -187,22 +187,25 @@ class Pipeline:
         outputs: AsyncGenerator[ThinkerOutput, None],
         request: ChatRequest,
         speaker: Speaker | None,
-        tally: Tally,
+        tally: RequestUsage,
     ) -> AsyncGenerator[Event, None]:
         """What tokens say, as events, and spoken where somebody speaks."""
-        parts = _told_apart(self._decode(outputs, request, tally), request)
+        parts = parse_output(self._decode(outputs, request, tally), request)
         if speaker is None or request.calling.forced:
-            return _shown(parts, tally)
+            return to_events(parts, tally)
         # Text never waits for speech: the spoken copy is not bounded, the answer is.
         text = Tee(parts)
         words = only_text(text.second())
         spoken = say(speaker, words, self._segmenting, self._clock, tally)
-        return merge(_shown(text.first(), tally), spoken)
+        return merge(to_events(text.first(), tally), spoken)
 
     async def _decode(
-        self, outputs: AsyncGenerator[ThinkerOutput, None], request: ChatRequest, tally: Tally
+        self,
+        outputs: AsyncGenerator[ThinkerOutput, None],
+        request: ChatRequest,
+        tally: RequestUsage,
     ) -> AsyncGenerator[str, None]:
-        tokenizer = SpelledMarks(self._tokenizer) if request.tools else self._tokenizer
+        tokenizer = ToolTokenDecoder(self._tokenizer) if request.tools else self._tokenizer
         decoder = TextDecoder(tokenizer, request.sampling.stop)
         with stage("decode") as span:
             async with aclosing(outputs):
@@ -220,7 +223,7 @@ class Pipeline:
 
 
 async def _think(
-    thinker: Engine, request: ThinkerRequest, tally: Tally
+    thinker: Engine, request: ThinkerRequest, tally: RequestUsage
 ) -> AsyncGenerator[ThinkerOutput, None]:
     with stage("thinker") as span:
         async with aclosing(thinker.submit(request)) as outputs:
@@ -230,7 +233,7 @@ async def _think(
                 yield output
 
 
-def _told_apart(
+def parse_output(
     written: AsyncGenerator[str, None], request: ChatRequest
 ) -> AsyncGenerator[Part, None]:
     """Thoughts, calls and text of an answer."""
@@ -240,7 +243,9 @@ def _told_apart(
     return with_calls(parts, request.calling.parallel) if request.tools else parts
 
 
-async def _shown(answer: AsyncGenerator[Part, None], tally: Tally) -> AsyncGenerator[Event, None]:
+async def to_events(
+    answer: AsyncGenerator[Part, None], tally: RequestUsage
+) -> AsyncGenerator[Event, None]:
     """Parts as events. This is who drives the answer, so what the tally has noted since the last
     part belongs to this one."""
     async with aclosing(answer):

@@ -17,7 +17,7 @@ QUIET_FRAME_S = 0.01
 QUIET = 1e-3
 
 
-class Edges:
+class SegmentFader:
     """The samples of one fragment, as they come. What follows another fragment begins with a short
     fade and little silence; every fragment ends with a fade."""
 

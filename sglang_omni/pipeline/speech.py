@@ -7,12 +7,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from sglang_omni.engines.runtime.process import Engine
-from sglang_omni.engines.speech.contract import ClonedVoice, Manner, TalkerRequest
+from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle, TalkerRequest
 from sglang_omni.engines.thinker.contract import ThinkerOutput, TokenLogprob
 from sglang_omni.models.ming.text.duration import reference_seconds
 from sglang_omni.models.ming.text.front import TextFrontEnd
 from sglang_omni.observability.trace import stage
-from sglang_omni.pipeline.media_preprocessor import Medium
+from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
@@ -23,14 +23,14 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, segments
-from sglang_omni.pipeline.segment_fader import Edges
+from sglang_omni.pipeline.segment_fader import SegmentFader
 from sglang_omni.protocol.errors import InvalidRequest
 
 PATCH_SECONDS = 0.32
 
 
 @dataclass
-class Tally:
+class RequestUsage:
     """What one request has used so far; written by its own stages only."""
 
     reason: FinishReason = "stop"
@@ -47,7 +47,7 @@ class Tally:
         self._latest = output
         self.reason = output.finish_reason or self.reason
 
-    def count_media(self, media: Sequence[Medium]) -> None:
+    def count_media(self, media: Sequence[MediaInput]) -> None:
         """Note what of the prompt is no text."""
         audio = sum(medium.rows for medium in media if medium.grid is None)
         images = sum(medium.rows for medium in media if medium.grid is not None)
@@ -89,10 +89,10 @@ class Speaker:
     voice: str | ClonedVoice | None
     seed: int
     sample_rate: int
-    manner: Manner = field(default_factory=Manner)
+    manner: SpeechStyle = field(default_factory=SpeechStyle)
     most_patches: int | None = None
 
-    def left(self, tally: Tally) -> int | None:
+    def left(self, tally: RequestUsage) -> int | None:
         """How many patches may still be made, None for as many as the text takes."""
         return None if self.most_patches is None else self.most_patches - tally.patches
 
@@ -104,7 +104,7 @@ def patches_in(seconds: float | None) -> int | None:
 
 async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Event, None]:
     """Read a whole text aloud. Raises `InvalidRequest` when nothing in it can be spoken."""
-    tally = Tally()
+    tally = RequestUsage()
     pieces = iter((request.text,)) if request.verbatim else TextFrontEnd().fragments(request.text)
     limit = _description_limit(request) if request.verbatim else None
     async with aclosing(_synthesise(speaker, pieces, tally, limit)) as events:
@@ -126,7 +126,7 @@ async def say(
     text: AsyncGenerator[str, None],
     settings: SegmentSettings,
     clock: Clock,
-    tally: Tally,
+    tally: RequestUsage,
 ) -> AsyncGenerator[Event, None]:
     """Speak a text while it is written, segment by segment, in order. Closes `text`."""
     front_end = TextFrontEnd()
@@ -142,7 +142,7 @@ async def say(
 
 
 async def _synthesise(
-    speaker: Speaker, pieces: Iterator[str], tally: Tally, limit: int | None = None
+    speaker: Speaker, pieces: Iterator[str], tally: RequestUsage, limit: int | None = None
 ) -> AsyncGenerator[Event, None]:
     """Speak the pieces of a text; each gets `limit` patches, or what its text can take."""
     # Cut and put into words off the event loop: a long sentence takes milliseconds.
@@ -163,10 +163,10 @@ async def _synthesise(
 
 
 async def _fragment(
-    speaker: Speaker, request: TalkerRequest, tally: Tally, left: int | None
+    speaker: Speaker, request: TalkerRequest, tally: RequestUsage, left: int | None
 ) -> AsyncGenerator[Event, None]:
     """One talker request. It ends early once no more than `left` patches would be left."""
-    edges = Edges(speaker.sample_rate, follows=request.segment > 0)
+    edges = SegmentFader(speaker.sample_rate, follows=request.segment > 0)
     with stage("talker") as span:
         async with aclosing(speaker.talker.submit(request)) as chunks:
             async for chunk in chunks:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from sglang_omni.media.vad import contains_speech
 from sglang_omni.models.capabilities import LANGUAGE_NAMES, Capabilities, language_names
-from sglang_omni.pipeline.media_preprocessor import Medium
+from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.protocol.errors import InvalidRequest
 
 TOKENS_PER_SECOND = 12
@@ -49,12 +49,12 @@ def _code(language: str) -> str:
     return names.get(primary, primary)
 
 
-async def has_speech(media: Sequence[Medium]) -> bool:
+async def has_speech(media: Sequence[MediaInput]) -> bool:
     """Return whether anybody speaks in one of the clips, which were opened without `recall`."""
     return await asyncio.to_thread(lambda: any(map(_contains_speech, media)))
 
 
-def _contains_speech(clip: Medium) -> bool:
+def _contains_speech(clip: MediaInput) -> bool:
     assert clip.content is not None
     decoded, array = clip.content
     return contains_speech(array.read(decoded.layout))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sglang_omni.config.options import Config
-from sglang_omni.engines.runtime.gpus import Card
+from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.placement.plan import USABLE, Given, Plan, make_plan, nearest
 from sglang_omni.placement.sizes import Sizes
 from sglang_omni.protocol.errors import StartupError
@@ -14,7 +14,7 @@ from sglang_omni.serving.engine_config import thinker_ranks
 GB = 1e9
 
 
-def place(config: Config, sizes: Sizes, cards: Sequence[Card]) -> tuple[Config, Plan]:
+def place(config: Config, sizes: Sizes, cards: Sequence[Gpu]) -> tuple[Config, Plan]:
     """The configuration with every engine on a card, and the plan behind it.
 
     Raises `StartupError`, naming the nearest plan that fits, when none does around what is given,
@@ -60,7 +60,7 @@ def apply(config: Config, plan: Plan) -> Config:
     )
 
 
-def check_room(config: Config, sizes: Sizes, cards: Sequence[Card]) -> None:
+def check_room(config: Config, sizes: Sizes, cards: Sequence[Gpu]) -> None:
     """Refuse a placement by hand whose thinker cannot even hold its weights. Raises
     `StartupError`."""
     ranks = thinker_ranks(config.thinker)
@@ -71,7 +71,7 @@ def check_room(config: Config, sizes: Sizes, cards: Sequence[Card]) -> None:
         raise StartupError(refusal(sizes, cards, given_by(config), config.model_path))
 
 
-def table(plan: Plan, cards: Sequence[Card]) -> str:
+def table(plan: Plan, cards: Sequence[Gpu]) -> str:
     """The plan for people: a line for each part on each card, and what is left of it."""
     kind = "FP8 in blocks" if plan.fp8 else "bfloat16"
     lines = [f"placement: thinker in {kind} on {len(plan.thinker)} rank(s); in GB"]
@@ -87,7 +87,7 @@ def table(plan: Plan, cards: Sequence[Card]) -> str:
     return "\n".join(lines)
 
 
-def refusal(sizes: Sizes, cards: Sequence[Card], given: Given, checkpoint: Path | None) -> str:
+def refusal(sizes: Sizes, cards: Sequence[Gpu], given: Given, checkpoint: Path | None) -> str:
     """Why nothing fits, and what would."""
     kind = "FP8" if sizes.fp8 else "bfloat16"
     found = ", ".join(f"{card.name} of {card.total_bytes / GB:.0f} GB" for card in cards) or "none"

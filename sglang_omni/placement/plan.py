@@ -8,7 +8,7 @@ Whatever was given stays as it is.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sglang_omni.engines.runtime.gpus import Card
+from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.placement.sizes import Sizes
 
 GIB = 1 << 30
@@ -66,7 +66,7 @@ class Plan:
     mem_fraction_static: float
 
 
-def make_plan(sizes: Sizes, cards: Sequence[Card], given: Given) -> Plan | None:
+def make_plan(sizes: Sizes, cards: Sequence[Gpu], given: Given) -> Plan | None:
     """The best placement that fits, or None."""
     for layout in layouts(cards, given):
         plan = fill(sizes, cards, given, *layout)
@@ -76,7 +76,7 @@ def make_plan(sizes: Sizes, cards: Sequence[Card], given: Given) -> Plan | None:
 
 
 def layouts(
-    cards: Sequence[Card], given: Given
+    cards: Sequence[Gpu], given: Given
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """(cards of the thinker, cards over for the others), best first."""
     indices = [card.index for card in cards]
@@ -95,7 +95,7 @@ def layouts(
 
 def fill(
     sizes: Sizes,
-    cards: Sequence[Card],
+    cards: Sequence[Gpu],
     given: Given,
     thinker: tuple[int, ...],
     others: tuple[int, ...],
@@ -143,7 +143,7 @@ def fill(
     )
 
 
-def nearest(sizes: Sizes, cards: Sequence[Card], given: Given) -> tuple[Plan | None, Plan | None]:
+def nearest(sizes: Sizes, cards: Sequence[Gpu], given: Given) -> tuple[Plan | None, Plan | None]:
     """What would fit: the same cards with the thinker in FP8, and the fewest cards like the last
     that would do. Either may be None."""
     free = replace(given, tp_size=None, thinker=(), talker=(), image_encoder=(), audio_encoder=())

@@ -29,7 +29,7 @@ from sglang_omni.protocol.body import (
     VoiceName,
 )
 from sglang_omni.protocol.functions import PastCall, ToolChoice, ToolSpec
-from sglang_omni.protocol.media import AClip, AnImage, AVideo, Content, Part, TextPart
+from sglang_omni.protocol.media import AClip, AnImage, AVideo, Content, Part, TextContentPart
 
 # Characters of a stop string, for which the whole answer is searched.
 MAX_STOP = 1000
@@ -114,7 +114,9 @@ class ChatMessage(Body):
     @field_validator("content")
     @classmethod
     def _only_users_show(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
-        if info.data.get("role") != "user" and not all(isinstance(p, TextPart) for p in content):
+        if info.data.get("role") != "user" and not all(
+            isinstance(p, TextContentPart) for p in content
+        ):
             raise PydanticCustomError("role", "only a user message may hold media")
         return content
 

@@ -3,12 +3,12 @@
 import traceback
 
 
-def whence(error: BaseException) -> str:
+def safe_traceback(error: BaseException) -> str:
     """The kind of an error and where it came from, for a log: not its message, nor that of what
     caused it, since these may quote what a user sent."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     cause = error.__cause__ or error.__context__
-    because = f"because of {whence(cause)}" if cause is not None else ""
+    because = f"because of {safe_traceback(cause)}" if cause is not None else ""
     return f"{type(error).__name__}\n{frames}{because}"
 
 

@@ -66,7 +66,7 @@ AVideo = Annotated[
 ]
 
 
-class TextPart(Body):
+class TextContentPart(Body):
     """Text of a message."""
 
     type: Literal["text"]
@@ -102,7 +102,8 @@ class VideoPart(Body):
 
 
 Part = Annotated[
-    TextPart | ImagePart | InputAudioPart | AudioPart | VideoPart, Field(discriminator="type")
+    TextContentPart | ImagePart | InputAudioPart | AudioPart | VideoPart,
+    Field(discriminator="type"),
 ]
 Content = Annotated[
     list[Part],

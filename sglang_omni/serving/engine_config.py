@@ -17,7 +17,7 @@ from sglang_omni.config.options import (
 )
 from sglang_omni.engines.encoder.contract import EncoderSettings
 from sglang_omni.engines.encoder.launch import environment as encoder_environment
-from sglang_omni.engines.media_decoder.contract import IntakeSettings
+from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
 from sglang_omni.engines.runtime.gpus import VISIBLE
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.engines.runtime.process_output import OutputRules
@@ -295,7 +295,7 @@ def _video_rules(media: MediaOptions, on_cpu: bool) -> VideoRules:
     return replace(rules, total=CPU_VIDEO_PIXELS, max_frame_pixels=CPU_IMAGE_PIXELS)
 
 
-def intake_settings(config: Config) -> IntakeSettings:
+def intake_settings(config: Config) -> MediaDecoderSettings:
     """How the decoding processes work."""
     media = config.media
     limits = MediaLimits(
@@ -308,7 +308,7 @@ def intake_settings(config: Config) -> IntakeSettings:
         decode_seconds=media.decode_seconds,
         memory_bytes=media.memory_bytes,
     )
-    return IntakeSettings(limits, media_rules(config))
+    return MediaDecoderSettings(limits, media_rules(config))
 
 
 def fetch_policy(config: Config) -> FetchPolicy:

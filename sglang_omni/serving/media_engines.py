@@ -6,11 +6,11 @@ from pathlib import Path
 from sglang_omni.config.options import Config
 from sglang_omni.engines.encoder.cache import EmbeddingCache
 from sglang_omni.engines.encoder.client import EncoderClient
-from sglang_omni.engines.media_decoder.pool import IntakePool
+from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.media.limits import Kind
-from sglang_omni.pipeline.async_streams import together
-from sglang_omni.pipeline.media_preprocessor import Perception, opening_queue
+from sglang_omni.pipeline.async_streams import gather_or_cancel
+from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, opening_queue
 from sglang_omni.serving.engine_config import (
     encoder_specs,
     fetch_policy,
@@ -23,7 +23,7 @@ from sglang_omni.serving.engine_config import (
 INTAKE_STOP_S = 2.0
 
 
-class Senses:
+class MediaEngines:
     """Decoding processes, encoder engines (`pools` of replicas) and the cache in front of each. A
     text-only server has no encoders, and a `perception` that refuses media; it decodes the
     recordings of voices."""
@@ -31,7 +31,7 @@ class Senses:
     def __init__(self, config: Config, checkpoint: Path) -> None:
         """Nothing is started. Raises `ConfigError`."""
         specs = encoder_specs(config, checkpoint)
-        self.intake = IntakePool(
+        self.intake = MediaDecoderPool(
             intake_settings(config),
             processes=config.media.processes,
             max_held_bytes=config.media.max_held_bytes,
@@ -52,14 +52,14 @@ class Senses:
         }
         of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
         encoders = {kind: self._clients[of_kind[kind]] for kind in specs}
-        self.perception = Perception(
+        self.perception = MediaPreprocessor(
             fetch_policy(config), media_rules(config), self.intake, encoders, self.opening
         )
 
     async def start(self) -> None:
         """Start every process. Raises `StartupError` of the first that fails."""
         starts = (pool.start() for pool in self.pools.values())
-        await together([self.intake.start(), *starts])
+        await gather_or_cancel([self.intake.start(), *starts])
 
     async def stop(self, deadline_s: float = 10.0) -> None:
         """Stop every process; what is left of an encoder after `deadline_s` is killed."""

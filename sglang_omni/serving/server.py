@@ -9,7 +9,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from sglang_omni.admission.controller import Door
+from sglang_omni.admission.controller import AdmissionController
 from sglang_omni.admission.queue import QueueRules
 from sglang_omni.config.options import Config, RealtimeOptions
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
@@ -29,7 +29,7 @@ from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.serving.engine_config import EngineSpecs, engine_specs, output_rules
-from sglang_omni.serving.media_engines import Senses
+from sglang_omni.serving.media_engines import MediaEngines
 from sglang_omni.voices.aliases import check_aliases, read_aliases
 from sglang_omni.voices.factory import open_shelf
 
@@ -45,7 +45,7 @@ class Server:
         self.config = config
         self.capabilities = read_capabilities(checkpoint, RELEASED)
         self._tokenizer = ThinkerTokenizer(checkpoint)
-        self._senses = Senses(config, checkpoint)
+        self._senses = MediaEngines(config, checkpoint)
         self._sglang = SGLangMetrics()
         engines = specs(config, checkpoint, self._sglang.environment)
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
@@ -66,7 +66,7 @@ class Server:
         self.processes["grammar"] = self._grammars.process
         rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
         replicas = {name: pool.replicas for name, pool in self._engines.items()}
-        self._door = Door(replicas, rules, config.request_timeout)
+        self._door = AdmissionController(replicas, rules, config.request_timeout)
         # Set by whoever ends the server; see `Backend.draining`.
         self.draining = asyncio.Event()
 
@@ -121,9 +121,9 @@ class Server:
         return self._talker_info().voices
 
     @property
-    def knows_speakers(self) -> bool:
+    def has_speaker_encoder(self) -> bool:
         """Whether a voice has a speaker vector, beside what its recording sounds like."""
-        return self._talker_info().knows_speakers
+        return self._talker_info().has_speaker_encoder
 
     @property
     def default_voice(self) -> str:
@@ -166,9 +166,9 @@ class Server:
         return self._thinker_info().has_grammars
 
     @property
-    def has_lark(self) -> bool:
+    def supports_grammar(self) -> bool:
         """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
-        return self._thinker_info().has_lark
+        return self._thinker_info().supports_grammar
 
     def token_piece(self, token_id: int) -> tuple[str, bytes]:
         """A token's name, and the bytes it adds to a text, none for a special one."""
@@ -201,7 +201,7 @@ class Server:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
         self._require_started()
         events, sampling = self._pipeline().respond(request), constrained(request)
-        if self.has_lark and check_request(sampling) is not None:
+        if self.supports_grammar and check_request(sampling) is not None:
             events = self._checked(sampling, request.tenant, events)
         return self._door.limited(request, events)
 
@@ -220,12 +220,12 @@ class Server:
         self._require_started()
         return self._door.limited(request, self._pipeline().speak(request))
 
-    def narrate(
+    def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
         """Read a text aloud while it is written. Raises `Overloaded` where there is no room."""
         self._require_started()
-        return self._door.limited(request, self._pipeline().narrate(request, text))
+        return self._door.limited(request, self._pipeline().stream_speech(request, text))
 
     def _require_started(self) -> None:
         """Raises `EngineUnavailable` before the thinker and the talker have ever been up."""

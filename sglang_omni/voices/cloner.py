@@ -8,14 +8,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from sglang_omni.admission.queue import Turnstile
+from sglang_omni.admission.queue import AdmissionQueue
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.runtime.shared_array import SharedArray
-from sglang_omni.engines.speech.contract import ClonedVoice, VoiceMade, VoiceRequest
+from sglang_omni.engines.speech.contract import ClonedVoice, EncodedVoice, VoiceRequest
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.pipeline.media_preprocessor import blaming, opening_queue
+from sglang_omni.pipeline.media_preprocessor import opening_queue, with_error_field
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import InvalidRequest
 
@@ -34,7 +34,7 @@ class RecordingRules:
     cached: int
 
 
-class Intake(Protocol):
+class RecordingDecoder(Protocol):
     """The decoding processes."""
 
     async def decode(
@@ -67,9 +67,9 @@ class Cloner:
         self,
         policy: FetchPolicy,
         rules: RecordingRules,
-        intake: Intake,
+        intake: RecordingDecoder,
         talker: Engine,
-        room: Turnstile | None = None,
+        room: AdmissionQueue | None = None,
     ) -> None:
         """`room` is shared with whoever else fetches files."""
         self._room = room or opening_queue()
@@ -82,7 +82,7 @@ class Cloner:
 
         Raises `InvalidRequest`, naming the part's field, for what cannot be used.
         """
-        with blaming(part):
+        with with_error_field(part):
             async with self._room.admit(tenant, "normal"):
                 files = await fetch_all(part.sources, self._policy, tenant)
                 key = hashlib.blake2b(files[0], digest_size=KEY_BYTES).hexdigest()
@@ -120,6 +120,6 @@ class Cloner:
             )
         asked = VoiceRequest(key, recording, decoded.layout, RATE_HZ, SharedArray())
         async with aclosing(self._talker.submit(asked)) as outputs:
-            made: VoiceMade = await anext(outputs)
+            made: EncodedVoice = await anext(outputs)
         voice = ClonedVoice(key, None, asked.voice, made.layout, made.latents)
         return Cloned(voice, seconds, made.speaker > 0)

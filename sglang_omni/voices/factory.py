@@ -3,13 +3,13 @@
 import hashlib
 from pathlib import Path
 
-from sglang_omni.admission.queue import Turnstile
+from sglang_omni.admission.queue import AdmissionQueue
 from sglang_omni.config.options import Config
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.protocol.errors import CheckpointError
 from sglang_omni.serving.engine_config import fetch_policy
-from sglang_omni.voices.cloner import Cloner, Intake, RecordingRules
-from sglang_omni.voices.registry import Shelf
+from sglang_omni.voices.cloner import Cloner, RecordingDecoder, RecordingRules
+from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
 
 # Enough of a file of weights to tell one training from another, little enough to read at a start.
@@ -17,8 +17,8 @@ SAMPLE_BYTES = 1 << 20
 
 
 def open_shelf(
-    config: Config, checkpoint: Path, intake: Intake, talker: Engine, room: Turnstile
-) -> Shelf:
+    config: Config, checkpoint: Path, intake: RecordingDecoder, talker: Engine, room: AdmissionQueue
+) -> VoiceRegistry:
     """Read what is stored. Raises `ConfigError` for a folder that cannot be used, and
     `CheckpointError` without an audio VAE."""
     options = config.voices
@@ -27,14 +27,14 @@ def open_shelf(
     )
     cloner = Cloner(fetch_policy(config), rules, intake, talker, room)
     if config.voices_dir is None:
-        return Shelf(cloner, None)
+        return VoiceRegistry(cloner, None)
     quota = Quota(options.stored, options.stored_per_key)
-    store = VoiceStore(config.voices_dir, quota, weights_mark(checkpoint))
+    store = VoiceStore(config.voices_dir, quota, vae_fingerprint(checkpoint))
     store.load()
-    return Shelf(cloner, store)
+    return VoiceRegistry(cloner, store)
 
 
-def weights_mark(checkpoint: Path) -> str:
+def vae_fingerprint(checkpoint: Path) -> str:
     """Stands for the weights of the audio VAE, whose latents a stored voice is."""
     digest = hashlib.blake2b(digest_size=16)
     try:

@@ -18,7 +18,7 @@ DEFAULT_VOICE = "default"
 
 
 @dataclass(frozen=True)
-class Upload:
+class UploadedRecording:
     """A recording to keep. `consent` says, in words or by an id, that its speaker agrees."""
 
     name: str
@@ -36,7 +36,7 @@ class MakesVoices(Protocol):
         ...
 
 
-class Shelf:
+class VoiceRegistry:
     """The voices that users bring, beside the presets. Without a store none can be kept."""
 
     def __init__(self, cloner: MakesVoices, store: VoiceStore | None) -> None:
@@ -62,7 +62,7 @@ class Shelf:
             raise UnknownVoice(f"the voice {voice.name!r} was deleted", param="voice")
         return voice.source or voice.name or None
 
-    async def add(self, upload: Upload, taken: tuple[str, ...]) -> StoredVoice:
+    async def add(self, upload: UploadedRecording, taken: tuple[str, ...]) -> StoredVoice:
         """Store a voice. Raises `Forbidden` without a folder for voices, `InvalidRequest` for an
         unusable name or recording, `VoicesFull` beyond a quota, `InsufficientStorage` where the
         disk is full."""

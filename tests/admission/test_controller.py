@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.admission.controller import Door, likely_kv_tokens, talker_budget
-from sglang_omni.admission.policy import Budget
+from sglang_omni.admission.controller import AdmissionController, estimate_kv_tokens, talker_budget
+from sglang_omni.admission.policy import Capacity
 from sglang_omni.admission.queue import QueueRules
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
@@ -34,12 +34,12 @@ def engine(info: Any) -> Any:
     return SimpleNamespace(health=SimpleNamespace(info=info, state="ready", counters={}))
 
 
-def door(queue: int = 0, timeout_s: float = 10.0, cache: int = 10_000) -> Door:
+def door(queue: int = 0, timeout_s: float = 10.0, cache: int = 10_000) -> AdmissionController:
     processes = {
         "thinker": [engine(ThinkerInfo(4096, max_total_tokens=cache, max_running_requests=2))],
         "talker": [engine(TalkerInfo(44_100, ("river",), slots=1))],
     }
-    return Door(processes, QueueRules(queue, 5.0), timeout_s)
+    return AdmissionController(processes, QueueRules(queue, 5.0), timeout_s)
 
 
 def chat(voice: Voice | None = None, text: str = "hello", **terms: Any) -> ChatRequest:
@@ -53,7 +53,9 @@ async def endless() -> AsyncGenerator[Event, None]:
     yield Finished("stop", Usage())
 
 
-def serve(one: Door, request: ChatRequest | SpeechRequest) -> AsyncGenerator[Event, None]:
+def serve(
+    one: AdmissionController, request: ChatRequest | SpeechRequest
+) -> AsyncGenerator[Event, None]:
     """An answer without end, once it is admitted."""
 
     async def admitted() -> AsyncGenerator[Event, None]:
@@ -64,7 +66,7 @@ def serve(one: Door, request: ChatRequest | SpeechRequest) -> AsyncGenerator[Eve
     return one.limited(request, admitted())
 
 
-def held(one: Door) -> tuple[float, float]:
+def held(one: AdmissionController) -> tuple[float, float]:
     counters = one.counters()
     return counters["thinker"]["admitted"], counters["talker"]["admitted"]
 
@@ -126,13 +128,13 @@ def test_only_an_engine_that_is_down_lets_everybody_through_to_its_error(
 ) -> None:
     talker = engine(TalkerInfo(44_100, ("river",), slots=3))
     talker.health.state = state
-    assert talker_budget([talker]) == (Budget(3) if known else None)
+    assert talker_budget([talker]) == (Capacity(3) if known else None)
     other = engine(TalkerInfo(44_100, ("river",), slots=5))
-    assert talker_budget([talker, other]) == Budget(8 if known else 5)
+    assert talker_budget([talker, other]) == Capacity(8 if known else 5)
 
 
 def test_prompts_media_and_answers_count() -> None:
     picture = MediaPart("image", ("data:,",), "images.0")
     seen = ChatRequest("1", (Message("user", (TextPart("a" * 300), picture)),), SamplingParams())
-    assert likely_kv_tokens(seen) == 100 + 1024 + 512
-    assert likely_kv_tokens(chat()) == 1 + 100
+    assert estimate_kv_tokens(seen) == 100 + 1024 + 512
+    assert estimate_kv_tokens(chat()) == 1 + 100

@@ -5,45 +5,47 @@ import math
 import pytest
 
 from sglang_omni.admission.policy import (
-    Budget,
-    Claim,
+    Capacity,
+    Reservation,
     fits,
-    next_up,
     retry_after_s,
-    turn_away,
+    select_next,
+    select_rejected,
 )
 
 
-def claims(*asked: str) -> list[Claim]:
+def claims(*asked: str) -> list[Reservation]:
     """Claims in the order they came, each as "tenant:priority"."""
     pairs = [one.split(":") for one in asked]
-    return [Claim(number, tenant, priority) for number, (tenant, priority) in enumerate(pairs)]  # type: ignore[arg-type]
+    return [
+        Reservation(number, tenant, priority) for number, (tenant, priority) in enumerate(pairs)
+    ]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("active", "budget", "room"),
     [
-        ([], Budget(1), True),
-        ([Claim(0)], Budget(1), False),
-        ([Claim(0)], Budget(2), True),
-        ([Claim(0, kv_tokens=50)], Budget(9, 100), True),
-        ([Claim(0, kv_tokens=51)], Budget(9, 100), False),
-        ([Claim(0, kv_tokens=10)], Budget(9, 100, kv_used=51), False),
+        ([], Capacity(1), True),
+        ([Reservation(0)], Capacity(1), False),
+        ([Reservation(0)], Capacity(2), True),
+        ([Reservation(0, kv_tokens=50)], Capacity(9, 100), True),
+        ([Reservation(0, kv_tokens=51)], Capacity(9, 100), False),
+        ([Reservation(0, kv_tokens=10)], Capacity(9, 100, kv_used=51), False),
         # An engine that is empty judges for itself what is too large for it.
-        ([], Budget(9, 20), True),
+        ([], Capacity(9, 20), True),
     ],
 )
 def test_a_claim_fits_into_what_slots_and_cache_leave(
-    active: list[Claim], budget: Budget, room: bool
+    active: list[Reservation], budget: Capacity, room: bool
 ) -> None:
-    assert fits(Claim(9, kv_tokens=50), active, budget) == room
+    assert fits(Reservation(9, kv_tokens=50), active, budget) == room
 
 
 def test_priority_comes_first_then_the_tenant_who_has_least_then_the_oldest() -> None:
     waiting = claims("a:normal", "a:high", "b:normal", "b:high", "c:low", "a:realtime")
     active = claims("a:normal", "a:normal", "b:normal")
     served = []
-    while turn := next_up(waiting, active, {}):
+    while turn := select_next(waiting, active, {}):
         waiting.remove(turn)
         active.append(turn)
         served.append(f"{turn.tenant}:{turn.priority}")
@@ -52,9 +54,9 @@ def test_priority_comes_first_then_the_tenant_who_has_least_then_the_oldest() ->
 
 def test_two_tenants_share_what_becomes_free_however_many_one_sends() -> None:
     waiting = claims(*["flood:normal"] * 20, "b:normal", "b:normal", "b:normal")
-    active: list[Claim] = []
+    active: list[Reservation] = []
     for _ in range(6):
-        turn = next_up(waiting, active, {})
+        turn = select_next(waiting, active, {})
         assert turn is not None
         waiting.remove(turn)
         active.append(turn)
@@ -66,7 +68,7 @@ def test_of_those_who_have_as_much_the_one_served_least_recently_is_next() -> No
     waiting, served = claims(*["flood:normal"] * 3, "b:normal", "b:normal"), {"flood": 0}
     turns = []
     for number in range(1, 6):
-        turn = next_up(waiting, [], served)
+        turn = select_next(waiting, [], served)
         assert turn is not None
         waiting.remove(turn)
         served[turn.tenant or ""] = number
@@ -88,13 +90,13 @@ def test_of_those_who_have_as_much_the_one_served_least_recently_is_next() -> No
 def test_a_full_queue_turns_away_the_lowest_and_the_greediest(
     waiting: list[str], gone: int | None
 ) -> None:
-    turned = turn_away(claims(*waiting), length=2)
+    turned = select_rejected(claims(*waiting), length=2)
     assert (turned.number if turned else None) == gone
 
 
 def test_nobody_queues_where_there_is_no_queue() -> None:
     [only] = claims("a:realtime")
-    assert turn_away([only], length=0) is only
+    assert select_rejected([only], length=0) is only
 
 
 @pytest.mark.parametrize(

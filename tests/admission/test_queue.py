@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.admission.policy import Budget
-from sglang_omni.admission.queue import QueueRules, Turnstile
+from sglang_omni.admission.policy import Capacity
+from sglang_omni.admission.queue import AdmissionQueue, QueueRules
 from sglang_omni.pipeline.request import Priority
 from sglang_omni.protocol.errors import Overloaded
 
@@ -17,32 +17,36 @@ class Engine:
     """What the turnstile asks for."""
 
     def __init__(self, slots: int = 1) -> None:
-        self.budget: Budget | None = Budget(slots)
+        self.budget: Capacity | None = Capacity(slots)
 
-    def turnstile(self, length: int = 8, seconds: float = 5.0) -> Turnstile:
-        return Turnstile("toy", lambda: self.budget, QueueRules(length, seconds))
+    def turnstile(self, length: int = 8, seconds: float = 5.0) -> AdmissionQueue:
+        return AdmissionQueue("toy", lambda: self.budget, QueueRules(length, seconds))
 
 
-async def occupy(door: Turnstile, tenant: str | None = None) -> AsyncExitStack:
+async def occupy(door: AdmissionQueue, tenant: str | None = None) -> AsyncExitStack:
     stack = AsyncExitStack()
     await stack.enter_async_context(door.admit(tenant, "normal"))
     return stack
 
 
 async def visit(
-    door: Turnstile, log: list[str], name: str, priority: Priority = "normal", hold_s: float = 0
+    door: AdmissionQueue,
+    log: list[str],
+    name: str,
+    priority: Priority = "normal",
+    hold_s: float = 0,
 ) -> None:
     async with door.admit(name, priority):
         log.append(name)
         await asyncio.sleep(hold_s)
 
 
-async def waiting(door: Turnstile, count: int) -> None:
+async def waiting(door: AdmissionQueue, count: int) -> None:
     while door.counters()["queued"] != count:
         await asyncio.sleep(0)
 
 
-def idle(door: Turnstile) -> bool:
+def idle(door: AdmissionQueue) -> bool:
     return door.counters()["admitted"] == door.counters()["queued"] == 0
 
 
@@ -135,13 +139,13 @@ async def test_an_engine_that_goes_down_lets_everybody_through_to_its_error() ->
 
 async def test_room_in_the_cache_is_found_without_anyones_leaving() -> None:
     engine = Engine()
-    engine.budget = Budget(9, kv_tokens=100, kv_used=100)
+    engine.budget = Capacity(9, kv_tokens=100, kv_used=100)
     door = engine.turnstile()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(door.admit(None, "normal", 10))
         second: Any = asyncio.create_task(stack.enter_async_context(door.admit(None, "normal", 10)))
         await waiting(door, 1)
-        engine.budget = Budget(9, kv_tokens=100, kv_used=10)
+        engine.budget = Capacity(9, kv_tokens=100, kv_used=10)
         await asyncio.wait_for(second, 1)
     assert idle(door)
 

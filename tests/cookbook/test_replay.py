@@ -9,7 +9,7 @@ import torch
 from cookbook.ming_mini import train_talker, train_vae
 from cookbook.ming_mini.batches import LADDER, Batcher, prompt_frame, shape_of
 from cookbook.ming_mini.corpus import Chunk
-from cookbook.ming_mini.descent import Descent
+from cookbook.ming_mini.descent import Optimizer
 from cookbook.ming_mini.replay import Replay
 from cookbook.ming_mini.utterances import Library, Tables
 from cookbook.ming_mini.vae_start import new_vae
@@ -60,7 +60,7 @@ def test_a_batcher_takes_in_what_is_added_to_its_tables(
 
 def test_a_descent_follows_its_rate() -> None:
     weight = torch.nn.Parameter(torch.ones(3))
-    descent = Descent([weight], betas=(0.9, 0.98), decay=0.0)
+    descent = Optimizer([weight], betas=(0.9, 0.98), decay=0.0)
     descent.step(weight.sum())
     assert weight.detach().tolist() == [1, 1, 1]
     descent.rate.fill_(0.25)
@@ -71,7 +71,7 @@ def test_a_descent_follows_its_rate() -> None:
 
 def test_only_what_may_decay_does() -> None:
     matrix, norm = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
-    descent = Descent([matrix], betas=(0.9, 0.98), decay=0.1, steady=[norm])
+    descent = Optimizer([matrix], betas=(0.9, 0.98), decay=0.1, steady=[norm])
     descent.rate.fill_(0.5)
     first = descent.state_dict()
     assert descent.step(3 * (matrix.sum() + norm.sum())) == pytest.approx(6.0)
@@ -89,7 +89,7 @@ def test_only_what_may_decay_does() -> None:
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_a_gradient_that_is_not_finite_moves_nothing(device: str) -> None:
     weight = torch.nn.Parameter(torch.ones(3, device=device))
-    descent = Descent([weight], betas=(0.9, 0.98), decay=0.1)
+    descent = Optimizer([weight], betas=(0.9, 0.98), decay=0.1)
     descent.rate.fill_(0.25)
     descent.step((weight * float("inf")).sum())
     assert weight.detach().tolist() == [1, 1, 1]

@@ -1,10 +1,10 @@
 """A bound on sessions."""
 
-from sglang_omni.entrypoints.session_limiter import Seats
+from sglang_omni.entrypoints.session_limiter import SessionLimiter
 
 
 def test_seats_are_taken_and_left() -> None:
-    seats = Seats(2)
+    seats = SessionLimiter(2)
     leave, other = seats.take(), seats.take()
     assert leave is not None
     assert other is not None

@@ -8,7 +8,7 @@ from sglang_omni.config.http_options import HttpOptions
 from sglang_omni.entrypoints.api_keys import Keys, _digest
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
-from sglang_omni.entrypoints.http.transport.uvicorn_server import settle
+from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc
 from tests.entrypoints.http.fake import Served, serving
 
 KEY = "a-key-of-a-user"
@@ -33,7 +33,7 @@ def running(request: pytest.FixtureRequest) -> Iterator[Attacked]:
     with serving(access, limits=LIMITS, bodies=BODIES) as served:
         # As the server does once it is loaded: a collection must not look through what pytest and
         # its plug-ins hold, for that stalls the event loop by itself.
-        settle()
+        freeze_gc()
         yield Attacked(served, headers)
     gc.unfreeze()
 

@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from PIL import Image
 
-from sglang_omni.engines.media_decoder.contract import IntakeSettings
-from sglang_omni.engines.media_decoder.pool import IntakePool
+from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
+from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
 from sglang_omni.engines.runtime.process import EngineHealth
 from sglang_omni.media.limits import Kind, MediaLimits
 from sglang_omni.protocol.errors import InvalidRequest
@@ -148,18 +148,18 @@ FILES: dict[str, tuple[Kind, Callable[[], bytes]]] = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool() -> AsyncIterator[IntakePool]:
-    one = IntakePool(IntakeSettings(MediaLimits(), RULES))
+async def pool() -> AsyncIterator[MediaDecoderPool]:
+    one = MediaDecoderPool(MediaDecoderSettings(MediaLimits(), RULES))
     await one.start()
     yield one
     await one.stop()
 
 
-def healths(pool: IntakePool) -> list[EngineHealth]:
+def healths(pool: MediaDecoderPool) -> list[EngineHealth]:
     return [process.health for process in pool.processes.values()]
 
 
-def peak_bytes(pool: IntakePool) -> int:
+def peak_bytes(pool: MediaDecoderPool) -> int:
     """The most that any decoder has ever had in memory."""
     peaks = []
     for health in healths(pool):
@@ -171,7 +171,7 @@ def peak_bytes(pool: IntakePool) -> int:
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", FILES)
 async def test_a_hostile_file_is_done_with_soon_and_hurts_nobody(
-    pool: IntakePool, name: str
+    pool: MediaDecoderPool, name: str
 ) -> None:
     kind, make = FILES[name]
     file, good = await asyncio.to_thread(make), encoded(picture())

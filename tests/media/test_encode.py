@@ -7,7 +7,7 @@ import pytest
 import soundfile
 import soxr
 
-from sglang_omni.media.encode import AudioEncoder, AudioFormat, to_int16
+from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, to_int16
 from sglang_omni.media.stretch import TimeStretch, tempo_chain
 from sglang_omni.protocol.errors import EngineFailed
 
@@ -15,13 +15,13 @@ PCM = (0.4 * np.sin(np.arange(30_000) / 17)).astype(np.float32)
 CHUNKS = np.split(PCM, [1, 9000, 9000, 23_112])
 
 
-def encode(encoder: AudioEncoder) -> list[bytes]:
+def encode(encoder: OutputAudioEncoder) -> list[bytes]:
     return [*map(encoder.push, CHUNKS), encoder.finish()]
 
 
 @pytest.mark.parametrize("rate", [24_000, 44_100])
 def test_streamed_wav_pieces_joined_are_one_valid_file(rate: int) -> None:
-    pieces = encode(AudioEncoder("wav", 44_100, rate, streaming=True))
+    pieces = encode(OutputAudioEncoder("wav", 44_100, rate, streaming=True))
     assert sum(piece.count(b"RIFF") for piece in pieces) == 1
     assert next(filter(None, pieces)).startswith(b"RIFF")
     samples, read_rate = soundfile.read(io.BytesIO(b"".join(pieces)), dtype="int16")
@@ -34,27 +34,27 @@ def test_streamed_wav_pieces_joined_are_one_valid_file(rate: int) -> None:
 @pytest.mark.parametrize("rate", [24_000, 44_100])
 def test_streamed_samples_equal_the_complete_file(audio_format: AudioFormat, rate: int) -> None:
     skip = 44 if audio_format == "wav" else 0
-    streamed = b"".join(encode(AudioEncoder(audio_format, 44_100, rate, streaming=True)))
-    complete = b"".join(encode(AudioEncoder(audio_format, 44_100, rate, streaming=False)))
+    streamed = b"".join(encode(OutputAudioEncoder(audio_format, 44_100, rate, streaming=True)))
+    complete = b"".join(encode(OutputAudioEncoder(audio_format, 44_100, rate, streaming=False)))
     assert len(streamed) - skip == 2 * round(len(PCM) * rate / 44_100)
     assert streamed[skip:] == complete[skip:]
 
 
 def test_streaming_gives_bytes_before_the_end_and_a_complete_file_none() -> None:
-    assert any(encode(AudioEncoder("pcm", 44_100, 24_000, streaming=True))[:-1])
-    *early, last = encode(AudioEncoder("pcm", 44_100, 24_000, streaming=False))
+    assert any(encode(OutputAudioEncoder("pcm", 44_100, 24_000, streaming=True))[:-1])
+    *early, last = encode(OutputAudioEncoder("pcm", 44_100, 24_000, streaming=False))
     assert not any(early)
     assert last
 
 
 def test_a_complete_wav_states_its_true_length() -> None:
-    data = b"".join(encode(AudioEncoder("wav", 44_100, 44_100, streaming=False)))
+    data = b"".join(encode(OutputAudioEncoder("wav", 44_100, 44_100, streaming=False)))
     assert soundfile.info(io.BytesIO(data)).frames == len(PCM)
 
 
 @pytest.mark.parametrize("streaming", [True, False])
 def test_silence_of_no_length_is_a_valid_wav(streaming: bool) -> None:
-    data = AudioEncoder("wav", 44_100, 44_100, streaming).finish()
+    data = OutputAudioEncoder("wav", 44_100, 44_100, streaming).finish()
     assert len(data) == 44
     assert data.startswith(b"RIFF")
 
@@ -68,7 +68,7 @@ def test_conversion_rounds_and_clips() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("rate", [24_000, 44_100])
 def test_samples_that_are_not_finite_are_an_error(bad: float, rate: int) -> None:
-    encoder = AudioEncoder("wav", 44_100, rate, streaming=True)
+    encoder = OutputAudioEncoder("wav", 44_100, rate, streaming=True)
     with pytest.raises(EngineFailed, match="not finite"):
         encoder.push(np.array([0.1, bad], np.float32))
 
@@ -100,7 +100,7 @@ COMPRESSED = {"mp3": 44_100, "opus": 48_000, "aac": 44_100, "flac": 44_100}
 @pytest.mark.parametrize("audio_format", COMPRESSED)
 def test_a_compressed_file_sounds_as_what_went_in(audio_format: str, streaming: bool) -> None:
     rate, pcm = COMPRESSED[audio_format], a_tone(1.5)
-    encoder = AudioEncoder(audio_format, 44_100, rate, streaming)  # type: ignore[arg-type]
+    encoder = OutputAudioEncoder(audio_format, 44_100, rate, streaming)  # type: ignore[arg-type]
     chunks = [encoder.push(pcm[at : at + 14_112]) for at in range(0, len(pcm), 14_112)]
     data = b"".join((*chunks, encoder.finish()))
     assert any(chunks) == streaming
@@ -113,7 +113,7 @@ def test_a_compressed_file_sounds_as_what_went_in(audio_format: str, streaming: 
 
 def test_a_whole_flac_tells_its_length_and_loses_nothing() -> None:
     pcm = a_tone(0.5)
-    encoder = AudioEncoder("flac", 44_100, 44_100, streaming=False)
+    encoder = OutputAudioEncoder("flac", 44_100, 44_100, streaming=False)
     encoder.push(pcm)
     samples, _ = soundfile.read(io.BytesIO(encoder.finish()), dtype="int16")
     assert np.array_equal(samples.astype("<i2").tobytes(), to_int16(pcm))
@@ -122,7 +122,7 @@ def test_a_whole_flac_tells_its_length_and_loses_nothing() -> None:
 @pytest.mark.parametrize("speed", [0.25, 0.5, 0.8, 1.5, 2.0, 3.0, 4.0])
 def test_speed_changes_the_length_and_not_the_pitch(speed: float) -> None:
     pcm = a_tone(2.0)
-    encoder = AudioEncoder("pcm", 44_100, 44_100, streaming=True, speed=speed)
+    encoder = OutputAudioEncoder("pcm", 44_100, 44_100, streaming=True, speed=speed)
     pieces = [encoder.push(pcm[at : at + 5_000]) for at in range(0, len(pcm), 5_000)]
     heard = np.frombuffer(b"".join((*pieces, encoder.finish())), "<i2") / 32767
     assert abs(len(heard) / len(pcm) * speed - 1) < 0.06
@@ -177,7 +177,7 @@ LOUD = {
 )
 def test_no_format_clips_a_loud_voice(audio_format: str, rate: int, speed: float) -> None:
     """Not even where it is decoded: a lossy codec adds a little to a peak."""
-    encoder = AudioEncoder(audio_format, 44_100, rate, streaming=True, speed=speed)  # type: ignore[arg-type]
+    encoder = OutputAudioEncoder(audio_format, 44_100, rate, streaming=True, speed=speed)  # type: ignore[arg-type]
     pcm = a_loud_voice()
     chunks = [encoder.push(pcm[at : at + 14_112]) for at in range(0, len(pcm), 14_112)]
     data = b"".join((*chunks, encoder.finish()))
@@ -193,7 +193,7 @@ def test_no_format_clips_a_loud_voice(audio_format: str, rate: int, speed: float
 def test_a_loud_stream_equals_the_complete_file(rate: int) -> None:
     pcm, files = a_loud_voice(), []
     for size in (3_000, len(pcm)):
-        encoder = AudioEncoder("pcm", 44_100, rate, streaming=True)
+        encoder = OutputAudioEncoder("pcm", 44_100, rate, streaming=True)
         chunks = [encoder.push(pcm[at : at + size]) for at in range(0, len(pcm), size)]
         files.append(b"".join((*chunks, encoder.finish())))
     assert files[0] == files[1]
@@ -201,5 +201,5 @@ def test_a_loud_stream_equals_the_complete_file(rate: int) -> None:
 
 def test_nothing_spoken_is_an_empty_file_in_every_format() -> None:
     for audio_format in (*COMPRESSED, "wav", "pcm"):
-        encoder = AudioEncoder(audio_format, 44_100, 48_000, True, speed=2.0)  # type: ignore[arg-type]
+        encoder = OutputAudioEncoder(audio_format, 44_100, 48_000, True, speed=2.0)  # type: ignore[arg-type]
         encoder.finish()

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from sglang_omni.observability.otel import OtelExporter, open_exporter
-from sglang_omni.observability.playback_stats import Heard
+from sglang_omni.observability.playback_stats import PlaybackStats
 from sglang_omni.observability.trace import Span, Trace
 from sglang_omni.protocol.errors import ConfigError
 
@@ -17,8 +17,10 @@ def test_a_request_becomes_a_span_with_a_child_for_each_stage() -> None:
     memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
     kept = memory.InMemorySpanExporter()
     exporter = OtelExporter(export.SimpleSpanProcessor(kept))
-    trace = Trace("abc", began_at=1000.0, began=5.0, route="POST /v1/audio/speech", parent=PARENT)
-    trace.status, trace.ended, trace.sound = 200, 7.0, Heard(0.5, 3.0, 0.0, 0.5)
+    trace = Trace(
+        "abc", began_at=1000.0, started_at=5.0, route="POST /v1/audio/speech", parent=PARENT
+    )
+    trace.status, trace.ended, trace.sound = 200, 7.0, PlaybackStats(0.5, 3.0, 0.0, 0.5)
     trace.spans = [Span("talker", 5.5, first=6.0, ended=6.5, outputs=3, error="EngineFailed")]
     exporter(trace)
     stage, request = kept.get_finished_spans()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.observability.temp_dir import ScratchFolder
+from sglang_omni.observability.temp_dir import TempFolder
 
 OWNER = """
 import sys, tempfile, time
@@ -32,12 +32,12 @@ def test_a_killed_owners_folder_goes_and_a_living_ones_stays(folders: Path) -> N
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         theirs = Path(owner.stdout.readline().strip())
-        ours = ScratchFolder("toy-")
+        ours = TempFolder("toy-")
         assert (theirs / "written").exists()
         owner.kill()
         owner.wait()
         assert (theirs / "written").exists()
-    third = ScratchFolder("toy-")
+    third = TempFolder("toy-")
     assert not theirs.exists()
     assert ours.path.is_dir() and third.path.is_dir()
 
@@ -47,12 +47,12 @@ def test_what_is_no_folder_of_ours_is_left_alone(folders: Path) -> None:
     file.touch()
     other.mkdir()
     link.symlink_to(other)
-    ScratchFolder("toy-")
+    TempFolder("toy-")
     assert file.exists() and other.exists() and link.exists()
 
 
 def test_closing_removes_it_with_its_content(folders: Path) -> None:
-    folder = ScratchFolder("toy-")
+    folder = TempFolder("toy-")
     (folder.path / "written").write_text("something")
     folder.close()
     folder.close()

@@ -7,10 +7,10 @@ from contextlib import aclosing
 import pytest
 
 from sglang_omni.observability import trace as traces
-from sglang_omni.observability.playback_stats import Heard, heard
+from sglang_omni.observability.playback_stats import PlaybackStats, heard
 from sglang_omni.observability.timeline import as_json, draw
 from sglang_omni.observability.trace import Span, Trace, current_trace, stage, tracing
-from sglang_omni.observability.trace_recorder import KEPT, Observer
+from sglang_omni.observability.trace_recorder import KEPT, TraceRecorder
 
 
 async def words(count: int) -> AsyncGenerator[str, None]:
@@ -31,7 +31,7 @@ async def test_a_stage_has_its_times_and_outputs_in_whatever_task_it_runs() -> N
     ] * 2
     for span in trace.spans:
         assert span.first is not None and span.ended is not None
-        assert span.began <= span.first <= span.ended
+        assert span.started_at <= span.first <= span.ended
     assert current_trace() is None
 
 
@@ -63,21 +63,21 @@ def test_a_very_long_request_does_not_grow_without_bound() -> None:
     [
         ([], None),
         # Made at once, and at ten times real time.
-        ([(1.0, 100)], Heard(1.0, 10.0, 0.0, 0.1)),
-        ([(1.0, 10), (2.0, 10)], Heard(1.0, 2.0, 0.0, 1.0)),
+        ([(1.0, 100)], PlaybackStats(1.0, 10.0, 0.0, 0.1)),
+        ([(1.0, 10), (2.0, 10)], PlaybackStats(1.0, 2.0, 0.0, 1.0)),
         # The second piece is two seconds late, the third in time for what is played by then.
-        ([(1.0, 10), (4.0, 10), (5.0, 10)], Heard(1.0, 3.0, 2.0, 5 / 3)),
+        ([(1.0, 10), (4.0, 10), (5.0, 10)], PlaybackStats(1.0, 3.0, 2.0, 5 / 3)),
     ],
 )
 def test_speech_is_judged_as_a_listener_hears_it(
-    audio: list[tuple[float, int]], expected: Heard | None
+    audio: list[tuple[float, int]], expected: PlaybackStats | None
 ) -> None:
-    assert heard(audio, began=0.0, rate=10) == expected
+    assert heard(audio, started_at=0.0, rate=10) == expected
 
 
 def test_an_observer_keeps_the_latest_and_forgets_their_pieces() -> None:
     seen: list[Trace] = []
-    observer = Observer(lambda: 10, [seen.append])
+    observer = TraceRecorder(lambda: 10, [seen.append])
     for number in range(KEPT + 5):
         trace = observer.begin(str(number))
         trace.spoke(5)
@@ -90,13 +90,13 @@ def test_an_observer_keeps_the_latest_and_forgets_their_pieces() -> None:
 
 
 def test_a_timeline_is_drawn_to_scale() -> None:
-    trace = Trace("abc", began=100.0, route="POST /v1/audio/speech", status=200, ended=102.0)
+    trace = Trace("abc", started_at=100.0, route="POST /v1/audio/speech", status=200, ended=102.0)
     trace.spans = [
         Span("preprocess", 100.0, ended=101.0),
         Span("talker", 101.0, first=101.5, ended=102.0, outputs=7, error="cancelled"),
         Span("waiting", 101.0),
     ]
-    trace.sound = Heard(1.5, 4.0, 0.25, 0.5)
+    trace.sound = PlaybackStats(1.5, 4.0, 0.25, 0.5)
     lines = draw(as_json(trace, now=102.0))
     assert lines[0] == "abc  POST /v1/audio/speech  200  2.000 s"
     preprocess, talker, waiting = lines[2:5]

@@ -12,11 +12,11 @@ from sglang_omni.engines.speech.contract import TalkerChunk
 from sglang_omni.engines.thinker.contract import ThinkerOutput
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.models.ming.media_rules import RULES
-from sglang_omni.pipeline.media_preprocessor import Perception
+from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.respond import Engines
 
 # Of a server that takes text only.
-BLIND = Perception(FetchPolicy(), RULES, None, {})
+BLIND = MediaPreprocessor(FetchPolicy(), RULES, None, {})
 
 
 def unlimited(thinker, talker):

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sglang_omni.pipeline.async_streams import MERGE_WINDOW, Tee, merge, together
+from sglang_omni.pipeline.async_streams import MERGE_WINDOW, Tee, gather_or_cancel, merge
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
 
@@ -211,8 +211,8 @@ async def test_results_come_in_order_though_work_ends_out_of_order():
         await asyncio.sleep(seconds)
         return seconds
 
-    assert await together([after(0.02), after(0.0), after(0.01)]) == [0.02, 0.0, 0.01]
-    assert await together([]) == []
+    assert await gather_or_cancel([after(0.02), after(0.0), after(0.01)]) == [0.02, 0.0, 0.01]
+    assert await gather_or_cancel([]) == []
 
 
 async def test_the_first_error_cancels_the_other_work():
@@ -230,5 +230,5 @@ async def test_the_first_error_cancels_the_other_work():
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await together([patient(), failing(), patient()])
+        await gather_or_cancel([patient(), failing(), patient()])
     assert cancelled == [True, True]

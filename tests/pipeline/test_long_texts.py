@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sglang_omni.engines.speech.contract import Manner, TalkerSettings
+from sglang_omni.engines.speech.contract import SpeechStyle, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.ming.speech.loading import load_speech_model
 from sglang_omni.models.ming.text import front
@@ -29,7 +29,7 @@ async def heard(talker, request, **more):
 
 
 async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_own():
-    talker, manner = Scripted(humming()), Manner(instruction="{}", cfg=3.0)
+    talker, manner = Scripted(humming()), SpeechStyle(instruction="{}", cfg=3.0)
     await heard(talker, reading(SENTENCE * 40), manner=manner)
     asked = talker.requests
     assert len(asked) > 5

@@ -9,14 +9,19 @@ import pytest
 
 from sglang_omni.engines.encoder.cache import Embedding, EmbeddingCache
 from sglang_omni.engines.encoder.client import EncoderClient
-from sglang_omni.engines.encoder.contract import ClipRequest, Encoded
+from sglang_omni.engines.encoder.contract import AudioEncodeRequest, Encoded
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import PixelBudget
 from sglang_omni.models.ming.media_rules import RULES, clip_tokens, patch_grid
-from sglang_omni.pipeline.media_preprocessor import OPEN_PER_TENANT, Medium, Perception, content_key
+from sglang_omni.pipeline.media_preprocessor import (
+    OPEN_PER_TENANT,
+    MediaInput,
+    MediaPreprocessor,
+    content_key,
+)
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from sglang_omni.protocol.errors import InvalidRequest, OmniError
@@ -46,7 +51,7 @@ class FakeIntake:
 async def encode(request):
     """An encoder's script: as many rows as the medium has tokens."""
     shape = request.layout.shape
-    if isinstance(request, ClipRequest):
+    if isinstance(request, AudioEncodeRequest):
         rows = clip_tokens(shape[0])
     else:
         time, height, width = patch_grid(shape)
@@ -73,7 +78,7 @@ def intake():
 def perception(engine, intake):
     images, audio = (EncoderClient(engine, EmbeddingCache(1 << 20)) for _ in range(2))
     encoders = {"image": images, "video": images, "audio": audio}
-    return Perception(FetchPolicy(), RULES, intake, encoders)
+    return MediaPreprocessor(FetchPolicy(), RULES, intake, encoders)
 
 
 async def perceive(perception, medium):
@@ -140,7 +145,7 @@ async def test_equal_media_that_fail_together_blame_each_its_own_field(perceptio
 
 
 async def test_a_server_without_encoders_refuses_media(intake):
-    blind = Perception(FetchPolicy(), RULES, intake, {})
+    blind = MediaPreprocessor(FetchPolicy(), RULES, intake, {})
     with pytest.raises(InvalidRequest, match="text only"):
         await blind.open(part("image", b"file"))
     assert intake.decoded == []
@@ -232,8 +237,8 @@ async def test_a_prompt_that_fills_the_context_is_refused_before_anything_is_enc
 async def test_a_recalled_embedding_stands_for_its_medium():
     array = SharedArray()
     embedding = Embedding(array, array.write(np.ones((25, HIDDEN), np.float32)))
-    medium = Medium(part("audio"), b"key", 25, embedding=embedding)
-    perception = Perception(FetchPolicy(), RULES, FakeIntake(), {})
+    medium = MediaInput(part("audio"), b"key", 25, embedding=embedding)
+    perception = MediaPreprocessor(FetchPolicy(), RULES, FakeIntake(), {})
     assert await perception.encode(medium) is embedding
 
 

@@ -26,7 +26,7 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings, SystemClock
-from sglang_omni.pipeline.speech import Speaker, Tally, say
+from sglang_omni.pipeline.speech import RequestUsage, Speaker, say
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from tests.pipeline.engines import BLIND, Scripted, answering, humming, silence, unlimited
 from tests.testing.clock import FakeClock
@@ -316,7 +316,7 @@ async def test_closing_speech_in_the_middle_of_a_segment_closes_its_text():
         words(),
         SegmentSettings(),
         SystemClock(),
-        Tally(),
+        RequestUsage(),
     )
     await take_until(speech, AudioDelta)
     await speech.aclose()

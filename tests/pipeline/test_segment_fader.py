@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sglang_omni.pipeline.segment_fader import FADE_S, LEAD_S, Edges
+from sglang_omni.pipeline.segment_fader import FADE_S, LEAD_S, SegmentFader
 
 RATE = 44_100
 # What follows a full-scale sample at most, when it rises from or falls to silence.
@@ -24,7 +24,7 @@ def joined(fragments, chunk):
     """The fragments as a listener hears them, pushed in chunks of that many samples."""
     heard = []
     for number, pcm in enumerate(fragments):
-        edges = Edges(RATE, follows=number > 0)
+        edges = SegmentFader(RATE, follows=number > 0)
         starts = range(0, len(pcm), chunk)
         heard += [edges.push(pcm[at : at + chunk], at + chunk >= len(pcm)) for at in starts]
     return np.concatenate(heard)

@@ -15,7 +15,7 @@ from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.engines.thinker.contract import SamplingParams
-from sglang_omni.media.encode import FULL_SCALE, AudioEncoder
+from sglang_omni.media.encode import FULL_SCALE, OutputAudioEncoder
 from sglang_omni.media.wav import HEADER_BYTES
 from sglang_omni.models.ming.speech.loading import load_speech_model
 from sglang_omni.models.ming.text.front import fragments
@@ -30,7 +30,7 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
-from sglang_omni.pipeline.segment_fader import Edges
+from sglang_omni.pipeline.segment_fader import SegmentFader
 from tests.pipeline.engines import BLIND, LocalTalker, Scripted, answering, unlimited
 from tests.testing.clock import FakeClock
 from tests.testing.golden import TINY
@@ -104,7 +104,7 @@ def spoken_whole(make_worker):
             while worker.busy:
                 results += worker.step(StepInput())
             whole = np.concatenate([chunk.pcm for _, chunk in results])
-            pcm.append(Edges(RATE, follows=number > 0).push(whole, last=True))
+            pcm.append(SegmentFader(RATE, follows=number > 0).push(whole, last=True))
         return np.concatenate(pcm)
 
     return speak
@@ -122,7 +122,7 @@ def samples_of(file):
 
 def encoded(pieces, rate, streaming):
     """The bytes that each piece brought, and those of the end."""
-    encoder = AudioEncoder("wav", RATE, rate, streaming)
+    encoder = OutputAudioEncoder("wav", RATE, rate, streaming)
     return [encoder.push(piece) for piece in pieces], encoder.finish()
 
 

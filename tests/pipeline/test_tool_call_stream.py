@@ -7,7 +7,7 @@ import pytest
 
 from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerOutput
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
-from sglang_omni.models.ming.prompt.tools import MARKS, Calling, Tool, ToolCall
+from sglang_omni.models.ming.prompt.tools import MARKS, Tool, ToolCall, ToolChoice
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Message,
@@ -90,7 +90,7 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
     pipeline = Pipeline(BLIND, unlimited(thinker, talker), tokenizer, 512, SegmentSettings())
     tools, voice = (Tool("look", "", {}),), Voice("DB30", seed=5)
     asked = ChatRequest(
-        "a", QUESTION, SamplingParams(), voice, tools=tools, calling=Calling(forced=True)
+        "a", QUESTION, SamplingParams(), voice, tools=tools, calling=ToolChoice(forced=True)
     )
     events = [event async for event in pipeline.respond(asked)]
     assert talker.requests == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sglang_omni.config.options import Config, load_config
-from sglang_omni.engines.runtime.gpus import Card
+from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.placement.place import check_room, place, table
 from sglang_omni.placement.plan import USABLE, Given, make_plan
 from sglang_omni.placement.sizes import Sizes, read_sizes
@@ -31,8 +31,8 @@ BF16 = Sizes(
 FP8 = BF16.quantised()
 
 
-def h200(count: int) -> tuple[Card, ...]:
-    return tuple(Card(index, "NVIDIA H200", 150 * GB, 149 * GB) for index in range(count))
+def h200(count: int) -> tuple[Gpu, ...]:
+    return tuple(Gpu(index, "NVIDIA H200", 150 * GB, 149 * GB) for index in range(count))
 
 
 def config(**values: object) -> Config:

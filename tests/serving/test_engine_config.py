@@ -20,7 +20,7 @@ from sglang_omni.serving.engine_config import (
     talker_specs,
     thinker_spec,
 )
-from sglang_omni.serving.media_engines import Senses
+from sglang_omni.serving.media_engines import MediaEngines
 from tests.testing.golden import TINY
 
 
@@ -107,7 +107,7 @@ def test_three_ranks_are_refused() -> None:
 
 
 async def test_a_text_only_server_has_no_encoder_and_refuses_media() -> None:
-    senses = Senses(config(device="cpu", text_only="true"), TINY)
+    senses = MediaEngines(config(device="cpu", text_only="true"), TINY)
     assert set(senses.intake.processes) == {"intake-0", "intake-1"}
     await senses.start()
     with pytest.raises(InvalidRequest, match="text only") as error:

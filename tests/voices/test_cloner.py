@@ -8,7 +8,7 @@ import pytest
 
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
-from sglang_omni.engines.speech.contract import VoiceMade
+from sglang_omni.engines.speech.contract import EncodedVoice
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
@@ -34,7 +34,7 @@ class Decoder:
 
 
 async def encode(request):
-    yield VoiceMade(request.voice.write(np.zeros(4 * 64, np.float32)), 4, 0)
+    yield EncodedVoice(request.voice.write(np.zeros(4 * 64, np.float32)), 4, 0)
 
 
 def part(data):

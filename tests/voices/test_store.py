@@ -18,7 +18,7 @@ from sglang_omni.protocol.errors import (
     UnknownVoice,
     VoiceNotFound,
 )
-from sglang_omni.voices.registry import Shelf, Upload
+from sglang_omni.voices.registry import UploadedRecording, VoiceRegistry
 from sglang_omni.voices.store import MAX_READ_AT_ONCE, Quota, VoicesFull, VoiceStore
 from tests.entrypoints.http.fake import FakeCloner
 
@@ -32,12 +32,12 @@ def open_store(folder: Path, model: str = "weights") -> VoiceStore:
     return store
 
 
-def upload(name: str = "Ada", owner: str | None = None) -> Upload:
-    return Upload(name, PART, "The words.", "she agreed", owner)
+def upload(name: str = "Ada", owner: str | None = None) -> UploadedRecording:
+    return UploadedRecording(name, PART, "The words.", "she agreed", owner)
 
 
 def add(store: VoiceStore, name: str = "Ada", owner: str | None = None) -> str:
-    return asyncio.run(Shelf(FakeCloner(), store).add(upload(name, owner), ("river",))).id
+    return asyncio.run(VoiceRegistry(FakeCloner(), store).add(upload(name, owner), ("river",))).id
 
 
 def test_a_voice_survives_a_restart_with_everything_known_of_it(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_copied_file_under_another_name_is_no_second_voice(tmp_path: Path) -> 
 
 
 def test_quotas_hold_for_uploads_at_once(tmp_path: Path) -> None:
-    shelf = Shelf(FakeCloner(), open_store(tmp_path))
+    shelf = VoiceRegistry(FakeCloner(), open_store(tmp_path))
 
     async def all_at_once() -> list[object]:
         names = [upload(name, "one") for name in "abcd"] + [upload("a", "one")]
@@ -132,7 +132,7 @@ def test_a_deleted_voice_is_gone_from_disk_and_only_its_owner_deletes_it(tmp_pat
 
 
 def test_without_a_folder_no_voice_is_stored_and_it_is_said(tmp_path: Path) -> None:
-    shelf = Shelf(FakeCloner(), None)
+    shelf = VoiceRegistry(FakeCloner(), None)
     with pytest.raises(Forbidden, match="--voices-dir"):
         asyncio.run(shelf.add(upload(), ()))
     assert shelf.stored(None) == [] and shelf.choose("Ada", None) is None
@@ -146,7 +146,7 @@ def test_an_unusable_folder_ends_the_start(tmp_path: Path) -> None:
 
 
 def test_the_talker_is_told_a_name_a_voice_or_nobody() -> None:
-    shelf = Shelf(FakeCloner(), None)
+    shelf = VoiceRegistry(FakeCloner(), None)
     array = SharedArray()
     stored = ClonedVoice("k", None, array, array.write(np.zeros(64, np.float32)), 1)
 
@@ -171,7 +171,7 @@ def test_links_in_the_folder_are_not_followed(tmp_path: Path) -> None:
 def test_a_voice_that_is_deleted_while_its_request_waits_is_not_spoken(tmp_path: Path) -> None:
     here, there = open_store(tmp_path), open_store(tmp_path)
     voice_id = add(here)
-    shelf = Shelf(FakeCloner(), here)
+    shelf = VoiceRegistry(FakeCloner(), here)
     waiting = Voice("Ada", 1, shelf.choose("Ada", None))
     assert asyncio.run(shelf.open(waiting)) is waiting.source
     there.remove(voice_id, None)

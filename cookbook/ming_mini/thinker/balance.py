@@ -12,12 +12,12 @@ from torch import Tensor
 
 from cookbook.ming_mini.thinker.forward import Load
 from cookbook.ming_mini.thinker.homes import home_shares
-from sglang_omni.models.ming.thinker.reference import SparseMLP
+from sglang_omni.models.ming.thinker.reference import ReferenceSparseMLP
 from sglang_omni.models.ming.thinker.routing import ROUTERS, Routing
 
 
 @torch.no_grad()
-def rebalance(layers: Sequence[SparseMLP], counts: Tensor, speed: float | Tensor) -> None:
+def rebalance(layers: Sequence[ReferenceSparseMLP], counts: Tensor, speed: float | Tensor) -> None:
     """Move the biases by `speed`; `counts` [layers, 3, experts] are the step's."""
     wanted = home_shares(layers[0].routing, counts.device) * counts.sum(-1, keepdim=True)
     # Zero for a router that no token of the step used.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cookbook.ming_mini.thinker.items import Item
 from sglang_omni.models.ming.media_rules import patch_grid, picture_tokens
-from sglang_omni.models.ming.prompt.chat import ROLE_END, Picture, Sound, render_chat
+from sglang_omni.models.ming.prompt.chat import ROLE_END, PromptAudio, PromptImage, render_chat
 from sglang_omni.models.ming.prompt.chat import Item as PromptItem
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
@@ -45,9 +45,9 @@ def question(item: Item, clip_rows: int = 0) -> Said:
     """The user's message of an item; a clip takes `clip_rows` tokens."""
     media: list[PromptItem] = []
     if item.scene:
-        media.append(Picture(picture_tokens(patch_grid((1, *item.scene.size, 3)))))
+        media.append(PromptImage(picture_tokens(patch_grid((1, *item.scene.size, 3)))))
     elif item.speech is not None:
-        media.append(Sound(clip_rows))
+        media.append(PromptAudio(clip_rows))
     text: list[PromptItem] = [Words(item.question)] if item.question else []
     return Said("user", tuple(media + text if item.media_first else text + media))
 

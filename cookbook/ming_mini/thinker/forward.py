@@ -17,7 +17,11 @@ from torch import Tensor
 
 from cookbook.ming_mini.thinker.homes import home_shares
 from cookbook.ming_mini.thinker.regions import Run, plainly
-from sglang_omni.models.ming.thinker.reference import Layer, SparseMLP, ThinkerReference
+from sglang_omni.models.ming.thinker.reference import (
+    ReferenceLayer,
+    ReferenceSparseMLP,
+    ThinkerReference,
+)
 from sglang_omni.models.ming.thinker.rope import cos_sin, rotate
 from sglang_omni.models.ming.thinker.routing import ROUTERS, Routing
 
@@ -95,7 +99,7 @@ def _routed(rows: Rows, routing: Routing) -> Routed:
     return Routed(whose, whose * rows.real[:, None], home_shares(routing, rows.routes.device))
 
 
-def project(layer: Layer, x: Tensor, turns: Turns) -> tuple[Tensor, Tensor, Tensor]:
+def project(layer: ReferenceLayer, x: Tensor, turns: Turns) -> tuple[Tensor, Tensor, Tensor]:
     """Queries [T, heads, head_dim], keys and values of a layer's attention."""
     module = layer.attention
     queries, keys = module.heads
@@ -125,14 +129,14 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, shape: Shape) -> Tensor:
     return out.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
-def finish_dense(layer: Layer, x: Tensor, seen: Tensor) -> Tensor:
+def finish_dense(layer: ReferenceLayer, x: Tensor, seen: Tensor) -> Tensor:
     """What follows the attention of a dense layer."""
     x = x + layer.attention.dense(seen)
     return x + layer.mlp(layer.post_attention_layernorm(x))
 
 
 def finish_sparse(
-    layer: Layer, x: Tensor, seen: Tensor, experts: Experts, routed: Routed
+    layer: ReferenceLayer, x: Tensor, seen: Tensor, experts: Experts, routed: Routed
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What follows the attention of a sparse layer; and the two numbers of its `Load`."""
     x = x + layer.attention.dense(seen)
@@ -145,7 +149,7 @@ def finish_sparse(
     return x + out, counts, uneven
 
 
-def stack(module: SparseMLP) -> Experts:
+def stack(module: ReferenceSparseMLP) -> Experts:
     """The experts' weights side by side."""
     gate, up, down = (
         [getattr(expert, f"{part}_proj").weight for expert in module.experts]
@@ -155,7 +159,7 @@ def stack(module: SparseMLP) -> Experts:
     return Experts(torch.cat(gate + up), torch.stack(down, dim=1).flatten(1))
 
 
-def choose(module: SparseMLP, x: Tensor, routed: Routed) -> tuple[Tensor, Tensor, Tensor]:
+def choose(module: ReferenceSparseMLP, x: Tensor, routed: Routed) -> tuple[Tensor, Tensor, Tensor]:
     """Weights [T, experts] of every expert for x [T, hidden], zero where not chosen; and the two
     numbers of the layer's `Load`."""
     with torch.autocast(x.device.type, enabled=False):

@@ -16,7 +16,11 @@ from sglang_omni.models.ming.encoders.attention import load_attention
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
 from sglang_omni.models.ming.encoders.vision_reference import VisionReference
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
-from sglang_omni.models.ming.thinker.reference import Router, SparseMLP, ThinkerReference
+from sglang_omni.models.ming.thinker.reference import (
+    ReferenceRouter,
+    ReferenceSparseMLP,
+    ThinkerReference,
+)
 from sglang_omni.models.ming.thinker.routing import ROUTERS
 from sglang_omni.models.ming.tiny.encoders import sinusoids
 from sglang_omni.models.weights import TensorFolder
@@ -72,7 +76,7 @@ class Thinking(nn.Module):
         self.audio = AudioEncoder(encoders, load_attention("sdpa"))
         self.heads = Heads(encoders.hidden_size, encoders.audio.n_state)
 
-    def sparse_layers(self) -> list[SparseMLP]:
+    def sparse_layers(self) -> list[ReferenceSparseMLP]:
         """The layers that have routers."""
         return [layer.mlp for layer in self.thinker.model.layers if layer.sparse]
 
@@ -87,7 +91,7 @@ def new_thinking(folder: Path, seed: int) -> Thinking:
         positions = model.audio.audio.positional_embedding
         positions.copy_(sinusoids(*positions.shape))
     for module in model.modules():
-        if isinstance(module, Router):
+        if isinstance(module, ReferenceRouter):
             # Chosen by counting, not by a gradient.
             module.expert_bias.requires_grad_(False)
     return model

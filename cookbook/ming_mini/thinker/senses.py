@@ -61,13 +61,15 @@ def see(model: VisionReference, pixels: Tensor, run: Run = plainly) -> Tensor:
     return F.normalize(merged.float(), dim=-1).view(count, -1, merged.shape[-1])
 
 
-def _before_look(block: vision_reference.Block, x: Tensor, cos: Tensor, sin: Tensor) -> Parts:
+def _before_look(
+    block: vision_reference.VisionReferenceBlock, x: Tensor, cos: Tensor, sin: Tensor
+) -> Parts:
     heads = block.attn.heads
     q, k, v = block.attn.qkv(block.norm1(x)).unflatten(-1, (3, heads, -1)).unbind(1)
     return rotate(q, cos, sin), rotate(k, cos, sin), v.clone()
 
 
-def _after_look(block: vision_reference.Block, x: Tensor, seen: Tensor) -> Tensor:
+def _after_look(block: vision_reference.VisionReferenceBlock, x: Tensor, seen: Tensor) -> Tensor:
     x = x + block.attn.proj(seen)
     return x + block.mlp(block.norm2(x))
 
@@ -105,14 +107,14 @@ def hear(
     return F.normalize(rows.float(), dim=-1), x
 
 
-def _before_listening(block: audio.Block, x: Tensor) -> Parts:
+def _before_listening(block: audio.AudioBlock, x: Tensor) -> Parts:
     normed, module = block.attn_ln(x), block.attn
     projections = module.query, module.key, module.value
     q, k, v = (one(normed).unflatten(-1, (module.heads, -1)) for one in projections)
     return q, k, v
 
 
-def _after_listening(block: audio.Block, x: Tensor, heard: Tensor) -> Tensor:
+def _after_listening(block: audio.AudioBlock, x: Tensor, heard: Tensor) -> Tensor:
     x = x + block.attn.out(heard)
     return x + block.mlp(block.mlp_ln(x))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from cookbook.ming_mini.descent import Descent
+from cookbook.ming_mini.descent import Optimizer
 from cookbook.ming_mini.prefetch import Prefetch
 from cookbook.ming_mini.schedule import Rate
 from cookbook.ming_mini.thinker.balance import rebalance, spread, summed
@@ -179,12 +179,12 @@ def new_library(folder: Path, model: Thinking, device: torch.device, seed: int) 
     return Library(Placeholders(model.image_token, audio, stride), device, seed)
 
 
-def new_descent(model: Thinking, decay: float) -> Descent:
+def new_descent(model: Thinking, decay: float) -> Optimizer:
     """The optimizer of a model: matrices decay, but neither norms nor tables."""
     learnt = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
     matrices = [p for n, p in learnt if p.ndim > 1 and "embed" not in n]
     others = [p for n, p in learnt if p.ndim == 1 or "embed" in n]
-    return Descent(matrices, betas=(0.9, 0.98), decay=decay, steady=others)
+    return Optimizer(matrices, betas=(0.9, 0.98), decay=decay, steady=others)
 
 
 @torch.no_grad()

@@ -7,8 +7,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from sglang_omni.admission.rate_limit.bucket import (
-    Bucket,
     RateStatus,
+    TokenBucket,
     new_bucket,
     refill,
     seconds_until,
@@ -28,8 +28,8 @@ MIN_TOKENS = 1
 class _Account:
     """What one key has left, and how much it has under way."""
 
-    requests: Bucket | None
-    tokens: Bucket | None
+    requests: TokenBucket | None
+    tokens: TokenBucket | None
     num_requests: int = 0
     num_sessions: int = 0
 
@@ -157,7 +157,7 @@ def current_rate_limits() -> dict[str, RateStatus]:
     return _current.get()()
 
 
-def _no_tokens(bucket: Bucket, amount: int, wait_s: float) -> RateLimited:
+def _no_tokens(bucket: TokenBucket, amount: int, wait_s: float) -> RateLimited:
     left = max(0, math.floor(bucket.level))
     what = f"{bucket.limit} tokens a minute are allowed; this request reserves {amount}"
     if math.isinf(wait_s):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from sglang_omni.engines.encoder.contract import EncoderSettings
-from sglang_omni.engines.encoder.modality_encoder import Load
+from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.runtime.shared_array import Layout
 from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.encoders.attention import default_backend, load_attention
@@ -17,7 +17,7 @@ from sglang_omni.models.ming.media_rules import SAMPLE_RATE
 from sglang_omni.protocol.errors import InvalidRequest
 
 
-class ClipLane:
+class AudioModality:
     """The audio encoder of a checkpoint on one device. Costs are seconds."""
 
     def __init__(self, settings: EncoderSettings) -> None:
@@ -29,15 +29,15 @@ class ClipLane:
         self._encoder = load_audio(settings.checkpoint, attention, self.device, dtype)
         self.about = f"audio encoder on {self.device}: attention {attention.name}"
 
-    def weigh(self, layout: Layout) -> Load:
+    def estimate_cost(self, layout: Layout) -> Cost:
         """Check that the array is a float32 clip of a length that can be encoded."""
         if len(layout.shape) != 1 or np.dtype(layout.dtype) != np.float32:
             raise InvalidRequest(f"a clip is float32 [samples], not {layout}")
         feature_rows(layout.shape[0], self._encoder.config.audio)
         seconds = layout.shape[0] / SAMPLE_RATE
-        return Load(seconds, {"clips": 1, "audio_seconds": seconds})
+        return Cost(seconds, {"clips": 1, "audio_seconds": seconds})
 
-    def inspect(self, array: np.ndarray) -> None:
+    def validate(self, array: np.ndarray) -> None:
         """Check that every sample is a number."""
         if not np.isfinite(array).all():
             raise InvalidRequest("the clip holds samples that are no finite numbers")

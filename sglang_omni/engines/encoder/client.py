@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from sglang_omni.engines.encoder.cache import Embedding, EmbeddingCache
-from sglang_omni.engines.encoder.contract import ClipRequest, Encoded, PictureRequest
+from sglang_omni.engines.encoder.contract import AudioEncodeRequest, Encoded, VisionEncodeRequest
 from sglang_omni.engines.runtime.process import Engine
 
 
@@ -32,7 +32,7 @@ class EncoderClient:
     async def encode(
         self,
         key: bytes,
-        request: PictureRequest | ClipRequest,
+        request: VisionEncodeRequest | AudioEncodeRequest,
         grid: tuple[int, int, int] | None = None,
         seconds: tuple[float, ...] = (),
     ) -> Embedding:
@@ -63,7 +63,7 @@ class EncoderClient:
     async def _run(
         self,
         key: bytes,
-        request: PictureRequest | ClipRequest,
+        request: VisionEncodeRequest | AudioEncodeRequest,
         grid: tuple[int, int, int] | None,
         seconds: tuple[float, ...],
     ) -> Embedding:

@@ -33,7 +33,7 @@ class EncoderSettings:
 
 
 @dataclass(frozen=True)
-class PictureRequest:
+class VisionEncodeRequest:
     """Encode uint8 frames [frames, height, width, 3] that lie in `pixels` into `rows`.
 
     One frame is an image, an even number of frames a video. The sides are multiples of the patch
@@ -46,7 +46,7 @@ class PictureRequest:
 
 
 @dataclass(frozen=True)
-class ClipRequest:
+class AudioEncodeRequest:
     """Encode float32 samples [samples] at 16 kHz, mono, that lie in `samples`, into `rows`."""
 
     samples: SharedArray

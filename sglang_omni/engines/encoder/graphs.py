@@ -31,7 +31,7 @@ Capture = Callable[[Callable[[], Tensor]], Callable[[], Tensor]]
 
 
 @dataclass(frozen=True)
-class Bucket:
+class GraphBucket:
     """The static inputs of one graph, and `replay`, which returns its static output."""
 
     inputs: BlockInputs
@@ -71,7 +71,7 @@ class BlockGraphs:
         # Copied, because the next replay writes over it.
         return bucket.replay()[: len(inputs.hidden) // merged].clone()
 
-    def bucket(self, inputs: BlockInputs) -> Bucket | None:
+    def bucket(self, inputs: BlockInputs) -> GraphBucket | None:
         """The bucket for these inputs; None if they run eagerly."""
         patches, frames = len(inputs.hidden), len(inputs.segments.lengths)
         size = min((size for size in self._buckets if size >= patches), default=None)
@@ -81,9 +81,9 @@ class BlockGraphs:
             return None
         return self._buckets[size]
 
-    def _build(self, size: int, capture: Capture) -> Bucket:
+    def _build(self, size: int, capture: Capture) -> GraphBucket:
         inputs = static_inputs(self._encoder, size)
-        return Bucket(inputs, capture(lambda: self._encoder.encode(inputs)))
+        return GraphBucket(inputs, capture(lambda: self._encoder.encode(inputs)))
 
 
 def static_inputs(encoder: VisionEncoder, size: int) -> BlockInputs:

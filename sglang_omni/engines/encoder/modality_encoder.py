@@ -11,7 +11,7 @@ from sglang_omni.engines.runtime.shared_array import Layout
 
 
 @dataclass(frozen=True)
-class Load:
+class Cost:
     """A request's `cost` in the unit of its lane's budget, and what it adds to the counters.
 
     `steps` are the equal steps of time along the first axis of its array that do not influence
@@ -23,17 +23,17 @@ class Load:
     steps: int = 1
 
 
-class Lane(Protocol):
+class ModalityEncoder(Protocol):
     """Encodes one kind of media. `budget` is what a forward pass takes at most, but for
     one step of time that exceeds it."""
 
     @property
     def budget(self) -> float: ...
 
-    def weigh(self, layout: Layout) -> Load:
+    def estimate_cost(self, layout: Layout) -> Cost:
         """Check a request by its layout alone. Raises `InvalidRequest`."""
 
-    def inspect(self, array: np.ndarray) -> None:
+    def validate(self, array: np.ndarray) -> None:
         """Check what a request holds. Raises `InvalidRequest`."""
 
     def encode(self, arrays: Sequence[np.ndarray]) -> list[Tensor]:

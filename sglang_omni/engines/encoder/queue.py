@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from sglang_omni.engines.encoder.batch import next_batch, split_steps
-from sglang_omni.engines.encoder.contract import ClipRequest, PictureRequest
-from sglang_omni.engines.encoder.modality_encoder import Load
+from sglang_omni.engines.encoder.contract import AudioEncodeRequest, VisionEncodeRequest
+from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.runtime.shared_array import SharedArray
 
-Request = PictureRequest | ClipRequest
+Request = VisionEncodeRequest | AudioEncodeRequest
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class WaitingRequest:
     and the `features` [rows, hidden] of each part before them."""
 
     request: Request
-    load: Load
+    load: Cost
     parts: tuple[range, ...]
     features: tuple[Tensor, ...] = ()
 
@@ -28,7 +28,7 @@ class WaitingRequest:
     def source(self) -> SharedArray:
         """Where its pixels or samples lie."""
         request = self.request
-        return request.pixels if isinstance(request, PictureRequest) else request.samples
+        return request.pixels if isinstance(request, VisionEncodeRequest) else request.samples
 
     def next_part(self, array: np.ndarray) -> np.ndarray:
         """Return what the next pass encodes of its `array`, whose first axis is time."""
@@ -61,7 +61,7 @@ class PassQueue:
     def __len__(self) -> int:
         return len(self._whole) + len(self._split)
 
-    def add(self, request_id: str, request: Request, load: Load) -> None:
+    def add(self, request_id: str, request: Request, load: Cost) -> None:
         """Take a request in."""
         parts = split_steps(load.steps, load.cost, self._budget)
         queue = self._whole if len(parts) == 1 else self._split

@@ -27,7 +27,7 @@ LAST_WORDS_S = 1.0
 Frames = list[tuple[SharedArray, Layout]]
 
 
-class Followers:
+class TPWorkers:
     """Ranks 1 and up. They live as long as this process, or until `close`."""
 
     def __init__(self, settings: EncoderSettings, port: int) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 from torch import Tensor
 
 from sglang_omni.engines.encoder.contract import EncoderSettings
-from sglang_omni.engines.encoder.modality_encoder import Load
-from sglang_omni.engines.encoder.tp_workers import Followers
-from sglang_omni.engines.encoder.vision_rank import PictureRank
+from sglang_omni.engines.encoder.modality_encoder import Cost
+from sglang_omni.engines.encoder.tp_workers import TPWorkers
+from sglang_omni.engines.encoder.vision_rank import VisionRank
 from sglang_omni.engines.runtime.ports import rendezvous_port
 from sglang_omni.engines.runtime.shared_array import Layout
 from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
@@ -16,7 +16,7 @@ from sglang_omni.models.ming.encoders.grid import grid_of
 from sglang_omni.protocol.errors import ConfigError, InvalidRequest
 
 
-class PictureLane:
+class VisionModality:
     """The vision encoder of a checkpoint on one or several ranks. Costs are patches."""
 
     def __init__(self, settings: EncoderSettings) -> None:
@@ -24,21 +24,21 @@ class PictureLane:
         check_split(read_encoder_config(settings.checkpoint).vision, settings.tp_size)
         self.budget = float(settings.max_patches)
         port = rendezvous_port()
-        self._followers = Followers(settings, port)
-        self._rank = PictureRank(settings, 0, port)
+        self._followers = TPWorkers(settings, port)
+        self._rank = VisionRank(settings, 0, port)
         ranks = f", {settings.tp_size} ranks" if settings.tp_size > 1 else ""
         self.about = self._rank.about + ranks
 
-    def weigh(self, layout: Layout) -> Load:
+    def estimate_cost(self, layout: Layout) -> Cost:
         """Check that the array is frames in uint8 with sides that can be encoded."""
         if np.dtype(layout.dtype) != np.uint8:
             raise InvalidRequest(f"frames are uint8, not {layout.dtype}")
         grid = grid_of(layout.shape, self._rank.config)
         counts = {"images": 1, "frames": layout.shape[0], "patches": grid.patches}
         # Attention stays within a step of time, which is two frames of a video.
-        return Load(grid.patches, counts, grid.frames)
+        return Cost(grid.patches, counts, grid.frames)
 
-    def inspect(self, array: np.ndarray) -> None:
+    def validate(self, array: np.ndarray) -> None:
         """Any bytes are a picture."""
 
     def encode(self, arrays: Sequence[np.ndarray]) -> list[Tensor]:

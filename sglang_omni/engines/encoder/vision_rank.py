@@ -1,7 +1,7 @@
 """A rank of the vision encoder.
 
 `python -m sglang_omni.engines.encoder.vision_rank PIPE_FD PARENT_PID` is one of those that follow
-the first, which has it as `PictureRank`.
+the first, which has it as `VisionRank`.
 """
 
 import logging
@@ -27,7 +27,7 @@ from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.vision import load_vision
 
 
-class PictureRank:
+class VisionRank:
     """This rank's part of the vision encoder. All ranks encode the same pictures together."""
 
     def __init__(self, settings: EncoderSettings, rank: int, port: int) -> None:
@@ -85,7 +85,7 @@ def follow(orders: Connection) -> None:
     """Be the rank that the first order says, and encode what every further order names."""
     settings, rank, port = orders.recv()
     use_threads(settings)
-    encoder = PictureRank(settings, rank, port)
+    encoder = VisionRank(settings, rank, port)
     while True:
         try:
             frames: Frames = orders.recv()

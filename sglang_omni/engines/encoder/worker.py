@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from sglang_omni.engines.encoder.contract import (
-    ClipRequest,
+    AudioEncodeRequest,
     Encoded,
     EncoderInfo,
     EncoderSettings,
-    PictureRequest,
+    VisionEncodeRequest,
 )
 from sglang_omni.engines.encoder.launch import check
-from sglang_omni.engines.encoder.modality_encoder import Lane
+from sglang_omni.engines.encoder.modality_encoder import ModalityEncoder
 from sglang_omni.engines.encoder.queue import PassQueue, Request, WaitingRequest
 from sglang_omni.engines.encoder.threads import use_threads
 from sglang_omni.engines.runtime.worker import StepInput, StepResults, report_progress
@@ -30,7 +30,7 @@ COUNTED = ("images", "frames", "patches", "clips", "audio_seconds")
 class EncoderWorker:
     """A `StepWorker`. A step is at most one forward pass of pictures and one of clips."""
 
-    def __init__(self, lanes: dict[type, Lane], info: EncoderInfo) -> None:
+    def __init__(self, lanes: dict[type, ModalityEncoder], info: EncoderInfo) -> None:
         """`lanes` are by the type of the requests that they serve."""
         self.info = info
         self._lanes = lanes
@@ -71,10 +71,10 @@ class EncoderWorker:
         kind = type(request)
         if kind not in self._lanes:
             raise InvalidRequest(f"this engine does not serve a {kind.__name__}")
-        load = self._lanes[kind].weigh(request.layout)
+        load = self._lanes[kind].estimate_cost(request.layout)
         self._queues[kind].add(request_id, request, load)
 
-    def _advance(self, lane: Lane, queue: PassQueue) -> StepResults:
+    def _advance(self, lane: ModalityEncoder, queue: PassQueue) -> StepResults:
         """Encode the next batch of one lane."""
         chosen = queue.take()
         results: StepResults = []
@@ -98,7 +98,7 @@ class EncoderWorker:
         self._totals["busy_seconds"] += time.perf_counter() - started
         return results
 
-    def _read(self, lane: Lane, waiting: WaitingRequest) -> np.ndarray:
+    def _read(self, lane: ModalityEncoder, waiting: WaitingRequest) -> np.ndarray:
         """Return what the next pass encodes of a request."""
         try:
             array = waiting.source.read(waiting.request.layout)
@@ -107,7 +107,7 @@ class EncoderWorker:
         except OSError as error:
             raise EngineFailed(f"the request's memory cannot be read: {error}") from error
         part = waiting.next_part(array)
-        lane.inspect(part)
+        lane.validate(part)
         return part
 
     def _deliver(self, waiting: WaitingRequest) -> Encoded | OmniError:
@@ -157,20 +157,20 @@ def open_worker(settings: EncoderSettings) -> EncoderWorker:
     return EncoderWorker(lanes, EncoderInfo(config.hidden_size, settings.dtype))
 
 
-def _open_lanes(settings: EncoderSettings) -> dict[type, Lane]:
-    lanes: dict[type, Lane] = {}
+def _open_lanes(settings: EncoderSettings) -> dict[type, ModalityEncoder]:
+    lanes: dict[type, ModalityEncoder] = {}
     if settings.images:
         report_progress("loading the image encoder")
-        from sglang_omni.engines.encoder.vision import PictureLane
+        from sglang_omni.engines.encoder.vision import VisionModality
 
-        pictures = PictureLane(settings)
+        pictures = VisionModality(settings)
         LOGGER.info(pictures.about)
-        lanes[PictureRequest] = pictures
+        lanes[VisionEncodeRequest] = pictures
     if settings.audio:
         report_progress("loading the audio encoder")
-        from sglang_omni.engines.encoder.audio import ClipLane
+        from sglang_omni.engines.encoder.audio import AudioModality
 
-        clips = ClipLane(settings)
+        clips = AudioModality(settings)
         LOGGER.info(clips.about)
-        lanes[ClipRequest] = clips
+        lanes[AudioEncodeRequest] = clips
     return lanes

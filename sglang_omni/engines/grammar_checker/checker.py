@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from sglang_omni.admission.policy import Budget
-from sglang_omni.admission.queue import QueueRules, Turnstile
+from sglang_omni.admission.policy import Capacity
+from sglang_omni.admission.queue import AdmissionQueue, QueueRules
 from sglang_omni.engines.grammar_checker.contract import (
     CheckRequest,
     GrammarSettings,
@@ -105,7 +105,7 @@ class GrammarChecker:
         """Nothing is started."""
         self.process = EngineProcess(checker_spec(settings, output))
         self._verdicts = VerdictCache()
-        self._queue = Turnstile("grammar checker", lambda: Budget(slots=1), QUEUE)
+        self._queue = AdmissionQueue("grammar checker", lambda: Capacity(slots=1), QUEUE)
         self._jobs: dict[bytes, _Job] = {}
         self._is_stopping = False
 

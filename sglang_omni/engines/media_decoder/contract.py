@@ -9,7 +9,7 @@ from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, PixelBudget
 
 
 @dataclass(frozen=True)
-class IntakeSettings:
+class MediaDecoderSettings:
     """How every file is decoded."""
 
     limits: MediaLimits

@@ -9,7 +9,7 @@ from sglang_omni.admission.memory import MediaMemory
 from sglang_omni.engines.media_decoder.contract import (
     Decoded,
     DecodeRequest,
-    IntakeSettings,
+    MediaDecoderSettings,
     SharedFile,
 )
 from sglang_omni.engines.media_decoder.queue import DecoderQueue
@@ -53,7 +53,7 @@ class _Died(EngineFailed):
 
 
 def decoder_spec(
-    name: str, settings: IntakeSettings, output: OutputRules = TO_TERMINAL
+    name: str, settings: MediaDecoderSettings, output: OutputRules = TO_TERMINAL
 ) -> ProcessSpec:
     """One decoding process of the intake."""
     return ProcessSpec(
@@ -86,7 +86,7 @@ async def _to_send(file: bytes) -> bytes | SharedFile:
     return file if len(file) <= SENT_BYTES else await asyncio.to_thread(SharedFile.of, file)
 
 
-class IntakePool:
+class MediaDecoderPool:
     """Decodes media in processes that serve one request at a time, so that a file which kills its
     decoder, or keeps it for too long, fails alone.
 
@@ -98,7 +98,7 @@ class IntakePool:
 
     def __init__(
         self,
-        settings: IntakeSettings,
+        settings: MediaDecoderSettings,
         *,
         processes: int = 2,
         most_waiting: int = 64,

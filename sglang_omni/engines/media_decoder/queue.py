@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from sglang_omni.admission.policy import Claim, next_up, turn_away
+from sglang_omni.admission.policy import Reservation, select_next, select_rejected
 from sglang_omni.media.limits import Kind
 from sglang_omni.protocol.errors import Overloaded
 
@@ -27,9 +27,9 @@ class DecoderQueue(Generic[T]):
         self._admissions = itertools.count()
         # The number of each tenant's latest admission.
         self._served: dict[str | None, int] = {}
-        self._waiting: dict[Claim, asyncio.Future[T]] = {}
-        self._videos: set[Claim] = set()
-        self._active: dict[T, Claim] = {}
+        self._waiting: dict[Reservation, asyncio.Future[T]] = {}
+        self._videos: set[Reservation] = set()
+        self._active: dict[T, Reservation] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -40,7 +40,7 @@ class DecoderQueue(Generic[T]):
 
         The future fails with `Overloaded` where the queue has no place.
         """
-        claim = Claim(next(self._numbers), tenant)
+        claim = Reservation(next(self._numbers), tenant)
         turn: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting[claim] = turn
         if kind == "video":
@@ -53,7 +53,7 @@ class DecoderQueue(Generic[T]):
 
     def assign(self, decoder: T) -> bool:
         """Give an idle decoder to whoever is next. Returns whether anybody took it."""
-        claim = next_up(self._servable(), self._active.values(), self._served)
+        claim = select_next(self._servable(), self._active.values(), self._served)
         if claim is not None:
             self._active[decoder] = claim
             self._served[claim.tenant] = next(self._admissions)
@@ -69,7 +69,7 @@ class DecoderQueue(Generic[T]):
         for claim in list(self._waiting):
             self._refuse(claim, error)
 
-    def _servable(self) -> list[Claim]:
+    def _servable(self) -> list[Reservation]:
         waiting = [claim for claim, turn in self._waiting.items() if not turn.done()]
         videos_at_work = sum(claim in self._videos for claim in self._active.values())
         if videos_at_work < self._max_videos:
@@ -78,12 +78,12 @@ class DecoderQueue(Generic[T]):
 
     def refuse_excess(self) -> None:
         """Refuse whoever the queue has no place for."""
-        claim = turn_away(list(self._waiting), self._max_waiting)
+        claim = select_rejected(list(self._waiting), self._max_waiting)
         if claim is not None:
             count = len(self._waiting) - 1
             self._refuse(claim, Overloaded(f"{count} media already wait to be decoded"))
 
-    def _refuse(self, claim: Claim, error: Exception) -> None:
+    def _refuse(self, claim: Reservation, error: Exception) -> None:
         self._videos.discard(claim)
         turn = self._waiting.pop(claim)
         if not turn.done():

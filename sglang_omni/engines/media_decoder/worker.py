@@ -8,7 +8,7 @@ import av
 import cv2
 from PIL import Image
 
-from sglang_omni.engines.media_decoder.contract import Decoded, DecodeRequest, IntakeSettings
+from sglang_omni.engines.media_decoder.contract import Decoded, DecodeRequest, MediaDecoderSettings
 from sglang_omni.engines.runtime.background_priority import yield_to_engines
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
 from sglang_omni.media.decode import Content, decode_medium
@@ -19,7 +19,7 @@ _REASON_CHARACTERS = 200
 _NAMES = {"image": "picture", "video": "video", "audio": "clip"}
 
 
-class IntakeWorker:
+class MediaDecoderWorker:
     """A `StepWorker` without batching: a step decodes what arrived, so nothing is ever held.
 
     Every request ends in `Decoded` or in `InvalidRequest`; only a failure to hand the result over
@@ -29,7 +29,7 @@ class IntakeWorker:
     info = None
     busy = False
 
-    def __init__(self, settings: IntakeSettings) -> None:
+    def __init__(self, settings: MediaDecoderSettings) -> None:
         self._settings = settings
         self._decoded = 0
         self._refused = 0
@@ -91,7 +91,7 @@ def _reason(error: Exception) -> str:
     return first[:_REASON_CHARACTERS] or type(error).__name__
 
 
-def open_worker(settings: IntakeSettings) -> IntakeWorker:
+def open_worker(settings: MediaDecoderSettings) -> MediaDecoderWorker:
     """Confine this process, for good, to one thread a decoder and the memory that is allowed.
 
     Raises `ConfigError` when what is allowed leaves no room for a file.
@@ -105,7 +105,7 @@ def open_worker(settings: IntakeSettings) -> IntakeWorker:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     memory = settings.limits.memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    return IntakeWorker(settings)
+    return MediaDecoderWorker(settings)
 
 
 def _require_room(memory_bytes: int) -> None:

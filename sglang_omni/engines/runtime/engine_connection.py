@@ -9,16 +9,16 @@ from typing import Any
 from sglang_omni.engines.runtime.failure import describe
 from sglang_omni.engines.runtime.process_output import TO_TERMINAL, OutputRules
 from sglang_omni.engines.runtime.shm_cleanup import mapped_by, unlink
-from sglang_omni.engines.runtime.single_reader_queue import Mailbox
+from sglang_omni.engines.runtime.single_reader_queue import SingleReaderQueue
 from sglang_omni.engines.runtime.start_deadlines import StartWatch
-from sglang_omni.engines.runtime.subprocess import Child
+from sglang_omni.engines.runtime.subprocess import Subprocess
 from sglang_omni.engines.runtime.transport import (
     AsyncChannel,
-    Beat,
     Cancel,
     Consumed,
     Failed,
     FromEngine,
+    Heartbeat,
     Outputs,
     Profile,
     Progress,
@@ -99,7 +99,7 @@ class _StartTimeout(Exception):
     """A deadline of the start ran out; the message ends a sentence that begins with the name."""
 
 
-def _with_waiting(output: Any, outputs: Mailbox[Any]) -> tuple[Any, int]:
+def _with_waiting(output: Any, outputs: SingleReaderQueue[Any]) -> tuple[Any, int]:
     """An output together with those that wait behind it already, and how many these are; mostly it
     is alone."""
     # Asked by name: to ask for the protocol costs as much as all else that is done here.
@@ -110,7 +110,7 @@ def _with_waiting(output: Any, outputs: Mailbox[Any]) -> tuple[Any, int]:
     return join(waiting), 1 + len(waiting)
 
 
-class Session:
+class EngineConnection:
     """Owns one child and the table of its requests, which ends empty with the child.
 
     Life is `open`, then any number of `run`, then the loss of the process by itself or by `stop`.
@@ -121,11 +121,11 @@ class Session:
         """Spawn the process. Raises `StartupError` if the system refuses."""
         self._spec = spec
         try:
-            self._child = Child(spec.name, spec.env, spec.output)
+            self._child = Subprocess(spec.name, spec.env, spec.output)
         except OSError as error:
             raise StartupError(f"{spec.name} could not be spawned: {error}") from error
         self._channel: AsyncChannel
-        self._requests: dict[str, Mailbox[Any]] = {}
+        self._requests: dict[str, SingleReaderQueue[Any]] = {}
         self._life: asyncio.Task[str] | None = None
         self._silent_s = 0.0
         self._busy_s = 0.0
@@ -248,19 +248,19 @@ class Session:
         if isinstance(error, _StartTimeout):
             return StartupError(f"{name} {error}{output.last_words}")
         if isinstance(error, EOFError):
-            reason = f"{self._child.obituary} while starting"
+            reason = f"{self._child.exit_reason} while starting"
             return StartupError(f"{name} {reason}{output.last_words}")
         # An error of our own explains itself; of another the traceback is needed.
         more = output.place if isinstance(error, StartupError) else output.last_words
         return StartupError(f"{name} could not start: {describe(error)}{more}")
 
-    def _submit(self, request_id: str, request: Any) -> Mailbox[Any]:
+    def _submit(self, request_id: str, request: Any) -> SingleReaderQueue[Any]:
         if self.lost.is_set():
             raise EngineUnavailable(f"{self._spec.name} is not available")
         if len(self._requests) >= self._spec.max_in_flight:
             raise Overloaded(f"{self._spec.name} already works on {len(self._requests)} requests")
         self._channel.send(Submit(request_id, request))
-        self._requests[request_id] = Mailbox()
+        self._requests[request_id] = SingleReaderQueue()
         return self._requests[request_id]
 
     async def _live(self) -> str:
@@ -282,7 +282,7 @@ class Session:
         receiving.cancel()
         watching.cancel()
         self._channel.close()
-        return next(filter(None, verdicts), self._child.obituary)
+        return next(filter(None, verdicts), self._child.exit_reason)
 
     async def _receive(self) -> str:
         """Dispatch messages to the end; return what was wrong with them, or "" at end-of-file."""
@@ -302,7 +302,7 @@ class Session:
                     self._hand_over(request_id, output, output.last)
             case Failed(request_id, error):
                 self._hand_over(request_id, error, True)
-            case Beat(counters, busy_s):
+            case Heartbeat(counters, busy_s):
                 self.counters = counters
                 self._busy_s = busy_s
 

@@ -20,7 +20,7 @@ from contextlib import closing, suppress
 from sglang_omni.engines.runtime.failure import describe
 from sglang_omni.engines.runtime.log_records import log_to_server
 from sglang_omni.engines.runtime.orphan_reaper import die_with_parent, kill_group, leave_guard, tell
-from sglang_omni.engines.runtime.output_sender import Uplink
+from sglang_omni.engines.runtime.output_sender import OutputSender
 from sglang_omni.engines.runtime.step_loop import Inbox, run_steps
 from sglang_omni.engines.runtime.stream_loop import StreamLoop
 from sglang_omni.engines.runtime.transport import (
@@ -50,7 +50,7 @@ def main(descriptor: int, parent: int) -> int:
     # Grandchildren must not inherit the socket: its end-of-file tells the API of this one's death.
     os.set_inheritable(descriptor, False)
     end = socket.socket(fileno=descriptor)
-    uplink = Uplink(end)
+    uplink = OutputSender(end)
     try:
         status = _serve(receive(end), uplink, guard)
     except Exception:
@@ -67,7 +67,7 @@ def main(descriptor: int, parent: int) -> int:
     return status
 
 
-def _serve(messages: Iterator[ToEngine], uplink: Uplink, guard: int) -> int:
+def _serve(messages: Iterator[ToEngine], uplink: OutputSender, guard: int) -> int:
     start = next(messages)
     assert isinstance(start, Start)
     set_progress_reporter(lambda text: uplink.send(Progress(text)))
@@ -106,7 +106,7 @@ def _find_factory(path: str) -> WorkerFactory:
 
 
 def _serve_steps(
-    worker: StepWorker, messages: Iterator[ToEngine], uplink: Uplink, window: int
+    worker: StepWorker, messages: Iterator[ToEngine], uplink: OutputSender, window: int
 ) -> None:
     inbox = Inbox(window)
     _start_listening(messages, inbox.deliver)
@@ -114,7 +114,7 @@ def _serve_steps(
 
 
 def _serve_streams(
-    worker: StreamWorker, messages: Iterator[ToEngine], uplink: Uplink, window: int
+    worker: StreamWorker, messages: Iterator[ToEngine], uplink: OutputSender, window: int
 ) -> None:
     # Not necessarily the loop the factory found: SGLang's engine brings, and sets, one of its own.
     with closing(asyncio.get_event_loop()) as loop:

@@ -2,7 +2,7 @@
 
 import logging
 
-from sglang_omni.protocol.errors import EngineFailed, OmniError, whence
+from sglang_omni.protocol.errors import EngineFailed, OmniError, safe_traceback
 
 LOGGER = logging.getLogger(__name__)
 
@@ -19,5 +19,5 @@ def as_omni_error(error: Exception) -> OmniError:
     """
     if isinstance(error, OmniError):
         return error
-    LOGGER.error("a request failed: %s", whence(error))
+    LOGGER.error("a request failed: %s", safe_traceback(error))
     return EngineFailed(describe(error))

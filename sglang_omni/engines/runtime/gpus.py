@@ -17,7 +17,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True)
-class Card:
+class Gpu:
     """A GPU and its memory, in bytes."""
 
     index: int
@@ -26,7 +26,7 @@ class Card:
     free_bytes: int
 
 
-def cards() -> tuple[Card, ...]:
+def visible_gpus() -> tuple[Gpu, ...]:
     """Every GPU that may be used, in CUDA's order; none without a driver."""
     try:
         pynvml.nvmlInit()
@@ -41,7 +41,7 @@ def cards() -> tuple[Card, ...]:
         pynvml.nvmlShutdown()
 
 
-def mask_of(numbers: Sequence[int], mask: str | None) -> str:
+def visible_devices(numbers: Sequence[int], mask: str | None) -> str:
     """What makes these cards, by their numbers under `mask`, the only ones of a process.
 
     Raises `ConfigError` for a card that the mask has not.
@@ -72,6 +72,6 @@ def _handles(mask: str) -> Iterator[Any]:
             return
 
 
-def _card(index: int, handle: Any) -> Card:
+def _card(index: int, handle: Any) -> Gpu:
     memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-    return Card(index, pynvml.nvmlDeviceGetName(handle), int(memory.total), int(memory.free))
+    return Gpu(index, pynvml.nvmlDeviceGetName(handle), int(memory.total), int(memory.free))

@@ -11,9 +11,9 @@ from contextlib import suppress
 from sglang_omni.engines.runtime.orphan_reaper import kill_group
 from sglang_omni.engines.runtime.transport import (
     BEAT_INTERVAL_S,
-    Beat,
     Frame,
     FromEngine,
+    Heartbeat,
     Outputs,
     encode,
 )
@@ -22,7 +22,7 @@ from sglang_omni.engines.runtime.transport import (
 _PIECES = 512
 
 
-class Uplink:
+class OutputSender:
     """One thread that writes to the API process, and beats, so that a step never waits for it.
 
     What waits in its queue is bounded by the window of every request: a request with that many
@@ -97,9 +97,9 @@ class Uplink:
                 waiting.append(self._waiting.get_nowait())
         return waiting
 
-    def _beat(self) -> Beat:
+    def _beat(self) -> Heartbeat:
         since = self._busy_since
-        return Beat(self._counters, 0.0 if since is None else time.monotonic() - since)
+        return Heartbeat(self._counters, 0.0 if since is None else time.monotonic() - since)
 
 
 def _frame(waiting: Frame | Outputs) -> Frame:

@@ -33,7 +33,7 @@ class EnginePool:
     def __init__(self, specs: Sequence[ProcessSpec]) -> None:
         """One replica or more; nothing is started."""
         self.replicas = tuple(EngineProcess(spec) for spec in specs)
-        self._held: list[_Held] = []
+        self._held: list[PinnedReplica] = []
 
     @property
     def processes(self) -> dict[str, EngineProcess]:
@@ -59,7 +59,7 @@ class EnginePool:
         """An engine for all that one request asks for in the body, from its beginning on the same
         replica, also when that one dies. The body counts as a request of the replica throughout:
         a long speech is many submissions, with pauses between them."""
-        one = _Held(self)
+        one = PinnedReplica(self)
         self._held.append(one)
         try:
             yield one
@@ -91,7 +91,7 @@ class EnginePool:
         return self.replicas[choose(loads)]
 
 
-class _Held:
+class PinnedReplica:
     """The replica of one request."""
 
     def __init__(self, pool: EnginePool) -> None:

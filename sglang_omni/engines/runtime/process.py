@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from sglang_omni.engines.runtime.engine_connection import ProcessSpec, Session
+from sglang_omni.engines.runtime.engine_connection import EngineConnection, ProcessSpec
 from sglang_omni.protocol.errors import EngineUnavailable, StartupError
 
 __all__ = [
@@ -98,7 +98,7 @@ class EngineProcess:
         self._info: Any = None
         self._last_error: str | None = None
         self._last_error_at: float | None = None
-        self._session: Session | None = None
+        self._session: EngineConnection | None = None
         self._supervisor: asyncio.Task[None] | None = None
 
     @property
@@ -183,7 +183,7 @@ class EngineProcess:
     async def _launch(self) -> None:
         self._session = None
         self._started_at = time.monotonic()
-        self._session = Session(self.spec)
+        self._session = EngineConnection(self.spec)
         try:
             await self._session.open()
         except BaseException:

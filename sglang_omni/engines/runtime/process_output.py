@@ -33,7 +33,7 @@ class OutputRules:
 TO_TERMINAL = OutputRules()
 
 
-class _File(RotatingFileHandler):
+class _LogFile(RotatingFileHandler):
     """A file of bounded size that reports what it cannot write to its caller."""
 
     def __init__(self, path: Path) -> None:
@@ -70,7 +70,7 @@ class EngineOutput:
         self._name = name
         self._shown = rules.shown
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        self._file: _File | None = None
+        self._file: _LogFile | None = None
         if rules.folder is not None:
             self._open(rules.folder / f"{name}.log")
 
@@ -106,7 +106,7 @@ class EngineOutput:
 
     def _open(self, path: Path) -> None:
         try:
-            self._file = _File(path)
+            self._file = _LogFile(path)
         except OSError as error:
             self._report(path, error)
 

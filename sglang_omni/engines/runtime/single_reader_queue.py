@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Mailbox(Generic[T]):
+class SingleReaderQueue(Generic[T]):
     """Unbounded, first in, first out. One task may wait in `get` at a time.
 
     It does half the work of `asyncio.Queue`, which serves any number of readers and writers.

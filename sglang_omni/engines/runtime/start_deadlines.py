@@ -8,13 +8,13 @@ class StartWatch:
     """The deadlines of one start; all times in seconds.
 
     The whole start may take `whole_s`, any one phase `phase_s`, and no silence may be longer than
-    `silence_s`. `began`, `phase_began` and `last_heard` are on one monotonic clock.
+    `silence_s`. `started_at`, `phase_began` and `last_heard` are on one monotonic clock.
     """
 
     whole_s: float
     phase_s: float
     silence_s: float
-    began: float
+    started_at: float
     phase_began: float
     last_heard: float
     phase: str = ""
@@ -47,5 +47,5 @@ class StartWatch:
             self.last_heard
             + self.silence_s: f"gave no sign of life for {self.silence_s:g} s{seen}",
             self.phase_began + self.phase_s: f"spent more than {self.phase_s:g} s {phase}",
-            self.began + self.whole_s: f"was not ready within {self.whole_s:g} s{seen}",
+            self.started_at + self.whole_s: f"was not ready within {self.whole_s:g} s{seen}",
         }

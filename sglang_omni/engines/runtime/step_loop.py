@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from sglang_omni.engines.runtime.failure import as_omni_error, describe
-from sglang_omni.engines.runtime.output_sender import Uplink
+from sglang_omni.engines.runtime.output_sender import OutputSender
 from sglang_omni.engines.runtime.profile import TorchProfiler
 from sglang_omni.engines.runtime.transport import (
     Cancel,
@@ -133,7 +133,7 @@ class Inbox:
         return not all_stalled and (busy or caught_up)
 
 
-def run_steps(worker: StepWorker, inbox: Inbox, uplink: Uplink) -> None:
+def run_steps(worker: StepWorker, inbox: Inbox, uplink: OutputSender) -> None:
     """Step the worker until told to stop, then close it.
 
     An exception out of a step fails every request in flight and is raised: a worker that broke
@@ -158,7 +158,7 @@ def run_steps(worker: StepWorker, inbox: Inbox, uplink: Uplink) -> None:
     worker.close()
 
 
-def _hand_out(results: StepResults, inbox: Inbox, uplink: Uplink) -> None:
+def _hand_out(results: StepResults, inbox: Inbox, uplink: OutputSender) -> None:
     """Send what somebody waits for: all outputs of the step as one message, then its failures."""
     outputs: list[tuple[str, Any]] = []
     failures: list[Failed] = []

@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 from sglang_omni.engines.runtime.failure import as_omni_error, describe
-from sglang_omni.engines.runtime.output_sender import Uplink
+from sglang_omni.engines.runtime.output_sender import OutputSender
 from sglang_omni.engines.runtime.transport import (
     BEAT_INTERVAL_S,
     Cancel,
@@ -79,7 +79,7 @@ class _ProbePace:
 class StreamLoop:
     """Owns the requests of a `StreamWorker`; every method runs on its loop."""
 
-    def __init__(self, worker: StreamWorker, uplink: Uplink, window: int) -> None:
+    def __init__(self, worker: StreamWorker, uplink: OutputSender, window: int) -> None:
         self._worker = worker
         self._uplink = uplink
         self._window = window

@@ -22,7 +22,7 @@ _GROUP_DEATH_S = 5.0
 _POLL_S = 0.005
 
 
-class Child:
+class Subprocess:
     """An engine's process, the leader of its own session and process group.
 
     Make it on the event loop's thread, and let that thread live as long as the server does: the
@@ -62,7 +62,7 @@ class Child:
         return self._process.pid
 
     @property
-    def obituary(self) -> str:
+    def exit_reason(self) -> str:
         """How it ended, as the end of a sentence; call it once `exited` has resolved."""
         code = self.exited.result()
         end = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"

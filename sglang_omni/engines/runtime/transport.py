@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from sglang_omni.engines.runtime.single_reader_queue import Mailbox
+from sglang_omni.engines.runtime.single_reader_queue import SingleReaderQueue
 from sglang_omni.protocol.errors import OmniError
 
 MAX_FRAME_BYTES = 256 << 20
@@ -119,7 +119,7 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Beat:
+class Heartbeat:
     """A sign of life, sent every `BEAT_INTERVAL_S` from a thread of its own.
 
     `busy_s` is the age of the step under way (of the loop's turn, for a `StreamWorker`), 0 between
@@ -132,7 +132,7 @@ class Beat:
 
 
 ToEngine = Start | Submit | Cancel | Consumed | Profile | Stop
-FromEngine = Ready | StartFailed | Progress | Outputs | Failed | Beat
+FromEngine = Ready | StartFailed | Progress | Outputs | Failed | Heartbeat
 
 Frame = list[bytes | memoryview]
 
@@ -268,7 +268,7 @@ class AsyncChannel:
     """
 
     def __init__(self) -> None:
-        self._messages: Mailbox[FromEngine | Exception] = Mailbox()
+        self._messages: SingleReaderQueue[FromEngine | Exception] = SingleReaderQueue()
         self._ended: Exception | None = None
         self._unsent: list[bytes | memoryview] = []
         self._loop = asyncio.get_running_loop()

@@ -53,7 +53,7 @@ class ClonedVoice:
 
 
 @dataclass(frozen=True)
-class Manner:
+class SpeechStyle:
     """How a fragment is to sound, beside its voice.
 
     `description` opens the prompt, `instruction` is the JSON caption; None is the model's own
@@ -82,7 +82,7 @@ class TalkerRequest:
     seed: int
     segment: int = 0
     max_patches: int | None = None
-    manner: Manner = Manner()
+    manner: SpeechStyle = SpeechStyle()
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class VoiceRequest:
 
 
 @dataclass(frozen=True)
-class VoiceMade:
+class EncodedVoice:
     """What lies in the request's array: so many latents, and then so many numbers of the speaker
     vector, 0 where the checkpoint has no network for it."""
 
@@ -126,10 +126,10 @@ class TalkerChunk:
 
 @dataclass(frozen=True)
 class TalkerInfo:
-    """What a loaded talker engine reports about itself. `knows_speakers` says whether it has the
-    network whose vector carries a speaker's timbre; without it a voice is its prompt alone."""
+    """What a loaded talker engine reports about itself. `has_speaker_encoder` says whether it has
+    the network whose vector carries a speaker's timbre; without it a voice is its prompt alone."""
 
     sample_rate: int
     voices: tuple[str, ...]
     slots: int
-    knows_speakers: bool = True
+    has_speaker_encoder: bool = True

@@ -21,7 +21,7 @@ RETRY_S = (1.0, 30.0)
 
 
 @dataclass(frozen=True)
-class Pace:
+class StepTimes:
     """How fast this engine was measured to be.
 
     `buckets` are the batch sizes of a step with the seconds that each takes, ascending by size;
@@ -52,7 +52,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Promise:
+class LatencyTarget:
     """What every listener is promised.
 
     First audio comes within `first_audio_s` of the admission and takes `first_patches` patches,
@@ -67,16 +67,16 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class Listener:
-    """A request that plays. `ahead_s` seconds of its audio are still to be played, negative where
-    it has run dry. At most `left_s` seconds are still to be made."""
+class PlayingStream:
+    """A request that plays. `buffered_s` seconds of its audio are still to be played, negative
+    where it has run dry. At most `left_s` seconds are still to be made."""
 
     request_id: str
-    ahead_s: float
+    buffered_s: float
     left_s: float = math.inf
 
 
-def ahead_s(sent_s: float, first_sent_at_s: float, now_s: float) -> float:
+def buffered_s(sent_s: float, first_sent_at_s: float, now_s: float) -> float:
     """Seconds of audio before the listener runs dry, if it plays from the first on.
 
     `sent_s` seconds of audio were sent since `first_sent_at_s`. An underrun counts on: a listener
@@ -86,29 +86,29 @@ def ahead_s(sent_s: float, first_sent_at_s: float, now_s: float) -> float:
 
 
 def choose(
-    newcomers: Sequence[str], listeners: Sequence[Listener], pace: Pace, width: int
+    newcomers: Sequence[str], listeners: Sequence[PlayingStream], pace: StepTimes, width: int
 ) -> list[str]:
     """Who is in the next step, at most `width`: first audio first, then whoever has least ahead.
 
     `newcomers` have had no audio yet, oldest first. Before them go only those whom one step of
     waiting would make run dry: a gap is heard, a later beginning hardly.
     """
-    by_need = sorted(listeners, key=lambda listener: listener.ahead_s)
+    by_need = sorted(listeners, key=lambda listener: listener.buffered_s)
     # Left out, a listener gets its patch at the end of the step after next.
     bearable_s = 2 * pace.step_s(min(width, pace.widest))
-    urgent = [one.request_id for one in by_need if one.ahead_s < bearable_s]
+    urgent = [one.request_id for one in by_need if one.buffered_s < bearable_s]
     others = [one.request_id for one in by_need[len(urgent) :]]
     return [*urgent, *newcomers, *others][:width]
 
 
-def capacity(pace: Pace, promise: Promise) -> int:
+def capacity(pace: StepTimes, promise: LatencyTarget) -> int:
     """How many can listen in real time for ever, within the slots and less the reserve."""
     streams, step_s = _reserved(pace, promise)
     return min(promise.slots, int(streams * pace.patch_s / step_s))
 
 
 def require_room(
-    listeners: Sequence[Listener], newcomers: int, pace: Pace, promise: Promise
+    listeners: Sequence[PlayingStream], newcomers: int, pace: StepTimes, promise: LatencyTarget
 ) -> None:
     """Admit one more listener to `listeners` that play and `newcomers` that have no audio yet.
 
@@ -127,7 +127,7 @@ def require_room(
         raise Overloaded("somebody would run dry", retry_after_s=_bounded(wait_s))
 
 
-def first_audio_after_s(newcomers: int, pace: Pace, promise: Promise) -> float:
+def first_audio_after_s(newcomers: int, pace: StepTimes, promise: LatencyTarget) -> float:
     """When the last of `newcomers` has its first audio, if they go first."""
     streams, step_s = _reserved(pace, promise)
     patches = newcomers * promise.first_patches
@@ -137,7 +137,7 @@ def first_audio_after_s(newcomers: int, pace: Pace, promise: Promise) -> float:
 
 
 def all_keep_playing(
-    listeners: Sequence[Listener], newcomers: int, pace: Pace, promise: Promise
+    listeners: Sequence[PlayingStream], newcomers: int, pace: StepTimes, promise: LatencyTarget
 ) -> bool:
     """Whether nobody runs dry though `newcomers` get their first audio before all others.
 
@@ -148,7 +148,7 @@ def all_keep_playing(
     if not listeners:
         return True
     streams, step_s = _reserved(pace, promise)
-    ahead = np.maximum([one.ahead_s for one in listeners], 0.0)
+    ahead = np.maximum([one.buffered_s for one in listeners], 0.0)
     left = np.ceil(np.array([one.left_s for one in listeners]) / pace.patch_s)
     prefills_s = newcomers * pace.prefill_s
     if ((ahead >= step_s) & (ahead < prefills_s + step_s)).any():
@@ -168,20 +168,22 @@ def _due_before(time_s: float, ahead: np.ndarray, patch_s: float) -> np.ndarray:
     return np.maximum(0, np.ceil((time_s - ahead) / patch_s))
 
 
-def _newcomer_due_before(time_s: float, step_s: float, pace: Pace, promise: Promise) -> int:
+def _newcomer_due_before(
+    time_s: float, step_s: float, pace: StepTimes, promise: LatencyTarget
+) -> int:
     """Patches that the soonest newcomer takes before `time_s`; its first ones go before others."""
     first = promise.first_patches
     plays_until_s = first * step_s + (first - 1) * pace.patch_s
     return first + max(0, math.ceil((time_s - plays_until_s) / pace.patch_s))
 
 
-def _reserved(pace: Pace, promise: Promise) -> tuple[int, float]:
+def _reserved(pace: StepTimes, promise: LatencyTarget) -> tuple[int, float]:
     """The streams of the best step, and its seconds with the reserve."""
     streams, seconds = pace.best
     return streams, seconds / (1 - promise.reserve)
 
 
-def _until_left(listeners: Sequence[Listener], count: int) -> float:
+def _until_left(listeners: Sequence[PlayingStream], count: int) -> float:
     """Seconds until `count` listeners have all their audio, at the latest."""
     left = sorted(one.left_s for one in listeners)
     return _bounded(left[count - 1] if count <= len(left) else math.inf)

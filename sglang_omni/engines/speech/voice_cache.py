@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from sglang_omni.engines.runtime.worker import StepResults
-from sglang_omni.engines.speech.contract import ClonedVoice, VoiceMade, VoiceRequest
+from sglang_omni.engines.speech.contract import ClonedVoice, EncodedVoice, VoiceRequest
 from sglang_omni.models.ming.speech.loading import SpeechModel
 from sglang_omni.models.ming.speech.voices import VoicePrompt, encode_voice, no_voice, voice_prompt
 from sglang_omni.protocol.errors import OmniError, UnknownVoice
@@ -17,7 +17,7 @@ CLONES = 256
 """Cloned voices whose embeddings are kept; thirty seconds take a quarter of a megabyte."""
 
 
-class VoiceBook:
+class VoiceCache:
     """Finds the prompt of a voice. Presets stay; of cloned voices the latest used are kept."""
 
     def __init__(self, model: SpeechModel, most: int = CLONES) -> None:
@@ -55,7 +55,7 @@ def _read(voice: ClonedVoice, model: SpeechModel) -> VoicePrompt:
     return voice_prompt(voice.key, voice.text, latents, vector, model.talker)
 
 
-class VoiceMaker:
+class VoiceEncoder:
     """Makes voices of recordings on a thread of its own, so that no step waits for one.
 
     On a card the thread has a stream of its own. Owned by the step loop, which asks for what is
@@ -65,7 +65,7 @@ class VoiceMaker:
     def __init__(self, model: SpeechModel) -> None:
         self._model = model
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="voices")
-        self._under_way: dict[str, Future[VoiceMade]] = {}
+        self._under_way: dict[str, Future[EncodedVoice]] = {}
         device = model.talker.stop_head.weight.device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
@@ -95,12 +95,12 @@ class VoiceMaker:
         """Begin nothing more."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _make(self, request: VoiceRequest) -> VoiceMade:
+    def _make(self, request: VoiceRequest) -> EncodedVoice:
         with torch.cuda.stream(self._stream) if self._stream else nullcontext():
             return make_voice(request, self._model)
 
 
-def make_voice(request: VoiceRequest, model: SpeechModel) -> VoiceMade:
+def make_voice(request: VoiceRequest, model: SpeechModel) -> EncodedVoice:
     """Encode a recording and write the voice where the request wants it."""
     samples = torch.from_numpy(request.recording.read(request.layout).copy())
     latents, vector = encode_voice(
@@ -110,10 +110,10 @@ def make_voice(request: VoiceRequest, model: SpeechModel) -> VoiceMade:
     if vector is not None:
         parts.append(vector.numpy())
     speaker = 0 if vector is None else len(vector)
-    return VoiceMade(request.voice.write(np.concatenate(parts)), len(latents), speaker)
+    return EncodedVoice(request.voice.write(np.concatenate(parts)), len(latents), speaker)
 
 
-def _result(future: "Future[VoiceMade]") -> VoiceMade | Exception:
+def _result(future: "Future[EncodedVoice]") -> EncodedVoice | Exception:
     error = future.exception()
     if error is None:
         return future.result()

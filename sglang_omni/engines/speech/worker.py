@@ -8,15 +8,21 @@ import torch
 
 from sglang_omni.engines.runtime.worker import StepInput, StepResults, report_progress
 from sglang_omni.engines.speech.contract import (
-    Manner,
+    EncodedVoice,
+    SpeechStyle,
     TalkerChunk,
     TalkerInfo,
     TalkerRequest,
     TalkerSettings,
-    VoiceMade,
     VoiceRequest,
 )
-from sglang_omni.engines.speech.pacing import Listener, Promise, ahead_s, choose, require_room
+from sglang_omni.engines.speech.pacing import (
+    LatencyTarget,
+    PlayingStream,
+    buffered_s,
+    choose,
+    require_room,
+)
 from sglang_omni.engines.speech.scheduler import (
     PATCH_SECONDS,
     Limits,
@@ -25,7 +31,7 @@ from sglang_omni.engines.speech.scheduler import (
     patch_limit,
     steppable,
 )
-from sglang_omni.engines.speech.voice_cache import VoiceBook, VoiceMaker
+from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
 from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.executor import Admission, Executor, PlainExecutor
 from sglang_omni.models.ming.speech.loading import SpeechModel, load_speech_model
@@ -72,7 +78,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Stepped:
+class PendingStep:
     """The requests of a step whose samples are still to be collected, and who ends with it."""
 
     requests: dict[str, Running]
@@ -80,7 +86,7 @@ class Stepped:
 
 
 @dataclass
-class Tally:
+class TalkerCounters:
     """What the worker did since its start. `aborted` counts cancelled requests."""
 
     steps: int = 0
@@ -121,13 +127,13 @@ class TalkerWorker:
         self._model, self._clock = model, clock
         self._limits = Limits(settings.min_patches, settings.max_patches, settings.context)
         self._executor = executor or open_executor(model, settings)
-        self._slots, self._promise = settings.slots, Promise(settings.slots)
+        self._slots, self._promise = settings.slots, LatencyTarget(settings.slots)
         self._refuses_late = settings.admission == "real_time"
         self._queues = Queues(list(range(settings.slots)))
-        self._book, self._maker = VoiceBook(model), VoiceMaker(model)
-        self._stepped: Stepped | None = None
+        self._book, self._maker = VoiceCache(model), VoiceEncoder(model)
+        self._stepped: PendingStep | None = None
         self._stalled: frozenset[str] = frozenset()
-        self._tally = Tally()
+        self._tally = TalkerCounters()
         self._rate = model.vae.config.sample_rate
         self.info = TalkerInfo(
             self._rate, tuple(model.voices), settings.slots, model.speakers is not None
@@ -149,7 +155,7 @@ class TalkerWorker:
         """Forget cancelled requests, take new ones in, and advance those that are not stalled.
 
         Each stepped request yields one `TalkerChunk`, in the next call where the executor works
-        ahead. A `VoiceRequest` yields its `VoiceMade` whenever it is done: no step waits for one
+        ahead. A `VoiceRequest` yields its `EncodedVoice` whenever it is done: no step waits for one
         as long as anybody speaks. A request that cannot be served yields its `OmniError`.
         """
         for request_id in work.cancellations:
@@ -190,7 +196,7 @@ class TalkerWorker:
                 if isinstance(result, Exception):
                     raise result
             work = StepInput()
-        self._tally = Tally()
+        self._tally = TalkerCounters()
 
     def _take_in(self, work: StepInput) -> StepResults:
         """Queue the arrivals; returns the errors of those that cannot be served."""
@@ -217,7 +223,7 @@ class TalkerWorker:
     def _made(self) -> StepResults:
         """The voices that are ready by now."""
         made = self._maker.done(0.0 if self._speaks else MAKING_S) if self._maker.busy else []
-        self._tally.voices_made += sum(isinstance(one, VoiceMade) for _, one in made)
+        self._tally.voices_made += sum(isinstance(one, EncodedVoice) for _, one in made)
         return made
 
     def _require_room(self, request: TalkerRequest) -> None:
@@ -231,15 +237,15 @@ class TalkerWorker:
             newcomers = len(queues.running) - len(listeners) + len(queues.waiting)
             require_room(listeners, newcomers, self._executor.pace, self._promise)
 
-    def _listeners(self, requests: Iterable[str]) -> list[Listener]:
+    def _listeners(self, requests: Iterable[str]) -> list[PlayingStream]:
         """Those of the running requests that have had audio."""
         now, found = self._clock(), []
         for request_id in requests:
             one = self._queues.running[request_id]
             if one.first_sent_at is not None:
-                ahead = ahead_s(one.sent_s, one.first_sent_at, now)
+                ahead = buffered_s(one.sent_s, one.first_sent_at, now)
                 left = (one.limit - one.patches) * PATCH_SECONDS
-                found.append(Listener(request_id, ahead, left))
+                found.append(PlayingStream(request_id, ahead, left))
         return found
 
     def _admit(self) -> None:
@@ -256,7 +262,7 @@ class TalkerWorker:
         if admissions:
             self._executor.prefill(admissions)
 
-    def _sampling(self, manner: Manner) -> Sampling:
+    def _sampling(self, manner: SpeechStyle) -> Sampling:
         cfg = self._model.talker.config.cfg_strength if manner.cfg is None else manner.cfg
         return Sampling(cfg, manner.sigma, manner.temperature)
 
@@ -286,7 +292,7 @@ class TalkerWorker:
             if ends[-1]:
                 del self._queues.running[request_id]
         self._executor.finish(ends)
-        self._stepped = Stepped(chosen, tuple(ends))
+        self._stepped = PendingStep(chosen, tuple(ends))
         self._tally.steps += 1
 
     def _collect(self) -> StepResults:

@@ -140,10 +140,10 @@ class ThinkerOutput:
 class ThinkerInfo:
     """What a loaded thinker reports about itself. `context_length` is what prompt and answer of
     one request may have together, in tokens. `has_grammars` says whether it can keep to a JSON
-    schema, `has_lark` whether to a grammar as well."""
+    schema, `supports_grammar` whether to a grammar as well."""
 
     context_length: int
     max_total_tokens: int
     max_running_requests: int
     has_grammars: bool = True
-    has_lark: bool = True
+    supports_grammar: bool = True

@@ -11,7 +11,7 @@ from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 from sglang_omni.engines.thinker.contract import Features
 
 
-class LentRows:
+class SharedFeatureRef:
     """The rows [tokens, hidden] of a medium. Pickled it is a reference, unpickled a tensor.
 
     The reference is good for as long as there is this, whatever becomes of the rows' maker.

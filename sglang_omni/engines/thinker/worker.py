@@ -19,7 +19,7 @@ from typing import Any
 from sglang import Engine
 from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 
-from sglang_omni.engines.runtime.gpus import cards
+from sglang_omni.engines.runtime.gpus import visible_gpus
 from sglang_omni.engines.runtime.ports import rendezvous_port
 from sglang_omni.engines.runtime.process_state import is_stopped
 from sglang_omni.engines.runtime.timer_slack import relaxed_timers
@@ -36,7 +36,7 @@ from sglang_omni.engines.thinker.contract import (
 from sglang_omni.engines.thinker.launch import GRAMMAR_BACKEND, server_arguments
 from sglang_omni.engines.thinker.metric_files import metric_files
 from sglang_omni.engines.thinker.moe_configs import VARIABLE, tuned_environment
-from sglang_omni.engines.thinker.shared_features import LentRows
+from sglang_omni.engines.thinker.shared_features import SharedFeatureRef
 from sglang_omni.models.ming.config import read_json
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 
@@ -80,7 +80,7 @@ def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
         for tokens in WARM_UP_PROMPTS:
             if tokens < min(info.context_length, info.max_total_tokens):
                 engine.generate(input_ids=[0] * tokens, sampling_params={"max_new_tokens": 1})
-    _die_of_sigterm()
+    restore_sigterm()
     return ThinkerWorker(engine, info, settings.deterministic, closing)
 
 
@@ -88,7 +88,7 @@ def _name_tuned_kernels(settings: ThinkerSettings) -> None:
     """Let SGLang find kernel configurations tuned for this card, unless the user chose some."""
     if settings.device == "cuda" and VARIABLE not in os.environ:
         # Its own cards are all that this process sees.
-        card = cards()[0].name
+        card = visible_gpus()[0].name
         config = read_json(settings.checkpoint / "config.json")
         os.environ |= tuned_environment(config, card, settings.tp_size)
 
@@ -118,7 +118,7 @@ def watch_processes(closing: threading.Event, started: threading.Event) -> None:
             os._exit(1)
 
 
-def _die_of_sigterm() -> None:
+def restore_sigterm() -> None:
     """Undo SGLang's own way to drain: told to end, it would take requests for seconds more that it
     then fails, while the server takes it for healthy. Draining is the server's business."""
     asyncio.get_event_loop().remove_signal_handler(signal.SIGTERM)
@@ -133,7 +133,7 @@ def _info(engine: Engine) -> ThinkerInfo:
         max_total_tokens=server["max_total_num_tokens"],
         max_running_requests=server["max_running_requests"],
         has_grammars=engine.server_args.grammar_backend != "none",
-        has_lark=engine.server_args.grammar_backend in (GRAMMAR_BACKEND, "llguidance"),
+        supports_grammar=engine.server_args.grammar_backend in (GRAMMAR_BACKEND, "llguidance"),
     )
 
 
@@ -241,7 +241,7 @@ def _media(entry: Features) -> dict[str, Any]:
         "modality": entry.modality,
         # SGLang keeps what it was asked until its schedulers have answered, or said that they have
         # given it up: by then they have the rows.
-        "feature": LentRows(entry),
+        "feature": SharedFeatureRef(entry),
         "offsets": list(entry.offsets),
         "grid": list(entry.grid),
         "hash": entry.content_hash,

@@ -13,7 +13,7 @@ from sglang_omni.entrypoints.cli.checkpoint import find_checkpoint
 from sglang_omni.entrypoints.cli.log_folder import open_log_folder
 from sglang_omni.entrypoints.cli.preflight_checks import choose_voice, require_output, unwritable
 from sglang_omni.entrypoints.cli.start_progress import progress
-from sglang_omni.media.encode import AudioEncoder
+from sglang_omni.media.encode import OutputAudioEncoder
 from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
 from sglang_omni.pipeline.request import AudioDelta, SpeechRequest, Voice
 from sglang_omni.pipeline.speech import Speaker, speak
@@ -43,7 +43,7 @@ async def _synthesise(process: EngineProcess, text: str, voice: str, seed: int) 
         async with progress({"talker": process}):
             await process.start()
         info: TalkerInfo = process.health.info
-        encoder = AudioEncoder("wav", info.sample_rate, info.sample_rate, streaming=False)
+        encoder = OutputAudioEncoder("wav", info.sample_rate, info.sample_rate, streaming=False)
         request = SpeechRequest("say", text, Voice(voice, seed))
         speaker = Speaker(process, voice, seed, info.sample_rate)
         async with aclosing(speak(speaker, request)) as events:

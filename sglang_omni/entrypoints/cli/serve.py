@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from sglang_omni.config.options import Config, as_yaml
-from sglang_omni.engines.runtime.gpus import cards
+from sglang_omni.engines.runtime.gpus import visible_gpus
 from sglang_omni.entrypoints.cli.access import read_access, tls_options
 from sglang_omni.entrypoints.cli.cache_folders import prepare_home
 from sglang_omni.entrypoints.cli.checkpoint import find_checkpoint
 from sglang_omni.entrypoints.cli.log_folder import open_log_folder
 from sglang_omni.entrypoints.cli.preflight_checks import check_config, unwritable
 from sglang_omni.entrypoints.cli.reload import reload
-from sglang_omni.entrypoints.cli.shutdown_signals import Farewell
+from sglang_omni.entrypoints.cli.shutdown_signals import ShutdownSignals
 from sglang_omni.entrypoints.cli.start_progress import progress
 from sglang_omni.entrypoints.cli.startup_banner import header, public_address, ready_lines, show
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.middleware.drain import InFlight
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
-from sglang_omni.entrypoints.http.transport.slow_clients import UnreadRules
-from sglang_omni.entrypoints.http.transport.uvicorn_server import run, settle, web_server
+from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
+from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
 from sglang_omni.observability.audit_file import audit_file
 from sglang_omni.observability.logs import set_up
 from sglang_omni.observability.otel import open_exporter
-from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.placement.place import check_room, place, table
 from sglang_omni.placement.sizes import read_sizes
 from sglang_omni.protocol.errors import StartupError
@@ -50,7 +50,7 @@ def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server
         access, tls = read_access(config), tls_options(config)
         checkpoint = find_checkpoint(config.model_path)
         show(header(checkpoint, config.device))
-        config = placed(config, checkpoint)
+        config = apply_placement(config, checkpoint)
         folder = open_log_folder(config.log_folder, str(listener.getsockname()[1]))
         config = replace(config, log_folder=folder)
         prepare_home()
@@ -75,14 +75,14 @@ def report_config(config: Config, checkpoint: Path) -> None:
         raise unwritable(path, error) from None
 
 
-def placed(config: Config, checkpoint: Path) -> Config:
+def apply_placement(config: Config, checkpoint: Path) -> Config:
     """Give every engine its cards, and print the plan; on a CPU there is nothing to place.
 
     Raises `StartupError` before anything is loaded when it cannot fit.
     """
     if resolve_device(config.device) == "cpu":
         return config
-    sizes, found = read_sizes(checkpoint), cards()
+    sizes, found = read_sizes(checkpoint), visible_gpus()
     if config.placement == "manual":
         check_room(config, sizes, found)
         return config
@@ -115,11 +115,11 @@ async def _run(
     """Answer /health at once, everything else as soon as its engine is ready."""
     config, in_flight = server.config, InFlight()
     exporter = open_exporter(config.otlp_endpoint) if config.otlp_endpoint else None
-    observer = Observer(lambda: server.sample_rate, [exporter] if exporter else [])
+    observer = TraceRecorder(lambda: server.sample_rate, [exporter] if exporter else [])
     app = create_app(server, access, in_flight, observer, body_rules(config), config.rate_limit)
     # Requests leave a line of ours, with their id; uvicorn's other lines go where ours go.
     options = {**tls, "access_log": False, "log_config": None}
-    options["unread"] = UnreadRules(config.unread_bytes, config.unread_timeout)
+    options["unread"] = SlowClientRules(config.unread_bytes, config.unread_timeout)
     options["frame_bytes"] = config.realtime.frame_bytes
     options |= {"limits": config.http, "on_refusal": observer.refuse}
     # At `info` it tells of its own start and end, and of every WebSocket.
@@ -127,7 +127,7 @@ async def _run(
     web = web_server(app, level, GRACE_S, signals=False, **options)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
-    with Farewell(lambda: reload(config, access, web.config.ssl)) as farewell:
+    with ShutdownSignals(lambda: reload(config, access, web.config.ssl)) as farewell:
         asked = asyncio.create_task(farewell.asked.wait())
         try:
             await asyncio.wait({serving, starting, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -163,7 +163,7 @@ def body_rules(config: Config) -> BodyRules:
     )
 
 
-async def _drain(server: Server, in_flight: InFlight, farewell: Farewell) -> None:
+async def _drain(server: Server, in_flight: InFlight, farewell: ShutdownSignals) -> None:
     """Begin nothing new, and wait for what has begun, for as long as it may take."""
     server.draining.set()
     if in_flight.count:
@@ -175,7 +175,7 @@ async def _drain(server: Server, in_flight: InFlight, farewell: Farewell) -> Non
 async def _start(server: Server, listener: socket.socket) -> None:
     async with progress(server.processes) as board:
         await server.start()
-    settle()
+    freeze_gc()
     address = public_address(server.config, *listener.getsockname()[:2])
     prompts = server.capabilities.starter_prompts
     lines = ready_lines(server.config, address, server.processes, prompts)

@@ -13,7 +13,7 @@ from typing import Any
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
-class Farewell:
+class ShutdownSignals:
     """Takes Ctrl-C, SIGTERM and SIGHUP for the running loop while it is entered. At a SIGHUP that
     does not end the server, `reload` is called."""
 
@@ -25,7 +25,7 @@ class Farewell:
         self.asked = asyncio.Event()
         self.insisted = asyncio.Event()
 
-    def __enter__(self) -> "Farewell":
+    def __enter__(self) -> "ShutdownSignals":
         for number in ENDING:
             self._loop.add_signal_handler(number, self._hear)
         if self._hangs_up:

@@ -8,11 +8,11 @@ from sglang_omni.config.rate_limit_options import RateLimitOptions
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http import errors
 from sglang_omni.entrypoints.http.documentation import routes as documentation
-from sglang_omni.entrypoints.http.middleware.auth import Access, AccessLayer
-from sglang_omni.entrypoints.http.middleware.drain import DrainLayer, InFlight
+from sglang_omni.entrypoints.http.middleware.auth import Access, AuthMiddleware
+from sglang_omni.entrypoints.http.middleware.drain import DrainMiddleware, InFlight
 from sglang_omni.entrypoints.http.middleware.head import HeadMiddleware
 from sglang_omni.entrypoints.http.middleware.rate_limit import LIMIT_HEADERS, RateLimitMiddleware
-from sglang_omni.entrypoints.http.middleware.request_context import Gate
+from sglang_omni.entrypoints.http.middleware.request_context import RequestContextMiddleware
 from sglang_omni.entrypoints.http.openapi import describe_keys
 from sglang_omni.entrypoints.http.request_body.reader import BodyLimit, BodyRules
 from sglang_omni.entrypoints.http.routes import (
@@ -30,7 +30,7 @@ from sglang_omni.entrypoints.metered_backend import metered
 from sglang_omni.entrypoints.playground import routes as playground
 from sglang_omni.entrypoints.realtime import route as realtime
 from sglang_omni.observability.event_loop import watch_event_loop
-from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.observability.trace_recorder import TraceRecorder
 
 # What pages of other sites may read of an answer, beside its body.
 EXPOSED_HEADERS = (
@@ -43,7 +43,7 @@ def create_app(
     backend: Backend,
     access: Access | None = None,
     in_flight: InFlight | None = None,
-    observer: Observer | None = None,
+    observer: TraceRecorder | None = None,
     bodies: BodyRules | None = None,
     rate_limits: RateLimitOptions | None = None,
 ) -> FastAPI:
@@ -53,7 +53,7 @@ def create_app(
     sees how; `bodies` says how bodies must arrive; `rate_limits` is what each key may ask for.
     """
     access = access or Access()
-    observer = observer or Observer(lambda: backend.sample_rate)
+    observer = observer or TraceRecorder(lambda: backend.sample_rate)
     limiter = RateLimiter(rate_limits or RateLimitOptions())
     backend = metered(backend, limiter)
     app = FastAPI(
@@ -83,7 +83,9 @@ def create_app(
     app.include_router(playground.routes())
     describe_keys(app, access)
     # Added first, so innermost: a request whose body is still arriving holds up no shutdown.
-    app.add_middleware(DrainLayer, draining=backend.draining, in_flight=in_flight or InFlight())
+    app.add_middleware(
+        DrainMiddleware, draining=backend.draining, in_flight=in_flight or InFlight()
+    )
     app.add_middleware(
         BodyLimit,
         max_body_bytes=backend.max_body_bytes,
@@ -94,11 +96,13 @@ def create_app(
     return app
 
 
-def _add_layers(app: FastAPI, access: Access, observer: Observer, limiter: RateLimiter) -> None:
+def _add_layers(
+    app: FastAPI, access: Access, observer: TraceRecorder, limiter: RateLimiter
+) -> None:
     """What a request passes before its body is read; the last one added is the outermost."""
     if not limiter.options.is_unlimited:
         app.add_middleware(RateLimitMiddleware, limiter=limiter)
-    app.add_middleware(AccessLayer, access=access)
+    app.add_middleware(AuthMiddleware, access=access)
     if access.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -108,5 +112,5 @@ def _add_layers(app: FastAPI, access: Access, observer: Observer, limiter: RateL
             allow_headers=["*"],
             expose_headers=EXPOSED_HEADERS,
         )
-    app.add_middleware(Gate, observer=observer)
+    app.add_middleware(RequestContextMiddleware, observer=observer)
     app.add_middleware(HeadMiddleware)

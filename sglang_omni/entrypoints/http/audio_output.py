@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.media.encode import AudioEncoder, AudioFormat, rates_of
+from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, rates_of
 from sglang_omni.media.wav import CHANNELS
 from sglang_omni.models.capabilities import Capabilities, language_names
 from sglang_omni.models.ming.text.scripts import unspoken_words
@@ -21,7 +21,7 @@ USUAL_RATES = {"pcm": 24_000, "opus": 48_000}
 
 
 @dataclass(frozen=True)
-class AudioOutput:
+class AudioOutputChoice:
     """Format and rates (Hz) of the audio in one response."""
 
     format: AudioFormat
@@ -34,9 +34,11 @@ class AudioOutput:
         """What a client needs to play headerless samples."""
         return {"X-Sample-Rate": str(self.sample_rate), "X-Channels": str(CHANNELS)}
 
-    def encoder(self, streaming: bool) -> AudioEncoder:
+    def encoder(self, streaming: bool) -> OutputAudioEncoder:
         """A fresh encoder for one response."""
-        return AudioEncoder(self.format, self.source_rate, self.sample_rate, streaming, self.speed)
+        return OutputAudioEncoder(
+            self.format, self.source_rate, self.sample_rate, streaming, self.speed
+        )
 
 
 def choose_output(
@@ -45,7 +47,7 @@ def choose_output(
     backend: Backend,
     speed: float = 1.0,
     param: str = "sample_rate",
-) -> AudioOutput:
+) -> AudioOutputChoice:
     """The rate asked for, or else 24 kHz for pcm, 48 kHz for opus and the synthesis rate.
 
     Raises `InvalidRequest`, naming the field `param`, for a rate that the format does not take.
@@ -55,7 +57,7 @@ def choose_output(
     if known and rate not in known:
         listed = ", ".join(map(str, known))
         raise InvalidRequest(f"{param}: {audio_format} takes {listed}, not {rate}", param=param)
-    return AudioOutput(audio_format, rate, backend.sample_rate, speed)
+    return AudioOutputChoice(audio_format, rate, backend.sample_rate, speed)
 
 
 class AskedVoice(Protocol):

@@ -11,7 +11,7 @@ LIFETIME_S = 3600
 MOST_CHARACTERS = 8 << 20
 
 
-class SpokenAnswers:
+class AudioTranscriptCache:
     """Transcripts by the audio's id, each for its tenant alone. Owned by the event loop."""
 
     def __init__(

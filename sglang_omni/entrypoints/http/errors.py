@@ -18,7 +18,7 @@ from sglang_omni.protocol.errors import (
     InvalidRequest,
     OmniError,
     RateLimited,
-    whence,
+    safe_traceback,
 )
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def public_error(error: Exception) -> OmniError:
     if isinstance(error, OmniError):
         note_refusal(error)
         return error
-    logger.error("unforeseen error in a request: %s", whence(error))
+    logger.error("unforeseen error in a request: %s", safe_traceback(error))
     logger.debug("its message", exc_info=error)
     return OmniError("internal error; the server's log has the details")
 

@@ -16,7 +16,7 @@ from sglang_omni.protocol.media import (
     ImageUrl,
     InputAudioPart,
     Part,
-    TextPart,
+    TextContentPart,
     VideoPart,
     VideoUrl,
 )
@@ -52,7 +52,7 @@ def to_messages(body: ChatBody, recall: Recall) -> tuple[Message, ...]:
 def to_message(message: ChatMessage, path: str, recall: Recall) -> Message:
     """A turn; `developer` is OpenAI's newer name for `system`. `path` is its place in the body."""
     if message.role == "tool":
-        texts = (part.text for part in message.content if isinstance(part, TextPart))
+        texts = (part.text for part in message.content if isinstance(part, TextContentPart))
         return Message("tool", (ToolResult("".join(texts)),))
     role = "system" if message.role == "developer" else message.role
     parts = [_part(part, f"{path}.content.{index}") for index, part in enumerate(message.content)]
@@ -84,7 +84,7 @@ def _check_results(body: ChatBody) -> None:
 
 def _part(part: Part, path: str) -> Content:
     match part:
-        case TextPart():
+        case TextContentPart():
             return pipeline.TextPart(part.text)
         case ImagePart():
             return _image(part.image_url, f"{path}.image_url.url")

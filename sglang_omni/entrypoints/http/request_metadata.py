@@ -16,7 +16,7 @@ TIMEOUT_HEADER = "X-Request-Timeout"
 
 
 @dataclass(frozen=True)
-class Terms:
+class RequestMetadata:
     """The id of a request, and the fields that `ChatRequest` and `SpeechRequest` share."""
 
     id: str
@@ -37,7 +37,7 @@ class Limited(Protocol):
         """Seconds, None for as long as the server allows."""
 
 
-def terms_of(request: HTTPConnection, body: Limited) -> Terms:
+def terms_of(request: HTTPConnection, body: Limited) -> RequestMetadata:
     """What a request and its body say; time counts from the request's first byte, within a session
     over a WebSocket from now.
 
@@ -49,7 +49,7 @@ def terms_of(request: HTTPConnection, body: Limited) -> Terms:
     limits = [seconds - elapsed for seconds in asked if seconds is not None]
     if min(limits, default=1.0) <= 0:
         raise DeadlineExceeded(f"the time was up when the request had arrived, in {elapsed:.1f} s")
-    return Terms(
+    return RequestMetadata(
         id=request.state.request_id,
         tenant=tenant_of(request),
         priority=body.priority,

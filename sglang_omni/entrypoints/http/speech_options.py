@@ -1,9 +1,9 @@
 """What every route that reads aloud makes of its options: who speaks, and in what manner."""
 
-from sglang_omni.engines.speech.contract import Manner
+from sglang_omni.engines.speech.contract import SpeechStyle
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import check_spoken, choose_speaker
-from sglang_omni.entrypoints.http.request_metadata import Terms
+from sglang_omni.entrypoints.http.request_metadata import RequestMetadata
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.ming.speech.caption import (
     MUSIC,
@@ -18,8 +18,8 @@ from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.speech import SpeechOptions
 
 
-def spoken(
-    text: str, options: SpeechOptions, backend: Backend, terms: Terms, owner: str | None
+def build_speech_request(
+    text: str, options: SpeechOptions, backend: Backend, terms: RequestMetadata, owner: str | None
 ) -> SpeechRequest:
     """A request to read `text` aloud. Raises `InvalidRequest`, naming the field."""
     _check_abilities(options, backend.capabilities)
@@ -39,15 +39,15 @@ def spoken(
     )
 
 
-def manner_of(options: SpeechOptions) -> Manner:
+def manner_of(options: SpeechOptions) -> SpeechStyle:
     """How to speak: the task's own settings under whatever the options say."""
     description = {"speech": None, "music": MUSIC, "sound": SOUND}[options.task]
-    usual = Manner()
+    usual = SpeechStyle()
     cfg, sigma, temperature = usual.cfg, usual.sigma, usual.temperature
     if options.task == "sound":
         cfg, sigma, temperature = SOUND_SAMPLING
     asked = options.instructions
-    return Manner(
+    return SpeechStyle(
         description=description,
         instruction=None if asked is None else caption_json(Caption(**asked.model_dump())),
         cfg=cfg if options.cfg is None else options.cfg,

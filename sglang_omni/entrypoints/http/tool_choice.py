@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.models.ming.prompt.tools import Calling, Tool
+from sglang_omni.models.ming.prompt.tools import Tool, ToolChoice
 from sglang_omni.protocol.errors import InvalidRequest
 
 NO_LARK = "the thinker was started without llguidance, SGLang's grammar back end for that"
 
 
 def check_calling(
-    tools: Sequence[Tool], calling: Calling, backend: Backend, prefix: str = ""
+    tools: Sequence[Tool], calling: ToolChoice, backend: Backend, prefix: str = ""
 ) -> None:
     """Refuse calls that cannot be had. `prefix` stands before the names of fields.
 
@@ -25,7 +25,7 @@ def check_calling(
         raise _refused(f"{prefix}tool_choice", "needs tools")
     # What the thinker knows is asked only where it matters: it may be about to start again.
     is_held = calling.forced or bool(calling.only)
-    if (is_held or any(tool.strict for tool in tools)) and not backend.has_lark:
+    if (is_held or any(tool.strict for tool in tools)) and not backend.supports_grammar:
         raise _refused(f"{prefix}tool_choice" if is_held else f"{prefix}tools", NO_LARK)
 
 

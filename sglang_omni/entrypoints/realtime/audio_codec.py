@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from sglang_omni.media import g711, wav
-from sglang_omni.media.encode import AudioEncoder
+from sglang_omni.media.encode import OutputAudioEncoder
 from sglang_omni.media.resample import Resampler
 from sglang_omni.protocol.errors import InvalidRequest
 
@@ -104,7 +104,7 @@ def to_base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-class Ear:
+class InputDecoder:
     """Decodes what a client sends to int16 [samples] at 16 kHz, chunk by chunk."""
 
     def __init__(self, wire: WireFormat) -> None:
@@ -125,13 +125,15 @@ class Ear:
         return rest
 
 
-class Mouth:
+class OutputEncoder:
     """Encodes the synthesis of one answer for its client, chunk by chunk."""
 
     def __init__(self, source_rate: int, wire: WireFormat, speed: float = 1.0) -> None:
         """`source_rate` in Hz; the answer is spoken at `speed` times its own."""
         self.wire = wire
-        self._encoder = AudioEncoder("pcm", source_rate, wire.rate, streaming=True, speed=speed)
+        self._encoder = OutputAudioEncoder(
+            "pcm", source_rate, wire.rate, streaming=True, speed=speed
+        )
         self._samples_per_ms = source_rate * speed / 1000
         self._samples = 0
 

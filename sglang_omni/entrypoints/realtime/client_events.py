@@ -24,20 +24,20 @@ class SessionUpdate(ClientEvent):
     session: SessionBody
 
 
-class Append(ClientEvent):
+class InputAudioBufferAppend(ClientEvent):
     """More of what the user says."""
 
     type: Literal["input_audio_buffer.append"]
     audio: str
 
 
-class Commit(ClientEvent):
+class InputAudioBufferCommit(ClientEvent):
     """What is in the buffer is the user's turn."""
 
     type: Literal["input_audio_buffer.commit"]
 
 
-class Clear(ClientEvent):
+class InputAudioBufferClear(ClientEvent):
     """Forget what is in the buffer."""
 
     type: Literal["input_audio_buffer.clear"]
@@ -88,7 +88,7 @@ class ResponseCancel(ClientEvent):
     response_id: Named | None = None
 
 
-class OutputAudioClear(ClientEvent):
+class OutputAudioBufferClear(ClientEvent):
     """For WebRTC and SIP, whose sound the server plays."""
 
     type: Literal["output_audio_buffer.clear"]
@@ -96,15 +96,15 @@ class OutputAudioClear(ClientEvent):
 
 Event = (
     SessionUpdate
-    | Append
-    | Commit
-    | Clear
+    | InputAudioBufferAppend
+    | InputAudioBufferCommit
+    | InputAudioBufferClear
     | ItemCreate
     | ItemDelete
     | ItemRetrieve
     | ItemTruncate
     | ResponseCreate
     | ResponseCancel
-    | OutputAudioClear
+    | OutputAudioBufferClear
 )
 EVENTS: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.entrypoints.realtime.error_event import put_error
-from sglang_omni.entrypoints.realtime.event_sender import Clock, Outbox, SlowReader
-from sglang_omni.entrypoints.realtime.session import Session
+from sglang_omni.entrypoints.realtime.event_sender import EventSender, MonotonicClock, SlowClient
+from sglang_omni.entrypoints.realtime.session import RealtimeSession
 from sglang_omni.protocol.errors import Draining, InvalidRequest, OmniError
 
 # How long the last events of a session may take to leave.
@@ -41,7 +41,7 @@ class Socket(Protocol):
         ...
 
 
-class SystemClock:
+class SystemMonotonicClock:
     """The monotonic clock."""
 
     def now(self) -> float:
@@ -59,10 +59,10 @@ class Connection:
     def __init__(
         self,
         socket: Socket,
-        outbox: Outbox,
-        session: Session,
+        outbox: EventSender,
+        session: RealtimeSession,
         options: RealtimeOptions,
-        clock: Clock,
+        clock: MonotonicClock,
         draining: asyncio.Event,
     ) -> None:
         """Once `draining` is set, the session ends as soon as no response is under way."""
@@ -122,7 +122,7 @@ class Connection:
             case [SessionExpired() | Draining() as error, *_]:
                 await self._say_farewell(error)
                 await self._socket.close(GOING_AWAY, error.code)
-            case [SlowReader() as error, *_]:
+            case [SlowClient() as error, *_]:
                 await self._socket.close(POLICY, error.code)
             case [ClientLeft(), *_]:
                 return
@@ -134,5 +134,5 @@ class Connection:
         try:
             async with asyncio.timeout(FAREWELL_S):
                 await self._outbox.flush(self._socket.send)
-        except (TimeoutError, SlowReader, ClientLeft):
+        except (TimeoutError, SlowClient, ClientLeft):
             return

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sglang_omni.entrypoints.http.message_content import LOW_DETAIL
 from sglang_omni.entrypoints.realtime.items import (
+    AudioContent,
     CallItem,
     CallOutputItem,
-    Clip,
     Content,
+    ImageContent,
     Item,
     MessageItem,
-    Picture,
-    Speech,
-    Text,
+    SpeechContent,
+    TextContent,
 )
 from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
 from sglang_omni.pipeline.request import MediaPart, Message, TextPart
@@ -51,7 +51,7 @@ def _system(text: str) -> Message:
 def _system_texts(items: Iterable[Item]) -> Iterator[str]:
     for item in items:
         if isinstance(item, MessageItem) and item.role == "system":
-            yield from (part.text for part in item.content if isinstance(part, Text))
+            yield from (part.text for part in item.content if isinstance(part, TextContent))
 
 
 def _message(item: Item) -> Message | None:
@@ -75,16 +75,16 @@ def _parts(item_id: str, content: Iterable[Content]) -> Iterator[Part]:
 
 def _part(item_id: str, part: Content) -> Part | None:
     match part:
-        case Text(text):
+        case TextContent(text):
             return TextPart(text)
-        case Picture(url, detail) if url:
+        case ImageContent(url, detail) if url:
             budget = LOW_DETAIL if detail == "low" else None
             return MediaPart("image", (url,), f"item {item_id}", budget)
-        case Clip(uri) if uri:
+        case AudioContent(uri) if uri:
             return MediaPart("audio", (uri,), f"item {item_id}")
-        case Clip(_, _, transcript) if transcript:
+        case AudioContent(_, _, transcript) if transcript:
             return TextPart(transcript)
-        case Speech() if part.transcript:
+        case SpeechContent() if part.transcript:
             return TextPart(part.transcript)
         case _:
             return None

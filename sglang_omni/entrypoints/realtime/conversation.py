@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from sglang_omni.entrypoints.realtime.items import (
-    Clip,
+    AudioContent,
+    ImageContent,
     Item,
     MessageItem,
-    Picture,
-    Speech,
+    SpeechContent,
     weight,
     without_media,
 )
@@ -71,12 +71,12 @@ class Conversation:
         """Whether there is an item of this id."""
         return any(item.id == item_id for item in self._items)
 
-    def speech_of(self, item_id: str) -> Speech | None:
+    def speech_of(self, item_id: str) -> SpeechContent | None:
         """The speech of a spoken answer; None if the item is something else, or is not there."""
         for item in self._items:
             if item.id == item_id and isinstance(item, MessageItem) and item.content:
                 part = item.content[0]
-                return part if isinstance(part, Speech) else None
+                return part if isinstance(part, SpeechContent) else None
         return None
 
     def before(self, item_id: str) -> str | None:
@@ -163,7 +163,7 @@ def _has_media(item: Item) -> bool:
     if not isinstance(item, MessageItem):
         return False
     return any(
-        (isinstance(part, Clip) and part.uri is not None)
-        or (isinstance(part, Picture) and part.url is not None)
+        (isinstance(part, AudioContent) and part.uri is not None)
+        or (isinstance(part, ImageContent) and part.url is not None)
         for part in item.content
     )

@@ -1,7 +1,7 @@
 """The `error` event."""
 
 from sglang_omni.entrypoints.http.errors import envelope
-from sglang_omni.entrypoints.realtime.event_sender import Outbox
+from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import JSON
 from sglang_omni.protocol.errors import OmniError
 
@@ -12,7 +12,7 @@ def error_json(error: OmniError) -> JSON:
     return told
 
 
-def put_error(outbox: Outbox, error: OmniError, event_id: str | None = None) -> None:
+def put_error(outbox: EventSender, error: OmniError, event_id: str | None = None) -> None:
     """Queue an `error` event; `event_id` is the client's name of the event at fault. The session
     goes on."""
     outbox.put("error", error={**error_json(error), "event_id": event_id})

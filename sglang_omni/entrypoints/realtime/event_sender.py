@@ -13,10 +13,10 @@ from sglang_omni.protocol.errors import OmniError
 
 Send = Callable[[str], Awaitable[None]]
 # How an event is spelled for this client: usually as it is.
-Spell = Callable[[JSON], Sequence[JSON]]
+EventTransform = Callable[[JSON], Sequence[JSON]]
 
 
-class SlowReader(OmniError):
+class SlowClient(OmniError):
     """A client took nothing for too long."""
 
     status = 408
@@ -24,7 +24,7 @@ class SlowReader(OmniError):
     code = "slow_reader"
 
 
-class Clock(Protocol):
+class MonotonicClock(Protocol):
     """Where the time comes from."""
 
     def now(self) -> float:
@@ -45,14 +45,16 @@ class _Waiting:
     duration_ms: float = 0.0
 
 
-class Outbox:
+class EventSender:
     """Owns the order of events and the account of the sound that was sent.
 
     `put` never waits; whoever makes much waits for `room` first, so that beyond `budget` bytes
     only as much is added as the client itself asks for while it is still being read.
     """
 
-    def __init__(self, budget: int, stall_s: float, clock: Clock, spell: Spell) -> None:
+    def __init__(
+        self, budget: int, stall_s: float, clock: MonotonicClock, spell: EventTransform
+    ) -> None:
         """`stall_s`: how long one event may take to leave."""
         self._budget, self._stall_s = budget, stall_s
         self._clock, self._spell = clock, spell
@@ -90,7 +92,7 @@ class Outbox:
         self._mark_room()
         return discarded
 
-    def silence(self) -> set[str]:
+    def stop_playback(self) -> set[str]:
         """Take back all sound that has not left, and count the listener as silent from now.
 
         Returns the items of which something may not have been heard.
@@ -117,7 +119,7 @@ class Outbox:
         return (max(self._silent_from(), self._now_ms()) + waiting) / 1000
 
     async def run(self, send: Send) -> None:
-        """Send what comes, for ever. Raises `SlowReader`, and what `send` raises."""
+        """Send what comes, for ever. Raises `SlowClient`, and what `send` raises."""
         while True:
             while self._waiting:
                 await self._send_one(send)
@@ -139,7 +141,7 @@ class Outbox:
             async with asyncio.timeout(self._stall_s):
                 await send(entry.frame)
         except TimeoutError:
-            raise SlowReader(f"nothing was read for {self._stall_s:g} s") from None
+            raise SlowClient(f"nothing was read for {self._stall_s:g} s") from None
 
     def _count(self, item_id: str, duration_ms: float) -> None:
         """Counted as it goes to the socket: from then on it cannot be taken back."""

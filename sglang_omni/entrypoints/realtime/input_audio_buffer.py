@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sglang_omni.entrypoints.realtime.audio_codec import SAMPLES_PER_MS, Ear, WireFormat
+from sglang_omni.entrypoints.realtime.audio_codec import SAMPLES_PER_MS, InputDecoder, WireFormat
 from sglang_omni.entrypoints.realtime.turn_detection import (
     Turn,
     TurnRules,
@@ -37,7 +37,7 @@ class BufferFull(InvalidRequest):
     code = "input_audio_buffer_full"
 
 
-class InputBuffer:
+class AudioBuffer:
     """int16 samples at 16 kHz, addressed by their time since the session's audio began.
 
     Kept in the pieces they came in: a long turn is not copied again with each of them.
@@ -79,13 +79,13 @@ class InputBuffer:
             count -= min(len(piece), count)
 
 
-class Listener:
+class InputAudioBuffer:
     """Owns what was heard and not yet committed. One task calls `hear` at a time."""
 
     def __init__(self, wire: WireFormat, detector: Detector, most_ms: int) -> None:
         """`most_ms`: the longest turn, and the most audio that is held."""
-        self._ear, self._detector, self._most_ms = Ear(wire), detector, most_ms
-        self._buffer = InputBuffer()
+        self._ear, self._detector, self._most_ms = InputDecoder(wire), detector, most_ms
+        self._buffer = AudioBuffer()
         self._state = TurnState()
         self._rules: TurnRules | None = None
 
@@ -103,7 +103,7 @@ class Listener:
         """Take another format, or look for turns in another way (None: not at all)."""
         if wire != self._ear.wire:
             self._finish_stream()
-            self._ear = Ear(wire)
+            self._ear = InputDecoder(wire)
         if rules is None or self._rules is None:
             self._state = abandon(self._state)
         self._rules = rules

@@ -7,7 +7,7 @@ import numpy as np
 
 from sglang_omni.entrypoints.realtime.audio_codec import (
     SAMPLES_PER_MS,
-    Ear,
+    InputDecoder,
     WireFormat,
     clip_uri,
     from_base64,
@@ -25,16 +25,16 @@ from sglang_omni.entrypoints.realtime.item_schema import (
     PartBody,
 )
 from sglang_omni.entrypoints.realtime.items import (
+    AudioContent,
     CallItem,
     CallOutputItem,
-    Clip,
     Content,
+    ImageContent,
     Item,
     MessageItem,
-    Picture,
-    Segment,
-    Speech,
-    Text,
+    SpeechContent,
+    SpokenSegment,
+    TextContent,
     new_id,
 )
 from sglang_omni.protocol.errors import InvalidRequest
@@ -88,10 +88,10 @@ def to_items(
     ]
 
 
-def to_clip(samples: np.ndarray) -> Clip:
+def to_clip(samples: np.ndarray) -> AudioContent:
     """int16 [samples] at 16 kHz that the user said; without samples a clip of nothing."""
     ms = len(samples) // SAMPLES_PER_MS
-    return Clip(clip_uri(samples) if len(samples) else None, ms)
+    return AudioContent(clip_uri(samples) if len(samples) else None, ms)
 
 
 def _referred(item_id: str, known: Mapping[str, Item], path: str) -> Item:
@@ -105,24 +105,24 @@ def _part(part: PartBody, role: str, wire: WireFormat, path: str) -> Content:
         raise InvalidRequest(f"{path}.type: not for the role {role}", param=f"{path}.type")
     match part:
         case InputText() | OutputText():
-            return Text(part.text)
+            return TextContent(part.text)
         case InputImage():
-            return Picture(part.image_url, part.detail)
+            return ImageContent(part.image_url, part.detail)
         case OutputAudio():
-            return Speech((Segment(part.transcript, 0.0),))
+            return SpeechContent((SpokenSegment(part.transcript, 0.0),))
         case InputAudio():
             return _clip(part, wire, path)
 
 
-def _clip(part: InputAudio, wire: WireFormat, path: str) -> Clip:
+def _clip(part: InputAudio, wire: WireFormat, path: str) -> AudioContent:
     if part.audio is None and part.transcript is None:
         raise InvalidRequest(f"{path}.audio: Field required", param=f"{path}.audio")
     if part.audio is None:
-        return Clip(None, 0, part.transcript)
-    ear = Ear(wire)
+        return AudioContent(None, 0, part.transcript)
+    ear = InputDecoder(wire)
     heard = ear.hear(from_base64(part.audio, f"{path}.audio"))
     clip = to_clip(np.concatenate((heard, ear.rest())))
-    return Clip(clip.uri, clip.ms, part.transcript)
+    return AudioContent(clip.uri, clip.ms, part.transcript)
 
 
 def _check_arguments(arguments: str, path: str) -> None:

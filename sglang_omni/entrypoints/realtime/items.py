@@ -20,14 +20,14 @@ def new_id(kind: str) -> str:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextContent:
     """Written text, of either side."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Picture:
+class ImageContent:
     """A picture that the user showed; `url` is None once the byte budget let it go."""
 
     url: str | None
@@ -35,7 +35,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Clip:
+class AudioContent:
     """What the user said: a data URI, or None where there is none or it was let go. `ms` long.
 
     `transcript` is None until the speech was transcribed.
@@ -47,7 +47,7 @@ class Clip:
 
 
 @dataclass(frozen=True)
-class Segment:
+class SpokenSegment:
     """Words whose sound begins `start_ms` after the beginning of an answer."""
 
     text: str
@@ -55,11 +55,11 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Speech:
+class SpeechContent:
     """A spoken answer: its words, how much of its sound was sent, and how much of it was heard
     before somebody spoke over it (None: all of it, as far as is known)."""
 
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[SpokenSegment, ...] = ()
     duration_ms: float = 0.0
     heard_ms: float | None = None
 
@@ -71,7 +71,7 @@ class Speech:
         return heard_words(self.segments, self.duration_ms, self.heard_ms)
 
 
-Content = Text | Picture | Clip | Speech
+Content = TextContent | ImageContent | AudioContent | SpeechContent
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class CallOutputItem:
 Item = MessageItem | CallItem | CallOutputItem
 
 
-def heard_words(segments: Sequence[Segment], duration_ms: float, heard_ms: float) -> str:
+def heard_words(segments: Sequence[SpokenSegment], duration_ms: float, heard_ms: float) -> str:
     """The words of a speech of `duration_ms` that were out after `heard_ms`.
 
     Speech is synthesised by segments, whose beginnings are known to the sample; inside the one
@@ -153,13 +153,13 @@ def weight(item: Item) -> int:
 
 def _part_weight(part: Content) -> int:
     match part:
-        case Text(text):
+        case TextContent(text):
             return len(text)
-        case Picture(url):
+        case ImageContent(url):
             return len(url or "")
-        case Clip(uri, _, transcript):
+        case AudioContent(uri, _, transcript):
             return len(uri or "") + len(transcript or "")
-        case Speech(segments):
+        case SpeechContent(segments):
             return sum(len(segment.text) for segment in segments)
 
 
@@ -172,9 +172,9 @@ def without_media(item: Item) -> Item:
 
 def _let_go(part: Content) -> Content:
     match part:
-        case Clip():
+        case AudioContent():
             return replace(part, uri=None)
-        case Picture():
+        case ImageContent():
             return replace(part, url=None)
         case _:
             return part
@@ -197,15 +197,15 @@ def item_json(item: Item, with_audio: bool = False) -> JSON:
 
 def _part_json(part: Content, role: ItemRole, with_audio: bool) -> JSON:
     match part:
-        case Text(text):
+        case TextContent(text):
             kind = "output_text" if role == "assistant" else "input_text"
             return {"type": kind, "text": text}
-        case Picture(url, detail):
+        case ImageContent(url, detail):
             return {"type": "input_image", "image_url": url, "detail": detail}
-        case Clip(uri, _, transcript):
+        case AudioContent(uri, _, transcript):
             sound = {"audio": _clip_base64(uri)} if with_audio and uri else {}
             return {"type": "input_audio", "transcript": transcript, **sound}
-        case Speech():
+        case SpeechContent():
             return {"type": "output_audio", "transcript": part.transcript}
 
 

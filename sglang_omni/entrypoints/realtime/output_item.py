@@ -5,18 +5,18 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from sglang_omni.entrypoints.realtime.audio_codec import Mouth, to_base64
+from sglang_omni.entrypoints.realtime.audio_codec import OutputEncoder, to_base64
 from sglang_omni.entrypoints.realtime.conversation import Conversation
-from sglang_omni.entrypoints.realtime.event_sender import Outbox
+from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import (
     JSON,
     CallItem,
     Content,
     MessageItem,
-    Segment,
-    Speech,
+    SpeechContent,
+    SpokenSegment,
     Status,
-    Text,
+    TextContent,
     item_json,
     new_id,
 )
@@ -33,7 +33,7 @@ class OutputItem(Generic[Kind]):
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: EventSender,
         conversation: Conversation | None,
         response_id: str,
         index: int,
@@ -60,12 +60,12 @@ class OutputItem(Generic[Kind]):
             self._outbox.put("conversation.item.done", previous_item_id=before, item=item)
 
 
-class CalledItem(OutputItem[CallItem]):
+class FunctionCallItem(OutputItem[CallItem]):
     """A call of a function, which is complete when it is known."""
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: EventSender,
         conversation: Conversation | None,
         response_id: str,
         index: int,
@@ -91,7 +91,7 @@ class OutputMessage(OutputItem[MessageItem]):
     """A message with one part."""
 
     def __init__(
-        self, outbox: Outbox, conversation: Conversation | None, response_id: str, index: int
+        self, outbox: EventSender, conversation: Conversation | None, response_id: str, index: int
     ) -> None:
         item = MessageItem(new_id("item"), "assistant", (), "in_progress")
         super().__init__(outbox, conversation, response_id, index, item)
@@ -107,7 +107,7 @@ class OutputMessage(OutputItem[MessageItem]):
         self._complete()
 
 
-class WrittenItem(OutputMessage):
+class TextItem(OutputMessage):
     """An answer in text."""
 
     _text = ""
@@ -124,24 +124,24 @@ class WrittenItem(OutputMessage):
     def close(self, status: Status) -> None:
         """The text is complete, or was broken off."""
         self._outbox.put("response.output_text.done", **self._place, text=self._text)
-        self._close(Text(self._text), {"type": "text", "text": self._text}, status)
+        self._close(TextContent(self._text), {"type": "text", "text": self._text}, status)
 
 
-class SpokenItem(OutputMessage):
+class AudioItem(OutputMessage):
     """An answer in speech, with the words in step with their sound."""
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: EventSender,
         conversation: Conversation | None,
         response_id: str,
         index: int,
-        mouth: Mouth,
+        mouth: OutputEncoder,
     ) -> None:
         super().__init__(outbox, conversation, response_id, index)
         self._mouth = mouth
         self._is_finished = False
-        self._segments: list[Segment] = []
+        self._segments: list[SpokenSegment] = []
         self._duration_ms = 0.0
 
     def open(self) -> None:
@@ -150,7 +150,7 @@ class SpokenItem(OutputMessage):
 
     def say(self, words: str) -> None:
         """Words whose sound comes next."""
-        self._segments.append(Segment(words, self._mouth.taken_ms))
+        self._segments.append(SpokenSegment(words, self._mouth.taken_ms))
         self._outbox.put("response.output_audio_transcript.delta", **self._place, delta=words)
 
     async def sound(self, pcm: np.ndarray) -> None:
@@ -172,7 +172,7 @@ class SpokenItem(OutputMessage):
         if is_cut:
             self._duration_ms = self._outbox.sent_ms(self.item.id)
             segments = tuple(s for s in segments if s.start_ms <= self._duration_ms)
-        speech = Speech(segments, self._duration_ms, heard_ms)
+        speech = SpeechContent(segments, self._duration_ms, heard_ms)
         self._outbox.put("response.output_audio.done", **self._place)
         transcript = speech.transcript
         self._outbox.put(

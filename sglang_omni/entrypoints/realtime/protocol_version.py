@@ -8,12 +8,12 @@ from sglang_omni.entrypoints.realtime.items import JSON
 
 
 @dataclass(frozen=True)
-class Dialect:
+class ProtocolVersion:
     """Events of the client to today's spelling, and today's to the client's."""
 
     from_client: Callable[[JSON], JSON]
     to_client: Callable[[JSON], Sequence[JSON]]
 
 
-GA = Dialect(lambda event: event, lambda event: (event,))
-BETA = Dialect(from_beta, to_beta)
+GA = ProtocolVersion(lambda event: event, lambda event: (event,))
+BETA = ProtocolVersion(from_beta, to_beta)

@@ -9,14 +9,14 @@ from typing import Any, Literal
 from sglang_omni.admission.rate_limit.limiter import current_rate_limits
 from sglang_omni.entrypoints.http.errors import public_error
 from sglang_omni.entrypoints.http.responses.cancellable import until_finished
-from sglang_omni.entrypoints.realtime.audio_codec import Mouth
+from sglang_omni.entrypoints.realtime.audio_codec import OutputEncoder
 from sglang_omni.entrypoints.realtime.conversation import Conversation
-from sglang_omni.entrypoints.realtime.event_sender import Outbox
+from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import JSON, Status, item_json, new_id
-from sglang_omni.entrypoints.realtime.output_item import CalledItem, SpokenItem, WrittenItem
+from sglang_omni.entrypoints.realtime.output_item import AudioItem, FunctionCallItem, TextItem
 from sglang_omni.entrypoints.realtime.session_config import AnswerConfig
 from sglang_omni.models.ming.prompt.tools import ToolCall
-from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
@@ -34,7 +34,7 @@ CancelReason = Literal["turn_detected", "client_cancelled"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class ResponseConfig:
     """What a response is to be. `conversation` is None for one that stays out of it."""
 
     answers: AnswerConfig
@@ -94,14 +94,16 @@ class Response:
     """Runs once. `cancel` may be called at any time, and takes effect before it returns control
     to the backend: nothing of the answer is queued afterwards."""
 
-    def __init__(self, plan: Plan, outbox: Outbox, source_rate: int, observer: Observer) -> None:
+    def __init__(
+        self, plan: ResponseConfig, outbox: EventSender, source_rate: int, observer: TraceRecorder
+    ) -> None:
         """`source_rate`: of the backend's speech, in Hz."""
         self.plan = plan
         self._observer = observer
         self._outbox = outbox
         self._source_rate = source_rate
-        self._message: SpokenItem | WrittenItem | None = None
-        self._output: list[SpokenItem | WrittenItem | CalledItem] = []
+        self._message: AudioItem | TextItem | None = None
+        self._output: list[AudioItem | TextItem | FunctionCallItem] = []
         self._usage: Usage | None = None
         self._cancelled: CancelReason | None = None
         self._ended = COMPLETED
@@ -179,33 +181,33 @@ class Response:
                 await self._finish_sound()
 
     async def _finish_sound(self) -> None:
-        if isinstance(self._message, SpokenItem):
+        if isinstance(self._message, AudioItem):
             await self._message.finish()
 
-    def _written(self) -> WrittenItem:
-        if not isinstance(self._message, WrittenItem):
-            self._message = WrittenItem(*self._next())
+    def _written(self) -> TextItem:
+        if not isinstance(self._message, TextItem):
+            self._message = TextItem(*self._next())
             self._begin(self._message)
         return self._message
 
-    def _spoken(self) -> SpokenItem:
-        if not isinstance(self._message, SpokenItem):
+    def _spoken(self) -> AudioItem:
+        if not isinstance(self._message, AudioItem):
             answers = self.plan.answers
-            mouth = Mouth(self._source_rate, answers.format, answers.speed)
-            self._message = SpokenItem(*self._next(), mouth)
+            mouth = OutputEncoder(self._source_rate, answers.format, answers.speed)
+            self._message = AudioItem(*self._next(), mouth)
             self._begin(self._message)
         return self._message
 
     def _call(self, call: ToolCall) -> None:
-        called = CalledItem(*self._next(), call)
+        called = FunctionCallItem(*self._next(), call)
         self._output.append(called)
         called.send()
 
-    def _next(self) -> tuple[Outbox, Conversation | None, str, int]:
+    def _next(self) -> tuple[EventSender, Conversation | None, str, int]:
         """What the next item of this response belongs to."""
         return self._outbox, self.plan.conversation, self.plan.id, len(self._output)
 
-    def _begin(self, message: SpokenItem | WrittenItem) -> None:
+    def _begin(self, message: AudioItem | TextItem) -> None:
         self._output.append(message)
         message.open()
 
@@ -213,10 +215,10 @@ class Response:
         self._is_over = True
         self._status = outcome.http_status
         match self._message:
-            case SpokenItem() as spoken:
+            case AudioItem() as spoken:
                 is_cut, heard_ms = outcome.status == "cancelled", self._heard_ms(spoken.item.id)
                 spoken.close(outcome.item_status, is_cut, heard_ms)
-            case WrittenItem() as written:
+            case TextItem() as written:
                 written.close(outcome.item_status)
         self._outbox.put("response.done", response=self._json(outcome.status, outcome))
         self._outbox.put("rate_limits.updated", rate_limits=rate_limits_json())

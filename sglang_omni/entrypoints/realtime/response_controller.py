@@ -9,12 +9,12 @@ from functools import partial
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import choose_voice
 from sglang_omni.entrypoints.realtime.context import to_messages, without_oldest
-from sglang_omni.entrypoints.realtime.event_sender import Outbox
+from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import Item
-from sglang_omni.entrypoints.realtime.response import CancelReason, Plan, Response
+from sglang_omni.entrypoints.realtime.response import CancelReason, Response, ResponseConfig
 from sglang_omni.entrypoints.realtime.session_config import AnswerConfig
 from sglang_omni.entrypoints.realtime.transcriber import Transcriber
-from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import ChatRequest, Event, SamplingParams, Voice
 from sglang_omni.protocol.errors import ContextExceeded, InvalidRequest
 
@@ -32,26 +32,26 @@ class NoResponse(InvalidRequest):
 
 
 @dataclass(frozen=True)
-class Question:
+class ResponseInput:
     """What a response answers: a plan, the items that are its context, and whether the oldest
     may be left out where not all fit."""
 
-    plan: Plan
+    plan: ResponseConfig
     items: Sequence[Item]
     drops_oldest: bool
 
 
-class Responder:
+class ResponseController:
     """Owns the active response. `on_over` is called whenever one has ended and none follows."""
 
     def __init__(
         self,
         backend: Backend,
-        outbox: Outbox,
+        outbox: EventSender,
         transcriber: Transcriber,
         tenant: str | None,
         on_over: Callable[[], None],
-        observer: Observer,
+        observer: TraceRecorder,
     ) -> None:
         self._backend, self._outbox, self._transcriber = backend, outbox, transcriber
         self._tenant, self._on_over, self._observer = tenant, on_over, observer
@@ -65,7 +65,7 @@ class Responder:
         """Whether a response is under way."""
         return self._under_way() is not None
 
-    def start(self, question: Question) -> None:
+    def start(self, question: ResponseInput) -> None:
         """Begin a response. Raises `ResponseActive`."""
         if (active := self._under_way()) is not None:
             raise ResponseActive(
@@ -109,7 +109,7 @@ class Responder:
         if not task.cancelled():
             self._on_over()
 
-    async def _answer(self, question: Question) -> AsyncGenerator[Event, None]:
+    async def _answer(self, question: ResponseInput) -> AsyncGenerator[Event, None]:
         """The backend's events; a context that does not fit is halved until it does, if it may."""
         items, begun = question.items, False
         while True:
@@ -126,7 +126,7 @@ class Responder:
                     raise
                 items = without_oldest(items)
 
-    def _request(self, question: Question, items: Sequence[Item]) -> ChatRequest:
+    def _request(self, question: ResponseInput, items: Sequence[Item]) -> ChatRequest:
         answers, most = question.plan.answers, self._backend.max_tokens
         spoken = answers.modality == "audio"
         return ChatRequest(

@@ -14,13 +14,13 @@ from sglang_omni.entrypoints.http.errors import RESPONSES, error_response, publi
 from sglang_omni.entrypoints.http.request_metadata import owner_of, tenant_of
 from sglang_omni.entrypoints.realtime.beta import SUBPROTOCOL, asks_for_beta
 from sglang_omni.entrypoints.realtime.client_events import Event
-from sglang_omni.entrypoints.realtime.connection import ClientLeft, Connection, SystemClock
-from sglang_omni.entrypoints.realtime.event_sender import Outbox
-from sglang_omni.entrypoints.realtime.protocol_version import BETA, GA, Dialect
-from sglang_omni.entrypoints.realtime.session import Session
-from sglang_omni.entrypoints.session_limiter import Seats
+from sglang_omni.entrypoints.realtime.connection import ClientLeft, Connection, SystemMonotonicClock
+from sglang_omni.entrypoints.realtime.event_sender import EventSender
+from sglang_omni.entrypoints.realtime.protocol_version import BETA, GA, ProtocolVersion
+from sglang_omni.entrypoints.realtime.session import RealtimeSession
+from sglang_omni.entrypoints.session_limiter import SessionLimiter
 from sglang_omni.media.vad import Detector, SileroDetector
-from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.protocol.errors import InvalidRequest, OmniError, Overloaded
 
 logger = logging.getLogger(__name__)
@@ -63,10 +63,10 @@ class TextSocket:
             await self._websocket.close(code, reason)
 
 
-def routes(backend: Backend, observer: Observer) -> APIRouter:
+def routes(backend: Backend, observer: TraceRecorder) -> APIRouter:
     """The realtime route of `backend`; `observer` sees each response."""
     router = APIRouter(tags=["realtime"])
-    seats = Seats(backend.realtime.max_sessions)
+    seats = SessionLimiter(backend.realtime.max_sessions)
 
     @router.websocket("/v1/realtime")
     async def realtime(websocket: WebSocket, model: str | None = None) -> None:
@@ -102,7 +102,7 @@ def documentation() -> APIRouter:
 
 
 async def _serve(
-    websocket: WebSocket, model: str | None, backend: Backend, observer: Observer
+    websocket: WebSocket, model: str | None, backend: Backend, observer: TraceRecorder
 ) -> None:
     offered = websocket.scope.get("subprotocols", [])
     dialect = BETA if asks_for_beta(websocket.headers, offered) else GA
@@ -125,16 +125,18 @@ async def _serve(
 def connect(
     websocket: WebSocket,
     backend: Backend,
-    dialect: Dialect,
+    dialect: ProtocolVersion,
     detector: Detector,
-    observer: Observer,
+    observer: TraceRecorder,
 ) -> Connection:
     """A session for one client. Raises `EngineUnavailable` while the talker is not loaded."""
-    options, clock = backend.realtime, SystemClock()
-    outbox = Outbox(options.send_bytes, options.stall_seconds, clock, dialect.to_client)
+    options, clock = backend.realtime, SystemMonotonicClock()
+    outbox = EventSender(options.send_bytes, options.stall_seconds, clock, dialect.to_client)
     tenant = tenant_of(websocket)
     owner = owner_of(websocket)
-    session = Session(backend, options, outbox, detector, clock, dialect, tenant, owner, observer)
+    session = RealtimeSession(
+        backend, options, outbox, detector, clock, dialect, tenant, owner, observer
+    )
     return Connection(TextSocket(websocket), outbox, session, options, clock, backend.draining)
 
 

@@ -14,12 +14,12 @@ from sglang_omni.entrypoints.realtime import client_events as client
 from sglang_omni.entrypoints.realtime.audio_codec import from_base64
 from sglang_omni.entrypoints.realtime.conversation import ItemError
 from sglang_omni.entrypoints.realtime.error_event import put_error
-from sglang_omni.entrypoints.realtime.event_sender import Clock, Outbox
+from sglang_omni.entrypoints.realtime.event_sender import EventSender, MonotonicClock
 from sglang_omni.entrypoints.realtime.item_conversion import to_item, to_items
 from sglang_omni.entrypoints.realtime.items import JSON, Item, item_json, new_id
 from sglang_omni.entrypoints.realtime.parsing import event_id_of, read_object, to_event
-from sglang_omni.entrypoints.realtime.protocol_version import GA, Dialect
-from sglang_omni.entrypoints.realtime.response import Plan
+from sglang_omni.entrypoints.realtime.protocol_version import GA, ProtocolVersion
+from sglang_omni.entrypoints.realtime.response import ResponseConfig
 from sglang_omni.entrypoints.realtime.session_config import (
     AnswerConfig,
     SessionConfig,
@@ -28,36 +28,36 @@ from sglang_omni.entrypoints.realtime.session_config import (
 )
 from sglang_omni.entrypoints.realtime.session_schema import ResponseBody
 from sglang_omni.entrypoints.realtime.text_limit import answering_texts, item_texts, response_texts
-from sglang_omni.entrypoints.realtime.turn_controller import Floor
+from sglang_omni.entrypoints.realtime.turn_controller import TurnController
 from sglang_omni.entrypoints.text_limit import check_text
 from sglang_omni.entrypoints.unicode import check_unicode
 from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.media.vad import Detector
-from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.protocol.errors import InvalidRequest
 
 
-class Session:
+class RealtimeSession:
     """Translates what one client asks into what happens on its floor."""
 
     def __init__(
         self,
         backend: Backend,
         options: RealtimeOptions,
-        outbox: Outbox,
+        outbox: EventSender,
         detector: Detector,
-        clock: Clock,
-        dialect: Dialect = GA,
+        clock: MonotonicClock,
+        dialect: ProtocolVersion = GA,
         tenant: str | None = None,
         owner: str | None = None,
-        observer: Observer | None = None,
+        observer: TraceRecorder | None = None,
     ) -> None:
         """`owner` is whose stored voices may be named, `observer` sees each response. Raises
         `EngineUnavailable` while the backend does not know its voices."""
         self._backend, self._outbox, self._dialect = backend, outbox, dialect
         config = SessionConfig(backend.model, AnswerConfig(backend.default_voice, owner=owner))
-        self._floor = Floor(
-            config, backend, options, outbox, detector, clock, tenant, observer or Observer()
+        self._floor = TurnController(
+            config, backend, options, outbox, detector, clock, tenant, observer or TraceRecorder()
         )
         self.id = new_id("sess")
 
@@ -92,11 +92,11 @@ class Session:
     async def _take(self, event: client.Event) -> None:
         floor, conversation = self._floor, self._floor.conversation
         match event:
-            case client.Append(audio=audio):
+            case client.InputAudioBufferAppend(audio=audio):
                 await floor.hear(await run_off_loop(frame_size(audio), from_base64, audio))
-            case client.Commit():
+            case client.InputAudioBufferCommit():
                 floor.commit()
-            case client.Clear():
+            case client.InputAudioBufferClear():
                 floor.clear()
             case client.SessionUpdate(session=body):
                 check_text(answering_texts(body, "session"), self._backend.context_length)
@@ -116,7 +116,7 @@ class Session:
                 self._outbox.put("conversation.item.retrieved", item=item)
             case client.ItemTruncate():
                 self._truncate(event)
-            case client.OutputAudioClear():
+            case client.OutputAudioBufferClear():
                 raise InvalidRequest(
                     "output_audio_buffer.clear: is for WebRTC and SIP; over a WebSocket the client "
                     "plays the sound: stop it, and send conversation.item.truncate",
@@ -155,7 +155,7 @@ class Session:
         check_text(response_texts(body), self._backend.context_length)
         answers = for_response(floor.config, body, self._backend)
         conversation = floor.conversation if body.conversation == "auto" else None
-        plan = Plan(answers, conversation, floor.conversation_id, body.metadata)
+        plan = ResponseConfig(answers, conversation, floor.conversation_id, body.metadata)
         floor.ask(plan, await self._context(body))
 
     async def _context(self, body: ResponseBody) -> list[Item]:

@@ -9,13 +9,13 @@ from sglang_omni.entrypoints.http.tool_choice import check_calling
 from sglang_omni.entrypoints.realtime.audio_codec import PCM, WireFormat
 from sglang_omni.entrypoints.realtime.session_schema import (
     Answering,
-    AudioInput,
-    AudioOutput,
     FunctionTool,
     ResponseBody,
     ServerVad,
+    SessionAudioInput,
+    SessionAudioOutput,
     SessionBody,
-    ToolChoice,
+    ToolChoiceBody,
     ToolChoiceFunction,
     Transcription,
     TurnDetection,
@@ -23,7 +23,7 @@ from sglang_omni.entrypoints.realtime.session_schema import (
 from sglang_omni.entrypoints.realtime.turn_detection import TurnRules, semantic_rules
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
-from sglang_omni.models.ming.prompt.tools import Calling, Tool
+from sglang_omni.models.ming.prompt.tools import Tool, ToolChoice
 from sglang_omni.pipeline.transcribe import transcription_prompt
 from sglang_omni.protocol.errors import InvalidRequest
 
@@ -45,7 +45,7 @@ class AnswerConfig:
     speed: float = 1.0
     max_tokens: int | None = None
     tools: tuple[FunctionTool, ...] = ()
-    tool_choice: ToolChoice = "auto"
+    tool_choice: ToolChoiceBody = "auto"
     parallel_calls: bool = True
 
     @property
@@ -59,11 +59,11 @@ class AnswerConfig:
         )
 
     @property
-    def calling(self) -> Calling:
+    def calling(self) -> ToolChoice:
         """Which of them an answer calls."""
         if isinstance(self.tool_choice, ToolChoiceFunction):
-            return Calling(forced=True, only=(self.tool_choice.name,), parallel=False)
-        return Calling(forced=self.tool_choice == "required", parallel=self.parallel_calls)
+            return ToolChoice(forced=True, only=(self.tool_choice.name,), parallel=False)
+        return ToolChoice(forced=self.tool_choice == "required", parallel=self.parallel_calls)
 
     def json(self) -> JSON:
         """The fields that a session and a response share."""
@@ -160,7 +160,7 @@ def for_response(config: SessionConfig, body: ResponseBody, backend: Backend) ->
 def answering(
     config: AnswerConfig,
     body: Answering,
-    output: AudioOutput | None,
+    output: SessionAudioOutput | None,
     backend: Backend,
     prefix: str,
 ) -> AnswerConfig:
@@ -189,11 +189,11 @@ def answering(
     return answers
 
 
-def _choice_json(choice: ToolChoice) -> Any:
+def _choice_json(choice: ToolChoiceBody) -> Any:
     return choice.model_dump() if isinstance(choice, ToolChoiceFunction) else choice
 
 
-def _speaking(output: AudioOutput, backend: Backend, owner: str | None, prefix: str) -> JSON:
+def _speaking(output: SessionAudioOutput, backend: Backend, owner: str | None, prefix: str) -> JSON:
     changes: JSON = {}
     if output.speed is not None:
         changes["speed"] = output.speed
@@ -205,7 +205,9 @@ def _speaking(output: AudioOutput, backend: Backend, owner: str | None, prefix: 
     return changes
 
 
-def _hearing(config: SessionConfig, body: AudioInput, capabilities: Capabilities) -> SessionConfig:
+def _hearing(
+    config: SessionConfig, body: SessionAudioInput, capabilities: Capabilities
+) -> SessionConfig:
     """A null turns detection or transcription off; what is absent stays."""
     changes: JSON = {}
     if body.noise_reduction is not None:

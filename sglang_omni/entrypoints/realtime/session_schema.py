@@ -77,7 +77,7 @@ class Transcription(Body):
     prompt: Annotated[str | None, Field(max_length=1024)] = None
 
 
-class AudioInput(Nullable):
+class SessionAudioInput(Nullable):
     """What the client sends."""
 
     format: Format | None = None
@@ -86,7 +86,7 @@ class AudioInput(Nullable):
     turn_detection: TurnDetection | None = None
 
 
-class AudioOutput(Body):
+class SessionAudioOutput(Body):
     """What the client gets."""
 
     format: Format | None = None
@@ -94,11 +94,11 @@ class AudioOutput(Body):
     speed: Annotated[float, Field(ge=0.25, le=1.5)] | None = None
 
 
-class AudioConfig(Body):
+class SessionAudio(Body):
     """Both directions."""
 
-    input: AudioInput | None = None
-    output: AudioOutput | None = None
+    input: SessionAudioInput | None = None
+    output: SessionAudioOutput | None = None
 
 
 class FunctionTool(Body):
@@ -119,7 +119,7 @@ class ToolChoiceFunction(Body):
     name: Annotated[str, Field(max_length=MAX_NAME)]
 
 
-ToolChoice = Literal["auto", "none", "required"] | ToolChoiceFunction
+ToolChoiceBody = Literal["auto", "none", "required"] | ToolChoiceFunction
 Modalities = Annotated[list[Literal["text", "audio"]], Field(min_length=1, max_length=1)]
 TokenLimit = Annotated[int, Field(ge=1, le=MOST_TOKENS)] | Literal["inf"]
 
@@ -131,7 +131,7 @@ class Answering(Body):
     instructions: str | None = None
     max_output_tokens: TokenLimit | None = None
     tools: Annotated[list[FunctionTool], Field(max_length=MAX_TOOLS, fail_fast=True)] | None = None
-    tool_choice: ToolChoice | None = None
+    tool_choice: ToolChoiceBody | None = None
     parallel_tool_calls: bool | None = None
     prompt: Any = None
     reasoning: Any = None
@@ -142,7 +142,7 @@ class SessionBody(Answering):
 
     type: Literal["realtime"] = "realtime"
     model: str | None = None
-    audio: AudioConfig | None = None
+    audio: SessionAudio | None = None
     include: Annotated[list[str], Field(max_length=64, fail_fast=True)] | None = None
     tracing: Any = None
     truncation: Any = None
@@ -151,7 +151,7 @@ class SessionBody(Answering):
 class ResponseAudio(Body):
     """How one response shall sound."""
 
-    output: AudioOutput | None = None
+    output: SessionAudioOutput | None = None
 
 
 class ResponseBody(Answering):

@@ -11,8 +11,8 @@ from sglang_omni.entrypoints.http.errors import public_error
 from sglang_omni.entrypoints.http.responses.cancellable import until_finished
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.error_event import error_json
-from sglang_omni.entrypoints.realtime.event_sender import Outbox
-from sglang_omni.entrypoints.realtime.items import Clip, Item, MessageItem, new_id
+from sglang_omni.entrypoints.realtime.event_sender import EventSender
+from sglang_omni.entrypoints.realtime.items import AudioContent, Item, MessageItem, new_id
 from sglang_omni.entrypoints.realtime.session_schema import Transcription
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.pipeline.request import (
@@ -45,7 +45,7 @@ class Transcriber:
     """
 
     def __init__(
-        self, backend: Backend, conversation: Conversation, outbox: Outbox, tenant: str | None
+        self, backend: Backend, conversation: Conversation, outbox: EventSender, tenant: str | None
     ) -> None:
         self._backend, self._conversation, self._outbox = backend, conversation, outbox
         self._tenant = tenant
@@ -58,7 +58,7 @@ class Transcriber:
     def add(self, item: MessageItem, wanted: Transcription) -> None:
         """Write down the clips of an item that have no transcript."""
         for index, part in enumerate(item.content):
-            if isinstance(part, Clip) and part.uri and part.transcript is None:
+            if isinstance(part, AudioContent) and part.uri and part.transcript is None:
                 self._tasks.append(_Task(item.id, index, wanted))
         if self._tasks:
             self._work.set()
@@ -108,7 +108,7 @@ class Transcriber:
         self._put("delta", **place, delta=text)
         self._put("completed", **place, transcript=text, usage=_usage_json(usage))
 
-    async def _listen(self, clip: Clip, wanted: Transcription) -> tuple[str, Usage]:
+    async def _listen(self, clip: AudioContent, wanted: Transcription) -> tuple[str, Usage]:
         text = ""
         request = transcription_request(clip, wanted, self._backend.capabilities, self._tenant)
         async with aclosing(until_finished(self._backend.respond(request))) as events:
@@ -122,11 +122,11 @@ class Transcriber:
     def _put(self, kind: str, **fields: Any) -> None:
         self._outbox.put(f"conversation.item.input_audio_transcription.{kind}", **fields)
 
-    def _clip(self, task: _Task) -> Clip | None:
+    def _clip(self, task: _Task) -> AudioContent | None:
         """The clip as it is now: its item may have been deleted, its sound let go."""
         item = self._item(task)
         part = item.content[task.content_index] if item else None
-        return part if isinstance(part, Clip) and part.uri else None
+        return part if isinstance(part, AudioContent) and part.uri else None
 
     def _item(self, task: _Task) -> MessageItem | None:
         found: list[Item] = [item for item in self._conversation if item.id == task.item_id]
@@ -138,13 +138,13 @@ class Transcriber:
             return
         parts = list(item.content)
         part = parts[task.content_index]
-        assert isinstance(part, Clip)
+        assert isinstance(part, AudioContent)
         parts[task.content_index] = replace(part, transcript=text)
         self._conversation.replace(replace(item, content=tuple(parts)))
 
 
 def transcription_request(
-    clip: Clip, wanted: Transcription, capabilities: Capabilities, tenant: str | None
+    clip: AudioContent, wanted: Transcription, capabilities: Capabilities, tenant: str | None
 ) -> ChatRequest:
     """What the thinker is asked: the instruction, then the clip, as it was trained."""
     asked = TextPart(transcription_prompt(capabilities, wanted.language, wanted.prompt))

@@ -11,17 +11,27 @@ from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.error_event import put_error
-from sglang_omni.entrypoints.realtime.event_sender import Clock, Outbox
-from sglang_omni.entrypoints.realtime.input_audio_buffer import Listener
+from sglang_omni.entrypoints.realtime.event_sender import EventSender, MonotonicClock
+from sglang_omni.entrypoints.realtime.input_audio_buffer import InputAudioBuffer
 from sglang_omni.entrypoints.realtime.item_conversion import to_clip
-from sglang_omni.entrypoints.realtime.items import Item, MessageItem, Speech, item_json, new_id
-from sglang_omni.entrypoints.realtime.response import Plan
-from sglang_omni.entrypoints.realtime.response_controller import NoResponse, Question, Responder
+from sglang_omni.entrypoints.realtime.items import (
+    Item,
+    MessageItem,
+    SpeechContent,
+    item_json,
+    new_id,
+)
+from sglang_omni.entrypoints.realtime.response import ResponseConfig
+from sglang_omni.entrypoints.realtime.response_controller import (
+    NoResponse,
+    ResponseController,
+    ResponseInput,
+)
 from sglang_omni.entrypoints.realtime.session_config import SessionConfig, turn_rules
 from sglang_omni.entrypoints.realtime.transcriber import Transcriber
 from sglang_omni.entrypoints.realtime.turn_detection import SpeechStarted, SpeechStopped, Turn
 from sglang_omni.media.vad import Detector
-from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.protocol.errors import InvalidRequest, OmniError
 
 
@@ -31,7 +41,7 @@ class VoiceFrozen(InvalidRequest):
     code = "cannot_update_voice"
 
 
-class Floor:
+class TurnController:
     """Owns what is heard, the conversation that grows from it, and who answers."""
 
     def __init__(
@@ -39,20 +49,20 @@ class Floor:
         config: SessionConfig,
         backend: Backend,
         options: RealtimeOptions,
-        outbox: Outbox,
+        outbox: EventSender,
         detector: Detector,
-        clock: Clock,
+        clock: MonotonicClock,
         tenant: str | None,
-        observer: Observer,
+        observer: TraceRecorder,
     ) -> None:
         self._outbox, self._clock = outbox, clock
         self._most_ms = int(options.turn_seconds * 1000)
         self.config = config
         self.conversation = Conversation(options.conversation_bytes)
         self.conversation_id = new_id("conv")
-        self._listener = Listener(config.input_format, detector, self._most_ms)
+        self._listener = InputAudioBuffer(config.input_format, detector, self._most_ms)
         self._transcriber = Transcriber(backend, self.conversation, outbox, tenant)
-        self._responder = Responder(
+        self._responder = ResponseController(
             backend, outbox, self._transcriber, tenant, self._answered, observer
         )
         # A turn is announced by the name that its item will have.
@@ -112,16 +122,16 @@ class Floor:
         if self.config.transcription is not None and isinstance(item, MessageItem):
             self._transcriber.add(item, self.config.transcription)
 
-    def cut(self, item_id: str, speech: Speech, heard_ms: float) -> None:
+    def cut(self, item_id: str, speech: SpeechContent, heard_ms: float) -> None:
         """Only so much of a spoken answer was heard."""
         item = self.conversation.find(item_id, "truncate")
         assert isinstance(item, MessageItem)
         self.conversation.replace(replace(item, content=(replace(speech, heard_ms=heard_ms),)))
 
-    def ask(self, plan: Plan, items: Sequence[Item]) -> None:
+    def ask(self, plan: ResponseConfig, items: Sequence[Item]) -> None:
         """Have the model answer. Raises `ResponseActive`, `VoiceFrozen`."""
         self._check_voice(plan.answers.voice, "response.audio.output.voice")
-        self._responder.start(Question(plan, items, self.config.drops_oldest))
+        self._responder.start(ResponseInput(plan, items, self.config.drops_oldest))
         self._stop_idling()
         self._answer_due = False
 
@@ -162,7 +172,7 @@ class Floor:
         if self._responder.is_busy:
             self._answer_due = True
             return
-        plan = Plan(self.config.answers, self.conversation, self.conversation_id)
+        plan = ResponseConfig(self.config.answers, self.conversation, self.conversation_id)
         try:
             self.ask(plan, list(self.conversation))
         except OmniError as error:
@@ -178,7 +188,7 @@ class Floor:
 
     async def _interrupt(self) -> None:
         """The user speaks: stop the answer, and keep of it what was heard."""
-        unheard = self._outbox.silence()
+        unheard = self._outbox.stop_playback()
         with suppress(NoResponse):
             await self._responder.cancel("turn_detected")
         for item_id in unheard:

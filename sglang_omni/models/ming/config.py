@@ -158,7 +158,7 @@ class VisionConfig:
 
 
 @dataclass(frozen=True)
-class AudioConfig:
+class AudioEncoderConfig:
     """`audio_config` of `config.json`: the audio tower and its convolutional projector."""
 
     n_ctx: int
@@ -180,7 +180,7 @@ class EncoderConfig:
     """Both encoders; `hidden_size` is the width of a feature row, the thinker's own."""
 
     vision: VisionConfig
-    audio: AudioConfig
+    audio: AudioEncoderConfig
     hidden_size: int
 
 
@@ -206,7 +206,7 @@ def parse_encoder_config(values: dict[str, Any], where: str) -> EncoderConfig:
     indexes = tuple(chosen.deepstack_visual_indexes)
     return EncoderConfig(
         vision=replace(chosen, deepstack_visual_indexes=indexes),
-        audio=_select(AudioConfig, audio | whisper, f"{where}: audio_config"),
+        audio=_select(AudioEncoderConfig, audio | whisper, f"{where}: audio_config"),
         hidden_size=hidden_size,
     )
 

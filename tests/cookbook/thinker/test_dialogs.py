@@ -12,7 +12,7 @@ from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.models.ming.media_rules import clip_tokens, patch_grid, picture_tokens
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.tiny.tokenizers import thinker_specials
-from sglang_omni.pipeline.media_preprocessor import Medium
+from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.preprocess import preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 
@@ -35,10 +35,10 @@ def served(tokenizer: ThinkerTokenizer, item: Item, before: tuple[Message, ...] 
     if item.scene:
         part = MediaPart("image", ("x",), "messages")
         grid = patch_grid((1, *item.scene.size, 3))
-        media = [Medium(part, b"", picture_tokens(grid), grid)]
+        media = [MediaInput(part, b"", picture_tokens(grid), grid)]
     elif item.speech:
         part = MediaPart("audio", ("x",), "messages")
-        media = [Medium(part, b"", clip_tokens(SAMPLES))]
+        media = [MediaInput(part, b"", clip_tokens(SAMPLES))]
     if media:
         content.insert(0 if item.media_first else len(content), media[0].part)
     message = Message("user", tuple(content))

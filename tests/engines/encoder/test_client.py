@@ -8,7 +8,7 @@ import pytest
 
 from sglang_omni.engines.encoder.cache import EmbeddingCache
 from sglang_omni.engines.encoder.client import EncoderClient
-from sglang_omni.engines.encoder.contract import Encoded, PictureRequest
+from sglang_omni.engines.encoder.contract import Encoded, VisionEncodeRequest
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 from sglang_omni.protocol.errors import EngineFailed
 
@@ -23,7 +23,7 @@ class Engine:
         self.go = asyncio.Event()
         self.error: Exception | None = None
 
-    async def submit(self, request: PictureRequest) -> AsyncGenerator[Encoded, None]:
+    async def submit(self, request: VisionEncodeRequest) -> AsyncGenerator[Encoded, None]:
         self.asked += 1
         try:
             await self.go.wait()
@@ -45,8 +45,8 @@ async def client(engine: Engine) -> EncoderClient:
     return EncoderClient(engine, EmbeddingCache(1 << 20))
 
 
-def request() -> PictureRequest:
-    return PictureRequest(SharedArray(), Layout((1, 64, 64, 3), "|u1"), SharedArray())
+def request() -> VisionEncodeRequest:
+    return VisionEncodeRequest(SharedArray(), Layout((1, 64, 64, 3), "|u1"), SharedArray())
 
 
 async def begin(client: EncoderClient, key: bytes) -> asyncio.Task:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from sglang_omni.models.ming.encoders.attention import (
-    Attention,
+    SegmentAttention,
     Segments,
     default_backend,
     load_attention,
@@ -35,7 +35,7 @@ def encoder(one_rank):
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import load_vision
 
-    attention = Attention("bounds", from_bounds, capturable=True)
+    attention = SegmentAttention("bounds", from_bounds, capturable=True)
     return load_vision(TINY, attention, ParallelLinears(), CPU, torch.float32)
 
 

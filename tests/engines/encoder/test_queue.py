@@ -3,14 +3,14 @@
 import numpy as np
 import torch
 
-from sglang_omni.engines.encoder.modality_encoder import Load
+from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.encoder.queue import PassQueue
 from tests.engines.encoder.requests import picture
 
 
 def add(queue: PassQueue, request_id: str, steps: int, cost: float) -> None:
     """Add a request of `steps` steps that cost `cost` together."""
-    queue.add(request_id, picture(np.zeros((steps, 1), np.uint8)), Load(cost, {}, steps))
+    queue.add(request_id, picture(np.zeros((steps, 1), np.uint8)), Cost(cost, {}, steps))
 
 
 def run_pass(queue: PassQueue) -> str:

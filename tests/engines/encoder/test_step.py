@@ -7,8 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from sglang_omni.engines.encoder.contract import ClipRequest, EncoderInfo, PictureRequest
-from sglang_omni.engines.encoder.modality_encoder import Load
+from sglang_omni.engines.encoder.contract import (
+    AudioEncodeRequest,
+    EncoderInfo,
+    VisionEncodeRequest,
+)
+from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.encoder.worker import EncoderWorker, as_array
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 from sglang_omni.engines.runtime.worker import StepInput
@@ -24,12 +28,12 @@ class Doubling:
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
 
-    def weigh(self, layout: Layout) -> Load:
+    def estimate_cost(self, layout: Layout) -> Cost:
         if not layout.shape[0]:
             raise InvalidRequest("empty")
-        return Load(layout.shape[0], {"clips": 1})
+        return Cost(layout.shape[0], {"clips": 1})
 
-    def inspect(self, array: np.ndarray) -> None:
+    def validate(self, array: np.ndarray) -> None:
         if (array == 0).any():
             raise InvalidRequest("zero")
 
@@ -49,10 +53,10 @@ def lane() -> Doubling:
 
 @pytest.fixture
 def worker(lane: Doubling) -> EncoderWorker:
-    return EncoderWorker({ClipRequest: lane}, EncoderInfo(1, "float32"))
+    return EncoderWorker({AudioEncodeRequest: lane}, EncoderInfo(1, "float32"))
 
 
-def of(length: int) -> ClipRequest:
+def of(length: int) -> AudioEncodeRequest:
     return clip(np.full(length, length, np.float32))
 
 
@@ -82,7 +86,7 @@ def test_a_cancelled_request_is_never_encoded(worker: EncoderWorker, lane: Doubl
 
 def test_a_bad_request_fails_alone(worker: EncoderWorker, lane: Doubling) -> None:
     short = of(3)
-    broken = ClipRequest(short.samples, Layout((9,), "<f4"), short.rows)
+    broken = AudioEncodeRequest(short.samples, Layout((9,), "<f4"), short.rows)
     zeros, empty = clip(np.zeros(2, np.float32)), clip(np.zeros(0, np.float32))
     arrivals = (("a", of(1)), ("e", empty), ("z", zeros), ("b", of(2)))
     outcome = dict(worker.step(StepInput(arrivals)))
@@ -117,7 +121,9 @@ def test_bfloat16_lies_as_its_bits() -> None:
 
 def test_picture_requests_have_a_lane_of_their_own(lane: Doubling) -> None:
     other = Doubling()
-    worker = EncoderWorker({PictureRequest: other, ClipRequest: lane}, EncoderInfo(1, "float32"))
+    worker = EncoderWorker(
+        {VisionEncodeRequest: other, AudioEncodeRequest: lane}, EncoderInfo(1, "float32")
+    )
     arrivals = (("p", picture(np.ones(10, np.float32))), ("c", of(10)))
     assert {name for name, _ in worker.step(StepInput(arrivals))} == {"p", "c"}
     assert lane.batches == other.batches == [[10]]

@@ -4,15 +4,15 @@ import ctypes
 import os
 import time
 
-from sglang_omni.engines.media_decoder.contract import IntakeSettings
-from sglang_omni.engines.media_decoder.worker import IntakeWorker, open_worker
+from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
+from sglang_omni.engines.media_decoder.worker import MediaDecoderWorker, open_worker
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
 
 HANG, HANG_LOCKED, EXIT, SEGFAULT, SLOW = b"hang", b"hang locked", b"exit", b"segfault", b"slow"
 SLOW_S = 0.6
 
 
-class FaultyWorker(IntakeWorker):
+class FaultyWorker(MediaDecoderWorker):
     """The real worker, for files that are none of the five above."""
 
     def step(self, work: StepInput) -> StepResults:
@@ -36,7 +36,7 @@ def _misbehave(file: bytes) -> None:
             time.sleep(SLOW_S)
 
 
-def open_faulty(settings: IntakeSettings) -> FaultyWorker:
+def open_faulty(settings: MediaDecoderSettings) -> FaultyWorker:
     """Confine the process as the real factory does."""
     open_worker(settings)
     return FaultyWorker(settings)

@@ -16,8 +16,8 @@ import pytest
 import pytest_asyncio
 
 from sglang_omni.engines.media_decoder import pool as pools
-from sglang_omni.engines.media_decoder.contract import Decoded, IntakeSettings
-from sglang_omni.engines.media_decoder.pool import IntakePool
+from sglang_omni.engines.media_decoder.contract import Decoded, MediaDecoderSettings
+from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
 from sglang_omni.engines.runtime.process import EngineHealth
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.media.limits import MediaLimits
@@ -47,10 +47,10 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def running(
     limits: MediaLimits = LIMITS, *, processes: int = 2, most_waiting: int = 64
-) -> AsyncIterator[IntakePool]:
+) -> AsyncIterator[MediaDecoderPool]:
     """Run a pool, and check that none of its processes is left afterwards."""
-    settings = IntakeSettings(limits, RULES)
-    pool = IntakePool(settings, processes=processes, most_waiting=most_waiting)
+    settings = MediaDecoderSettings(limits, RULES)
+    pool = MediaDecoderPool(settings, processes=processes, most_waiting=most_waiting)
     await pool.start()
     try:
         yield pool
@@ -62,7 +62,7 @@ async def running(
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared() -> AsyncIterator[IntakePool]:
+async def shared() -> AsyncIterator[MediaDecoderPool]:
     """One pool of one decoder for every test that leaves it alive."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pools, "FACTORY", "tests.engines.media_decoder.faulty:open_faulty")
@@ -75,29 +75,29 @@ async def shared() -> AsyncIterator[IntakePool]:
 shares = pytest.mark.asyncio(loop_scope="module")
 
 
-async def good(pool: IntakePool) -> None:
+async def good(pool: MediaDecoderPool) -> None:
     """Decode a picture that is in order."""
     decoded, array = await pool.decode("image", [GOOD])
     assert array.read(decoded.layout).shape == (1, 64, 64, 3)
 
 
-async def refused(pool: IntakePool, *files: bytes) -> str:
+async def refused(pool: MediaDecoderPool, *files: bytes) -> str:
     """The reason why a picture is refused, in the name of its field."""
     with pytest.raises(InvalidRequest) as caught:
         await pool.decode("image", files)
     return caught.value.message
 
 
-def healths(pool: IntakePool) -> list[EngineHealth]:
+def healths(pool: MediaDecoderPool) -> list[EngineHealth]:
     return [process.health for process in pool.processes.values()]
 
 
-def ready(pool: IntakePool) -> bool:
+def ready(pool: MediaDecoderPool) -> bool:
     return all(health.state == "ready" for health in healths(pool))
 
 
 @shares
-async def test_every_kind_is_decoded(shared: IntakePool) -> None:
+async def test_every_kind_is_decoded(shared: MediaDecoderPool) -> None:
     (image, pixels), (video, frames), (audio, samples) = await asyncio.gather(
         shared.decode("image", [GOOD]),
         shared.decode("video", [movie(30)]),
@@ -110,7 +110,7 @@ async def test_every_kind_is_decoded(shared: IntakePool) -> None:
 
 
 @shares
-async def test_a_bad_file_is_refused_by_what_is_wrong_with_it(shared: IntakePool) -> None:
+async def test_a_bad_file_is_refused_by_what_is_wrong_with_it(shared: MediaDecoderPool) -> None:
     assert "not an image" in await refused(shared, b"text")
     assert "100000000 pixels" in await refused(shared, png(50_000, 50_000, b""))
     assert ready(shared)
@@ -164,7 +164,7 @@ async def test_a_decoder_that_died_at_rest_costs_no_request() -> None:
 
 
 @shares
-async def test_requests_are_served_in_the_order_of_asking(shared: IntakePool) -> None:
+async def test_requests_are_served_in_the_order_of_asking(shared: MediaDecoderPool) -> None:
     done: list[int] = []
 
     async def numbered(number: int) -> None:
@@ -183,7 +183,7 @@ async def test_more_waiting_than_allowed_is_refused() -> None:
 
 
 @shares
-async def test_whoever_stops_waiting_leaves_the_queue(shared: IntakePool) -> None:
+async def test_whoever_stops_waiting_leaves_the_queue(shared: MediaDecoderPool) -> None:
     slow = asyncio.create_task(refused(shared, SLOW))
     waiting = [asyncio.create_task(good(shared)) for _ in range(3)]
     await asyncio.sleep(0.1)
@@ -196,7 +196,7 @@ async def test_whoever_stops_waiting_leaves_the_queue(shared: IntakePool) -> Non
 
 @shares
 async def test_a_decoder_whose_client_has_gone_finishes_and_is_free_again(
-    shared: IntakePool,
+    shared: MediaDecoderPool,
 ) -> None:
     slow = asyncio.create_task(refused(shared, SLOW))
     await asyncio.sleep(0.1)
@@ -211,7 +211,7 @@ async def test_a_decoder_whose_client_has_gone_finishes_and_is_free_again(
 
 @shares
 async def test_cancelling_at_the_moment_of_being_served_loses_no_decoder(
-    shared: IntakePool,
+    shared: MediaDecoderPool,
 ) -> None:
     for _ in range(20):
         first, second = asyncio.create_task(good(shared)), asyncio.create_task(good(shared))
@@ -236,13 +236,13 @@ async def test_cancelling_at_the_moment_of_being_served_loses_no_decoder(
 async def test_what_is_no_medium_never_reaches_a_decoder(
     kind: str, files: list[bytes], message: str
 ) -> None:
-    pool = IntakePool(IntakeSettings(MediaLimits(file_bytes=1000), RULES))
+    pool = MediaDecoderPool(MediaDecoderSettings(MediaLimits(file_bytes=1000), RULES))
     with pytest.raises(InvalidRequest, match=message):
         await pool.decode(kind, files)
 
 
 async def test_a_pool_that_does_not_run_says_so() -> None:
-    pool = IntakePool(IntakeSettings(LIMITS, RULES))
+    pool = MediaDecoderPool(MediaDecoderSettings(LIMITS, RULES))
     with pytest.raises(EngineUnavailable):
         await pool.decode("image", [GOOD])
 
@@ -257,7 +257,7 @@ async def test_stopping_fails_what_waits_and_what_works() -> None:
 
 
 async def test_a_failing_start_leaves_no_process() -> None:
-    pool = IntakePool(IntakeSettings(MediaLimits(memory_bytes=1 << 20), RULES))
+    pool = MediaDecoderPool(MediaDecoderSettings(MediaLimits(memory_bytes=1 << 20), RULES))
     with pytest.raises(StartupError, match="address space"):
         await pool.start()
     assert all(health.pid is None for health in healths(pool))
@@ -288,7 +288,7 @@ async def test_memory_comes_back() -> None:
         await eventually(lambda: len(os.listdir("/proc/self/fd")) <= descriptors, within_s=2)
 
 
-def memory(pool: IntakePool) -> int:
+def memory(pool: MediaDecoderPool) -> int:
     """Bytes that the decoding processes have in use."""
     pages = [Path(f"/proc/{health.pid}/statm").read_text().split()[1] for health in healths(pool)]
     return sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")

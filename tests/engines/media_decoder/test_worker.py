@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sglang_omni.engines.media_decoder.contract import Decoded, DecodeRequest, IntakeSettings
-from sglang_omni.engines.media_decoder.worker import IntakeWorker
+from sglang_omni.engines.media_decoder.contract import Decoded, DecodeRequest, MediaDecoderSettings
+from sglang_omni.engines.media_decoder.worker import MediaDecoderWorker
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.runtime.worker import StepInput, StepWorker
 from sglang_omni.media.limits import Kind
@@ -33,20 +33,22 @@ from tests.media.files import (
 )
 
 ROOT = Path(__file__).parents[3]
-SETTINGS = IntakeSettings(LIMITS, RULES)
+SETTINGS = MediaDecoderSettings(LIMITS, RULES)
 
 
 def answer(kind: Kind, *files: bytes) -> tuple[Decoded | Exception, SharedArray]:
     """What a worker makes of one request."""
     array = SharedArray()
     request = DecodeRequest(kind, files, array)
-    [(request_id, result)] = IntakeWorker(SETTINGS).step(StepInput(arrivals=(("a", request),)))
+    [(request_id, result)] = MediaDecoderWorker(SETTINGS).step(
+        StepInput(arrivals=(("a", request),))
+    )
     assert request_id == "a"
     return result, array
 
 
 def test_the_worker_meets_the_contract() -> None:
-    assert isinstance(IntakeWorker(SETTINGS), StepWorker)
+    assert isinstance(MediaDecoderWorker(SETTINGS), StepWorker)
 
 
 def test_each_kind_has_its_form() -> None:
@@ -68,7 +70,7 @@ def test_each_kind_has_its_form() -> None:
 
 
 def test_counters_count_both_ends() -> None:
-    worker = IntakeWorker(SETTINGS)
+    worker = MediaDecoderWorker(SETTINGS)
     for file in (b"nothing", encoded(picture()), b"nothing"):
         request = DecodeRequest("image", (file,), SharedArray())
         worker.step(StepInput(arrivals=(("a", request),)))
@@ -79,7 +81,7 @@ def test_a_result_that_cannot_be_handed_over_is_no_fault_of_the_file() -> None:
     array = SharedArray()
     array.path = "/proc/self/fd/987654"
     request = DecodeRequest("image", (encoded(picture()),), array)
-    [(_, result)] = IntakeWorker(SETTINGS).step(StepInput(arrivals=(("a", request),)))
+    [(_, result)] = MediaDecoderWorker(SETTINGS).step(StepInput(arrivals=(("a", request),)))
     assert isinstance(result, OSError)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sglang_omni.engines.runtime import gpus as module
-from sglang_omni.engines.runtime.gpus import VISIBLE, Card, cards, mask_of
+from sglang_omni.engines.runtime.gpus import VISIBLE, Gpu, visible_devices, visible_gpus
 from sglang_omni.protocol.errors import ConfigError
 
 NAMES = ("H200", "H100", "A100")
@@ -58,14 +58,14 @@ def test_a_mask_chooses_and_orders_cards(
     monkeypatch.delenv(VISIBLE, raising=False)
     if mask is not None:
         monkeypatch.setenv(VISIBLE, mask)
-    assert [(card.index, card.name) for card in cards()] == list(enumerate(names))
+    assert [(card.index, card.name) for card in visible_gpus()] == list(enumerate(names))
     if mask == "2,0":
-        assert cards()[0] == Card(0, "A100", 102, 2)
+        assert visible_gpus()[0] == Gpu(0, "A100", 102, 2)
 
 
 def test_a_process_sees_the_cards_of_its_numbers() -> None:
-    assert mask_of((1, 0), None) == "1,0"
-    assert mask_of((1, 0), "4,5,6") == "5,4"
-    assert mask_of((0,), "GPU-7") == "GPU-7"
+    assert visible_devices((1, 0), None) == "1,0"
+    assert visible_devices((1, 0), "4,5,6") == "5,4"
+    assert visible_devices((0,), "GPU-7") == "GPU-7"
     with pytest.raises(ConfigError, match="there is no card 2: CUDA_VISIBLE_DEVICES is '4,5'"):
-        mask_of((2,), "4,5")
+        visible_devices((2,), "4,5")

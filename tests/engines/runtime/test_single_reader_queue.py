@@ -2,11 +2,11 @@
 
 import asyncio
 
-from sglang_omni.engines.runtime.single_reader_queue import Mailbox
+from sglang_omni.engines.runtime.single_reader_queue import SingleReaderQueue
 
 
 async def test_items_come_in_the_order_they_went() -> None:
-    box: Mailbox[int] = Mailbox()
+    box: SingleReaderQueue[int] = SingleReaderQueue()
     box.put(1)
     reading = asyncio.gather(*[take(box, 4)])
     for item in (2, 3):
@@ -18,7 +18,7 @@ async def test_items_come_in_the_order_they_went() -> None:
 
 
 async def test_a_cancelled_reader_takes_nothing() -> None:
-    box: Mailbox[int] = Mailbox()
+    box: SingleReaderQueue[int] = SingleReaderQueue()
     waiting = asyncio.create_task(box.get())
     await asyncio.sleep(0)
     box.put(1)
@@ -29,7 +29,7 @@ async def test_a_cancelled_reader_takes_nothing() -> None:
 
 
 async def test_an_item_after_a_cancelled_reader_is_kept_for_the_next() -> None:
-    box: Mailbox[int] = Mailbox()
+    box: SingleReaderQueue[int] = SingleReaderQueue()
     waiting = asyncio.create_task(box.get())
     await asyncio.sleep(0)
     waiting.cancel()
@@ -38,12 +38,12 @@ async def test_an_item_after_a_cancelled_reader_is_kept_for_the_next() -> None:
     assert await asyncio.wait_for(box.get(), timeout=1) == 1
 
 
-async def take(box: Mailbox[int], count: int) -> list[int]:
+async def take(box: SingleReaderQueue[int], count: int) -> list[int]:
     return [await box.get() for _ in range(count)]
 
 
 async def test_what_is_wanted_of_what_waits_is_taken_without_waiting() -> None:
-    box: Mailbox[int] = Mailbox()
+    box: SingleReaderQueue[int] = SingleReaderQueue()
     assert box.take_while(lambda item: True) == []
     for item in (1, 2, 30, 4):
         box.put(item)

@@ -11,11 +11,11 @@ import pytest
 from sglang_omni.engines.runtime import transport
 from sglang_omni.engines.runtime.transport import (
     AsyncChannel,
-    Beat,
     Cancel,
     Consumed,
     Failed,
     FromEngine,
+    Heartbeat,
     Outputs,
     Start,
     Stop,
@@ -103,7 +103,7 @@ def test_arrays_of_every_kind_arrive_at_a_blocking_reader() -> None:
 @pytest.mark.parametrize("piece", [1, 7, 5000, 10**6])
 async def test_frames_arrive_however_they_are_cut(piece: int) -> None:
     """Two frames with a small one between them, in pieces of every size."""
-    data = frame(a_step()) + frame(Beat({"held": 1}, 0.0)) + frame(a_step())
+    data = frame(a_step()) + frame(Heartbeat({"held": 1}, 0.0)) + frame(a_step())
     arrived: list[object] = []
     incoming = _Incoming(arrived.append)
     while data:
@@ -114,15 +114,15 @@ async def test_frames_arrive_however_they_are_cut(piece: int) -> None:
         incoming.buffer_updated(count)
     first, beat, second = arrived
     assert_same_step(first)
-    assert beat == Beat({"held": 1}, 0.0)
+    assert beat == Heartbeat({"held": 1}, 0.0)
     assert_same_step(second)
 
 
 async def test_a_corrupt_stream_is_an_error_of_every_later_reading() -> None:
     ours, theirs = socket.socketpair()
     with theirs, closing(await AsyncChannel.over(ours)) as channel:
-        theirs.sendall(frame(Beat({}, 0.0)) + b"\xff" * 8)
-        assert await channel.receive() == Beat({}, 0.0)
+        theirs.sendall(frame(Heartbeat({}, 0.0)) + b"\xff" * 8)
+        assert await channel.receive() == Heartbeat({}, 0.0)
         for _ in range(2):
             with pytest.raises(ValueError, match="corrupt"):
                 await channel.receive()
@@ -144,9 +144,9 @@ async def test_what_is_sent_in_one_turn_leaves_together_and_in_order() -> None:
 async def test_the_channel_tells_of_the_other_ends_death() -> None:
     ours, theirs = socket.socketpair()
     with closing(await AsyncChannel.over(ours)) as channel:
-        theirs.sendall(frame(Beat({"held": 1}, 0.0)) + b"\0\0")
+        theirs.sendall(frame(Heartbeat({"held": 1}, 0.0)) + b"\0\0")
         theirs.close()
-        assert await channel.receive() == Beat({"held": 1}, 0.0)
+        assert await channel.receive() == Heartbeat({"held": 1}, 0.0)
         with pytest.raises(EOFError):
             await channel.receive()
         channel.send(Stop())

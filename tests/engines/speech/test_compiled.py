@@ -55,7 +55,7 @@ def product(m: int, n: int, k: int, **options: Any) -> None:
 
 
 def carried(m: int, n: int, k: int, **options: Any) -> None:
-    x = linear.Carried(empty(m, k), floats(m, 56), 1e-6)
+    x = linear.FusedNormInput(empty(m, k), floats(m, 56), 1e-6)
     space = Workspace(1 << 20, torch.device("meta"))
     weight = empty((2 if options.get("gated") else 1) * n, k)
     linear.linear(x, weight, empty(m, n), tile_for(m, n, k), space, **options)
@@ -111,7 +111,7 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
         empty(37, 32),
         16,
         slice(None),
-        cut=attention.Cut(2),
+        cut=attention.AttentionTiling(2),
     ),
     "attention, chained": lambda: attention.short_attention(
         empty(2, 37, 3 * WIDTH), empty(37, 32), empty(37, 32), 16, slice(None), chained=True

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import pytest
 
 from sglang_omni.engines.speech.pacing import (
-    Listener,
-    Pace,
-    Promise,
-    ahead_s,
+    LatencyTarget,
+    PlayingStream,
+    StepTimes,
     all_keep_playing,
+    buffered_s,
     capacity,
     choose,
     first_audio_after_s,
@@ -21,15 +21,15 @@ from sglang_omni.engines.speech.pacing import (
 from sglang_omni.protocol.errors import Overloaded
 
 # The step times that the talker must reach on one H200.
-PACE = Pace(((1, 0.0035), (16, 0.007), (32, 0.012), (64, 0.020), (128, 0.038)))
-PROMISE = Promise(slots=2048)
+PACE = StepTimes(((1, 0.0035), (16, 0.007), (32, 0.012), (64, 0.020), (128, 0.038)))
+PROMISE = LatencyTarget(slots=2048)
 PATCH_S = PACE.patch_s
 # An eighth of that engine, to simulate in a second.
-SMALL = Pace(((1, 0.0035), (4, 0.012), (8, 0.020), (16, 0.038)))
+SMALL = StepTimes(((1, 0.0035), (4, 0.012), (8, 0.020), (16, 0.038)))
 
 
-def playing(*ahead: float, left: float = 60.0) -> list[Listener]:
-    return [Listener(f"p{number}", seconds, left) for number, seconds in enumerate(ahead)]
+def playing(*ahead: float, left: float = 60.0) -> list[PlayingStream]:
+    return [PlayingStream(f"p{number}", seconds, left) for number, seconds in enumerate(ahead)]
 
 
 def refusal(*arguments: object) -> Overloaded:
@@ -59,8 +59,8 @@ def test_who_would_run_dry_by_waiting_a_step_goes_before_first_audio() -> None:
 
 
 def test_a_buffer_is_what_was_sent_less_what_has_played() -> None:
-    assert ahead_s(sent_s=3.2, first_sent_at_s=100.0, now_s=101.0) == pytest.approx(2.2)
-    assert ahead_s(sent_s=0.32, first_sent_at_s=100.0, now_s=101.0) < 0
+    assert buffered_s(sent_s=3.2, first_sent_at_s=100.0, now_s=101.0) == pytest.approx(2.2)
+    assert buffered_s(sent_s=0.32, first_sent_at_s=100.0, now_s=101.0) < 0
 
 
 def test_capacity_is_real_time_less_the_reserve_within_the_slots() -> None:
@@ -69,14 +69,14 @@ def test_capacity_is_real_time_less_the_reserve_within_the_slots() -> None:
     assert capacity(PACE, PROMISE) == int(full * 0.9)
     assert capacity(PACE, replace(PROMISE, slots=128)) == 128
     # A larger bucket that is not faster per stream does not count.
-    assert capacity(Pace((*PACE.buckets, (256, 0.2))), PROMISE) == capacity(PACE, PROMISE)
+    assert capacity(StepTimes((*PACE.buckets, (256, 0.2))), PROMISE) == capacity(PACE, PROMISE)
 
 
 def test_a_listener_beyond_capacity_is_told_when_the_next_one_leaves() -> None:
     promise = replace(PROMISE, slots=3)
-    listeners = [Listener("a", 5.0, 20.0), Listener("b", 5.0, 4.5)]
+    listeners = [PlayingStream("a", 5.0, 20.0), PlayingStream("b", 5.0, 4.5)]
     require_room(listeners, 0, PACE, promise)
-    full = refusal([*listeners, Listener("c", 5.0, 9.0)], 0, PACE, promise)
+    full = refusal([*listeners, PlayingStream("c", 5.0, 9.0)], 0, PACE, promise)
     assert (full.retry_after_s, full.message) == (4.5, "3 listeners of 3")
     # Two of four must leave; a newcomer leaves nobody knows when.
     assert refusal(playing(5, 5, 5, left=7.0), 1, PACE, promise).retry_after_s == 7.0
@@ -141,7 +141,7 @@ class Simulated:
 
     def ahead_at(self, now_s: float) -> float:
         assert self.first_at_s is not None
-        return ahead_s(self.sent_s(), self.first_at_s, now_s)
+        return buffered_s(self.sent_s(), self.first_at_s, now_s)
 
     def gain(self, now_s: float) -> None:
         """One more patch. The first holds no audio yet: the decoder looks ahead."""
@@ -156,8 +156,8 @@ class Simulated:
 class Engine:
     """Steps by `choose` and admits by `require_room`, in simulated time."""
 
-    pace: Pace
-    promise: Promise
+    pace: StepTimes
+    promise: LatencyTarget
     now_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -187,9 +187,9 @@ class Engine:
                 self.held.remove(request)
                 self.done.append(request)
 
-    def _split(self) -> tuple[list[Listener], list[str]]:
+    def _split(self) -> tuple[list[PlayingStream], list[str]]:
         listeners = [
-            Listener(one.name, one.ahead_at(self.now_s), (one.patches - one.made) * PATCH_S)
+            PlayingStream(one.name, one.ahead_at(self.now_s), (one.patches - one.made) * PATCH_S)
             for one in self.held
             if one.first_at_s is not None
         ]

@@ -10,12 +10,12 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import (
     ClonedVoice,
-    Manner,
+    EncodedVoice,
+    SpeechStyle,
     TalkerRequest,
-    VoiceMade,
     VoiceRequest,
 )
-from sglang_omni.engines.speech.voice_cache import VoiceBook, VoiceMaker
+from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
 from sglang_omni.engines.speech.worker import speech_prompt
 from sglang_omni.models.ming.speech.fast.prefill import CLONE_ROWS, VoiceTable
 from sglang_omni.models.ming.speech.voices import read_presets, read_recording
@@ -59,7 +59,7 @@ def pcm(chunks):
 
 def make(worker, asked):
     (made,) = drain(worker, voice=asked)["voice"]
-    assert isinstance(made, VoiceMade)
+    assert isinstance(made, EncodedVoice)
     return cloned(asked, made)
 
 
@@ -78,7 +78,9 @@ def test_a_voice_made_of_a_presets_recording_speaks_as_the_preset(make_worker):
 def test_a_voice_without_known_words_only_primes_the_history(model):
     (voice,) = [v for v in model.voices.values() if v.name == "DB30"]
     known = speech_prompt(TalkerRequest(TEXT, "DB30", 0), voice)
-    told = speech_prompt(TalkerRequest(TEXT, "DB30", 0, manner=Manner(instruction="{}")), voice)
+    told = speech_prompt(
+        TalkerRequest(TEXT, "DB30", 0, manner=SpeechStyle(instruction="{}")), voice
+    )
     assert known.has_prompt_audio and not told.has_prompt_audio
     assert told.speakers == known.speakers == 1
     assert told.instruction == "{}"
@@ -87,13 +89,13 @@ def test_a_voice_without_known_words_only_primes_the_history(model):
 def test_speech_goes_on_while_a_voice_is_made(make_worker, monkeypatch):
     """A recording that takes seconds to encode delays no step."""
     worker, slow = make_worker(), 3.0
-    real = VoiceMaker._make
+    real = VoiceEncoder._make
 
     def slowly(self, request):
         time.sleep(slow)
         return real(self, request)
 
-    monkeypatch.setattr(VoiceMaker, "_make", slowly)
+    monkeypatch.setattr(VoiceEncoder, "_make", slowly)
     asked = voice_request()
     worker.step(StepInput(arrivals=(("voice", asked),)))
     began = time.monotonic()
@@ -127,9 +129,9 @@ def test_a_recording_whose_owner_is_gone_fails_alone(make_worker):
 
 
 def test_the_book_keeps_the_voices_used_last(model):
-    book = VoiceBook(model, most=2)
+    book = VoiceCache(model, most=2)
     asked = voice_request()
-    maker = VoiceMaker(model)
+    maker = VoiceEncoder(model)
     maker.begin("a", asked)
     while not (done := maker.done(1.0)):
         pass
@@ -147,14 +149,14 @@ def test_the_book_keeps_the_voices_used_last(model):
 
 
 def test_nobodys_voice_has_no_rows_and_an_empty_history(model, make_worker):
-    nobody = VoiceBook(model).find(None)
+    nobody = VoiceCache(model).find(None)
     asked = speech_prompt(TalkerRequest("rain", None, 0), nobody)
     assert not asked.has_prompt_audio and asked.speakers == 0
     heard = drain(make_worker(), rain=TalkerRequest("rain", None, 1, max_patches=2))
     assert np.isfinite(pcm(heard["rain"])).all()
 
 
-@pytest.mark.parametrize("manner", [Manner(cfg=4.5), Manner(sigma=0.3, temperature=2.5)])
+@pytest.mark.parametrize("manner", [SpeechStyle(cfg=4.5), SpeechStyle(sigma=0.3, temperature=2.5)])
 def test_guidance_and_noise_belong_to_the_request_alone(make_worker, manner):
     plain = TalkerRequest(TEXT, "DB30", 3, max_patches=3)
     other = TalkerRequest(TEXT, "DB30", 3, max_patches=3, manner=manner)

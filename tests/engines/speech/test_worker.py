@@ -9,7 +9,7 @@ import torch
 
 from sglang_omni.engines.runtime.worker import StepInput, StepWorker
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
-from sglang_omni.engines.speech.pacing import Pace
+from sglang_omni.engines.speech.pacing import StepTimes
 from sglang_omni.engines.speech.worker import open_worker
 from sglang_omni.models.ming.speech.executor import PlainExecutor
 from sglang_omni.models.ming.speech.silence import SilenceTrimmer
@@ -252,7 +252,7 @@ class Ahead(PlainExecutor):
 
     def __init__(self, model, width=8, seconds=0.1):
         super().__init__(model, 8, 2048)
-        self.width, self.pace = width, Pace(((width, seconds),))
+        self.width, self.pace = width, StepTimes(((width, seconds),))
         self.begun, self.calls = [], []
 
     def begin(self, slots):

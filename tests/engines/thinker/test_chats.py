@@ -19,8 +19,8 @@ from sglang_omni.media.limits import Kind, MediaLimits, PixelBudget
 from sglang_omni.media.sizes import pair_seconds
 from sglang_omni.models.ming.media_rules import RULES
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.pipeline.async_streams import together
-from sglang_omni.pipeline.media_preprocessor import Perception
+from sglang_omni.pipeline.async_streams import gather_or_cancel
+from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from tests.models.ming.prompt.test_chat import ROLES
@@ -59,11 +59,11 @@ def frames_of(files: Sequence[bytes]) -> Content:
     return np.stack(frames), pair_seconds(len(frames), fps=2.0)
 
 
-def perception(encoder: EngineProcess) -> Perception:
+def perception(encoder: EngineProcess) -> MediaPreprocessor:
     client = EncoderClient(encoder, EmbeddingCache(1 << 20))
     anywhere = FetchPolicy(allowed_local_path=Path("/"))
     encoders: dict[Kind, EncoderClient] = {"image": client, "video": client, "audio": client}
-    return Perception(anywhere, RULES, Files(), encoders)
+    return MediaPreprocessor(anywhere, RULES, Files(), encoders)
 
 
 def path_of(name: str) -> str:
@@ -99,9 +99,9 @@ async def ask(
     """What the thinker is asked for a chat: greedy, for `tokens` tokens."""
     chat = ChatRequest("chat", tuple(messages), SamplingParams(max_tokens=tokens), tenant=tenant)
     senses = perception(encoder)
-    media = await together(map(senses.open, chat.media))
+    media = await gather_or_cancel(map(senses.open, chat.media))
     prompt = preprocess(chat, media, ThinkerTokenizer(TINY), CONTEXT)
-    rows = await together(map(senses.encode, media))
+    rows = await gather_or_cancel(map(senses.encode, media))
     return aggregate(chat, prompt, media, rows, CONTEXT)
 
 

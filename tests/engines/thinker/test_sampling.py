@@ -17,7 +17,13 @@ from sglang_omni.engines.thinker.contract import (
 )
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import Calling, CallReader, SpelledMarks, Tool, ToolCall
+from sglang_omni.models.ming.prompt.tools import (
+    CallReader,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolTokenDecoder,
+)
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from tests.testing.golden import TINY
 
@@ -97,14 +103,14 @@ async def test_penalties_end_a_repetition(one_rank: EngineProcess) -> None:
 async def test_an_answer_keeps_to_a_grammar_on_one_rank_and_on_two(
     one_rank: EngineProcess, two_ranks: EngineProcess
 ) -> None:
-    assert one_rank.health.info.has_lark
+    assert one_rank.health.info.supports_grammar
     look = Tool("look", "", SCHEMA)
-    lark = answer_grammar([look], Calling(forced=True, parallel=False), None, False)
+    lark = answer_grammar([look], ToolChoice(forced=True, parallel=False), None, False)
     assert lark is not None
     asked = SamplingParams(max_tokens=200, temperature=1.0, grammar=Grammar(lark, "tools"))
     ranks = (one_rank, two_ranks, two_ranks)
     for outputs in await asyncio.gather(*(generate(process, asked) for process in ranks)):
-        reader, spelled = CallReader(), SpelledMarks(TOKENIZER)
+        reader, spelled = CallReader(), ToolTokenDecoder(TOKENIZER)
         text = b"".join(map(spelled.token_bytes, ids(outputs))).decode()
         (call,) = [*reader.push(text), *reader.finish()]
         assert isinstance(call, ToolCall) and call.name == "look"

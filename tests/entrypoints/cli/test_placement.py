@@ -3,7 +3,7 @@
 import pytest
 
 from sglang_omni.config.options import Config, load_config
-from sglang_omni.engines.runtime.gpus import Card, cards
+from sglang_omni.engines.runtime.gpus import Gpu, visible_gpus
 from sglang_omni.entrypoints.cli import serve
 from sglang_omni.protocol.errors import StartupError
 from tests.testing.golden import TINY
@@ -17,7 +17,7 @@ def config(**values: object) -> Config:
 
 @pytest.fixture
 def two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = tuple(Card(index, "NVIDIA H200", 150 * GB, 149 * GB) for index in range(2))
+    found = tuple(Gpu(index, "NVIDIA H200", 150 * GB, 149 * GB) for index in range(2))
     monkeypatch.setattr(serve, "cards", lambda: found)
 
 
@@ -25,7 +25,7 @@ def two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_auto_prints_its_plan_and_gives_every_engine_its_card(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    placed = serve.placed(config(placement="auto"), TINY)
+    placed = serve.apply_placement(config(placement="auto"), TINY)
     assert (placed.thinker.tp_size, placed.thinker.gpus) == (1, (0,))
     assert placed.talker.gpus == placed.audio_encoder.gpus == (1,)
     assert placed.image_encoder.gpus == (1,)
@@ -35,19 +35,19 @@ def test_auto_prints_its_plan_and_gives_every_engine_its_card(
 
 @pytest.mark.usefixtures("two_cards")
 def test_by_hand_nothing_is_moved() -> None:
-    assert serve.placed(config(), TINY) == config()
+    assert serve.apply_placement(config(), TINY) == config()
 
 
 @pytest.mark.parametrize("placement", ["auto", "manual"])
 def test_what_cannot_fit_is_refused(placement: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "cards", lambda: (Card(0, "small", GB // 1000, GB // 1000),))
+    monkeypatch.setattr(serve, "cards", lambda: (Gpu(0, "small", GB // 1000, GB // 1000),))
     with pytest.raises(StartupError, match="does not fit"):
-        serve.placed(config(placement=placement), TINY)
+        serve.apply_placement(config(placement=placement), TINY)
 
 
 def test_a_cpu_has_nothing_to_place() -> None:
     on_a_cpu = config(device="cpu", placement="auto")
-    assert serve.placed(on_a_cpu, TINY) == on_a_cpu
+    assert serve.apply_placement(on_a_cpu, TINY) == on_a_cpu
 
 
 def test_without_a_driver_no_card_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,4 +57,4 @@ def test_without_a_driver_no_card_is_found(monkeypatch: pytest.MonkeyPatch) -> N
         raise pynvml.NVMLError(pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 
     monkeypatch.setattr(pynvml, "nvmlInit", no_driver)
-    assert cards() == ()
+    assert visible_gpus() == ()

@@ -6,12 +6,12 @@ import signal
 
 import pytest
 
-from sglang_omni.entrypoints.cli.shutdown_signals import Farewell
+from sglang_omni.entrypoints.cli.shutdown_signals import ShutdownSignals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_the_first_signal_asks_and_the_second_insists(number: signal.Signals) -> None:
-    with Farewell(lambda: None) as farewell:
+    with ShutdownSignals(lambda: None) as farewell:
         os.kill(os.getpid(), number)
         await asyncio.wait_for(farewell.asked.wait(), 1)
         assert not farewell.insisted.is_set()
@@ -20,7 +20,7 @@ async def test_the_first_signal_asks_and_the_second_insists(number: signal.Signa
 
 
 async def test_work_is_waited_for_until_it_is_done_or_its_time_is_up_or_somebody_insists() -> None:
-    with Farewell(lambda: None) as farewell:
+    with ShutdownSignals(lambda: None) as farewell:
         assert await farewell.until_insisted(asyncio.sleep(0.01), 5)
         assert not await farewell.until_insisted(asyncio.sleep(60), 0.01)
         asyncio.get_running_loop().call_later(0.02, farewell.insisted.set)
@@ -31,5 +31,5 @@ async def test_what_the_work_raises_is_raised() -> None:
     async def fail() -> None:
         raise LookupError("nothing there")
 
-    with Farewell(lambda: None) as farewell, pytest.raises(LookupError):
+    with ShutdownSignals(lambda: None) as farewell, pytest.raises(LookupError):
         await farewell.until_insisted(fail(), 5)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sglang_omni.config.options import Config, load_config
-from sglang_omni.engines.runtime.gpus import Card
+from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.entrypoints.cli import start_progress as progress
@@ -66,7 +66,7 @@ def test_replicas_count_together_and_a_missing_prompt_leaves_no_line() -> None:
 
 
 def test_cards_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = tuple(Card(index, "NVIDIA H200", 1, 1) for index in range(2))
+    found = tuple(Gpu(index, "NVIDIA H200", 1, 1) for index in range(2))
     monkeypatch.setattr(screen, "cards", lambda: found)
     assert header(TINY, "cuda").endswith(f" · {TINY.name} · 2 x NVIDIA H200")
 

@@ -23,7 +23,7 @@ from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.transport.uvicorn_server import web_server
 from sglang_omni.models.ming.capabilities import RELEASED
-from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -38,7 +38,7 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.protocol.errors import InvalidRequest, RequestNotFound
 from sglang_omni.voices.cloner import Cloned
-from sglang_omni.voices.registry import Shelf
+from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
 
 RATE = 44_100
@@ -143,7 +143,7 @@ class FakeBackend:
         store = VoiceStore(Path(self.folder.name), Quota(stored=4, per_owner=3), "weights")
         store.load()
         self.cloner = FakeCloner()
-        self.shelf = Shelf(self.cloner, store)
+        self.shelf = VoiceRegistry(self.cloner, store)
         self.script: Script = echo
         self.requests: list[Any] = []
         self.profiles: list[str | None] = []
@@ -179,7 +179,7 @@ class FakeBackend:
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         return self._play(request)
 
-    async def narrate(
+    async def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
         """Says each piece of the text as it comes."""
@@ -221,7 +221,7 @@ def serving(
     # A port that was served a moment ago can be served again.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    observer = wiring.pop("observer", None) or Observer(lambda: backend.sample_rate)
+    observer = wiring.pop("observer", None) or TraceRecorder(lambda: backend.sample_rate)
     app = create_app(backend, access, observer=observer, **wiring)
     options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
     options["on_refusal"] = observer.refuse

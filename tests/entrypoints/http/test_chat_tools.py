@@ -10,10 +10,10 @@ import openai
 import pytest
 
 from sglang_omni.engines.thinker.contract import TokenLogprob
-from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S, SpokenAnswers
+from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S, AudioTranscriptCache
 from sglang_omni.entrypoints.http.responses import sse
-from sglang_omni.entrypoints.http.responses.cancellable import StreamedReply
-from sglang_omni.models.ming.prompt.tools import Calling, Tool, ToolCall, ToolResult
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream
+from sglang_omni.models.ming.prompt.tools import Tool, ToolCall, ToolChoice, ToolResult
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -100,17 +100,17 @@ def test_an_answer_of_calls_alone_has_no_content(
 @pytest.mark.parametrize(
     ("fields", "tools", "calling"),
     [
-        ({}, 1, Calling()),
-        ({"tool_choice": "none"}, 0, Calling()),
-        ({"parallel_tool_calls": False}, 1, Calling(parallel=False)),
-        ({"tool_choice": "required"}, 1, Calling(forced=True)),
-        ({"tool_choice": NAMED}, 1, Calling(forced=True, only=("look",), parallel=False)),
-        ({"tool_choice": allowed("auto")}, 1, Calling(only=("look",))),
-        ({"tool_choice": allowed("required")}, 1, Calling(forced=True, only=("look",))),
+        ({}, 1, ToolChoice()),
+        ({"tool_choice": "none"}, 0, ToolChoice()),
+        ({"parallel_tool_calls": False}, 1, ToolChoice(parallel=False)),
+        ({"tool_choice": "required"}, 1, ToolChoice(forced=True)),
+        ({"tool_choice": NAMED}, 1, ToolChoice(forced=True, only=("look",), parallel=False)),
+        ({"tool_choice": allowed("auto")}, 1, ToolChoice(only=("look",))),
+        ({"tool_choice": allowed("required")}, 1, ToolChoice(forced=True, only=("look",))),
     ],
 )
 def test_what_may_and_must_be_called_is_told_to_the_pipeline(
-    client: openai.OpenAI, backend: FakeBackend, fields: Any, tools: int, calling: Calling
+    client: openai.OpenAI, backend: FakeBackend, fields: Any, tools: int, calling: ToolChoice
 ) -> None:
     ask(client, tools=TOOLS, **fields)
     asked = backend.requests[-1]
@@ -291,7 +291,7 @@ def test_a_later_turn_cites_a_spoken_answer_by_its_id_alone(
 
 def test_what_was_said_is_forgotten_in_time_by_size_and_for_others() -> None:
     now = [0.0]
-    spoken = SpokenAnswers(most_characters=10, clock=lambda: now[0])
+    spoken = AudioTranscriptCache(most_characters=10, clock=lambda: now[0])
     spoken.keep("ada", "a", "12345")
     spoken.keep("ada", "b", "67890")
     assert (spoken.recall("ada", "a"), spoken.recall("bob", "a")) == ("12345", None)
@@ -303,7 +303,7 @@ def test_what_was_said_is_forgotten_in_time_by_size_and_for_others() -> None:
     assert spoken.recall("ada", "d") is None
 
 
-async def sent(reply: StreamedReply) -> list[bytes]:
+async def sent(reply: CancellableStream) -> list[bytes]:
     """The pieces of a reply's body; its headers go before them, once."""
     messages: list[dict[str, Any]] = []
 
@@ -328,7 +328,7 @@ async def test_comments_keep_a_quiet_stream_alive() -> None:
         yield {"n": 1}
         await asyncio.sleep(0.05)
 
-    pieces = await sent(sse.EventReply(slow(), end=sse.DONE, quiet_s=0.02))
+    pieces = await sent(sse.SSEResponse(slow(), end=sse.DONE, quiet_s=0.02))
     assert pieces[0] == sse.KEEP_ALIVE and pieces[-1] == sse.DONE
     assert [piece for piece in pieces if piece.startswith(b"data: {")] == [sse.event({"n": 1})]
 
@@ -339,7 +339,7 @@ async def test_an_error_after_a_comment_is_an_event() -> None:
         raise EngineFailed("the thinker died")
         yield {}
 
-    *quiet, last = await sent(sse.EventReply(fails(), end=sse.DONE, quiet_s=0.02))
+    *quiet, last = await sent(sse.SSEResponse(fails(), end=sse.DONE, quiet_s=0.02))
     assert set(quiet) == {sse.KEEP_ALIVE}
     assert json.loads(last.removeprefix(b"data: "))["error"]["code"] == "engine_failed"
 

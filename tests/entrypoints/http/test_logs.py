@@ -11,7 +11,7 @@ import pytest
 from sglang_omni.engines.runtime.failure import as_omni_error
 from sglang_omni.observability.logs import RequestId
 from sglang_omni.pipeline.request import Event, TextDelta
-from sglang_omni.protocol.errors import EngineFailed, whence
+from sglang_omni.protocol.errors import EngineFailed, safe_traceback
 from tests.entrypoints.http.fake import FakeBackend, words
 
 SECRET = "heron-of-the-river"
@@ -57,7 +57,7 @@ def test_an_error_is_told_by_its_kind_and_its_place() -> None:
     try:
         raise ValueError(SECRET)
     except ValueError as error:
-        told = whence(error)
+        told = safe_traceback(error)
     assert told.startswith("ValueError\n") and "test_logs.py" in told and SECRET not in told
 
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from sglang_omni.entrypoints.http.app import create_app
-from sglang_omni.entrypoints.http.transport.slow_clients import UnreadRules
+from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.uvicorn_server import run, web_server
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
 from tests.entrypoints.http.fake import FakeBackend, Served, tone
@@ -49,7 +49,7 @@ def speaker() -> Iterator[Served]:
     backend = Speaker()
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    rules = UnreadRules(BUDGET, PATIENCE_S)
+    rules = SlowClientRules(BUDGET, PATIENCE_S)
     server = web_server(create_app(backend), "critical", 1, unread=rules)
     thread = threading.Thread(target=lambda: run(server.serve(sockets=[listener])))
     thread.start()

@@ -41,10 +41,10 @@ class SpeakingBackend(FakeBackend):
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         return self._pipeline([]).speak(request)
 
-    def narrate(
+    def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
-        return self._pipeline([]).narrate(request, text)
+        return self._pipeline([]).stream_speech(request, text)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def chat(url: str, text: str) -> None:
     assert reply.json()["choices"][0]["message"]["audio"]["transcript"] == text
 
 
-def narrate(url: str, text: str) -> None:
+def stream_speech(url: str, text: str) -> None:
     with connect(f"{url.replace('http', 'ws')}/v1/audio/speech/stream") as socket:
         for event in (
             {"type": "session.config"},
@@ -86,7 +86,7 @@ def narrate(url: str, text: str) -> None:
             assert "error" not in str(frame)
 
 
-ROUTES = {"speech": read_aloud, "chat": chat, "stream": narrate}
+ROUTES = {"speech": read_aloud, "chat": chat, "stream": stream_speech}
 
 
 @pytest.fixture(params=ROUTES)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from sglang_omni.config.options import RealtimeOptions
-from sglang_omni.entrypoints.realtime.event_sender import Outbox
-from sglang_omni.entrypoints.realtime.protocol_version import GA, Dialect
-from sglang_omni.entrypoints.realtime.session import Session
+from sglang_omni.entrypoints.realtime.event_sender import EventSender
+from sglang_omni.entrypoints.realtime.protocol_version import GA, ProtocolVersion
+from sglang_omni.entrypoints.realtime.session import RealtimeSession
 from sglang_omni.media.vad import FRAME
 from tests.entrypoints.http.fake import FakeBackend
 from tests.entrypoints.realtime.sounds import RATE, pcm16, silence
@@ -86,13 +86,13 @@ async def settle() -> None:
 class Talk:
     """One session, and every event it has sent."""
 
-    def __init__(self, options: RealtimeOptions, dialect: Dialect) -> None:
+    def __init__(self, options: RealtimeOptions, dialect: ProtocolVersion) -> None:
         self.backend, self.clock = FakeBackend(), ManualClock()
-        self.outbox = Outbox(
+        self.outbox = EventSender(
             options.send_bytes, options.stall_seconds, self.clock, dialect.to_client
         )
         detector = LoudnessDetector()
-        self.session = Session(
+        self.session = RealtimeSession(
             self.backend, options, self.outbox, detector, self.clock, dialect, "me"
         )
         self.events: list[dict[str, Any]] = []
@@ -143,7 +143,7 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(dialect: Dialect = GA, **options: Any) -> AsyncIterator[Talk]:
+async def talking(dialect: ProtocolVersion = GA, **options: Any) -> AsyncIterator[Talk]:
     """A session that is read, and closed at the end."""
     talk = Talk(replace(OPTIONS, **options), dialect)
     talk.session.start()

@@ -6,8 +6,8 @@ import pytest
 from sglang_omni.entrypoints.realtime.audio_codec import (
     HEARD_RATE,
     MOST_APPENDED,
-    Ear,
-    Mouth,
+    InputDecoder,
+    OutputEncoder,
     WireFormat,
     clip_samples,
     clip_uri,
@@ -30,7 +30,7 @@ def int16(samples: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("wire", FORMATS)
 def test_what_is_sent_is_heard(wire: WireFormat) -> None:
-    ear = Ear(wire)
+    ear = InputDecoder(wire)
     data = wire.encode(int16(tone(wire.rate)))
     heard = np.concatenate((ear.hear(data), ear.rest())).astype(np.float32) / 32_768
     expected = tone(HEARD_RATE)
@@ -42,7 +42,7 @@ def test_what_is_sent_is_heard(wire: WireFormat) -> None:
 
 @pytest.mark.parametrize("wire", FORMATS)
 async def test_what_is_spoken_is_sent(wire: WireFormat) -> None:
-    mouth = Mouth(44_100, wire)
+    mouth = OutputEncoder(44_100, wire)
     data = await mouth.speak(tone(44_100)) + await mouth.rest()
     assert wire.milliseconds(len(data)) == pytest.approx(500, abs=0.2)
     middle = slice(wire.rate // 10, wire.rate * 4 // 10)
@@ -55,7 +55,7 @@ async def test_what_is_spoken_is_sent(wire: WireFormat) -> None:
 async def test_speech_at_another_speed_is_as_much_longer_or_shorter(
     wire: WireFormat, speed: float
 ) -> None:
-    mouth, pcm = Mouth(44_100, wire, speed), tone(44_100)
+    mouth, pcm = OutputEncoder(44_100, wire, speed), tone(44_100)
     pieces = [await mouth.speak(pcm[at : at + 4096]) for at in range(0, len(pcm), 4096)]
     assert mouth.taken_ms == pytest.approx(500 / speed)
     data = b"".join((*pieces, await mouth.rest()))
@@ -66,7 +66,7 @@ async def test_speech_at_another_speed_is_as_much_longer_or_shorter(
 @pytest.mark.parametrize("wire", FORMATS)
 def test_it_makes_no_difference_how_speech_is_cut(wire: WireFormat) -> None:
     data = wire.encode(int16(tone(wire.rate)))
-    whole, cut = Ear(wire), Ear(wire)
+    whole, cut = InputDecoder(wire), InputDecoder(wire)
     pieces = [cut.hear(data[at : at + 480]) for at in range(0, len(data), 480)]
     heard = np.concatenate((*pieces, cut.rest()))
     expected = np.concatenate((whole.hear(data), whole.rest()))
@@ -75,13 +75,13 @@ def test_it_makes_no_difference_how_speech_is_cut(wire: WireFormat) -> None:
 
 def test_half_a_sample_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="even number of bytes"):
-        Ear(FORMATS[0]).hear(b"abc")
+        InputDecoder(FORMATS[0]).hear(b"abc")
 
 
 @pytest.mark.parametrize("speed", [1.0, 1.5])
 async def test_samples_that_are_not_finite_are_not_sent(speed: float) -> None:
     with pytest.raises(EngineFailed):
-        await Mouth(44_100, FORMATS[0], speed).speak(np.array([0.0, np.nan], np.float32))
+        await OutputEncoder(44_100, FORMATS[0], speed).speak(np.array([0.0, np.nan], np.float32))
 
 
 def test_base64_is_read_strictly_and_up_to_a_limit() -> None:
@@ -101,6 +101,6 @@ def test_a_clip_is_a_wav_file_at_the_rate_of_the_ear() -> None:
 
 @pytest.mark.parametrize("wire", FORMATS)
 async def test_a_loud_answer_is_not_clipped(wire: WireFormat) -> None:
-    mouth = Mouth(44_100, wire)
+    mouth = OutputEncoder(44_100, wire)
     data = await mouth.speak(6 * tone(44_100)) + await mouth.rest()
     assert 0.8 < np.abs(wire.decode(data) / 32_768).max() < 0.95

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sglang_omni.entrypoints.realtime.items import JSON
-from sglang_omni.models.ming.prompt.tools import Calling, Tool, ToolCall, ToolResult
+from sglang_omni.models.ming.prompt.tools import Tool, ToolCall, ToolChoice, ToolResult
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Finished,
@@ -92,8 +92,8 @@ async def test_tools_may_be_withheld_and_forced() -> None:
         await talk.send("response.create")
         assert talk.backend.requests[0].tools == ()
         for choice, calling in (
-            ("required", Calling(forced=True)),
-            (NAMED, Calling(forced=True, only=("look",), parallel=False)),
+            ("required", ToolChoice(forced=True)),
+            (NAMED, ToolChoice(forced=True, only=("look",), parallel=False)),
         ):
             await talk.update(tool_choice=choice)
             assert talk.of("session.updated")[-1]["session"]["tool_choice"] == choice
@@ -102,7 +102,7 @@ async def test_tools_may_be_withheld_and_forced() -> None:
         await talk.send("response.create", response={"tools": [], "tool_choice": "auto"})
         assert (talk.backend.requests[-1].tools, talk.backend.requests[-1].calling) == (
             (),
-            Calling(),
+            ToolChoice(),
         )
 
 
@@ -135,9 +135,9 @@ async def test_strict_functions_and_calls_one_at_a_time_are_asked_for() -> None:
         assert talk.of("session.updated")[-1]["session"]["parallel_tool_calls"] is False
         await talk.send("response.create")
         asked = talk.backend.requests[-1]
-        assert asked.tools[0].strict and asked.calling == Calling(parallel=False)
+        assert asked.tools[0].strict and asked.calling == ToolChoice(parallel=False)
         await talk.send("response.create", response={"parallel_tool_calls": True})
-        assert talk.backend.requests[-1].calling == Calling()
+        assert talk.backend.requests[-1].calling == ToolChoice()
 
 
 async def test_a_thinker_without_grammars_of_calls_is_held_to_none(

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from sglang_omni.entrypoints.realtime.connection import ClientLeft, Connection
-from sglang_omni.entrypoints.realtime.event_sender import Outbox
+from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.protocol_version import GA
-from sglang_omni.entrypoints.realtime.session import Session
+from sglang_omni.entrypoints.realtime.session import RealtimeSession
 from sglang_omni.pipeline.request import Finished, TextDelta, Usage
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.entrypoints.http.fake import FakeBackend, hanging, playing
@@ -43,9 +43,9 @@ class Running:
     def __init__(self, **options: Any) -> None:
         settings = replace(OPTIONS, **options)
         self.socket, self.clock, self.backend = FakeSocket(), ManualClock(), FakeBackend()
-        outbox = Outbox(settings.send_bytes, settings.stall_seconds, self.clock, GA.to_client)
+        outbox = EventSender(settings.send_bytes, settings.stall_seconds, self.clock, GA.to_client)
         detector = LoudnessDetector()
-        session = Session(self.backend, settings, outbox, detector, self.clock)
+        session = RealtimeSession(self.backend, settings, outbox, detector, self.clock)
         draining = self.backend.draining
         connection = Connection(self.socket, outbox, session, settings, self.clock, draining)
         self.task = asyncio.create_task(connection.run())

@@ -3,23 +3,23 @@ import pytest
 from sglang_omni.entrypoints.realtime.context import to_messages, without_oldest
 from sglang_omni.entrypoints.realtime.conversation import Conversation, ItemError
 from sglang_omni.entrypoints.realtime.items import (
-    Clip,
+    AudioContent,
+    ImageContent,
     Item,
     MessageItem,
-    Picture,
-    Segment,
-    Speech,
-    Text,
+    SpeechContent,
+    SpokenSegment,
+    TextContent,
     weight,
 )
 
 
 def text(name: str, said: str = "hi", role: str = "user") -> MessageItem:
-    return MessageItem(name, role, (Text(said),))
+    return MessageItem(name, role, (TextContent(said),))
 
 
 def clip(name: str, size: int = 1000, transcript: str | None = None) -> MessageItem:
-    return MessageItem(name, "user", (Clip("x" * size, 1000, transcript),))
+    return MessageItem(name, "user", (AudioContent("x" * size, 1000, transcript),))
 
 
 def conversation(*items: Item, budget: int = 10_000) -> Conversation:
@@ -64,10 +64,12 @@ def test_items_that_cannot_be_meant_are_refused_by_code(act, code: str) -> None:
 def test_beyond_the_budget_the_oldest_media_go_and_their_items_stay() -> None:
     made = conversation(clip("a"), clip("b", transcript="two"), text("c"), clip("d"), budget=2100)
     assert names(made) == ["a", "b", "c", "d"]
-    assert made.find("a", "retrieve") == MessageItem("a", "user", (Clip(None, 1000, None),))
+    assert made.find("a", "retrieve") == MessageItem("a", "user", (AudioContent(None, 1000, None),))
     assert made.find("b", "retrieve") == clip("b", transcript="two")
     made.add(clip("e"))
-    assert made.find("b", "retrieve") == MessageItem("b", "user", (Clip(None, 1000, "two"),))
+    assert made.find("b", "retrieve") == MessageItem(
+        "b", "user", (AudioContent(None, 1000, "two"),)
+    )
     assert made.find("e", "retrieve") == clip("e")
     assert made.weight == sum(map(weight, made)) <= 2100
 
@@ -94,12 +96,16 @@ def test_text_that_cannot_fit_has_no_room() -> None:
 
 
 def test_the_model_reads_the_instructions_then_what_was_said() -> None:
-    spoken = Speech((Segment("I see. ", 0.0), Segment("More.", 500.0)), 1000, 500)
+    spoken = SpeechContent(
+        (SpokenSegment("I see. ", 0.0), SpokenSegment("More.", 500.0)), 1000, 500
+    )
     messages = to_messages(
         "Be kind.",
         [
             text("s", "It is noon.", "system"),
-            MessageItem("p", "user", (Picture("http://x/y.png", "low"), Text("What is this?"))),
+            MessageItem(
+                "p", "user", (ImageContent("http://x/y.png", "low"), TextContent("What is this?"))
+            ),
             MessageItem("a", "assistant", (spoken,), "incomplete"),
             clip("c"),
         ],
@@ -120,8 +126,8 @@ def test_the_model_reads_the_instructions_then_what_was_said() -> None:
 
 def test_sound_that_was_let_go_is_read_as_its_transcript() -> None:
     items = [
-        MessageItem("a", "user", (Clip(None, 1000, "hello"),)),
-        MessageItem("b", "user", (Clip(None, 1000, None),)),
+        MessageItem("a", "user", (AudioContent(None, 1000, "hello"),)),
+        MessageItem("b", "user", (AudioContent(None, 1000, None),)),
     ]
     messages = to_messages("", items)
     assert [message.content[0].text for message in messages] == ["hello"]

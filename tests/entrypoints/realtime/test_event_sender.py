@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.entrypoints.realtime.event_sender import Outbox, SlowReader
+from sglang_omni.entrypoints.realtime.event_sender import EventSender, SlowClient
 from sglang_omni.entrypoints.realtime.protocol_version import GA
 from tests.entrypoints.realtime.harness import ManualClock, settle
 
 
-def outbox(budget: int = 1000, stall_s: float = 5.0) -> tuple[Outbox, ManualClock]:
+def outbox(budget: int = 1000, stall_s: float = 5.0) -> tuple[EventSender, ManualClock]:
     clock = ManualClock()
-    return Outbox(budget, stall_s, clock, GA.to_client), clock
+    return EventSender(budget, stall_s, clock, GA.to_client), clock
 
 
-async def collect(box: Outbox) -> list[dict[str, Any]]:
+async def collect(box: EventSender) -> list[dict[str, Any]]:
     frames: list[dict[str, Any]] = []
 
     async def send(frame: str) -> None:
@@ -52,7 +52,7 @@ async def test_a_reader_that_takes_nothing_is_given_up() -> None:
     async def never(frame: str) -> None:
         await asyncio.sleep(3600)
 
-    with pytest.raises(SlowReader):
+    with pytest.raises(SlowClient):
         await box.run(never)
 
 

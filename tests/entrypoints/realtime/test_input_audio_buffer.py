@@ -3,10 +3,10 @@ import pytest
 
 from sglang_omni.entrypoints.realtime.audio_codec import PCM, WireFormat
 from sglang_omni.entrypoints.realtime.input_audio_buffer import (
+    AudioBuffer,
     BufferEmpty,
     BufferFull,
-    InputBuffer,
-    Listener,
+    InputAudioBuffer,
 )
 from sglang_omni.entrypoints.realtime.turn_detection import SpeechStopped, Turn, TurnRules
 from tests.entrypoints.realtime.harness import LoudnessDetector, loud
@@ -15,18 +15,18 @@ from tests.entrypoints.realtime.sounds import pcm16, silence
 RULES = TurnRules(prefix_ms=320, silence_ms=480, short_silence_ms=480)
 
 
-def listener(rules: TurnRules | None = RULES, most_ms: int = 60_000) -> Listener:
-    made = Listener(PCM, LoudnessDetector(), most_ms)
+def listener(rules: TurnRules | None = RULES, most_ms: int = 60_000) -> InputAudioBuffer:
+    made = InputAudioBuffer(PCM, LoudnessDetector(), most_ms)
     made.configure(PCM, rules)
     return made
 
 
-async def hear(made: Listener, *sounds: np.ndarray) -> list[Turn]:
+async def hear(made: InputAudioBuffer, *sounds: np.ndarray) -> list[Turn]:
     return [turn async for turn in made.hear(b"".join(map(pcm16, sounds)))]
 
 
 def test_the_buffer_is_addressed_by_time() -> None:
-    buffer = InputBuffer()
+    buffer = AudioBuffer()
     buffer.append(np.arange(1600).astype(np.int16))
     assert (buffer.start_ms, buffer.end_ms) == (0, 100)
     assert np.array_equal(buffer.read(10, 20), np.arange(160, 320))

@@ -5,21 +5,21 @@ import pytest
 
 from sglang_omni.entrypoints.realtime.audio_codec import clip_uri
 from sglang_omni.entrypoints.realtime.items import (
+    AudioContent,
     CallItem,
     CallOutputItem,
-    Clip,
+    ImageContent,
     MessageItem,
-    Picture,
-    Segment,
-    Speech,
-    Text,
+    SpeechContent,
+    SpokenSegment,
+    TextContent,
     heard_words,
     item_json,
     weight,
     without_media,
 )
 
-SEGMENTS = (Segment("One two three. ", 0.0), Segment("Four five.", 1000.0))
+SEGMENTS = (SpokenSegment("One two three. ", 0.0), SpokenSegment("Four five.", 1000.0))
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_words_are_heard_at_an_even_pace_inside_a_segment(heard_ms: float, words
 
 
 def test_chinese_is_cut_between_characters_and_a_single_word_is_not_cut() -> None:
-    assert heard_words((Segment("你好世界", 0.0),), 400, 210) == "你好"
-    assert heard_words((Segment("你好 world", 0.0),), 800, 500) == "你好"
-    assert heard_words((Segment("Wonderful", 0.0),), 900, 500) == ""
+    assert heard_words((SpokenSegment("你好世界", 0.0),), 400, 210) == "你好"
+    assert heard_words((SpokenSegment("你好 world", 0.0),), 800, 500) == "你好"
+    assert heard_words((SpokenSegment("Wonderful", 0.0),), 900, 500) == ""
 
 
 def test_a_speech_that_nobody_spoke_over_was_heard_whole() -> None:
-    assert Speech(SEGMENTS, 2000).transcript == "One two three. Four five."
-    assert Speech(SEGMENTS, 2000, 600).transcript == "One two"
+    assert SpeechContent(SEGMENTS, 2000).transcript == "One two three. Four five."
+    assert SpeechContent(SEGMENTS, 2000, 600).transcript == "One two"
 
 
 def test_the_wire_form_names_parts_by_who_made_them() -> None:
@@ -57,9 +57,9 @@ def test_the_wire_form_names_parts_by_who_made_them() -> None:
         ("system", "input_text"),
         ("assistant", "output_text"),
     ):
-        item = MessageItem("a", role, (Text("hi"),))
+        item = MessageItem("a", role, (TextContent("hi"),))
         assert item_json(item)["content"] == [{"type": kind, "text": "hi"}]
-    spoken = MessageItem("a", "assistant", (Speech(SEGMENTS, 2000),), "incomplete")
+    spoken = MessageItem("a", "assistant", (SpeechContent(SEGMENTS, 2000),), "incomplete")
     assert item_json(spoken) == {
         "id": "a",
         "object": "realtime.item",
@@ -72,7 +72,7 @@ def test_the_wire_form_names_parts_by_who_made_them() -> None:
 
 def test_sound_is_in_the_wire_form_only_if_asked_for() -> None:
     samples = np.arange(100).astype(np.int16)
-    item = MessageItem("a", "user", (Clip(clip_uri(samples), 6),))
+    item = MessageItem("a", "user", (AudioContent(clip_uri(samples), 6),))
     (bare,), (full,) = (item_json(item, with_audio)["content"] for with_audio in (False, True))
     assert bare == {"type": "input_audio", "transcript": None}
     assert base64.b64decode(full["audio"]) == samples.tobytes()
@@ -86,9 +86,15 @@ def test_calls_and_their_outputs() -> None:
 
 
 def test_letting_media_go_keeps_what_was_written_down() -> None:
-    parts = (Text("see"), Picture("data:," + "x" * 994), Clip("data:," + "y" * 994, 5, "hello"))
+    parts = (
+        TextContent("see"),
+        ImageContent("data:," + "x" * 994),
+        AudioContent("data:," + "y" * 994, 5, "hello"),
+    )
     item = MessageItem("a", "user", parts)
     assert weight(item) == 3 + 1000 + 1005
     bare = without_media(item)
     assert weight(bare) == 8
-    assert bare == MessageItem("a", "user", (Text("see"), Picture(None), Clip(None, 5, "hello")))
+    assert bare == MessageItem(
+        "a", "user", (TextContent("see"), ImageContent(None), AudioContent(None, 5, "hello"))
+    )

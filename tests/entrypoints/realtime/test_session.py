@@ -21,7 +21,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import ContextExceeded, EngineFailed
-from sglang_omni.voices.registry import Upload
+from sglang_omni.voices.registry import UploadedRecording
 from tests.entrypoints.http.fake import hanging, playing, tone
 from tests.entrypoints.realtime.harness import Talk, base64_of, kinds, loud, talking
 from tests.entrypoints.realtime.sounds import silence
@@ -560,7 +560,7 @@ async def test_g711_both_ways() -> None:
 async def test_a_stored_voice_answers() -> None:
     async with talking() as talk:
         part = MediaPart("audio", ("data:,RIFF",), "audio_sample")
-        await talk.backend.shelf.add(Upload("Ada", part, None, "she agreed", None), ())
+        await talk.backend.shelf.add(UploadedRecording("Ada", part, None, "she agreed", None), ())
         await talk.update(audio={"output": {"voice": "Ada"}})
         await talk.write("go on")
         await talk.send("response.create")

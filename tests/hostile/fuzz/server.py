@@ -14,16 +14,16 @@ from sglang_omni.config.http_options import HttpOptions
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
 from sglang_omni.engines.grammar_checker.contract import GrammarSettings
-from sglang_omni.engines.media_decoder.contract import IntakeSettings
-from sglang_omni.engines.media_decoder.pool import IntakePool
+from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
+from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
 from sglang_omni.entrypoints.cli.serve import bind
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
-from sglang_omni.entrypoints.http.transport.uvicorn_server import run, settle, web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import MediaLimits
-from sglang_omni.observability.trace_recorder import Observer
-from sglang_omni.pipeline.media_preprocessor import blaming
+from sglang_omni.observability.trace_recorder import TraceRecorder
+from sglang_omni.pipeline.media_preprocessor import with_error_field
 from sglang_omni.pipeline.preprocess import constrained
 from sglang_omni.pipeline.request import ChatRequest, Event
 from tests.entrypoints.http.fake import FakeBackend
@@ -45,7 +45,7 @@ class FuzzedBackend(FakeBackend):
     def __init__(self) -> None:
         super().__init__()
         self.grammars = GrammarChecker(GrammarSettings(TINY))
-        self.intake = IntakePool(IntakeSettings(MEDIA, RULES), processes=2)
+        self.intake = MediaDecoderPool(MediaDecoderSettings(MEDIA, RULES), processes=2)
 
     async def start(self) -> None:
         """Start the processes."""
@@ -58,7 +58,7 @@ class FuzzedBackend(FakeBackend):
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:  # type: ignore[override]
         await self.grammars.check(constrained(request))
         for part in request.media:
-            with blaming(part):
+            with with_error_field(part):
                 files = await fetch_all(part.sources, FetchPolicy())
                 await self.intake.decode(part.kind, files, part.budget)
         async with aclosing(super().respond(request)) as events:
@@ -72,10 +72,10 @@ async def main() -> None:
     """Serve until this process is ended."""
     backend = FuzzedBackend()
     await backend.start()
-    observer = Observer(lambda: backend.sample_rate)
+    observer = TraceRecorder(lambda: backend.sample_rate)
     app = create_app(backend, observer=observer, bodies=BODIES)
     options = {"limits": HTTP, "on_refusal": observer.refuse, "log_config": None}
-    settle()
+    freeze_gc()
     with bind("127.0.0.1", 0) as listener:
         print(listener.getsockname()[1], flush=True)
         try:

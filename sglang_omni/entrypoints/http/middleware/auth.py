@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sglang_omni.entrypoints.api_keys import Keys
 from sglang_omni.entrypoints.http.middleware.hosts import require_host
-from sglang_omni.entrypoints.http.middleware.send_error import refuse
+from sglang_omni.entrypoints.http.middleware.send_error import send_error
 from sglang_omni.entrypoints.http.paths import is_admin, is_open
 from sglang_omni.entrypoints.http.request_body.json_route import body_type, is_json
 from sglang_omni.observability.trace import current_trace
@@ -36,7 +36,7 @@ class Access:
     hosts: frozenset[str] = frozenset()
 
 
-class AccessLayer:
+class AuthMiddleware:
     """ASGI layer that admits whoever `access` lets in.
 
     In `scope["state"]`, `tenant` names the owner of the key, `owner` does so across restarts,
@@ -56,7 +56,7 @@ class AccessLayer:
             self._admit(scope)
         except OmniError as error:
             headers = CHALLENGE if error.status == Unauthorized.status else {}
-            await refuse(error, scope, receive, send, headers)
+            await send_error(error, scope, receive, send, headers)
         else:
             await self._app(scope, receive, send)
 

@@ -4,7 +4,7 @@ import asyncio
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sglang_omni.entrypoints.http.middleware.send_error import refuse
+from sglang_omni.entrypoints.http.middleware.send_error import send_error
 from sglang_omni.entrypoints.http.paths import is_watched
 from sglang_omni.protocol.errors import Draining
 
@@ -32,7 +32,7 @@ class InFlight:
         await self._idle.wait()
 
 
-class DrainLayer:
+class DrainMiddleware:
     """ASGI layer that refuses new work once `draining` is set, and counts what is under way.
 
     Whoever watches the server (health, metrics) is answered to the end. A refused connection is
@@ -48,7 +48,7 @@ class DrainLayer:
             await self._app(scope, receive, send)
         elif self._draining.is_set():
             error = Draining("the server is shutting down")
-            await refuse(error, scope, receive, send, {"Connection": "close"})
+            await send_error(error, scope, receive, send, {"Connection": "close"})
         else:
             with self._in_flight:
                 await self._app(scope, receive, send)

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sglang_omni.admission.rate_limit.bucket import RateStatus
 from sglang_omni.admission.rate_limit.limiter import RateLimiter
-from sglang_omni.entrypoints.http.middleware.send_error import refuse
+from sglang_omni.entrypoints.http.middleware.send_error import send_error
 from sglang_omni.entrypoints.http.paths import is_watched
 from sglang_omni.protocol.errors import RateLimited
 
@@ -48,7 +48,7 @@ class RateLimitMiddleware:
         try:
             end = begin(key)
         except RateLimited as error:
-            await refuse(error, scope, receive, send_with_limits)
+            await send_error(error, scope, receive, send_with_limits)
             return
         self._limiter.tell_task(key)
         try:

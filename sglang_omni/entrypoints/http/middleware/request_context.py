@@ -11,16 +11,16 @@ from sglang_omni.entrypoints.http.paths import is_watched
 from sglang_omni.entrypoints.http.request_body.reader import ClientGone
 from sglang_omni.observability.refusals import address_of
 from sglang_omni.observability.trace import Trace, tracing
-from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.observability.trace_recorder import TraceRecorder
 
 UNMATCHED = "unmatched"
 
 
-class Gate:
+class RequestContextMiddleware:
     """ASGI layer around everything. Every response leaves with an `X-Request-Id`; a WebSocket has
     its id in `scope["state"]`, too. Each is traced, from here to its last byte."""
 
-    def __init__(self, app: ASGIApp, observer: Observer) -> None:
+    def __init__(self, app: ASGIApp, observer: TraceRecorder) -> None:
         self._app, self._observer = app, observer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,7 +13,7 @@ TRY_AGAIN, POLICY = 1013, 1008
 DENIAL = "websocket.http.response"
 
 
-async def refuse(
+async def send_error(
     error: OmniError,
     scope: Scope,
     receive: Receive,

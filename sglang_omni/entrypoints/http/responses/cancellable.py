@@ -64,7 +64,7 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-class WholeReply(Response):
+class CancellableResponse(Response):
     """The response that `answer` returns, computed while the client waits."""
 
     def __init__(self, answer: Callable[[], Awaitable[Response]]) -> None:
@@ -80,7 +80,7 @@ class WholeReply(Response):
         await response(scope, receive, send)
 
 
-class StreamedReply(Response):
+class CancellableStream(Response):
     """`pieces` as they come. The headers leave with the first one, so that an error before it
     still is an HTTP status; an error after it leaves the body visibly incomplete."""
 

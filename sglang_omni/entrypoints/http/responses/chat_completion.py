@@ -8,13 +8,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sglang_omni.entrypoints.http.audio_output import AudioOutput
+from sglang_omni.entrypoints.http.audio_output import AudioOutputChoice
 from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S
-from sglang_omni.entrypoints.http.responses.json_template import Template
+from sglang_omni.entrypoints.http.responses.json_template import JsonTemplate
 from sglang_omni.entrypoints.http.responses.sse import Data
 from sglang_omni.entrypoints.http.responses.token_logprobs import TokenPiece, logprobs_json
 from sglang_omni.models.ming.prompt.tools import ToolCall
-from sglang_omni.pipeline.async_streams import merge, together
+from sglang_omni.pipeline.async_streams import gather_or_cancel, merge
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 Choices = Sequence[AsyncGenerator[Event, None]]
 
 
-def _nobody_remembers(audio_id: str, transcript: str) -> None:
+def _noop(audio_id: str, transcript: str) -> None:
     """For answers that no later turn can cite."""
 
 
@@ -39,18 +39,18 @@ class Answer:
     """What is known of an answer before its first event.
 
     `audio` is None for a text-only answer; `seed_applies_to` is None if no seed was given.
-    `piece_of` gives the text of tokens whose log probabilities are asked for. `remember` is told
+    `token_text` gives the text of tokens whose log probabilities are asked for. `remember` is told
     what was said in the audio of that id.
     """
 
     request_id: str
     model: str
     shows_text: bool
-    audio: AudioOutput | None
+    audio: AudioOutputChoice | None
     seed_applies_to: tuple[str, ...] | None
     include_usage: bool
-    piece_of: TokenPiece | None = None
-    remember: Callable[[str, str], None] = _nobody_remembers
+    token_text: TokenPiece | None = None
+    remember: Callable[[str, str], None] = _noop
     created: int = field(default_factory=lambda: int(time.time()))
 
     def audio_id(self, index: int) -> str:
@@ -72,13 +72,13 @@ class Answer:
 
     def logprobs(self, deltas: Sequence[TextDelta]) -> Json:
         """The `logprobs` of a choice, nothing where they were not asked for."""
-        if self.piece_of is None:
+        if self.token_text is None:
             return {}
         tokens = (token for delta in deltas for token in delta.logprobs)
-        return {"logprobs": logprobs_json(tokens, self.piece_of)}
+        return {"logprobs": logprobs_json(tokens, self.token_text)}
 
 
-def together_used(usages: Sequence[Usage]) -> Usage:
+def sum_usage(usages: Sequence[Usage]) -> Usage:
     """What the choices of one request used: its prompt is theirs together."""
     return replace(
         usages[0],
@@ -138,11 +138,11 @@ def _expires_at() -> int:
 async def complete(choices: Choices, answer: Answer) -> Json:
     """The `chat.completion` object, once every event is there; `Finished` must be the last."""
     numbered = enumerate(choices)
-    made = await together(_choice(events, answer, index) for index, events in numbered)
+    made = await gather_or_cancel(_choice(events, answer, index) for index, events in numbered)
     return {
         **answer.frame("chat.completion"),
         "choices": [choice for choice, _ in made],
-        "usage": usage_json(together_used([usage for _, usage in made])),
+        "usage": usage_json(sum_usage([usage for _, usage in made])),
         **answer.seed_note(),
     }
 
@@ -214,7 +214,7 @@ async def chunks(choices: Choices, answer: Answer) -> AsyncGenerator[Data, None]
                 usages.append(event.usage)
     if answer.include_usage:
         frame = answer.frame("chat.completion.chunk")
-        yield {**frame, "choices": [], "usage": usage_json(together_used(usages))}
+        yield {**frame, "choices": [], "usage": usage_json(sum_usage(usages))}
 
 
 async def _numbered(
@@ -238,8 +238,8 @@ class ChunkWriter:
         self._opened = False
         self._calls = 0
         self._said: list[str] = []
-        self._text = Template(lambda text: self._delta({"content": text}))
-        self._sound = Template(lambda data: self._audio(data=data))
+        self._text = JsonTemplate(lambda text: self._delta({"content": text}))
+        self._sound = JsonTemplate(lambda data: self._audio(data=data))
 
     async def write(self, event: Event) -> list[Data]:
         """The chunks that `event` gives rise to, possibly none."""
@@ -247,7 +247,7 @@ class ChunkWriter:
         self._opened = True
         match event:
             case TextDelta(text, logprobs) if (text or logprobs) and self._answer.shows_text:
-                if self._answer.piece_of is None:
+                if self._answer.token_text is None:
                     return [*opening, self._text.fill(text)]
                 about = self._answer.logprobs([event])
                 return [*opening, self._delta({"content": text}, **about)]

@@ -10,7 +10,7 @@ from sglang_omni.entrypoints.http.responses.sse import encoded
 _MARK = "\0"
 
 
-class Template:
+class JsonTemplate:
     """What `make` makes of a string, in JSON and ASCII, for a fraction of its time."""
 
     def __init__(self, make: Callable[[str], dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.types import Send
 
 from sglang_omni.entrypoints.http.errors import envelope, public_error
-from sglang_omni.entrypoints.http.responses.cancellable import StreamedReply
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream
 
 MEDIA_TYPE = "text/event-stream"
 # Proxies must pass the events on as they come.
@@ -35,7 +35,7 @@ def encoded(data: dict[str, Any]) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode("ascii")
 
 
-class EventReply(StreamedReply):
+class SSEResponse(CancellableStream):
     """Objects as events, then `end`. While nothing comes for `quiet_s` seconds a comment goes out,
     so that no proxy takes the connection for dead.
 

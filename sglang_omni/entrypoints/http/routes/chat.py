@@ -10,24 +10,24 @@ from fastapi.responses import JSONResponse
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import (
-    AudioOutput,
+    AudioOutputChoice,
     choose_output,
     choose_speaker,
     require_model,
 )
-from sglang_omni.entrypoints.http.audio_transcript_cache import SpokenAnswers
+from sglang_omni.entrypoints.http.audio_transcript_cache import AudioTranscriptCache
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.message_content import Recall, to_messages
 from sglang_omni.entrypoints.http.openapi import EVENTS, examples, success
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute, body_size
-from sglang_omni.entrypoints.http.request_metadata import Terms, owner_of, terms_of
+from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
 from sglang_omni.entrypoints.http.responses import sse
-from sglang_omni.entrypoints.http.responses.cancellable import WholeReply, until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, until_finished
 from sglang_omni.entrypoints.http.responses.chat_completion import Answer, chunks, complete
 from sglang_omni.entrypoints.http.tool_choice import NO_LARK, check_calling
 from sglang_omni.entrypoints.text_limit import chat_texts, check_text
 from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.models.ming.prompt.tools import Calling, Tool
+from sglang_omni.models.ming.prompt.tools import Tool, ToolChoice
 from sglang_omni.pipeline.request import ChatRequest, SamplingParams, Voice
 from sglang_omni.protocol.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
 from sglang_omni.protocol.errors import InvalidRequest
@@ -60,7 +60,7 @@ def check_format(body: ChatBody, backend: Backend) -> None:
     reason = None
     if not backend.has_grammars:
         reason = "the thinker was started without a grammar back end"
-    elif not backend.has_lark and (body.thinks or callable_tools(body)):
+    elif not backend.supports_grammar and (body.thinks or callable_tools(body)):
         reason = f"not together with thinking or tools: {NO_LARK}"
     if reason is not None:
         raise InvalidRequest(f"response_format: {reason}", param="response_format")
@@ -84,17 +84,17 @@ def callable_tools(body: ChatBody) -> tuple[Tool, ...]:
     return tuple(Tool(one.name, one.description, one.parameters, one.strict) for one in functions)
 
 
-def calling(body: ChatBody) -> Calling:
+def calling(body: ChatBody) -> ToolChoice:
     """Which of them the answer calls."""
     several = body.parallel_tool_calls
     match body.tool_choice:
         case FunctionChoice(function=named):
-            return Calling(forced=True, only=(named.name,), parallel=False)
+            return ToolChoice(forced=True, only=(named.name,), parallel=False)
         case AllowedChoice(allowed_tools=allowed):
             names = tuple(choice.function.name for choice in allowed.tools)
-            return Calling(allowed.mode == "required", names, several)
+            return ToolChoice(allowed.mode == "required", names, several)
         case PlainChoice(type=choice):
-            return Calling(forced=choice == "required", parallel=several)
+            return ToolChoice(forced=choice == "required", parallel=several)
 
 
 def token_limit(body: ChatBody, backend: Backend) -> int:
@@ -143,7 +143,7 @@ def to_voice(body: ChatBody, backend: Backend, owner: str | None) -> Voice | Non
 
 
 def to_request(
-    body: ChatBody, backend: Backend, terms: Terms, owner: str | None, recall: Recall
+    body: ChatBody, backend: Backend, terms: RequestMetadata, owner: str | None, recall: Recall
 ) -> ChatRequest:
     """Translate a body. Raises `InvalidRequest`, naming the field."""
     check(body, backend)
@@ -176,7 +176,7 @@ def _another(chat: ChatRequest, number: int) -> ChatRequest:
     )
 
 
-def to_output(body: ChatBody, backend: Backend) -> AudioOutput | None:
+def to_output(body: ChatBody, backend: Backend) -> AudioOutputChoice | None:
     """What the audio shall be, or None for a text-only answer."""
     if not body.wants_audio:
         return None
@@ -196,7 +196,9 @@ def seed_scope(body: ChatBody, backend: Backend) -> tuple[str, ...] | None:
     return (*(["text"] if fixed_text else []), *(["audio"] if body.wants_audio else []))
 
 
-def to_answer(body: ChatBody, backend: Backend, chat: ChatRequest, spoken: SpokenAnswers) -> Answer:
+def to_answer(
+    body: ChatBody, backend: Backend, chat: ChatRequest, spoken: AudioTranscriptCache
+) -> Answer:
     """What the answer will look like."""
     return Answer(
         request_id=chat.id,
@@ -205,7 +207,7 @@ def to_answer(body: ChatBody, backend: Backend, chat: ChatRequest, spoken: Spoke
         audio=to_output(body, backend),
         seed_applies_to=seed_scope(body, backend),
         include_usage=body.stream_options is not None and body.stream_options.include_usage,
-        piece_of=backend.token_piece if body.logprobs else None,
+        token_text=backend.token_piece if body.logprobs else None,
         remember=partial(spoken.keep, chat.tenant),
     )
 
@@ -223,7 +225,7 @@ def _examples(model: str) -> dict[str, Any]:
 def routes(backend: Backend) -> APIRouter:
     """The chat route of `backend`."""
     router = APIRouter(tags=["chat"], route_class=JSONRoute)
-    spoken = SpokenAnswers()
+    spoken = AudioTranscriptCache()
 
     @router.post(
         "/v1/chat/completions",
@@ -248,11 +250,11 @@ def routes(backend: Backend) -> APIRouter:
         choices = [until_finished(backend.respond(one)) for one in each_choice(chat, body.n)]
         headers = answer.audio.headers if answer.audio else {}
         if body.stream:
-            return sse.EventReply(chunks(choices, answer), headers, sse.DONE)
+            return sse.SSEResponse(chunks(choices, answer), headers, sse.DONE)
 
         async def whole() -> Response:
             return JSONResponse(await complete(choices, answer), headers=headers)
 
-        return WholeReply(whole)
+        return CancellableResponse(whole)
 
     return router

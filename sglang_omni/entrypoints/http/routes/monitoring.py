@@ -13,11 +13,11 @@ from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.openapi import success
 from sglang_omni.observability.metrics import EngineCollector, exposition
 from sglang_omni.observability.timeline import as_json
-from sglang_omni.observability.trace_recorder import Observer
+from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.protocol.errors import RequestNotFound
 
 
-def routes(backend: Backend, observer: Observer) -> APIRouter:
+def routes(backend: Backend, observer: TraceRecorder) -> APIRouter:
     """`/metrics` and `/v1/requests/{id}`."""
     router = APIRouter(tags=["watch"])
     engines = CollectorRegistry()

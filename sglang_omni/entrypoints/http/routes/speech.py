@@ -12,26 +12,26 @@ from sglang_omni.entrypoints.http.audio_output import choose_output, require_mod
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.openapi import EVENTS, examples, success
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
-from sglang_omni.entrypoints.http.request_metadata import Terms, owner_of, terms_of
+from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
 from sglang_omni.entrypoints.http.responses import sse
-from sglang_omni.entrypoints.http.responses.cancellable import StreamedReply, until_finished
-from sglang_omni.entrypoints.http.speech_options import spoken
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream, until_finished
+from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.media.encode import AudioEncoder, AudioFormat, media_type
+from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, media_type
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
 from sglang_omni.protocol.speech import SpeechBody
 
 
 def to_request(
-    body: SpeechBody, backend: Backend, terms: Terms, owner: str | None
+    body: SpeechBody, backend: Backend, terms: RequestMetadata, owner: str | None
 ) -> SpeechRequest:
     """Translate a body. Raises `InvalidRequest`, naming the field."""
     require_model(body.model, backend)
-    return spoken(body.input, body, backend, terms, owner)
+    return build_speech_request(body.input, body, backend, terms, owner)
 
 
 async def audio_bytes(
-    events: AsyncGenerator[Event, None], encoder: AudioEncoder
+    events: AsyncGenerator[Event, None], encoder: OutputAudioEncoder
 ) -> AsyncGenerator[bytes, None]:
     """The pieces of the audio file, none of them empty."""
     async with aclosing(events):
@@ -43,7 +43,7 @@ async def audio_bytes(
 
 
 async def speech_events(
-    events: AsyncGenerator[Event, None], encoder: AudioEncoder
+    events: AsyncGenerator[Event, None], encoder: OutputAudioEncoder
 ) -> AsyncGenerator[dict[str, Any], None]:
     """The audio as OpenAI's `speech.audio.delta` objects, then `speech.audio.done`."""
     async with aclosing(events):
@@ -75,9 +75,9 @@ def reply(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response
     output = choose_output(body.response_format, body.sample_rate, backend, body.speed)
     encoder = output.encoder(streaming=True)
     if body.stream_format == "sse":
-        return sse.EventReply(speech_events(events, encoder), output.headers)
+        return sse.SSEResponse(speech_events(events, encoder), output.headers)
     audio = audio_bytes(events, encoder)
-    return StreamedReply(audio, media_type(body.response_format), output.headers)
+    return CancellableStream(audio, media_type(body.response_format), output.headers)
 
 
 def _examples(model: str) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from sglang_omni.entrypoints.http.audio_output import choose_output, require_mod
 from sglang_omni.entrypoints.http.errors import RESPONSES, envelope, invalid_body, public_error
 from sglang_omni.entrypoints.http.openapi import examples
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
-from sglang_omni.entrypoints.http.request_metadata import Terms, owner_of, terms_of
-from sglang_omni.entrypoints.http.responses.cancellable import WholeReply, until_finished
+from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, until_finished
 from sglang_omni.entrypoints.http.routes.speech import usage_json
-from sglang_omni.entrypoints.http.speech_options import spoken
+from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.media.encode import media_type
-from sglang_omni.pipeline.async_streams import together
+from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.request import AudioDelta, Usage
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.speech import SpeechOptions, SpokenText
@@ -89,11 +89,13 @@ def options_of(item: BatchItem, batch: BatchBody) -> SpeechOptions:
 
 
 async def speak_item(
-    text: str, options: SpeechOptions, backend: Backend, terms: Terms, owner: str | None
+    text: str, options: SpeechOptions, backend: Backend, terms: RequestMetadata, owner: str | None
 ) -> dict[str, Any]:
     """One item's audio, whole. Raises what is wrong with it."""
     # A book takes a second to look through.
-    speech = await run_off_loop(len(text), spoken, text, options, backend, terms, owner)
+    speech = await run_off_loop(
+        len(text), build_speech_request, text, options, backend, terms, owner
+    )
     output = choose_output(options.response_format, options.sample_rate, backend, options.speed)
     encoder, usage = output.encoder(streaming=False), Usage()
     async with aclosing(until_finished(backend.speak(speech))) as events:
@@ -146,11 +148,11 @@ def routes(backend: Backend) -> APIRouter:
 
         async def whole() -> Response:
             numbered = enumerate(body.items)
-            results = await together(attempt(index, item) for index, item in numbered)
+            results = await gather_or_cancel(attempt(index, item) for index, item in numbered)
             failed = sum(result["status"] == "error" for result in results)
             counts = {"total": len(results), "succeeded": len(results) - failed, "failed": failed}
             return JSONResponse({"id": f"batch-{batch_id}", **counts, "results": results})
 
-        return WholeReply(whole)
+        return CancellableResponse(whole)
 
     return router

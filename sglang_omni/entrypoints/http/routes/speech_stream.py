@@ -25,11 +25,11 @@ from sglang_omni.entrypoints.http.request_body.reader import SMALL_BYTES, frame_
 from sglang_omni.entrypoints.http.request_metadata import owner_of, terms_of
 from sglang_omni.entrypoints.http.responses.cancellable import until_finished
 from sglang_omni.entrypoints.http.routes.speech import usage_json
-from sglang_omni.entrypoints.http.speech_options import spoken
-from sglang_omni.entrypoints.session_limiter import Seats
+from sglang_omni.entrypoints.http.speech_options import build_speech_request
+from sglang_omni.entrypoints.session_limiter import SessionLimiter
 from sglang_omni.entrypoints.unicode import check_json
 from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.media.encode import AudioEncoder, AudioFormat
+from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta
 from sglang_omni.protocol.body import Body
 from sglang_omni.protocol.errors import Draining, InvalidRequest, OmniError, Overloaded
@@ -42,7 +42,7 @@ FIRST_EVENT_S = 10.0
 GOING_AWAY, POLICY, BROKEN = 1001, 1008, 1011
 
 
-class SessionConfig(SpeechOptions):
+class SpeechStreamConfig(SpeechOptions):
     """How the texts that follow are to be spoken."""
 
     type: Literal["session.config"]
@@ -70,7 +70,7 @@ class SessionClose(Body):
 
 
 ClientEvent = Annotated[
-    SessionConfig | TextInput | InputDone | SessionClose, Field(discriminator="type")
+    SpeechStreamConfig | TextInput | InputDone | SessionClose, Field(discriminator="type")
 ]
 EVENTS: TypeAdapter[Any] = TypeAdapter(ClientEvent)
 
@@ -115,7 +115,7 @@ class SpeechSession:
     def __init__(self, socket: WebSocket, backend: Backend) -> None:
         self._socket, self._backend = socket, backend
         self._events: asyncio.Queue[Any] = asyncio.Queue(WAITING)
-        self._config = SessionConfig(type="session.config")
+        self._config = SpeechStreamConfig(type="session.config")
         self._texts = 0
         self._over = False
 
@@ -124,7 +124,7 @@ class SpeechSession:
         reading = asyncio.create_task(self._read())
         try:
             first = await self._next(FIRST_EVENT_S)
-            if first is not None and not isinstance(first, SessionConfig):
+            if first is not None and not isinstance(first, SpeechStreamConfig):
                 raise InvalidRequest("the first event must be session.config", param="type")
             while not self._over and first is not None and not isinstance(first, SessionClose):
                 await self._handle(first)
@@ -135,14 +135,16 @@ class SpeechSession:
             await asyncio.gather(reading, return_exceptions=True)
 
     async def _handle(self, event: Any) -> None:
-        if isinstance(event, SessionConfig):
+        if isinstance(event, SpeechStreamConfig):
             if event.model is not None:
                 require_model(event.model, self._backend)
             if event.task != "speech":
                 raise InvalidRequest("task: only speech can be written on", param="task")
             self._config = event
             # Refused now, not with the first word.
-            spoken("a", event, self._backend, terms_of(self._socket, event), self._owner)
+            build_speech_request(
+                "a", event, self._backend, terms_of(self._socket, event), self._owner
+            )
             choose_output(event.response_format, event.sample_rate, self._backend)
         elif isinstance(event, TextInput):
             await self._speak(event)
@@ -183,7 +185,7 @@ class SpeechSession:
                 feed.close()
             case Exception():
                 raise event
-            case SessionConfig():
+            case SpeechStreamConfig():
                 raise InvalidRequest("session.config: wait for session.done", param="type")
             case _:
                 self._over = True
@@ -195,10 +197,12 @@ class SpeechSession:
         terms = terms_of(self._socket, config)
         terms = replace(terms, id=f"{terms.id}-{self._texts}")
         self._texts += 1
-        request = spoken("", config, backend, terms, self._owner)
+        request = build_speech_request("", config, backend, terms, self._owner)
         output = choose_output(config.response_format, config.sample_rate, backend, config.speed)
         encoder, index = output.encoder(streaming=True), -1
-        async with aclosing(until_finished(backend.narrate(request, feed.pieces()))) as events:
+        async with aclosing(
+            until_finished(backend.stream_speech(request, feed.pieces()))
+        ) as events:
             async for event in events:
                 match event:
                     case TranscriptDelta(text):
@@ -214,7 +218,7 @@ class SpeechSession:
                     case Finished():
                         await self._end(event, encoder, index)
 
-    async def _end(self, finished: Finished, encoder: AudioEncoder, index: int) -> None:
+    async def _end(self, finished: Finished, encoder: OutputAudioEncoder, index: int) -> None:
         await self._send(await encoder.close())
         if index >= 0:
             await self._send({"type": "audio.done", "index": index})
@@ -222,7 +226,7 @@ class SpeechSession:
         await self._send({"type": "session.done", "usage": usage, "reason": finished.reason})
 
     async def _send(self, message: dict[str, Any] | bytes) -> None:
-        """Send, and wait while the client's window is full. Raises `SlowReader`."""
+        """Send, and wait while the client's window is full. Raises `SpeechClientTooSlow`."""
         if not message:
             return
         try:
@@ -232,7 +236,7 @@ class SpeechSession:
                 else:
                     await self._socket.send_json(message)
         except TimeoutError:
-            raise SlowReader("the client takes nothing") from None
+            raise SpeechClientTooSlow("the client takes nothing") from None
 
     async def _next(self, seconds: float) -> Any:
         """The next event, None when the client has left. Raises `Expired` after `seconds`, and
@@ -283,7 +287,7 @@ class Expired(InvalidRequest):
     code = "session_expired"
 
 
-class SlowReader(InvalidRequest):
+class SpeechClientTooSlow(InvalidRequest):
     """The client reads nothing of what it is sent."""
 
     code = "slow_reader"
@@ -292,7 +296,7 @@ class SlowReader(InvalidRequest):
 def routes(backend: Backend) -> APIRouter:
     """The streaming route of `backend`."""
     router = APIRouter(tags=["audio"])
-    seats = Seats(backend.realtime.max_sessions)
+    seats = SessionLimiter(backend.realtime.max_sessions)
 
     @router.websocket("/v1/audio/speech/stream")
     async def speech_stream(websocket: WebSocket) -> None:

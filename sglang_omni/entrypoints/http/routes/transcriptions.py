@@ -14,9 +14,9 @@ from sglang_omni.entrypoints.http.audio_output import require_model
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.openapi import EVENTS, success
 from sglang_omni.entrypoints.http.request_body.form import FormBody, form_schema, read_form
-from sglang_omni.entrypoints.http.request_metadata import Terms, terms_of
+from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, terms_of
 from sglang_omni.entrypoints.http.responses import sse
-from sglang_omni.entrypoints.http.responses.cancellable import WholeReply, until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, until_finished
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.pipeline.request import (
     ChatRequest,
@@ -64,7 +64,7 @@ class TranscriptionForm(FormBody):
 
 
 def to_request(
-    form: TranscriptionForm, recording: bytes, backend: Backend, terms: Terms
+    form: TranscriptionForm, recording: bytes, backend: Backend, terms: RequestMetadata
 ) -> ChatRequest:
     """The chat whose answer is the transcript. Raises `InvalidRequest`, naming the field."""
     prompt = transcription_prompt(backend.capabilities, form.language, form.prompt)
@@ -127,7 +127,7 @@ def routes(backend: Backend) -> APIRouter:
         chat = to_request(form, recording, backend, terms_of(request, form))
         events = transcript_events(until_finished(backend.respond(chat)))
         if form.stream:
-            return sse.EventReply(events)
+            return sse.SSEResponse(events)
 
         async def whole() -> Response:
             async with aclosing(events):
@@ -136,6 +136,6 @@ def routes(backend: Backend) -> APIRouter:
                 return PlainTextResponse(done["text"] + "\n")
             return JSONResponse({"text": done["text"], "usage": done["usage"]})
 
-        return WholeReply(whole)
+        return CancellableResponse(whole)
 
     return router

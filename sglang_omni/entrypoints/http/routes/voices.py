@@ -13,7 +13,7 @@ from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.request_body.form import FormBody, form_schema, read_form
 from sglang_omni.entrypoints.http.request_metadata import owner_of
 from sglang_omni.pipeline.request import MediaPart
-from sglang_omni.voices.registry import Upload
+from sglang_omni.voices.registry import UploadedRecording
 from sglang_omni.voices.store import StoredVoice
 
 # The first is OpenAI's name.
@@ -80,7 +80,7 @@ def routes(backend: Backend) -> APIRouter:
             "default_voice": backend.default_voice,
             "aliases": dict(backend.voice_aliases),
             "uploaded_voices": [voice_json(voice) for voice in stored],
-            "speaker_vectors": backend.knows_speakers,
+            "speaker_vectors": backend.has_speaker_encoder,
         }
 
     @router.post(
@@ -94,7 +94,7 @@ def routes(backend: Backend) -> APIRouter:
         it sees it. What is kept is the voice, not the recording."""
         fields, recording = await read_form(request, VoiceForm, FILES)
         check_spoken(fields.ref_text or "", backend.capabilities, "ref_text")
-        upload = Upload(
+        upload = UploadedRecording(
             name=fields.name,
             recording=MediaPart("audio", (recording,), FILES[0]),
             text=fields.ref_text or None,

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from sglang_omni.config.http_options import HttpOptions
 from sglang_omni.entrypoints.http.errors import envelope
 from sglang_omni.entrypoints.http.transport.half_close import PROBE, HalfClosedWatch
-from sglang_omni.entrypoints.http.transport.slow_clients import UnreadRules, UnreadWatch
+from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientGuard, SlowClientRules
 from sglang_omni.observability.refusals import (
     ARRIVING,
     NO_ROUTE,
@@ -58,12 +58,12 @@ class _Refused(Exception):
     """Stops the parser; the protocol knows why."""
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class SlowClientProtocol(HttpToolsProtocol):
     """One connection, within `limits` for what it sends and `unread_rules` for what it leaves
     unread. `scope["state"]["arrived_at"]` is the monotonic time of a request's first byte."""
 
     limits: ClassVar[HttpOptions]
-    unread_rules: ClassVar[UnreadRules]
+    unread_rules: ClassVar[SlowClientRules]
 
     @staticmethod
     def on_refusal(refusal: Refusal) -> None:
@@ -71,7 +71,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.unread = UnreadWatch(transport, self.unread_rules)
+        self.unread = SlowClientGuard(transport, self.unread_rules)
         # The request at work; uvicorn remembers the last one only, which may wait for its turn.
         self._running: Any = None
         self._refusal: OmniError | None = None
@@ -301,14 +301,14 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded(
-    unread: UnreadRules, http: HttpOptions, refused: Callable[[Refusal], None]
-) -> type[BoundedProtocol]:
+    unread: SlowClientRules, http: HttpOptions, refused: Callable[[Refusal], None]
+) -> type[SlowClientProtocol]:
     """Return the protocol with these limits, for uvicorn, which makes one for each connection.
 
     `refused` is told of what is refused before there is a request, or before it has arrived whole.
     """
 
-    class ConfiguredProtocol(BoundedProtocol):
+    class ConfiguredProtocol(SlowClientProtocol):
         unread_rules, limits = unread, http
 
         @staticmethod

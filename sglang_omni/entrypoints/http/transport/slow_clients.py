@@ -24,7 +24,7 @@ _STEP_BYTES = 32 << 10
 
 
 @dataclass(frozen=True)
-class UnreadRules:
+class SlowClientRules:
     """`most_bytes` wait for a client at once; one that takes none of what waits for `patience_s`
     seconds is gone."""
 
@@ -32,10 +32,10 @@ class UnreadRules:
     patience_s: float = 30.0
 
 
-class UnreadWatch:
+class SlowClientGuard:
     """Looks after the unread bytes of one connection, until it is closed."""
 
-    def __init__(self, transport: asyncio.Transport, rules: UnreadRules) -> None:
+    def __init__(self, transport: asyncio.Transport, rules: SlowClientRules) -> None:
         self._transport, self._rules = transport, rules
         self._acked: int | None = None
         low = max(0, rules.most_bytes - _STEP_BYTES)

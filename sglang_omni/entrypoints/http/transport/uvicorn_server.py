@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from sglang_omni.config.http_options import HttpOptions
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.entrypoints.http.transport.http_protocol import bounded
-from sglang_omni.entrypoints.http.transport.slow_clients import UnreadRules
+from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.websocket_protocol import BufferedWebSocket
 from sglang_omni.observability.refusals import Refusal
 from sglang_omni.serving.malloc import map_large_memory
@@ -36,7 +36,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(main)
 
 
-def settle() -> None:
+def freeze_gc() -> None:
     """Call it once everything is loaded: what there is by then lasts, and is not looked through
     again whenever Python collects garbage, which would hold up every stream."""
     gc.collect()
@@ -65,7 +65,7 @@ def web_server(
     log_level: str,
     grace_s: int,
     signals: bool = True,
-    unread: UnreadRules | None = None,
+    unread: SlowClientRules | None = None,
     frame_bytes: int = RealtimeOptions.frame_bytes,
     limits: HttpOptions | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
@@ -82,7 +82,7 @@ def web_server(
     return (uvicorn.Server if signals else QuietServer)(
         uvicorn.Config(
             app,
-            http=bounded(unread or UnreadRules(), limits, on_refusal or _ignore),
+            http=bounded(unread or SlowClientRules(), limits, on_refusal or _ignore),
             ws=BufferedWebSocket,
             # Sound in base64 is not worth the time that its compression takes.
             ws_max_size=frame_bytes,

@@ -44,7 +44,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Segments], Tensor]
 
 
 @dataclass(frozen=True)
-class Attention:
+class SegmentAttention:
     """A chosen kernel. A `capturable` one reads the segments on the device alone, so that one
     CUDA graph serves any segments; those of `eager_from` rows and more it runs faster outside."""
 
@@ -107,7 +107,7 @@ def default_backend(device: torch.device, dtype: torch.dtype, head_dim: int) -> 
     return "mixed" if device.type == "cuda" and half and head_dim % 8 == 0 else "sdpa"
 
 
-def load_attention(name: str) -> Attention:
+def load_attention(name: str) -> SegmentAttention:
     """The kernel `name`, one of `BACKENDS`. Raises `ConfigError` for another name.
 
     `varlen` is FlashAttention 2 over packed segments. `cudnn` takes one call for each length and
@@ -116,11 +116,11 @@ def load_attention(name: str) -> Attention:
     """
     match name:
         case "sdpa":
-            return Attention(name, sdpa, capturable=False)
+            return SegmentAttention(name, sdpa, capturable=False)
         case "cudnn":
-            return Attention(name, _forced(SDPBackend.CUDNN_ATTENTION), capturable=False)
+            return SegmentAttention(name, _forced(SDPBackend.CUDNN_ATTENTION), capturable=False)
         case "varlen":
-            return Attention(name, _load_varlen(), capturable=True)
+            return SegmentAttention(name, _load_varlen(), capturable=True)
         case "mixed":
-            return Attention(name, _load_mixed(), capturable=True, eager_from=LONG_SEGMENT)
+            return SegmentAttention(name, _load_mixed(), capturable=True, eager_from=LONG_SEGMENT)
     raise ConfigError(f"attention {name!r} is not one of {', '.join(BACKENDS)}")

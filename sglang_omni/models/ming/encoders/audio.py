@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import (
     AUDIO_KERNEL,
-    AudioConfig,
+    AudioEncoderConfig,
     EncoderConfig,
     read_encoder_config,
 )
-from sglang_omni.models.ming.encoders.attention import Attention, Segments
+from sglang_omni.models.ming.encoders.attention import SegmentAttention, Segments
 from sglang_omni.models.ming.encoders.loading import audio_filler, fill_from
 from sglang_omni.models.ming.encoders.mel import mel_frames
 from sglang_omni.models.ming.media_rules import MEL_HOP, SAMPLE_RATE
@@ -33,7 +33,7 @@ def strided(length: int, stride: int) -> int:
     return (length - 1) // stride + 1
 
 
-def feature_rows(samples: int, config: AudioConfig) -> int:
+def feature_rows(samples: int, config: AudioEncoderConfig) -> int:
     """Feature rows of a clip of `samples` at 16 kHz, which is also its number of tokens.
 
     Raises `InvalidRequest` for a clip that is too short for one frame or longer than the table
@@ -85,7 +85,7 @@ def window_rows(lengths: Lengths, stride: int) -> Tensor:
 class SelfAttention(nn.Module):
     """Full attention within each clip; the key has no bias."""
 
-    def __init__(self, config: AudioConfig, attention: Attention) -> None:
+    def __init__(self, config: AudioEncoderConfig, attention: SegmentAttention) -> None:
         super().__init__()
         self.heads, self.attention = config.n_head, attention
         self.query = nn.Linear(config.n_state, config.n_state)
@@ -99,10 +99,10 @@ class SelfAttention(nn.Module):
         return self.out(self.attention.attend(q, k, v, clips).flatten(1))
 
 
-class Block(nn.Module):
+class AudioBlock(nn.Module):
     """One pre-norm block."""
 
-    def __init__(self, config: AudioConfig, attention: Attention) -> None:
+    def __init__(self, config: AudioEncoderConfig, attention: SegmentAttention) -> None:
         super().__init__()
         state = config.n_state
         self.attn_ln = nn.LayerNorm(state)
@@ -122,13 +122,13 @@ class AudioTower(nn.Module):
 
     positional_embedding: Tensor
 
-    def __init__(self, config: AudioConfig, attention: Attention) -> None:
+    def __init__(self, config: AudioEncoderConfig, attention: SegmentAttention) -> None:
         super().__init__()
         state = config.n_state
         self.conv1 = PackedConvolution(config.n_mels, state)
         self.conv2 = PackedConvolution(state, state, TOWER_STRIDE)
         self.register_buffer("positional_embedding", torch.empty(config.n_ctx, state))
-        self.blocks = nn.ModuleList(Block(config, attention) for _ in range(config.n_layer))
+        self.blocks = nn.ModuleList(AudioBlock(config, attention) for _ in range(config.n_layer))
         self.ln_post = nn.LayerNorm(state)
 
     def embed(self, mel: Tensor, lengths: Lengths) -> tuple[Tensor, Lengths]:
@@ -150,7 +150,7 @@ class AudioTower(nn.Module):
 class AudioProjector(nn.ModuleDict):
     """Convolution, GELU, linear; the checkpoint's other indexes have no weights."""
 
-    def __init__(self, config: AudioConfig, hidden: int) -> None:
+    def __init__(self, config: AudioEncoderConfig, hidden: int) -> None:
         convolution = PackedConvolution(config.n_state, hidden, config.ds_stride)
         super().__init__({"0": convolution, "3": nn.Linear(hidden, hidden)})
 
@@ -162,7 +162,7 @@ class AudioProjector(nn.ModuleDict):
 class AudioEncoder(nn.Module):
     """The tower and its projector to the thinker, under the checkpoint's names."""
 
-    def __init__(self, config: EncoderConfig, attention: Attention) -> None:
+    def __init__(self, config: EncoderConfig, attention: SegmentAttention) -> None:
         super().__init__()
         self.config, self.attention = config, attention
         self.audio = AudioTower(config.audio, attention)
@@ -180,7 +180,7 @@ class AudioEncoder(nn.Module):
 
 
 def load_audio(
-    checkpoint: Path, attention: Attention, device: torch.device, dtype: torch.dtype
+    checkpoint: Path, attention: SegmentAttention, device: torch.device, dtype: torch.dtype
 ) -> AudioEncoder:
     """Load the audio encoder of a checkpoint. Raises `CheckpointError`."""
     config = read_encoder_config(checkpoint)

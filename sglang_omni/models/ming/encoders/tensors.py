@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sglang_omni.models.ming.config import AudioConfig, VisionConfig
+from sglang_omni.models.ming.config import AudioEncoderConfig, VisionConfig
 
 Shapes = Iterator[tuple[str, tuple[int, ...]]]
 
@@ -26,7 +26,7 @@ def vision_tensors(config: VisionConfig, hidden: int) -> dict[str, tuple[int, ..
     return shapes | dict(_linear("linear_proj.2", hidden, hidden))
 
 
-def audio_tensors(config: AudioConfig, hidden: int) -> dict[str, tuple[int, ...]]:
+def audio_tensors(config: AudioEncoderConfig, hidden: int) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the audio tower and its projector to `hidden`."""
     shapes = dict(_whisper(config))
     shapes |= _convolution("linear_proj_audio.0", config.n_state, hidden, config.ds_kernel_size)
@@ -60,7 +60,7 @@ def _merger(name: str, normed: int, merged: int, out: int) -> Shapes:
     yield from _linear(f"{name}.linear_fc2", merged, out)
 
 
-def _whisper(config: AudioConfig) -> Shapes:
+def _whisper(config: AudioEncoderConfig) -> Shapes:
     state = config.n_state
     yield from _convolution("audio.conv1", config.n_mels, state, 3)
     yield from _convolution("audio.conv2", state, state, 3)

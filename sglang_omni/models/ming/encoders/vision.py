@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import EncoderConfig, VisionConfig, read_encoder_config
-from sglang_omni.models.ming.encoders.attention import Attention, Segments
+from sglang_omni.models.ming.encoders.attention import SegmentAttention, Segments
 from sglang_omni.models.ming.encoders.grid import Grid, angles, frame_places, sample_positions
 from sglang_omni.models.ming.encoders.linears import Linears
 from sglang_omni.models.ming.encoders.loading import fill_from, vision_filler
@@ -41,7 +41,7 @@ class BlockInputs:
 class Kernels:
     """The kernels that every block uses."""
 
-    attention: Attention
+    attention: SegmentAttention
     rotate: RotateQKV
 
 
@@ -75,7 +75,7 @@ class VisionAttention(nn.Module):
         return self.proj(out.flatten(1))[0]
 
 
-class MLP(nn.Module):
+class VisionMLP(nn.Module):
     """Linear, GELU, linear, the width split over the ranks."""
 
     def __init__(
@@ -96,7 +96,7 @@ class MLP(nn.Module):
         return self.linear_fc2(F.gelu(wide, approximate=self.approximate))[0]
 
 
-class Block(nn.Module):
+class VisionBlock(nn.Module):
     """One pre-norm block."""
 
     def __init__(
@@ -112,14 +112,14 @@ class Block(nn.Module):
         self.norm1 = nn.LayerNorm(size, NORM_EPS)
         self.attn = VisionAttention(config, kernels, linears, attention)
         self.norm2 = nn.LayerNorm(size, NORM_EPS)
-        self.mlp = MLP((size, config.intermediate_size, size), "tanh", linears, mlp)
+        self.mlp = VisionMLP((size, config.intermediate_size, size), "tanh", linears, mlp)
 
     def forward(self, x: Tensor, inputs: BlockInputs) -> Tensor:
         x = x + self.attn(self.norm1(x), inputs)
         return x + self.mlp(self.norm2(x))
 
 
-class Merger(MLP):
+class VisionMerger(VisionMLP):
     """Puts the patches of a token side by side and projects them."""
 
     def __init__(self, config: VisionConfig, linears: Linears, prefix: str) -> None:
@@ -132,7 +132,7 @@ class Merger(MLP):
         return super().forward(self.norm(x).view(-1, self.merged_size))
 
 
-class PatchEmbedding(nn.Module):
+class VisionPatchEmbedding(nn.Module):
     """The checkpoint's convolution as the linear map it is; whole on every rank."""
 
     def __init__(self, config: VisionConfig) -> None:
@@ -155,13 +155,13 @@ class VisionTransformer(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.patch_embed = PatchEmbedding(config)
+        self.patch_embed = VisionPatchEmbedding(config)
         self.pos_embed = nn.Embedding(config.num_position_embeddings, config.hidden_size)
         self.blocks = nn.ModuleList(
-            Block(config, kernels, linears, add_prefix(f"blocks.{index}", prefix))
+            VisionBlock(config, kernels, linears, add_prefix(f"blocks.{index}", prefix))
             for index in range(config.depth)
         )
-        self.merger = Merger(config, linears, add_prefix("merger", prefix))
+        self.merger = VisionMerger(config, linears, add_prefix("merger", prefix))
 
     def embed(self, patches: Tensor, grids: Sequence[Grid]) -> BlockInputs:
         """The input of block 0 for patches [patches, width] of several pictures."""
@@ -216,7 +216,7 @@ class VisionEncoder(nn.Module):
     def __init__(
         self,
         config: EncoderConfig,
-        attention: Attention,
+        attention: SegmentAttention,
         linears: Linears,
         device: torch.device,
         prefix: str = "",
@@ -245,7 +245,7 @@ class VisionEncoder(nn.Module):
 
 def load_vision(
     checkpoint: Path,
-    attention: Attention,
+    attention: SegmentAttention,
     linears: Linears,
     device: torch.device,
     dtype: torch.dtype,

@@ -21,7 +21,7 @@ from sglang_omni.models.weights import TensorFolder, load_strict
 NORM_EPS = 1e-6
 
 
-class Attention(nn.Module):
+class VisionReferenceAttention(nn.Module):
     """Full attention with biases, within one frame at a time."""
 
     def __init__(self, config: VisionConfig) -> None:
@@ -38,7 +38,7 @@ class Attention(nn.Module):
         return self.proj(torch.cat([y.transpose(0, 1).flatten(1) for y in out]))
 
 
-class MLP(nn.Module):
+class VisionReferenceMLP(nn.Module):
     """Linear, GELU, linear."""
 
     def __init__(self, size: int, width: int, out: int, approximate: str) -> None:
@@ -51,23 +51,23 @@ class MLP(nn.Module):
         return self.linear_fc2(F.gelu(self.linear_fc1(x), approximate=self.approximate))
 
 
-class Block(nn.Module):
+class VisionReferenceBlock(nn.Module):
     """One pre-norm block."""
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
         size = config.hidden_size
         self.norm1 = nn.LayerNorm(size, NORM_EPS)
-        self.attn = Attention(config)
+        self.attn = VisionReferenceAttention(config)
         self.norm2 = nn.LayerNorm(size, NORM_EPS)
-        self.mlp = MLP(size, config.intermediate_size, size, "tanh")
+        self.mlp = VisionReferenceMLP(size, config.intermediate_size, size, "tanh")
 
     def forward(self, x: Tensor, turns: Tensor, lengths: Sequence[int]) -> Tensor:
         x = x + self.attn(self.norm1(x), turns, lengths)
         return x + self.mlp(self.norm2(x))
 
 
-class Merger(MLP):
+class VisionReferenceMerger(VisionReferenceMLP):
     """Puts the patches of a token side by side and projects them."""
 
     def __init__(self, config: VisionConfig) -> None:
@@ -78,7 +78,7 @@ class Merger(MLP):
         return super().forward(self.norm(x).view(-1, self.linear_fc1.in_features))
 
 
-class PatchEmbedding(nn.Module):
+class VisionReferencePatchEmbedding(nn.Module):
     """The convolution of the checkpoint: its kernel is its stride, so it is a linear map."""
 
     def __init__(self, config: VisionConfig) -> None:
@@ -90,16 +90,16 @@ class PatchEmbedding(nn.Module):
         return F.linear(patches, self.proj.weight.flatten(1), self.proj.bias)
 
 
-class VisionTransformer(nn.Module):
+class VisionReferenceTransformer(nn.Module):
     """Patch embedding, positions, blocks and merger."""
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
         self.config = config
-        self.patch_embed = PatchEmbedding(config)
+        self.patch_embed = VisionReferencePatchEmbedding(config)
         self.pos_embed = nn.Embedding(config.num_position_embeddings, config.hidden_size)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
-        self.merger = Merger(config)
+        self.blocks = nn.ModuleList(VisionReferenceBlock(config) for _ in range(config.depth))
+        self.merger = VisionReferenceMerger(config)
 
     def forward(self, patches: Tensor, grids: Sequence[Grid]) -> Tensor:
         """Merged tokens [patches / 4, out] of patches [patches, width] in merge order."""
@@ -119,7 +119,7 @@ class VisionReference(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.vision = VisionTransformer(config.vision)
+        self.vision = VisionReferenceTransformer(config.vision)
         self.linear_proj = nn.Sequential(
             nn.Linear(config.vision.out_hidden_size, config.hidden_size),
             nn.GELU(),

@@ -19,7 +19,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sglang_omni.models.ming.prompt.tools import CALL, CALL_CLOSE, Calling, Tool
+from sglang_omni.models.ming.prompt.tools import CALL, CALL_CLOSE, Tool, ToolChoice
 
 # As `json.dumps` writes it, which is what the model has seen. A model that may put any white space
 # into JSON may go on with it for ever.
@@ -38,7 +38,7 @@ TEXT: /(.|\n)*/ & ~/(.|\n)*{CALL}(.|\n)*/
 
 
 def answer_grammar(
-    tools: Sequence[Tool], calling: Calling, schema: str | None, thinking: bool
+    tools: Sequence[Tool], calling: ToolChoice, schema: str | None, thinking: bool
 ) -> str | None:
     """The grammar of an answer that may or must call `tools`, or else is JSON of `schema` (in
     text), perhaps after a thought. None where the answer is free, or the schema alone says it all.
@@ -56,7 +56,7 @@ def answer_grammar(
     return "".join(rules)
 
 
-def _start(tools: Sequence[Tool], calling: Calling, schema: str | None) -> str | None:
+def _start(tools: Sequence[Tool], calling: ToolChoice, schema: str | None) -> str | None:
     """The rule for what follows the thought; None for free text."""
     if tools and calling.forced:
         return "calls"
@@ -67,7 +67,7 @@ def _start(tools: Sequence[Tool], calling: Calling, schema: str | None) -> str |
     return None
 
 
-def _call_rules(tools: Sequence[Tool], calling: Calling) -> Iterator[str]:
+def _call_rules(tools: Sequence[Tool], calling: ToolChoice) -> Iterator[str]:
     """`call`, one call of any of `tools`, and `calls`."""
     bodies = " | ".join(f"call_{index}" for index in range(len(tools)))
     again = ' ("\\n" call)*' if calling.parallel else ""

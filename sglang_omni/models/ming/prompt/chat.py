@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sglang_omni.models.ming.prompt.segments import Control, Piece, Run
+from sglang_omni.models.ming.prompt.segments import Piece, PlaceholderRun, SpecialToken
 from sglang_omni.models.ming.prompt.tools import (
     Tool,
     ToolCall,
@@ -35,12 +35,12 @@ DEFAULT_SYSTEM = "你是一个友好的AI助手。"
 SPEAKERS = {"user": "HUMAN", "assistant": "ASSISTANT", "tool": "OBSERVATION"}
 
 
-ROLE = Control("<role>")
-ROLE_CLOSE = Control("</role>")
-ROLE_END = Control("<|role_end|>")
-IMAGE, IMAGE_CLOSE = Control("<image>"), Control("</image>")
-VIDEO, VIDEO_CLOSE = Control("<video>"), Control("</video>")
-AUDIO, AUDIO_CLOSE = Control("<audio>"), Control("</audio>")
+ROLE = SpecialToken("<role>")
+ROLE_CLOSE = SpecialToken("</role>")
+ROLE_END = SpecialToken("<|role_end|>")
+IMAGE, IMAGE_CLOSE = SpecialToken("<image>"), SpecialToken("</image>")
+VIDEO, VIDEO_CLOSE = SpecialToken("<video>"), SpecialToken("</video>")
+AUDIO, AUDIO_CLOSE = SpecialToken("<audio>"), SpecialToken("</audio>")
 IMAGE_PATCH, FRAME_PATCH, AUDIO_PATCH = "<imagePatch>", "<framePatch>", "<audioPatch>"
 
 
@@ -60,14 +60,14 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PromptImage:
     """An image of `tokens` feature rows."""
 
     tokens: int
 
 
 @dataclass(frozen=True)
-class Film:
+class PromptVideo:
     """A video: a pair of frames at each of `seconds`, of `tokens` feature rows each."""
 
     tokens: int
@@ -75,13 +75,13 @@ class Film:
 
 
 @dataclass(frozen=True)
-class Sound:
+class PromptAudio:
     """An audio clip of `tokens` feature rows."""
 
     tokens: int
 
 
-class TextItem(Protocol):
+class PromptText(Protocol):
     """One run of text of a message."""
 
     @property
@@ -89,7 +89,7 @@ class TextItem(Protocol):
         """The text as written."""
 
 
-Item = TextItem | Picture | Film | Sound | ToolCall | ToolResult
+Item = PromptText | PromptImage | PromptVideo | PromptAudio | ToolCall | ToolResult
 
 
 class Turn(Protocol):
@@ -140,14 +140,14 @@ def _content(turn: Turn) -> list[Piece]:
 
 def _item(item: Item) -> Iterator[Piece]:
     match item:
-        case Picture(tokens):
-            yield from (IMAGE, Run(IMAGE_PATCH, tokens), IMAGE_CLOSE, "\n")
-        case Film():
+        case PromptImage(tokens):
+            yield from (IMAGE, PlaceholderRun(IMAGE_PATCH, tokens), IMAGE_CLOSE, "\n")
+        case PromptVideo():
             yield VIDEO
             yield from film_pieces(item)
             yield VIDEO_CLOSE
-        case Sound(tokens):
-            yield from (AUDIO, Run(AUDIO_PATCH, tokens), AUDIO_CLOSE)
+        case PromptAudio(tokens):
+            yield from (AUDIO, PlaceholderRun(AUDIO_PATCH, tokens), AUDIO_CLOSE)
         case ToolCall():
             yield from call_pieces(item)
         case ToolResult():
@@ -156,11 +156,11 @@ def _item(item: Item) -> Iterator[Piece]:
             yield item.text
 
 
-def film_pieces(film: Film) -> Iterator[Piece]:
+def film_pieces(film: PromptVideo) -> Iterator[Piece]:
     """What stands between the tags of a video: each pair of frames with its time before it."""
     for second in film.seconds:
         yield f"<{second:.1f} seconds>"
-        yield from (IMAGE, Run(FRAME_PATCH, film.tokens), IMAGE_CLOSE)
+        yield from (IMAGE, PlaceholderRun(FRAME_PATCH, film.tokens), IMAGE_CLOSE)
 
 
 def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
@@ -180,9 +180,9 @@ def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 def _spell(piece: Piece) -> str:
     match piece:
-        case Control(token):
+        case SpecialToken(token):
             return token
-        case Run(token, count):
+        case PlaceholderRun(token, count):
             return token * count
         case _:
             return piece

@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Control:
+class SpecialToken:
     """A special token of the template, by its string."""
 
     token: str
 
 
 @dataclass(frozen=True)
-class Run:
+class PlaceholderRun:
     """`count` placeholder tokens in a row, in whose place feature rows go."""
 
     token: str
     count: int
 
 
-Piece = Control | Run | str
+Piece = SpecialToken | PlaceholderRun | str

@@ -9,7 +9,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from sglang_omni.models.ming.config import read_json
-from sglang_omni.models.ming.prompt.chat import Control, Prompt, Run
+from sglang_omni.models.ming.prompt.chat import PlaceholderRun, Prompt, SpecialToken
 from sglang_omni.protocol.errors import CheckpointError
 
 
@@ -47,9 +47,9 @@ class ThinkerTokenizer:
         runs: list[tuple[int, int]] = []
         for piece in prompt.pieces:
             match piece:
-                case Control(token):
+                case SpecialToken(token):
                     ids.append(self.token_id(token))
-                case Run(token, count):
+                case PlaceholderRun(token, count):
                     runs.append((len(ids), len(ids) + count - 1))
                     ids += [self.token_id(token)] * count
                 case _:

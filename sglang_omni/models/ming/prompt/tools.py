@@ -17,11 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sglang_omni.models.ming.prompt.segments import Control, Piece
+from sglang_omni.models.ming.prompt.segments import Piece, SpecialToken
 from sglang_omni.protocol.unicode import is_unicode
 
 CALL, CALL_CLOSE = "<tool_call>", "</tool_call>"
-RESPONSE, RESPONSE_CLOSE = Control("<tool_response>"), Control("</tool_response>")
+RESPONSE, RESPONSE_CLOSE = SpecialToken("<tool_response>"), SpecialToken("</tool_response>")
 MARKS = (CALL, CALL_CLOSE)
 STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
@@ -38,7 +38,7 @@ class Tool:
 
 
 @dataclass(frozen=True)
-class Calling:
+class ToolChoice:
     """Which functions an answer calls: if it is `forced` some at any rate, and then nothing is said
     beside; of those offered `only` the named ones, unless that is empty; in `parallel` several.
     """
@@ -52,7 +52,7 @@ class Calling:
         return tuple(tool for tool in tools if not self.only or tool.name in self.only)
 
 
-AS_IT_LIKES = Calling()
+TOOL_CHOICE_AUTO = ToolChoice()
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ToolResult:
     text: str
 
 
-class TokenBytes(Protocol):
+class CallTokenBytes(Protocol):
     """A tokenizer that decodes."""
 
     def token_bytes(self, token_id: int) -> bytes:
@@ -88,10 +88,10 @@ class TokenBytes(Protocol):
         """Id of an added token by its string."""
 
 
-class SpelledMarks:
+class ToolTokenDecoder:
     """A tokenizer under which the marks of a call, which are special tokens, read as text."""
 
-    def __init__(self, tokenizer: TokenBytes) -> None:
+    def __init__(self, tokenizer: CallTokenBytes) -> None:
         """Raises `CheckpointError` when the tokenizer has no such tokens."""
         self._tokenizer = tokenizer
         self._marks = {tokenizer.token_id(mark): mark.encode() for mark in MARKS}
@@ -112,8 +112,8 @@ def tools_pieces(tools: Sequence[Tool]) -> Iterator[Piece]:
         f"{signatures}\n</tools>\n\nFor each function call, return a json object with function "
         "name and arguments within "
     )
-    yield Control(CALL)
-    yield Control(CALL_CLOSE)
+    yield SpecialToken(CALL)
+    yield SpecialToken(CALL_CLOSE)
     yield " XML tags:\n"
     yield from _marked('{"name": <function-name>, "arguments": <args-json-object>}')
 
@@ -130,7 +130,7 @@ def result_pieces(result: ToolResult) -> Iterator[Piece]:
 
 
 def _marked(call: str) -> Iterator[Piece]:
-    yield from (Control(CALL), f"\n{call}\n", Control(CALL_CLOSE))
+    yield from (SpecialToken(CALL), f"\n{call}\n", SpecialToken(CALL_CLOSE))
 
 
 def _signature(tool: Tool) -> str:

@@ -22,7 +22,7 @@ Rotary = tuple[Tensor, Tensor]
 ALL_ROWS = slice(None)
 
 
-class RMSNorm(nn.Module):
+class DiTRMSNorm(nn.Module):
     """RMS normalisation; unlike Qwen2's, the weight is applied before the cast to x's dtype."""
 
     def __init__(self, size: int) -> None:
@@ -60,7 +60,7 @@ def rotate_pairs(x: Tensor) -> Tensor:
     return torch.stack((-odd, even), dim=-1).flatten(-2)
 
 
-class Attention(nn.Module):
+class DiTAttention(nn.Module):
     """Bidirectional attention with biases everywhere and no mask."""
 
     def __init__(self, size: int, heads: int) -> None:
@@ -97,14 +97,14 @@ class FeedForward(nn.Module):
         return self.ff(x)
 
 
-class Block(nn.Module):
+class DiTBlock(nn.Module):
     """One pre-norm block."""
 
     def __init__(self, config: DiTConfig) -> None:
         super().__init__()
-        self.norm1 = RMSNorm(config.hidden_size)
-        self.attn = Attention(config.hidden_size, config.num_heads)
-        self.norm2 = RMSNorm(config.hidden_size)
+        self.norm1 = DiTRMSNorm(config.hidden_size)
+        self.attn = DiTAttention(config.hidden_size, config.num_heads)
+        self.norm2 = DiTRMSNorm(config.hidden_size)
         self.mlp = FeedForward(config.hidden_size, config.mlp_ratio)
 
     def forward(self, x: Tensor, rotary: Rotary, rows: slice = ALL_ROWS) -> Tensor:
@@ -118,7 +118,7 @@ class FinalLayer(nn.Module):
 
     def __init__(self, size: int, out: int) -> None:
         super().__init__()
-        self.norm_final = RMSNorm(size)
+        self.norm_final = DiTRMSNorm(size)
         self.linear = nn.Linear(size, out)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ class BlockStack(nn.Module):
         super().__init__()
         self.x_embedder = nn.Linear(config.in_channels, config.hidden_size)
         self.rotary_embed = RotaryEmbedding(config.hidden_size // config.num_heads)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
+        self.blocks = nn.ModuleList(DiTBlock(config) for _ in range(config.depth))
         self.final_layer = FinalLayer(config.hidden_size, out)
 
     def read_out(self, tokens: Tensor, rows: slice) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from sglang_omni.engines.speech.pacing import Pace
+from sglang_omni.engines.speech.pacing import StepTimes
 from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.loading import SpeechModel
 from sglang_omni.models.ming.speech.prompt import PromptIds, embed_prompt, initial_history
@@ -42,7 +42,7 @@ class Executor(Protocol):
     overlaps: bool
     width: int
     """The most slots of one step."""
-    pace: Pace | None
+    pace: StepTimes | None
     """How fast steps were measured to be; None where nobody measured, and all slots step."""
 
     def prefill(self, admissions: Sequence[Admission]) -> None:
@@ -70,7 +70,7 @@ class PlainExecutor:
     """Eager steps with the plain modules, on any device."""
 
     overlaps = False
-    pace: Pace | None = None
+    pace: StepTimes | None = None
 
     def __init__(self, model: SpeechModel, slots: int, context: int) -> None:
         self._model, self.width = model, slots

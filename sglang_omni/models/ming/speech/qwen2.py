@@ -74,7 +74,7 @@ class RMSNorm(nn.Module):
         return self.weight * (wide * scale).to(x.dtype)
 
 
-class Attention(nn.Module):
+class Qwen2Attention(nn.Module):
     """Grouped-query attention with biases on q, k and v only."""
 
     def __init__(self, config: Qwen2Config, layer: int) -> None:
@@ -98,7 +98,7 @@ class Attention(nn.Module):
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
 
-class MLP(nn.Module):
+class Qwen2MLP(nn.Module):
     """SwiGLU: `down(silu(gate(x)) * up(x))`."""
 
     def __init__(self, config: Qwen2Config) -> None:
@@ -111,13 +111,13 @@ class MLP(nn.Module):
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
-class Layer(nn.Module):
+class Qwen2Layer(nn.Module):
     """One pre-norm transformer layer."""
 
     def __init__(self, config: Qwen2Config, layer: int) -> None:
         super().__init__()
-        self.self_attn = Attention(config, layer)
-        self.mlp = MLP(config)
+        self.self_attn = Qwen2Attention(config, layer)
+        self.mlp = Qwen2MLP(config)
         self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
 
@@ -135,7 +135,7 @@ class Qwen2Stack(nn.Module):
         super().__init__()
         self.config = config
         count = config.num_hidden_layers if layers is None else layers
-        self.layers = nn.ModuleList(Layer(config, index) for index in range(count))
+        self.layers = nn.ModuleList(Qwen2Layer(config, index) for index in range(count))
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         frequencies = inverse_frequencies(config.head_dim, config.rope_theta)
         self.register_buffer("inv_freq", frequencies, persistent=False)

@@ -51,7 +51,7 @@ class TalkerSlots:
         first step is a step like any other. `history` is [past, latent].
         """
         prompt = embeddings[None, :-1]
-        self._talker.model(prompt, Prefill(self, slot, prompt))
+        self._talker.model(prompt, SlotPrefill(self, slot, prompt))
         self.next_embed[slot] = embeddings[-1]
         self.history[slot] = history
         self.lengths[slot] = prompt.shape[1]
@@ -76,7 +76,7 @@ class TalkerSlots:
         return min(-(-needed // SPAN_BUCKET) * SPAN_BUCKET, self.context)
 
 
-class Prefill(FullContext):
+class SlotPrefill(FullContext):
     """A causal pass over a prompt that leaves its keys and values in a slot."""
 
     def __init__(self, slots: TalkerSlots, slot: int, prompt: Tensor) -> None:

@@ -48,7 +48,7 @@ class Posterior:
         return self.mean + self.std * noise
 
 
-class Encoder(nn.Module):
+class VAEEncoder(nn.Module):
     """Waveform to posterior: frames, a windowed transformer, then one CLS row per latent."""
 
     def __init__(self, config: VAESideConfig, patch: int, layers: int | None) -> None:
@@ -135,7 +135,7 @@ class Head(nn.Module):
         return self.istft.windowed(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase)
 
 
-class Decoder(nn.Module):
+class VAEDecoder(nn.Module):
     """Latents to waveform: linear upsampling, a windowed transformer, inverse STFT."""
 
     def __init__(self, config: VAESideConfig, patch: int) -> None:
@@ -166,8 +166,8 @@ class AudioVAE(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.encoder = Encoder(config.encoder, config.patch_size, encoder_layers)
-        self.decoder = Decoder(config.decoder, config.patch_size)
+        self.encoder = VAEEncoder(config.encoder, config.patch_size, encoder_layers)
+        self.decoder = VAEDecoder(config.decoder, config.patch_size)
 
 
 def upsample(rows: Tensor, factor: int) -> Tensor:

@@ -65,7 +65,7 @@ def enough(text: str, seconds: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Heard:
+class HeardWords:
     """What a chunk of audio speaks: the text, and its first and last character's position."""
 
     text: str
@@ -93,7 +93,7 @@ class Alignment:
             self._index, self._base = fragment.index, self._end + 1
         self._next = 0
 
-    def hear(self, fragment: Fragment, seconds: float) -> Heard:
+    def hear(self, fragment: Fragment, seconds: float) -> HeardWords:
         """Locate the next `seconds` of the fragment begun last."""
         text = fragment.text
         if fragment.streamed:
@@ -102,7 +102,7 @@ class Alignment:
         else:
             first, last, spoken = 0, len(text) - 1, text
         self._end = self._base + last
-        return Heard(spoken, self._base + first, self._end)
+        return HeardWords(spoken, self._base + first, self._end)
 
     def _advance(self, text: str, seconds: float) -> tuple[int, int]:
         rate = CHINESE_RATE if contains_chinese(text) else OTHER_RATE

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import (
     HEIGHT,
-    Tile,
+    MoeGemmTile,
     can_multiply,
     expert_product,
 )
@@ -29,24 +29,24 @@ from sglang_omni.models.ming.thinker.routing import TEXT
 
 
 @dataclass(frozen=True)
-class Cut:
+class MoeTiling:
     """How a layer's products are cut."""
 
-    up: Tile
-    down: Tile
+    up: MoeGemmTile
+    down: MoeGemmTile
 
 
 # By the rows of a step, or the next more: found by `benchmarks.tune_experts` on an H200.
 CUTS = {
-    1: Cut(Tile(64, 4, 6), Tile(128, 4, 3)),
-    8: Cut(Tile(64, 4, 6), Tile(64, 4, 6)),
-    16: Cut(Tile(64, 4, 5), Tile(64, 4, 3)),
-    32: Cut(Tile(64, 4, 5), Tile(128, 4, 4)),
-    64: Cut(Tile(64, 4, 5), Tile(64, 4, 5)),
+    1: MoeTiling(MoeGemmTile(64, 4, 6), MoeGemmTile(128, 4, 3)),
+    8: MoeTiling(MoeGemmTile(64, 4, 6), MoeGemmTile(64, 4, 6)),
+    16: MoeTiling(MoeGemmTile(64, 4, 5), MoeGemmTile(64, 4, 3)),
+    32: MoeTiling(MoeGemmTile(64, 4, 5), MoeGemmTile(128, 4, 4)),
+    64: MoeTiling(MoeGemmTile(64, 4, 5), MoeGemmTile(64, 4, 5)),
 }
 
 
-def cut_for(rows: int) -> Cut:
+def cut_for(rows: int) -> MoeTiling:
     """How the products of so many rows are cut."""
     return CUTS[min(most for most in CUTS if rows <= most)]
 
@@ -62,7 +62,7 @@ class StepExperts:
         """The sum [tokens, hidden] of what each row's experts give, on this rank."""
         return sum_experts(self.parts(x), chained=True)
 
-    def parts(self, x: Tensor, cut: Cut | None = None) -> Tensor:
+    def parts(self, x: Tensor, cut: MoeTiling | None = None) -> Tensor:
         """What each row's experts give, before it is summed: [tokens, experts, hidden]."""
         router, layer = self.router, self.experts
         cut = cut or cut_for(len(x))
@@ -97,7 +97,7 @@ def may_differ() -> bool:
     return is_sm90_supported() and not get_server_args().enable_deterministic_inference
 
 
-def step_experts(router: nn.Module, experts: nn.Module) -> StepExperts | None:
+def decode_moe(router: nn.Module, experts: nn.Module) -> StepExperts | None:
     """This way for a layer's routers and experts; None where SGLang's is to be kept.
 
     It is for experts in blocks of eight bits that SGLang multiplies by Triton.

@@ -21,7 +21,7 @@ HEIGHT = 16
 
 
 @dataclass(frozen=True)
-class Tile:
+class MoeGemmTile:
     """How a product is cut: columns of a tile, warps, stages."""
 
     cols: int = 64
@@ -94,7 +94,7 @@ def expert_product(
     weight: tuple[Tensor, Tensor],
     order: Order,
     out: Tensor,
-    tile: Tile,
+    tile: MoeGemmTile,
     shares: Tensor | None = None,
     *,
     chained: bool = False,

@@ -18,7 +18,7 @@ from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.vision import VisionEncoder
 
 
-class OwnEncoders(nn.Module):
+class InProcessEncoders(nn.Module):
     """Both encoders; items hold what an encoder engine is sent.
 
     Build it on the device and in the dtype of the model. Frames go one item at a time: SGLang

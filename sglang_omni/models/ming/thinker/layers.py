@@ -28,7 +28,7 @@ from sglang.srt.runtime_context import get_parallel
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
-from sglang_omni.models.ming.thinker.decode_moe import may_differ, step_experts
+from sglang_omni.models.ming.thinker.decode_moe import decode_moe, may_differ
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
 from sglang_omni.models.ming.thinker.rope import rotate
 from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
@@ -79,7 +79,7 @@ class StepInputs:
     routes: Tensor | None
 
 
-class MLP(nn.Module):
+class ThinkerMLP(nn.Module):
     """SwiGLU, split over the tensor-parallel ranks."""
 
     def __init__(
@@ -152,7 +152,7 @@ def _route_plainly(
     return with_shared_expert(weights, ids.int(), routing.experts)
 
 
-class SparseMLP(nn.Module):
+class ThinkerSparseMLP(nn.Module):
     """Routed experts plus one ungated shared expert, which is one more expert of every token: it
     costs no kernel of its own, and one all-reduce sums everything."""
 
@@ -174,7 +174,7 @@ class SparseMLP(nn.Module):
             quant_config=quant_config,
             prefix=add_prefix("experts", prefix),
         )
-        self.step = step_experts(self.router, self.experts)
+        self.step = decode_moe(self.router, self.experts)
 
     def forward(self, x: Tensor, routes: Tensor | None, skip_all_reduce: bool) -> Tensor:
         """Its output [tokens, hidden], or, of few rows on one rank, the parts of that sum [tokens,
@@ -192,7 +192,7 @@ class SparseMLP(nn.Module):
         return tensor_model_parallel_all_reduce(out)
 
 
-class Attention(nn.Module):
+class ThinkerAttention(nn.Module):
     """Grouped-query attention over SGLang's paged cache, QK-norm before partial rotary."""
 
     def __init__(
@@ -268,7 +268,7 @@ class Attention(nn.Module):
         return rotate(normed, inputs.cos, inputs.sin).flatten(1)
 
 
-class Layer(nn.Module):
+class ThinkerLayer(nn.Module):
     """One pre-norm layer; SGLang's communicator fuses its norms with the all-reduces."""
 
     def __init__(
@@ -280,11 +280,11 @@ class Layer(nn.Module):
         self.input_layernorm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.post_attention_layernorm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
         attention = add_prefix("attention", prefix)
-        self.attention = Attention(config, layer_id, quant_config, attention)
+        self.attention = ThinkerAttention(config, layer_id, quant_config, attention)
         self.mlp = (
-            SparseMLP(config, layer_id, quant_config, mlp)
+            ThinkerSparseMLP(config, layer_id, quant_config, mlp)
             if self.sparse
-            else MLP(config.hidden_size, config.intermediate_size, quant_config, mlp)
+            else ThinkerMLP(config.hidden_size, config.intermediate_size, quant_config, mlp)
         )
         self.communicator = LayerCommunicator(
             layer_scatter_modes=LayerScatterModes.init_new(

@@ -24,8 +24,8 @@ from sglang_omni.engines.runtime.timer_slack import exact_timers
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
-from sglang_omni.models.ming.thinker.in_process_encoders import OwnEncoders
-from sglang_omni.models.ming.thinker.layers import Layer, StepInputs
+from sglang_omni.models.ming.thinker.in_process_encoders import InProcessEncoders
+from sglang_omni.models.ming.thinker.layers import StepInputs, ThinkerLayer
 from sglang_omni.models.ming.thinker.loading import load_thinker
 from sglang_omni.models.ming.thinker.prefill import captured_inputs
 from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
@@ -33,7 +33,7 @@ from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
 from sglang_omni.protocol.errors import InvalidRequest, StartupError
 
 
-class Decoder(nn.Module):
+class ThinkerDecoder(nn.Module):
     """Embeddings, layers and the final norm."""
 
     inv_freq: Tensor
@@ -49,7 +49,7 @@ class Decoder(nn.Module):
             prefix=add_prefix("word_embeddings", prefix),
         )
         self.layers = nn.ModuleList(
-            Layer(config, index, quant_config, add_prefix(f"layers.{index}", prefix))
+            ThinkerLayer(config, index, quant_config, add_prefix(f"layers.{index}", prefix))
             for index in range(config.num_hidden_layers)
         )
         self.norm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
@@ -108,7 +108,7 @@ class LanguageModel(nn.Module):
         self, config: Any, quant_config: QuantizationConfig | None, prefix: str = ""
     ) -> None:
         super().__init__()
-        self.model = Decoder(config, quant_config, add_prefix("model", prefix))
+        self.model = ThinkerDecoder(config, quant_config, add_prefix("model", prefix))
         self.lm_head = ParallelLMHead(
             config.vocab_size, config.hidden_size, prefix=add_prefix("lm_head", prefix)
         )
@@ -136,7 +136,7 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         self.fp8 = block_fp8(getattr(config, "quantization_config", None))
         self.model = LanguageModel(config.llm_config, quant_config, add_prefix("model", prefix))
         self.logits_processor = LogitsProcessor(config.llm_config)
-        self.encoders = OwnEncoders(config, prefix) if config.carries_encoders else None
+        self.encoders = InProcessEncoders(config, prefix) if config.carries_encoders else None
 
     @property
     def language_model(self) -> nn.Module:
@@ -189,7 +189,7 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         fillers = self.encoders.fillers() if self.encoders else ()
         load_thinker(self, self.config.llm_config, weights, fillers, self.fp8)
 
-    def _own_encoders(self) -> OwnEncoders:
+    def _own_encoders(self) -> InProcessEncoders:
         if self.encoders is None:
             raise InvalidRequest("media must arrive as precomputed embeddings", param="messages")
         return self.encoders

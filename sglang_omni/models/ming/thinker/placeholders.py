@@ -12,16 +12,16 @@ from sglang_omni.models.ming.prompt.chat import (
     AUDIO_PATCH,
     FRAME_PATCH,
     IMAGE_PATCH,
-    Control,
-    Film,
-    Run,
+    PlaceholderRun,
+    PromptVideo,
+    SpecialToken,
     film_pieces,
 )
 from sglang_omni.protocol.errors import InvalidRequest
 
 
 @dataclass(frozen=True)
-class Medium:
+class PlaceholderMedium:
     """A decoded medium: uint8 frames [frames, height, width, 3] or float32 samples [samples].
     `seconds` are the times of a video's frame pairs."""
 
@@ -31,7 +31,7 @@ class Medium:
     seconds: tuple[float, ...] = ()
 
 
-class Expander:
+class PlaceholderExpander:
     """Makes room: a placeholder becomes as many tokens as its medium has feature rows."""
 
     def __init__(self, encode: Callable[[str], list[int]]) -> None:
@@ -41,7 +41,7 @@ class Expander:
         self._kinds = {self._id(token): kind for token, kind in kinds.items()}
 
     def expand(
-        self, ids: Sequence[int], media: Sequence[Medium]
+        self, ids: Sequence[int], media: Sequence[PlaceholderMedium]
     ) -> tuple[list[int], list[dict[str, Any]]]:
         """The ids with room, and an item for each medium, in the order of their places.
 
@@ -64,7 +64,7 @@ class Expander:
             raise InvalidRequest(f"the prompt has fewer {left[0]} places than media")
         return room, items
 
-    def _place(self, medium: Medium, token: int, room: list[int]) -> dict[str, Any]:
+    def _place(self, medium: PlaceholderMedium, token: int, room: list[int]) -> dict[str, Any]:
         """Append a medium's tokens to `room`, and describe it."""
         item = {
             "modality": medium.kind,
@@ -78,16 +78,16 @@ class Expander:
         tokens = picture_tokens(grid)
         if medium.kind == "image":
             return item | {"offsets": [_run(room, token, tokens)], "grid": [grid]}
-        runs = list(self._film(Film(tokens, medium.seconds), token, room))
+        runs = list(self._film(PromptVideo(tokens, medium.seconds), token, room))
         return item | {"offsets": runs, "grid": [(1, *grid[1:])] * len(runs)}
 
-    def _film(self, film: Film, token: int, room: list[int]) -> Iterator[tuple[int, int]]:
+    def _film(self, film: PromptVideo, token: int, room: list[int]) -> Iterator[tuple[int, int]]:
         """Append what stands between the tags of a video; yields the runs of its frames."""
         for piece in film_pieces(film):
             match piece:
-                case Run(_, count):
+                case PlaceholderRun(_, count):
                     yield _run(room, token, count)
-                case Control(tag):
+                case SpecialToken(tag):
                     room.append(self._id(tag))
                 case text:
                     room += self._encode(text)

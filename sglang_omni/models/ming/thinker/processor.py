@@ -23,7 +23,7 @@ from sglang_omni.media.limits import Kind, MediaLimits
 from sglang_omni.models.ming.media_rules import RULES
 from sglang_omni.models.ming.prompt.positions import VisualBlock, positions
 from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
-from sglang_omni.models.ming.thinker.placeholders import Expander, Medium
+from sglang_omni.models.ming.thinker.placeholders import PlaceholderExpander, PlaceholderMedium
 from sglang_omni.protocol.errors import InvalidRequest
 
 MODALITIES = {"image": Modality.IMAGE, "video": Modality.VIDEO, "audio": Modality.AUDIO}
@@ -60,7 +60,7 @@ class MingProcessor(BaseMultimodalProcessor):
             *(open_medium(kind, entry) for kind, entries in given.items() for entry in entries)
         )
         ids = self._encode(input_text) if isinstance(input_text, str) else input_text
-        return self._output(*Expander(self._encode).expand(ids, opened))
+        return self._output(*PlaceholderExpander(self._encode).expand(ids, opened))
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
@@ -81,14 +81,14 @@ class MingProcessor(BaseMultimodalProcessor):
         )
 
 
-async def open_medium(kind: Kind, source: Any) -> Medium:
+async def open_medium(kind: Kind, source: Any) -> PlaceholderMedium:
     """Fetch and decode what a client of the stock server named. Raises `InvalidRequest`."""
     address = getattr(source, "url", source)
     if not isinstance(address, str):
         raise InvalidRequest(f"{kind} data must be a URL or data URI, not {type(source).__name__}")
     file = await fetch(address, FetchPolicy())
     array, seconds = await asyncio.to_thread(decode_medium, kind, (file,), MediaLimits(), RULES)
-    return Medium(kind, torch.from_numpy(array), _hash(kind.encode() + file), seconds)
+    return PlaceholderMedium(kind, torch.from_numpy(array), _hash(kind.encode() + file), seconds)
 
 
 def _is_audio(entry: dict[str, Any]) -> bool:

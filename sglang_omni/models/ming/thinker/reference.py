@@ -25,7 +25,7 @@ from sglang_omni.models.weights import TensorFolder, load_strict
 Keys = list[tuple[Tensor, Tensor]]
 
 
-class MLP(nn.Module):
+class ReferenceMLP(nn.Module):
     """SwiGLU without biases."""
 
     def __init__(self, hidden: int, width: int) -> None:
@@ -38,7 +38,7 @@ class MLP(nn.Module):
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
-class Router(nn.Module):
+class ReferenceRouter(nn.Module):
     """One router's weight and its selection-only bias."""
 
     def __init__(self, experts: int, hidden: int) -> None:
@@ -47,18 +47,18 @@ class Router(nn.Module):
         self.expert_bias = nn.Parameter(torch.zeros(experts))
 
 
-class SparseMLP(nn.Module):
+class ReferenceSparseMLP(nn.Module):
     """Routed experts plus one ungated shared expert."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
         hidden, width = config.hidden_size, config.moe_intermediate_size
         self.routing = Routing.of(config)
-        self.gate = Router(config.num_experts, hidden)
-        self.image_gate = Router(config.num_experts, hidden)
-        self.audio_gate = Router(config.num_experts, hidden)
-        self.experts = nn.ModuleList(MLP(hidden, width) for _ in range(config.num_experts))
-        self.shared_experts = MLP(hidden, width * config.num_shared_experts)
+        self.gate = ReferenceRouter(config.num_experts, hidden)
+        self.image_gate = ReferenceRouter(config.num_experts, hidden)
+        self.audio_gate = ReferenceRouter(config.num_experts, hidden)
+        self.experts = nn.ModuleList(ReferenceMLP(hidden, width) for _ in range(config.num_experts))
+        self.shared_experts = ReferenceMLP(hidden, width * config.num_shared_experts)
 
     def forward(self, x: Tensor, routes: Tensor) -> Tensor:
         weights, ids = self.select(x, routes)
@@ -77,7 +77,7 @@ class SparseMLP(nn.Module):
         return route(*select_router(logits, bias, routes), self.routing)
 
 
-class Attention(nn.Module):
+class ReferenceAttention(nn.Module):
     """Grouped-query attention with QK-norm before partial rotary."""
 
     def __init__(self, config: Any) -> None:
@@ -105,7 +105,7 @@ class Attention(nn.Module):
         return self.dense(out[0].transpose(0, 1).flatten(1))
 
 
-class Layer(nn.Module):
+class ReferenceLayer(nn.Module):
     """One pre-norm layer, dense or sparse."""
 
     def __init__(self, config: Any, index: int) -> None:
@@ -113,9 +113,13 @@ class Layer(nn.Module):
         hidden, eps = config.hidden_size, config.rms_norm_eps
         self.sparse = index >= config.first_k_dense_replace
         self.input_layernorm = RMSNorm(hidden, eps)
-        self.attention = Attention(config)
+        self.attention = ReferenceAttention(config)
         self.post_attention_layernorm = RMSNorm(hidden, eps)
-        self.mlp = SparseMLP(config) if self.sparse else MLP(hidden, config.intermediate_size)
+        self.mlp = (
+            ReferenceSparseMLP(config)
+            if self.sparse
+            else ReferenceMLP(hidden, config.intermediate_size)
+        )
 
     def forward(
         self, x: Tensor, tables: tuple[Tensor, Tensor], routes: Tensor, keys: Keys
@@ -125,7 +129,7 @@ class Layer(nn.Module):
         return x + (self.mlp(normed, routes) if self.sparse else self.mlp(normed))
 
 
-class Decoder(nn.Module):
+class ReferenceDecoder(nn.Module):
     """Embeddings, layers and the final norm."""
 
     inv_freq: Tensor
@@ -134,7 +138,9 @@ class Decoder(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.layers = nn.ModuleList(Layer(config, i) for i in range(config.num_hidden_layers))
+        self.layers = nn.ModuleList(
+            ReferenceLayer(config, i) for i in range(config.num_hidden_layers)
+        )
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         rope = config.rope_parameters
         frequencies = inverse_frequencies(config.rotary_dim, rope["rope_theta"])
@@ -155,7 +161,7 @@ class ThinkerReference(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         self.config = config
-        self.model = Decoder(config)
+        self.model = ReferenceDecoder(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
 
     def new_keys(self) -> list[Keys]:

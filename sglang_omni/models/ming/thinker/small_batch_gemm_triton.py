@@ -29,12 +29,12 @@ SCRATCH = 1 << 22
 
 
 @dataclass(frozen=True)
-class Tile:
+class SmallBatchTile:
     """How a product is cut: columns of a tile, shares of the sum, warps, stages.
 
     `swapped` has the weight as the first operand: warps in groups of four can then share rows in
     shared memory, which pays with many of them. Otherwise weights are the second operand and go
-    to registers in wider words. `eight_bits` brings the rows to eight bits too, in a kernel ahead:
+    to registers in wider words. `fp8` brings the rows to eight bits too, in a kernel ahead:
     as every tile reads all rows, that pays with the most of them.
     """
 
@@ -43,20 +43,20 @@ class Tile:
     warps: int = 4
     stages: int = 4
     swapped: bool = False
-    eight_bits: bool = False
+    fp8: bool = False
 
 
 # By the rows that a tile has: found by `benchmarks.tune_few_rows` on an H200.
 TILES = {
-    16: Tile(32, 4, warps=2),
-    32: Tile(64, 4, stages=3, swapped=True),
-    64: Tile(64, 3, eight_bits=True),
+    16: SmallBatchTile(32, 4, warps=2),
+    32: SmallBatchTile(64, 4, stages=3, swapped=True),
+    64: SmallBatchTile(64, 3, fp8=True),
 }
 # So many columns make tiles enough without sharing sums.
 WIDE = 8192
 
 
-def tile_for(rows: int, outputs: int) -> Tile:
+def tile_for(rows: int, outputs: int) -> SmallBatchTile:
     """How rows times a weight of so many outputs are cut."""
     tile = TILES[max(16, triton.next_power_of_2(rows))]
     return tile if outputs < WIDE else replace(tile, split=1)
@@ -172,13 +172,13 @@ def few_rows_linear(
     weight: Tensor,
     scale: Tensor,
     space: Workspace,
-    tile: Tile | None = None,
+    tile: SmallBatchTile | None = None,
     chained: bool = False,
 ) -> Tensor:
     """x [rows, K] times the transpose of a quantised weight [N, K]: [rows, N] in x's dtype.
 
     `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows, which
-    a tile of `eight_bits` rounds as well. Where `chained`, this starts before the kernel in front
+    a tile of `fp8` rounds as well. Where `chained`, this starts before the kernel in front
     has ended.
     """
     (m, k), n = x.shape, weight.shape[0]
@@ -188,7 +188,7 @@ def few_rows_linear(
     assert x.is_contiguous() and weight.is_contiguous() and scale.is_contiguous()
     assert tile.split * m * n <= space.partial.numel() and n // tile.cols <= MAX_TILES
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
-    rows, row_scales = quantise_rows(x, chained) if tile.eight_bits else (x, scale)
+    rows, row_scales = quantise_rows(x, chained) if tile.fp8 else (x, scale)
     _few_rows_kernel[(n // tile.cols, tile.split)](
         rows,
         row_scales,
@@ -203,7 +203,7 @@ def few_rows_linear(
         BLOCK=BLOCK,
         SPLIT=tile.split,
         SWAPPED=tile.swapped,
-        EIGHT_BITS=tile.eight_bits,
+        EIGHT_BITS=tile.fp8,
         BM=max(16, triton.next_power_of_2(m)),
         BN=tile.cols,
         CHAINED=chained,

@@ -7,7 +7,7 @@ import torch
 
 from sglang_omni.models.ming.speech import dit
 from sglang_omni.models.ming.speech.fast.packed import _halves
-from sglang_omni.models.ming.speech.kernels.attention import Cut, short_attention
+from sglang_omni.models.ming.speech.kernels.attention import AttentionTiling, short_attention
 from sglang_omni.models.ming.speech.kernels.decode import decode_attention
 from sglang_omni.models.ming.speech.kernels.window import window_attention
 from sglang_omni.models.ming.speech.qwen2 import inverse_frequencies, rotary_tables
@@ -25,7 +25,7 @@ KV_HEADS, HEADS, SIZE = 2, 6, 32
 @pytest.mark.parametrize("together", [1, 2])
 def test_short_sequences(draw, device, dtype, tolerance, length, rows, size, together):
     heads, width = 4, 4 * size
-    attention = dit.Attention(width, heads).to(device, dtype)
+    attention = dit.DiTAttention(width, heads).to(device, dtype)
     attention.to_out[0] = torch.nn.Identity()
     rotary = dit.RotaryEmbedding(size).to(device, dtype)(length)
     x = draw(3, length, width)
@@ -35,7 +35,7 @@ def test_short_sequences(draw, device, dtype, tolerance, length, rows, size, tog
         q, k = attention.to_q(x)[..., order], attention.to_k(x)[..., order]
         qkv = torch.cat((q, k, attention.to_v(x)), dim=-1)
     tables = [table[:, ::2].contiguous() for table in rotary]
-    out, tail = short_attention(qkv, *tables, heads, rows, x, cut=Cut(together))
+    out, tail = short_attention(qkv, *tables, heads, rows, x, cut=AttentionTiling(together))
     assert_close(out.float(), expected.flatten(0, 1).float(), tolerance)
     assert torch.equal(tail, x[:, rows].flatten(0, 1))
 

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from sglang_omni.kernels.split_k import Workspace
-from sglang_omni.models.ming.speech.kernels.linear import Tile, carry, linear
+from sglang_omni.models.ming.speech.kernels.linear import LinearTile, carry, linear
 from sglang_omni.models.ming.speech.kernels.rows import rms_norm, silu_mul, stop_probability
 from tests.engines.speech.fast.conftest import INTERPRETED
 from tests.testing.golden import assert_close
@@ -15,7 +15,7 @@ EPS = 1e-6
 # add nothing but time where tiles run one after the other.
 SHAPES = [(1, 48, 64), (5, 40, 96), (37, 40, 72)]
 SHAPES += [] if INTERPRETED else [(37, 64, 128), (74, 96, 80)]
-TILES = [Tile(16, 16, 32), Tile(32, 32, 64)]
+TILES = [LinearTile(16, 16, 32), LinearTile(32, 32, 64)]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_split_sum_is_added_to_what_was_there(draw, tolerance, space, shape, s
     m, n, k = shape
     x, weight, bias, residual = draw(m, k), draw(n, k, scale=k**-0.5), draw(n), draw(m, n)
     expected = residual.float() + F.linear(x.float(), weight.float(), bias.float())
-    tile = Tile(16, 16, 16, split=split)
+    tile = LinearTile(16, 16, 16, split=split)
     linear(x, weight, residual, tile, space, bias=bias, add=True)
     assert_close(residual.float(), expected, tolerance)
     assert not space.arrived.any(), "the next product would count from here"
@@ -70,7 +70,7 @@ def test_a_norm_is_carried_from_one_product_to_the_next(draw, tolerance, space, 
     x, into, residual = draw(m, k), draw(n, k, scale=k**-0.5), draw(m, n)
     gain, weight, bias = draw(n), draw(k, n, scale=n**-0.5), draw(k)
     stream = residual.float() + F.linear(x.float(), into.float())
-    tile = Tile(16, 16, 16, split=split)
+    tile = LinearTile(16, 16, 16, split=split)
     carried = linear(x, into, residual, tile, space, add=True, then=(gain, EPS))
     assert_close(residual.float(), stream, tolerance)
     out = linear_of(carried, weight, bias, space)

@@ -12,7 +12,13 @@ from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.executor import Admission
 from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps
-from sglang_omni.models.ming.speech.fast.prefill import PROMPTS, Prefill, VoiceTable, pack, take
+from sglang_omni.models.ming.speech.fast.prefill import (
+    PROMPTS,
+    PackedPrefill,
+    VoiceTable,
+    pack,
+    take,
+)
 from sglang_omni.models.ming.speech.fast.state import SlotState
 from sglang_omni.models.ming.speech.fast.step import FastStep
 from sglang_omni.models.ming.speech.fast.vocoder import FastVocoder
@@ -120,7 +126,7 @@ def prefilled(model, starts, ops):
     state = SlotState(model.talker, SLOTS, CONTEXT)
     step = FastStep(model.talker, state)
     voices = VoiceTable(model.talker, model.voices)
-    prefill = Prefill(model.talker, step.backbone, state, voices)
+    prefill = PackedPrefill(model.talker, step.backbone, state, voices)
     size = sum(len(one.prompt.ids) - 1 for one in starts) + 5
     packed = pack(starts, voices, size, state.spare)
     device = state.ring.device

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sglang_omni.entrypoints.api_keys import Keys, _digest
-from sglang_omni.entrypoints.http.middleware.auth import SUBPROTOCOL, Access, AccessLayer
+from sglang_omni.entrypoints.http.middleware.auth import SUBPROTOCOL, Access, AuthMiddleware
 from tests.entrypoints.http.fake import FakeBackend, Served, serving
 
 KEY, OTHER, ADMIN = "a-key-of-a-user", "a-key-of-another", "a-key-of-an-admin"
@@ -224,7 +224,7 @@ async def serve(access: Access, scope: dict[str, Any]) -> list[dict[str, Any]]:
         sent.append(message)
 
     receive: Any = None
-    await AccessLayer(app, access)(scope, receive, send)
+    await AuthMiddleware(app, access)(scope, receive, send)
     return sent
 
 

@@ -6,7 +6,7 @@ import threading
 import httpx
 import pytest
 
-from sglang_omni.entrypoints.http.middleware.drain import DrainLayer, InFlight
+from sglang_omni.entrypoints.http.middleware.drain import DrainMiddleware, InFlight
 from sglang_omni.pipeline.request import Finished, TextDelta, Usage
 from tests.entrypoints.http.fake import FakeBackend, playing
 
@@ -66,7 +66,7 @@ async def test_a_websocket_is_refused_with_a_status_or_else_a_close_code() -> No
 
     draining = asyncio.Event()
     draining.set()
-    layer = DrainLayer(app, draining, InFlight())
+    layer = DrainMiddleware(app, draining, InFlight())
     for extensions, kind in (
         ({"websocket.http.response": {}}, "websocket.http.response.start"),
         ({}, "websocket.close"),

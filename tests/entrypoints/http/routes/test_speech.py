@@ -14,7 +14,7 @@ import openai
 import pytest
 import soundfile
 
-from sglang_omni.engines.speech.contract import Manner
+from sglang_omni.engines.speech.contract import SpeechStyle
 from sglang_omni.media.encode import AudioFormat, media_type
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage, Voice
 from tests.entrypoints.http.fake import USAGE, FakeBackend, hanging, playing, tone
@@ -99,7 +99,7 @@ def test_instructions_become_the_models_caption(
 
 def test_without_instructions_there_is_no_caption(http: httpx.Client, backend: FakeBackend) -> None:
     speak(http, cfg=3.0, sigma=0.4, temperature=1.0, max_seconds=2.5)
-    assert backend.requests[0].manner == Manner(None, None, 3.0, 0.4, 1.0)
+    assert backend.requests[0].manner == SpeechStyle(None, None, 3.0, 0.4, 1.0)
     assert backend.requests[0].max_seconds == 2.5
 
 

@@ -11,7 +11,7 @@ import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sglang_omni.entrypoints.http.app import create_app
-from sglang_omni.entrypoints.http.transport.uvicorn_server import run, settle, web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
 from tests.entrypoints.http.fake import FakeBackend
 
 
@@ -40,7 +40,7 @@ def test_it_answers_on_the_fast_loop_and_parser_and_keeps_the_connection() -> No
 def test_what_is_settled_is_collected_no_more() -> None:
     before = gc.get_freeze_count()
     try:
-        settle()
+        freeze_gc()
         assert gc.get_freeze_count() > before
         assert gc.get_count()[2] == 0
     finally:

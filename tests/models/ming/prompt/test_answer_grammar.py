@@ -10,9 +10,9 @@ from llguidance.hf import from_tokenizer
 from transformers import AutoTokenizer
 
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
-from sglang_omni.models.ming.prompt.segments import Control
+from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import MARKS, Calling, Tool, ToolCall, call_pieces
+from sglang_omni.models.ming.prompt.tools import MARKS, Tool, ToolCall, ToolChoice, call_pieces
 from tests.testing.golden import TINY
 
 PLACE = {
@@ -41,8 +41,8 @@ TOKENIZER = ThinkerTokenizer(TINY)
 IDS = {mark: TOKENIZER.token_id(mark) for mark in MARKS}
 CALLED = re.compile(r"(look|wait|listen)\((.*?)\)")
 LOOKING = 'look({"at": "mill", "times": 2})'
-MUST = Calling(forced=True)
-ONE = Calling(forced=True, parallel=False)
+MUST = ToolChoice(forced=True)
+ONE = ToolChoice(forced=True, parallel=False)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def vocabulary() -> Any:
 
 def call_tokens(name: str, arguments: str) -> list[int]:
     opening, inside, closing = call_pieces(ToolCall(name, arguments))
-    assert isinstance(opening, Control) and isinstance(closing, Control)
+    assert isinstance(opening, SpecialToken) and isinstance(closing, SpecialToken)
     return [IDS[opening.token], *TOKENIZER.encode_text(str(inside)), IDS[closing.token]]
 
 
@@ -117,7 +117,7 @@ CASES: list[tuple[str, tuple[Any, ...], list[str], list[str]]] = [
     ("forced, one", ([LOOK, WAIT], ONE, None, False), [LOOKING], [f"{LOOKING}\n{LOOKING}"]),
     (
         "forced, by name",
-        ([LOOK, WAIT], Calling(forced=True, only=("wait",)), None, False),
+        ([LOOK, WAIT], ToolChoice(forced=True, only=("wait",)), None, False),
         ["wait({})"],
         [LOOKING],
     ),
@@ -138,7 +138,7 @@ CASES: list[tuple[str, tuple[Any, ...], list[str], list[str]]] = [
     ),
     (
         "strict",
-        ([STRICT, WAIT], Calling(), None, False),
+        ([STRICT, WAIT], ToolChoice(), None, False),
         [
             "Just text.",
             "",
@@ -150,32 +150,32 @@ CASES: list[tuple[str, tuple[Any, ...], list[str], list[str]]] = [
     ),
     (
         "strict, one",
-        ([STRICT], Calling(parallel=False), None, False),
+        ([STRICT], ToolChoice(parallel=False), None, False),
         ["Yes.", LOOKING],
         [f"{LOOKING}\n{LOOKING}"],
     ),
     (
         "one strict, one not",
-        ([STRICT, Tool("wait", "", PLACE)], Calling(), None, False),
+        ([STRICT, Tool("wait", "", PLACE)], ToolChoice(), None, False),
         [LOOKING, "wait({})"],
         ["look({})"],
     ),
     (
         "some of them",
-        ([LOOK, WAIT], Calling(only=("wait",)), None, False),
+        ([LOOK, WAIT], ToolChoice(only=("wait",)), None, False),
         ["Yes.", "wait({})"],
         [LOOKING],
     ),
     (
         "a schema or calls",
-        ([LOOK], Calling(), SCHEMA, False),
+        ([LOOK], ToolChoice(), SCHEMA, False),
         ['{"n":3}', LOOKING],
         ["Yes.", "{}", "wait({})", f'{{"n":3}}\n{LOOKING}', f"Well.\n{LOOKING}"],
     ),
     ("calls before a schema", ([LOOK], MUST, SCHEMA, False), [LOOKING], ['{"n":3}']),
     (
         "a schema after a thought",
-        ([], Calling(), SCHEMA, True),
+        ([], ToolChoice(), SCHEMA, True),
         ['{"n":3}', '<think>\nThree?\n</think>\n\n{"n":3}'],
         ["<think>\nThree?\n</think>\n\nThree.", "<think>Three?", '<think>a</think> {"n":3}'],
     ),
@@ -196,11 +196,11 @@ def test_an_answer_can_be_what_was_asked_for_and_nothing_else(
 @pytest.mark.parametrize(
     "asked",
     [
-        ([], Calling(), None, False),
-        ([], Calling(), None, True),
-        ([LOOK], Calling(), None, True),
-        ([LOOK], Calling(parallel=False), None, False),
-        ([], Calling(), SCHEMA, False),
+        ([], ToolChoice(), None, False),
+        ([], ToolChoice(), None, True),
+        ([LOOK], ToolChoice(), None, True),
+        ([LOOK], ToolChoice(parallel=False), None, False),
+        ([], ToolChoice(), SCHEMA, False),
     ],
 )
 def test_what_is_free_or_a_schema_alone_needs_no_grammar(asked: tuple[Any, ...]) -> None:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from sglang_omni.models.ming.prompt.chat import Control, render_chat
+from sglang_omni.models.ming.prompt.chat import SpecialToken, render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.protocol.errors import CheckpointError
 from tests.models.ming.prompt.test_chat import all_chats, chat_of, message
@@ -42,7 +42,9 @@ def test_text_that_spells_special_tokens_stays_text(tokenizer):
     assert tokenizer.decode(ids) == attack
     prompt = render_chat([message("user", attack)])
     special = [i for i in tokenizer.encode(prompt).ids if tokenizer.token_bytes(i) == b""]
-    assert special == [tokenizer.token_id(p.token) for p in prompt.pieces if isinstance(p, Control)]
+    assert special == [
+        tokenizer.token_id(p.token) for p in prompt.pieces if isinstance(p, SpecialToken)
+    ]
 
 
 def test_token_bytes_join_to_the_library_decode(tokenizer):

@@ -2,16 +2,16 @@
 
 import pytest
 
-from sglang_omni.models.ming.prompt.chat import Control, render_chat
+from sglang_omni.models.ming.prompt.chat import SpecialToken, render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.prompt.tools import (
     CallPart,
     CallReader,
     InvalidToolCall,
-    SpelledMarks,
     Tool,
     ToolCall,
     ToolResult,
+    ToolTokenDecoder,
     parse_call,
 )
 from sglang_omni.pipeline.request import Message, TextPart
@@ -67,7 +67,7 @@ def test_calls_and_results_are_turns_with_control_tokens() -> None:
         "<role>ASSISTANT</role>"
     )
     # What a function returned cannot close its own turn.
-    assert prompt.pieces.count(Control("</tool_response>")) == 1
+    assert prompt.pieces.count(SpecialToken("</tool_response>")) == 1
 
 
 def test_without_functions_the_prompt_is_what_it_was() -> None:
@@ -134,7 +134,7 @@ def test_the_marks_are_special_tokens_that_are_spelled_out_only_for_reading() ->
     tokenizer = ThinkerTokenizer(TINY)
     mark = tokenizer.token_id("<tool_call>")
     assert tokenizer.token_bytes(mark) == b""
-    spelled = SpelledMarks(tokenizer)
+    spelled = ToolTokenDecoder(tokenizer)
     assert spelled.token_bytes(mark) == b"<tool_call>"
     assert spelled.token_bytes(tokenizer.token_id("<|role_end|>")) == b""
     (letter,) = tokenizer.encode_text("a")

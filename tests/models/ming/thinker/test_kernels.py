@@ -109,7 +109,10 @@ def check_products(
     from sglang_omni.kernels.split_k import Workspace
     from sglang_omni.models.ming.thinker.fp8 import dequantise, quantise
     from sglang_omni.models.ming.thinker.fp8_triton import quantise_rows
-    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import Tile, few_rows_linear
+    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
+        SmallBatchTile,
+        few_rows_linear,
+    )
 
     torch.manual_seed(2)
     values, scale = quantise(torch.randn(shape) * torch.linspace(0.1, 3, shape[1]))
@@ -117,7 +120,7 @@ def check_products(
     space = Workspace(split * rows * shape[0], torch.device(device))
     taken = {False: x, True: from_eight_bits(*quantise_rows(x))}
     for cols, swapped, eight_bits in product((32, 64, 128), (False, True), (False, True)):
-        tile = Tile(cols, split, swapped=swapped, eight_bits=eight_bits)
+        tile = SmallBatchTile(cols, split, swapped=swapped, eight_bits=eight_bits)
         wanted = taken[eight_bits].double().cpu() @ dequantise(values, scale).double().T
         # A card sums products of eight bits in fewer bits than 24, for 128 of them.
         near = 2**-7 if dtype != torch.float32 or (eight_bits and device == "cuda") else 1e-5
@@ -134,7 +137,7 @@ def check_all_weights() -> None:
     from sglang_omni.kernels.split_k import Workspace
     from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
         MOST_ROWS,
-        Tile,
+        SmallBatchTile,
         few_rows_linear,
     )
 
@@ -144,7 +147,7 @@ def check_all_weights() -> None:
     x = torch.eye(128, device="cuda", dtype=torch.bfloat16)[:MOST_ROWS]
     scale = torch.ones(1, 1, device="cuda")
     for swapped in (False, True):
-        found = few_rows_linear(x, weight, scale, space, Tile(64, 1, swapped=swapped))
+        found = few_rows_linear(x, weight, scale, space, SmallBatchTile(64, 1, swapped=swapped))
         assert torch.equal(found, weight.T[:MOST_ROWS].to(torch.bfloat16))
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from sglang_omni.models.ming.prompt.chat import Film, Item, Picture, Sound
-from sglang_omni.models.ming.thinker.placeholders import Expander, Medium
+from sglang_omni.models.ming.prompt.chat import Item, PromptAudio, PromptImage, PromptVideo
+from sglang_omni.models.ming.thinker.placeholders import PlaceholderExpander, PlaceholderMedium
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.models.ming.prompt.test_chat import all_chats, chat_of
 from tests.testing.golden import TINY, cases, load_case
@@ -21,26 +21,26 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def expander(tokenizer: Tokenizer) -> Expander:
-    return Expander(lambda text: tokenizer.encode(text, add_special_tokens=False).ids)
+def expander(tokenizer: Tokenizer) -> PlaceholderExpander:
+    return PlaceholderExpander(lambda text: tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-def medium(item: Item, number: int) -> Medium:
+def medium(item: Item, number: int) -> PlaceholderMedium:
     """A medium that takes as much room as `item`."""
     match item:
-        case Picture(tokens):
-            return Medium("image", torch.zeros(1, 32, 32 * tokens, 3), number)
-        case Film(tokens, seconds):
+        case PromptImage(tokens):
+            return PlaceholderMedium("image", torch.zeros(1, 32, 32 * tokens, 3), number)
+        case PromptVideo(tokens, seconds):
             frames = torch.zeros(2 * len(seconds), 32, 32 * tokens, 3)
-            return Medium("video", frames, number, seconds)
-        case Sound(tokens):
-            return Medium("audio", torch.zeros(tokens * 640), number)
+            return PlaceholderMedium("video", frames, number, seconds)
+        case PromptAudio(tokens):
+            return PlaceholderMedium("audio", torch.zeros(tokens * 640), number)
     raise AssertionError(item)
 
 
-def media_of(entry) -> list[Medium]:
+def media_of(entry) -> list[PlaceholderMedium]:
     items = [item for turn in chat_of(entry) for item in turn.content]
-    shown = [item for item in items if isinstance(item, Picture | Film | Sound)]
+    shown = [item for item in items if isinstance(item, PromptImage | PromptVideo | PromptAudio)]
     return [medium(item, number) for number, item in enumerate(shown)]
 
 
@@ -79,12 +79,12 @@ def test_the_stock_prompt_expands_to_the_reference_ids(entry, expander, tokenize
 def test_media_and_places_must_agree(expander, tokenizer, places, media) -> None:
     ids = tokenizer.encode("<image><imagePatch></image>" * places).ids
     with pytest.raises(InvalidRequest, match="places than media"):
-        expander.expand(ids, [medium(Picture(1), number) for number in range(media)])
+        expander.expand(ids, [medium(PromptImage(1), number) for number in range(media)])
 
 
 def test_media_of_each_kind_fill_their_own_places_in_order(expander, tokenizer) -> None:
     text = "<audio><audioPatch></audio><image><imagePatch></image><image><imagePatch></image>"
-    given = [medium(Picture(2), 1), medium(Picture(3), 2), medium(Sound(4), 3)]
+    given = [medium(PromptImage(2), 1), medium(PromptImage(3), 2), medium(PromptAudio(4), 3)]
     room, items = expander.expand(tokenizer.encode(text).ids, given)
     assert [item["hash"] for item in items] == [3, 1, 2]
     assert [last - first + 1 for item in items for first, last in item["offsets"]] == [4, 2, 3]

@@ -125,7 +125,11 @@ def check_sum_and_norm(rows: int, width: int, dtype: torch.dtype, device: str) -
 
 def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> None:
     """Each slot is its row times its expert's weight, times its share."""
-    from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import HEIGHT, Tile, expert_product
+    from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import (
+        HEIGHT,
+        MoeGemmTile,
+        expert_product,
+    )
     from sglang_omni.models.ming.thinker.decode_moe_triton import activate, group_by_expert
 
     torch.manual_seed(7)
@@ -143,7 +147,9 @@ def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> N
     held = from_eight_bits(*rows).cpu()
     for shares in (None, torch.rand(tokens, top_k, device=device)):
         out = torch.full((tokens * top_k, n), float("nan"), dtype=dtype, device=device)
-        expert_product(rows, (weight, scale), order, out, Tile(cols), shares, chained=chained)
+        expert_product(
+            rows, (weight, scale), order, out, MoeGemmTile(cols), shares, chained=chained
+        )
         wanted = torch.stack(
             [dequantise(*drawn[e]) @ held[s // top_k] for s, e in enumerate(ids.flatten())]
         )

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn.functional import ScalingType
 
 from sglang_omni.models.ming.speech.fast.ops import LibraryOps, Linear, Norm, Residual
-from sglang_omni.models.ming.speech.kernels.fp8 import Rows8, gelu_rows8, norm_rows8, rows8
+from sglang_omni.models.ming.speech.kernels.fp8 import Fp8Rows, gelu_rows8, norm_rows8, rows8
 
 
-def product(x: Rows8, weight: Rows8, bias: Tensor | None) -> Tensor:
+def product(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
     """x [M, K] times weight [N, K] transposed, plus bias [N]: bfloat16 [M, N], on a CUDA device."""
     return F.scaled_mm(
         x.values,
@@ -28,7 +28,7 @@ def product(x: Rows8, weight: Rows8, bias: Tensor | None) -> Tensor:
     )
 
 
-def plain_product(x: Rows8, weight: Rows8, bias: Tensor | None) -> Tensor:
+def plain_product(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
     """The same in float32, by plain operations."""
     wide, other = x.values.float() * x.scale, weight.values.float() * weight.scale
     return F.linear(wide, other, None if bias is None else bias.float())

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from sglang_omni.engines.runtime.worker import report_progress
-from sglang_omni.engines.speech.pacing import Pace
+from sglang_omni.engines.speech.pacing import StepTimes
 from sglang_omni.engines.speech.scheduler import PATCH_SECONDS
 from sglang_omni.kernels.pdl import can_chain
 from sglang_omni.kernels.split_k import Workspace
@@ -24,7 +24,7 @@ from sglang_omni.models.ming.speech.fast.fp8 import Fp8Ops
 from sglang_omni.models.ming.speech.fast.graphs import (
     BATCHES,
     Graph,
-    Upload,
+    HostUpload,
     bucket_for,
     host_buffer,
 )
@@ -32,7 +32,7 @@ from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps, Ops
 from sglang_omni.models.ming.speech.fast.prefill import (
     PROMPT_ROWS,
     PROMPTS,
-    Prefill,
+    PackedPrefill,
     VoiceTable,
     pack,
     take,
@@ -84,7 +84,7 @@ class GraphExecutor:
         self._vocoder = FastVocoder(model.vae, self.state, max_patches)
         self._voices = VoiceTable(model.talker, model.voices)
         backbone = self._step.backbone
-        self._prefill = Prefill(model.talker, backbone, self.state, self._voices)
+        self._prefill = PackedPrefill(model.talker, backbone, self.state, self._voices)
         self._prefill_sizes = (*(size for size in PREFILL_TOKENS if size < context), context)
         self._made = [0] * slots
         self._stepped: list[int] = []
@@ -92,7 +92,7 @@ class GraphExecutor:
         self._rows = 0
         self._allocate()
         self._capture()
-        self.pace: Pace | None = self._measure_pace()
+        self.pace: StepTimes | None = self._measure_pace()
 
     def _allocate(self) -> None:
         device, largest = self._device, self._sizes[-1]
@@ -101,10 +101,10 @@ class GraphExecutor:
         # is used in them must live as long as they do.
         self._space_of_steps = Workspace(SCRATCH, device)
         self._space_of_decodes = Workspace(SCRATCH, device)
-        self._index = Upload((largest,), device)
-        self._unit_rows = Upload((3, largest), device)
-        self._tokens = {size: Upload((4, size), device) for size in self._prefill_sizes}
-        self._prompts = Upload((PROMPT_ROWS, PROMPTS), device)
+        self._index = HostUpload((largest,), device)
+        self._unit_rows = HostUpload((3, largest), device)
+        self._tokens = {size: HostUpload((4, size), device) for size in self._prefill_sizes}
+        self._prompts = HostUpload((PROMPT_ROWS, PROMPTS), device)
         self._looked, self._made_patch, self._decoded = (torch.cuda.Event() for _ in range(3))
         self._stop = host_buffer(largest)
         samples = self._vocoder.unit_samples + self._vocoder.crop
@@ -134,7 +134,7 @@ class GraphExecutor:
                 few = ops_for(size)
                 look = Graph(lambda i=index, o=few: self._look(i, o), pool)  # type: ignore[misc]
                 make = Graph(
-                    lambda i=index, h=look.output, o=ops_for: self._step.make(i, h, o),  # type: ignore[misc]
+                    lambda i=index, h=look.output, o=ops_for: self._step.sample_patch(i, h, o),  # type: ignore[misc]
                     pool,
                 )
                 self._looks[size], self._makes[size] = look, make
@@ -146,13 +146,13 @@ class GraphExecutor:
             }
         torch.cuda.synchronize()
 
-    def _measure_pace(self) -> Pace:
+    def _measure_pace(self) -> StepTimes:
         """Time every graph on the spare slot; the sum of a step's parts leaves out overlap."""
         report_progress("timing the talker's graphs")
         seconds = [sum(self.time_parts(size, PACE_RUNS).values()) / 1e3 for size in self._sizes]
         size = bucket_for(min(USUAL_PROMPT, self.state.context), self._prefill_sizes)
         prefill = _milliseconds(self._prefills[size].replay, PACE_RUNS) / 1e3
-        return Pace(tuple(zip(self._sizes, seconds, strict=True)), prefill, PATCH_SECONDS)
+        return StepTimes(tuple(zip(self._sizes, seconds, strict=True)), prefill, PATCH_SECONDS)
 
     def _ops(self, space: Workspace, rows: int) -> Ops:
         if rows <= FEW_ROWS:
@@ -163,7 +163,7 @@ class GraphExecutor:
         self._prefill.run(self._tokens[size].device, self._prompts.device, LibraryOps())
 
     def _look(self, index: Tensor, ops: Ops) -> Tensor:
-        hidden, stop = self._step.look(index, ops)
+        hidden, stop = self._step.run_backbone(index, ops)
         self._stop[: len(index)].copy_(stop, non_blocking=True)
         return hidden
 

@@ -45,7 +45,7 @@ class Graph(Generic[T]):
         self._graph.replay()
 
 
-class Upload:
+class HostUpload:
     """Integers on their way to a fixed place on the device, several uploads in flight at once."""
 
     def __init__(self, shape: tuple[int, ...], device: torch.device) -> None:

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.fast.tiling import tile_for
-from sglang_omni.models.ming.speech.kernels.fp8 import Rows8
-from sglang_omni.models.ming.speech.kernels.linear import Carried, carry, linear
+from sglang_omni.models.ming.speech.kernels.fp8 import Fp8Rows
+from sglang_omni.models.ming.speech.kernels.linear import FusedNormInput, carry, linear
 from sglang_omni.models.ming.speech.kernels.rows import rms_norm, silu_mul
 
 
@@ -24,7 +24,7 @@ class Linear:
 
     weight: Tensor
     bias: Tensor | None = None
-    fp8: Rows8 | None = None
+    fp8: Fp8Rows | None = None
 
     @property
     def outputs(self) -> int:
@@ -51,8 +51,8 @@ class Residual:
     `carried` between two products, or `normed`, complete and in eight bits."""
 
     x: Tensor
-    carried: Carried | None = None
-    normed: Rows8 | None = None
+    carried: FusedNormInput | None = None
+    normed: Fp8Rows | None = None
 
 
 class Ops(Protocol):

@@ -43,7 +43,7 @@ def pack_flow(stack: dit.BlockStack, length: int, *, fp8: bool = False) -> FlowS
     cos, sin = stack.rotary_embed(length)
     shift = torch.zeros_like(stack.final_layer.norm_final.weight, dtype=torch.float32)
     blocks = []
-    plain = [cast(dit.Block, block) for block in stack.blocks]
+    plain = [cast(dit.DiTBlock, block) for block in stack.blocks]
     for block in plain:
         packed = _flow_block(block, shift, fp8)
         blocks.append(packed)
@@ -63,7 +63,7 @@ def pack_flow(stack: dit.BlockStack, length: int, *, fp8: bool = False) -> FlowS
     )
 
 
-def _flow_block(block: dit.Block, shift: Tensor, fp8: bool) -> FlowBlock:
+def _flow_block(block: dit.DiTBlock, shift: Tensor, fp8: bool) -> FlowBlock:
     attn = block.attn
     widen = cast(nn.Linear, cast(nn.Sequential, block.mlp.ff[0])[0])
     narrow, out = cast(nn.Linear, block.mlp.ff[2]), cast(nn.Linear, attn.to_out[0])
@@ -122,7 +122,7 @@ def pack_decoder(stack: qwen2.Qwen2Stack, positions: int) -> DecoderStack:
     cos, sin = (table[0, 0] for table in stack.tables(places, like.dtype))
     half = cos.shape[1] // 2
     return DecoderStack(
-        layers=tuple(_decoder_layer(cast(qwen2.Layer, layer)) for layer in stack.layers),
+        layers=tuple(_decoder_layer(cast(qwen2.Qwen2Layer, layer)) for layer in stack.layers),
         norm=_norm(stack.norm),
         # Both halves of a head turn by the same angles.
         cos=cos[:, :half].contiguous(),
@@ -130,7 +130,7 @@ def pack_decoder(stack: qwen2.Qwen2Stack, positions: int) -> DecoderStack:
     )
 
 
-def _decoder_layer(layer: qwen2.Layer) -> DecoderLayer:
+def _decoder_layer(layer: qwen2.Qwen2Layer) -> DecoderLayer:
     attn, mlp = layer.self_attn, layer.mlp
     projections = (attn.q_proj, attn.k_proj, attn.v_proj)
     return DecoderLayer(

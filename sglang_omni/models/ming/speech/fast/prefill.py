@@ -153,7 +153,7 @@ def take(admissions: Sequence[Admission], size: int) -> int:
     return count
 
 
-class Prefill:
+class PackedPrefill:
     """One pass over packed prompts; a fixed sequence of kernels for each size."""
 
     def __init__(

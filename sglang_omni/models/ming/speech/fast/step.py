@@ -56,7 +56,7 @@ class FastStep:
         self._steps = times.diff().tolist()
         self._null = flow.c_embedder(like.new_zeros(1, config.llm.hidden_size))[0]
 
-    def look(self, index: Tensor, ops: Ops) -> tuple[Tensor, Tensor]:
+    def run_backbone(self, index: Tensor, ops: Ops) -> tuple[Tensor, Tensor]:
         """Run the backbone one position on for the slots `index` [n].
 
         Returns its states [n, hidden] and the float32 probabilities [n] that this patch is last.
@@ -80,7 +80,7 @@ class FastStep:
         head = self._talker.stop_head
         return hidden, stop_probability(hidden, head.weight, head.bias)
 
-    def make(self, index: Tensor, hidden: Tensor, ops_for: OpsFor) -> None:
+    def sample_patch(self, index: Tensor, hidden: Tensor, ops_for: OpsFor) -> None:
         """Sample one patch for each slot and note it, with its embedding, in the slots."""
         slots = self._state
         y, noise = self._draw(index, hidden)

@@ -1,8 +1,8 @@
 """How the fused products and attention are cut, by shape: found by measurement on an H200, what has
 a name by `benchmarks.tune_talker`."""
 
-from sglang_omni.models.ming.speech.kernels.attention import Cut
-from sglang_omni.models.ming.speech.kernels.linear import Tile
+from sglang_omni.models.ming.speech.kernels.attention import AttentionTiling
+from sglang_omni.models.ming.speech.kernels.linear import LinearTile
 
 # With more rows than this cuBLAS is faster than the fused kernels.
 FEW_ROWS = 128
@@ -10,10 +10,10 @@ FEW_ROWS = 128
 FP8_ROWS = 1024
 
 # The flow model's products for one stream, 74 rows.
-FLOW_QKV = Tile(64, 64, 128, warps=4, stages=4)
-FLOW_OUT = Tile(64, 32, 128, warps=4, stages=5)
-FLOW_UP = Tile(64, 64, 128, warps=4, stages=4)
-FLOW_DOWN = Tile(128, 32, 64, split=4, warps=8, stages=6)
+FLOW_QKV = LinearTile(64, 64, 128, warps=4, stages=4)
+FLOW_OUT = LinearTile(64, 32, 128, warps=4, stages=5)
+FLOW_UP = LinearTile(64, 64, 128, warps=4, stages=4)
+FLOW_DOWN = LinearTile(128, 32, 64, split=4, warps=8, stages=6)
 FLOW = {
     (3072, 1024): FLOW_QKV,
     (1024, 1024): FLOW_OUT,
@@ -22,15 +22,15 @@ FLOW = {
 }
 FLOW_ROWS = range(65, FEW_ROWS + 1)
 
-FEW_SEQUENCES = Cut(heads=1, warps=4, stages=2)
+FEW_SEQUENCES = AttentionTiling(heads=1, warps=4, stages=2)
 # Four heads a program: the next one's rows travel while one is worked on. It was found at MANY
 # sequences; with fewer there are fewer programs to share out.
-MANY_SEQUENCES = Cut(heads=4, warps=4)
+MANY_SEQUENCES = AttentionTiling(heads=4, warps=4)
 MANY = 256
-SHORTEST = Cut(heads=1, warps=1)
+SHORTEST = AttentionTiling(heads=1, warps=1)
 
 
-def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> Tile:
+def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> LinearTile:
     """The tile for x [rows, inputs] times weight [outputs, inputs].
 
     So few rows are bound by reading the weight, hence many narrow tiles; where `split`, a long sum
@@ -41,21 +41,21 @@ def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> Ti
     if rows > 16:
         return _for_tens_of_rows(outputs, inputs, split)
     if outputs >= 4096:
-        return Tile(16, 32, 128, warps=4, stages=4)
+        return LinearTile(16, 32, 128, warps=4, stages=4)
     if split and inputs >= 4096:
-        return Tile(16, 32, 128, split=8, warps=4, stages=4)
-    return Tile(16, 16, 128, warps=2, stages=5)
+        return LinearTile(16, 32, 128, split=8, warps=4, stages=4)
+    return LinearTile(16, 16, 128, warps=2, stages=5)
 
 
-def _for_tens_of_rows(outputs: int, inputs: int, split: bool) -> Tile:
+def _for_tens_of_rows(outputs: int, inputs: int, split: bool) -> LinearTile:
     if split and inputs >= 4096:
-        return Tile(64, 32, 128, split=4, warps=4, stages=4)
+        return LinearTile(64, 32, 128, split=4, warps=4, stages=4)
     if outputs >= 2048:
-        return Tile(64, 64, 128, warps=4, stages=4)
-    return Tile(64, 16, 128, warps=4, stages=4)
+        return LinearTile(64, 64, 128, warps=4, stages=4)
+    return LinearTile(64, 16, 128, warps=4, stages=4)
 
 
-def attention_cut(sequences: int, length: int, heads: int) -> Cut:
+def attention_cut(sequences: int, length: int, heads: int) -> AttentionTiling:
     """How attention of so many heads in so many sequences of a length is shared out."""
     if length <= 16:
         return SHORTEST

@@ -15,7 +15,7 @@ from sglang_omni.kernels.pdl import wait_for_inputs
 
 
 @dataclass(frozen=True)
-class Cut:
+class AttentionTiling:
     """How attention is shared out: heads of a sequence for one program, one after the other, its
     warps, and how many stages its loads are ahead."""
 
@@ -24,7 +24,7 @@ class Cut:
     stages: int = 2
 
 
-ONE_HEAD = Cut()
+ONE_HEAD = AttentionTiling()
 
 
 @triton.jit
@@ -118,7 +118,7 @@ def short_attention(
     x: Tensor | None = None,
     shift: Tensor | None = None,
     *,
-    cut: Cut = ONE_HEAD,
+    cut: AttentionTiling = ONE_HEAD,
     chained: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Attend within each sequence of qkv [sequences, length, 3 * width], from its `rows` only.

@@ -18,18 +18,18 @@ SMALLEST_PEAK = 1e-12
 
 
 @dataclass(frozen=True)
-class Rows8:
+class Fp8Rows:
     """Rows [M, K] as `values` in eight bits times `scale` [M, 1] float32."""
 
     values: Tensor
     scale: Tensor
 
 
-def plain_rows8(x: Tensor) -> Rows8:
+def plain_rows8(x: Tensor) -> Fp8Rows:
     """The rows of x [M, K], by plain operations."""
     wide = x.float()
     scale = wide.abs().amax(1, keepdim=True).clamp_min(SMALLEST_PEAK) / LARGEST
-    return Rows8((wide / scale).to(FP8), scale)
+    return Fp8Rows((wide / scale).to(FP8), scale)
 
 
 @triton.jit
@@ -80,10 +80,10 @@ def _launch(
     eps: float = 0.0,
     shift: Tensor | None = None,
     gelu: bool = False,
-) -> Rows8:
+) -> Fp8Rows:
     rows, width = x.shape
     assert x.is_contiguous() and (added is None or added.is_contiguous())
-    out = Rows8(
+    out = Fp8Rows(
         torch.empty(rows, width, device=x.device, dtype=FP8),
         torch.empty(rows, 1, device=x.device, dtype=torch.float32),
     )
@@ -108,19 +108,19 @@ def _launch(
     return out
 
 
-def rows8(x: Tensor) -> Rows8:
+def rows8(x: Tensor) -> Fp8Rows:
     """The rows of x [M, K] in eight bits."""
     return _launch(x)
 
 
-def gelu_rows8(x: Tensor) -> Rows8:
+def gelu_rows8(x: Tensor) -> Fp8Rows:
     """GELU, in its tanh form, of x [M, K] in eight bits."""
     return _launch(x, gelu=True)
 
 
 def norm_rows8(
     x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None, added: Tensor | None = None
-) -> Rows8:
+) -> Fp8Rows:
     """RMS normalisation of the rows of x [M, K] plus `shift` [K], in eight bits.
 
     `added` [M, K] is added to x in place first.

@@ -122,7 +122,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
 
 
 @dataclass(frozen=True)
-class Tile:
+class LinearTile:
     """How a product is cut: output tile, depth of a step, shares of the sum, warps, stages."""
 
     rows: int
@@ -134,7 +134,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Carried:
+class FusedNormInput:
     """What a normalisation needs of rows x [M, N], noted by the kernel that made them.
 
     `scaled` [M, N] is x times the gain of the norm to come; the parts [M, parts] float32 of
@@ -148,10 +148,10 @@ class Carried:
 
 
 def linear(
-    x: Tensor | Carried,
+    x: Tensor | FusedNormInput,
     weight: Tensor,
     out: Tensor,
-    tile: Tile,
+    tile: LinearTile,
     space: Workspace,
     *,
     bias: Tensor | None = None,
@@ -160,7 +160,7 @@ def linear(
     add: bool = False,
     then: tuple[Tensor, float] | None = None,
     chained: bool = False,
-) -> Carried | None:
+) -> FusedNormInput | None:
     """`out` = act(x weight^T + bias), or `out` += that where `add`.
 
     x [M, K] and out [M, N] are contiguous, weight [N, K]; x may be the carried norm of rows.
@@ -168,8 +168,8 @@ def linear(
     gain [N] and epsilon of a norm that follows, has it carried. Where `chained`, weight, bias and
     gain are read before the kernel ahead has ended, and so must not be what it makes.
     """
-    rows = x.scaled if isinstance(x, Carried) else x
-    squares = x.squares if isinstance(x, Carried) else None
+    rows = x.scaled if isinstance(x, FusedNormInput) else x
+    squares = x.squares if isinstance(x, FusedNormInput) else None
     (m, k), n = rows.shape, out.shape[1]
     assert rows.is_contiguous() and weight.is_contiguous() and out.is_contiguous()
     assert weight.shape == ((2 if gated else 1) * n, k) and out.shape[0] == m
@@ -180,7 +180,7 @@ def linear(
     carried = None
     if then is not None:
         sums = torch.empty(m, grid[0], device=out.device, dtype=torch.float32)
-        carried = Carried(torch.empty_like(out), sums, then[1])
+        carried = FusedNormInput(torch.empty_like(out), sums, then[1])
     parts = 0 if squares is None else squares.shape[1]
     _linear_kernel[grid](
         rows,
@@ -193,7 +193,7 @@ def linear(
         weight if carried is None else carried.squares,
         space.partial,
         space.arrived,
-        x.eps if isinstance(x, Carried) else 0.0,
+        x.eps if isinstance(x, FusedNormInput) else 0.0,
         m,
         n,
         K=k,
@@ -239,12 +239,12 @@ def _carry_kernel(  # type: ignore[no-untyped-def]
     tl.store(squares + row, tl.sum(wide * wide, axis=0))
 
 
-def carry(x: Tensor, gain: Tensor, eps: float, *, chained: bool = False) -> Carried:
+def carry(x: Tensor, gain: Tensor, eps: float, *, chained: bool = False) -> FusedNormInput:
     """What a norm of the rows of x [M, K] needs, for rows that no `linear` made."""
     rows, width = x.shape
     assert x.is_contiguous()
     sums = torch.empty(rows, 1, device=x.device, dtype=torch.float32)
-    carried = Carried(torch.empty_like(x), sums, eps)
+    carried = FusedNormInput(torch.empty_like(x), sums, eps)
     _carry_kernel[(rows,)](
         x,
         gain,
