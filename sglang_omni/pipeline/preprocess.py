@@ -9,10 +9,10 @@ from sglang_omni.engines.thinker.contract import Features, Grammar, SamplingPara
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt.chat import Item, render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer, TokenizedPrompt
-from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
 from sglang_omni.protocol.errors import ContextExceeded, OmniError
+from sglang_omni.protocol.tools import ToolCall, ToolResult
 
 # A prompt of more characters for each token of the context cannot fit it: the longest tokens of
 # ordinary text have about as many.

@@ -8,13 +8,7 @@ import numpy as np
 from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle
 from sglang_omni.engines.thinker.contract import FinishReason, SamplingParams, TokenLogprob
 from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.models.ming.prompt.tools import (
-    TOOL_CHOICE_AUTO,
-    Tool,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-)
+from sglang_omni.protocol.tools import TOOL_CHOICE_AUTO, Tool, ToolCall, ToolChoice, ToolResult
 
 Role = Literal["system", "user", "assistant", "tool"]
 Priority = Literal["realtime", "high", "normal", "low"]

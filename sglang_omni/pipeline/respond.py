@@ -21,7 +21,7 @@ from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import InvalidToolCall, ToolCall, ToolTokenDecoder
+from sglang_omni.models.ming.prompt.tools import ToolTokenDecoder
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.async_streams import Tee, chain, gather_or_cancel, merge
 from sglang_omni.pipeline.decode import TextDecoder
@@ -42,6 +42,7 @@ from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import RequestUsage, Speaker, patches_in, say, speak
 from sglang_omni.pipeline.tool_call_stream import Part, only_text, with_calls
 from sglang_omni.pipeline.transcribe import has_speech
+from sglang_omni.protocol.tools import InvalidToolCall, ToolCall
 
 OpenVoice = Callable[[Voice, str | None], Awaitable[str | ClonedVoice | None]]
 

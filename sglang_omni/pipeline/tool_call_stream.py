@@ -3,8 +3,9 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from sglang_omni.models.ming.prompt.tools import CallPart, CallReader, ToolCall
+from sglang_omni.models.ming.prompt.tools import CallReader
 from sglang_omni.pipeline.reasoning_parser import Thought
+from sglang_omni.protocol.tools import CallPart, ToolCall
 
 Part = CallPart | Thought
 

@@ -7,7 +7,7 @@ import pytest
 
 from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerOutput
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
-from sglang_omni.models.ming.prompt.tools import MARKS, Tool, ToolCall, ToolChoice
+from sglang_omni.models.ming.prompt.tools import MARKS
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Message,
@@ -20,6 +20,7 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.pipeline.tool_call_stream import only_text, with_calls
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
 from tests.pipeline.engines import BLIND, Scripted, humming, unlimited
 
 QUESTION = (Message("user", (TextPart("What is there?"),)),)

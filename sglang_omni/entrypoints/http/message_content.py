@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 
 from sglang_omni.media.limits import PixelBudget
 from sglang_omni.models.ming.media_rules import RULES
-from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
 from sglang_omni.pipeline import request as pipeline
 from sglang_omni.pipeline.request import MediaPart, Message
 from sglang_omni.protocol.chat import ChatBody, ChatMessage, PastAudio
@@ -20,6 +19,7 @@ from sglang_omni.protocol.media import (
     VideoPart,
     VideoUrl,
 )
+from sglang_omni.protocol.tools import ToolCall, ToolResult
 
 # What OpenAI's low detail comes to: a picture of 512 x 512.
 LOW_DETAIL = PixelBudget(RULES.image.factor, RULES.image.least, 512 * 512)

@@ -14,8 +14,8 @@ from sglang_omni.entrypoints.realtime.items import (
     SpeechContent,
     TextContent,
 )
-from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
 from sglang_omni.pipeline.request import MediaPart, Message, TextPart
+from sglang_omni.protocol.tools import ToolCall, ToolResult
 
 Part = TextPart | MediaPart
 

@@ -20,7 +20,7 @@ from sglang_omni.entrypoints.realtime.items import (
     item_json,
     new_id,
 )
-from sglang_omni.models.ming.prompt.tools import ToolCall
+from sglang_omni.protocol.tools import ToolCall
 
 Kind = TypeVar("Kind", CallItem, MessageItem)
 

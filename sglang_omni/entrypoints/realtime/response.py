@@ -15,7 +15,6 @@ from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import JSON, Status, item_json, new_id
 from sglang_omni.entrypoints.realtime.output_item import AudioItem, FunctionCallItem, TextItem
 from sglang_omni.entrypoints.realtime.session_config import AnswerConfig
-from sglang_omni.models.ming.prompt.tools import ToolCall
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -27,6 +26,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import OmniError
+from sglang_omni.protocol.tools import ToolCall
 
 # What a response is called among the traces of requests, where its id is that of the response.
 ROUTE = "WS /v1/realtime response"

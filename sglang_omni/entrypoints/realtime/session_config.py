@@ -23,9 +23,9 @@ from sglang_omni.entrypoints.realtime.session_schema import (
 from sglang_omni.entrypoints.realtime.turn_detection import TurnRules, semantic_rules
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
-from sglang_omni.models.ming.prompt.tools import Tool, ToolChoice
 from sglang_omni.pipeline.transcribe import transcription_prompt
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.tools import Tool, ToolChoice
 
 Modality = Literal["audio", "text"]
 JSON = dict[str, Any]

@@ -13,7 +13,6 @@ from sglang_omni.engines.thinker.contract import TokenLogprob
 from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S, AudioTranscriptCache
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream
-from sglang_omni.models.ming.prompt.tools import Tool, ToolCall, ToolChoice, ToolResult
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -27,6 +26,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import EngineFailed
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice, ToolResult
 from tests.entrypoints.http.fake import FakeBackend, hanging, playing
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from sglang_omni.entrypoints.realtime.items import JSON
-from sglang_omni.models.ming.prompt.tools import Tool, ToolCall, ToolChoice, ToolResult
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Finished,
@@ -16,6 +15,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import EngineUnavailable
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice, ToolResult
 from tests.entrypoints.http.fake import FakeBackend, playing, tone
 from tests.entrypoints.realtime.harness import kinds, talking
 

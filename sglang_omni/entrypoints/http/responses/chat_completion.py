@@ -13,7 +13,6 @@ from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S
 from sglang_omni.entrypoints.http.responses.json_template import JsonTemplate
 from sglang_omni.entrypoints.http.responses.sse import Data
 from sglang_omni.entrypoints.http.responses.token_logprobs import TokenPiece, logprobs_json
-from sglang_omni.models.ming.prompt.tools import ToolCall
 from sglang_omni.pipeline.async_streams import gather_or_cancel, merge
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -25,6 +24,7 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
     Usage,
 )
+from sglang_omni.protocol.tools import ToolCall
 
 Json = dict[str, Any]
 Choices = Sequence[AsyncGenerator[Event, None]]

@@ -21,15 +21,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sglang_omni.models.ming.prompt.segments import Piece, PlaceholderRun, SpecialToken
-from sglang_omni.models.ming.prompt.tools import (
-    Tool,
-    ToolCall,
-    ToolResult,
-    call_pieces,
-    result_pieces,
-    tools_pieces,
-)
+from sglang_omni.models.ming.prompt.tools import call_pieces, result_pieces, tools_pieces
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolResult
 
 DEFAULT_SYSTEM = "你是一个友好的AI助手。"
 SPEAKERS = {"user": "HUMAN", "assistant": "ASSISTANT", "tool": "OBSERVATION"}

@@ -4,17 +4,9 @@ import pytest
 
 from sglang_omni.models.ming.prompt.chat import SpecialToken, render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import (
-    CallPart,
-    CallReader,
-    InvalidToolCall,
-    Tool,
-    ToolCall,
-    ToolResult,
-    ToolTokenDecoder,
-    parse_call,
-)
+from sglang_omni.models.ming.prompt.tools import CallReader, ToolTokenDecoder, parse_call
 from sglang_omni.pipeline.request import Message, TextPart
+from sglang_omni.protocol.tools import CallPart, InvalidToolCall, Tool, ToolCall, ToolResult
 from tests.testing.golden import TINY
 
 LOOK = Tool("look", "Looks at a place.", {"type": "object", "properties": {"at": {}}})
