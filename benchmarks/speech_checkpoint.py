@@ -24,10 +24,10 @@ from torch import Tensor
 
 from benchmarks.speech_shapes import TALKER, VAE
 from sglang_omni.models.checkpoint_files import INDEX, SINGLE
+from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.config import (
     TalkerConfig,
     VAEConfig,
-    read_json,
     read_talker_config,
     read_vae_config,
 )

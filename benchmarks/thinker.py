@@ -35,7 +35,7 @@ from sglang_omni.engines.runtime.ports import rendezvous_port
 from sglang_omni.engines.thinker.contract import ThinkerSettings
 from sglang_omni.engines.thinker.launch import environment, server_arguments
 from sglang_omni.engines.thinker.moe_configs import tuned_environment
-from sglang_omni.models.ming.config import read_json
+from sglang_omni.models.json_file import read_json
 
 SYSTEMS = ("plug-in", "stock")
 # What only the plug-in's model is asked, or takes no part in speed.

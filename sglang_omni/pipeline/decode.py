@@ -2,16 +2,9 @@
 
 import codecs
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
+from sglang_omni.models.chat import TokenBytes
 from sglang_omni.protocol.errors import InvalidRequest
-
-
-class TokenBytes(Protocol):
-    """What decoding needs of a tokenizer."""
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """UTF-8 bytes of one token, empty for a special token."""
 
 
 class TextDecoder:

@@ -16,8 +16,8 @@ from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
+from sglang_omni.models.chat import PromptAudio, PromptImage, PromptVideo
 from sglang_omni.models.ming.media_rules import Grid, clip_tokens, patch_grid, picture_tokens
-from sglang_omni.models.ming.prompt.chat import PromptAudio, PromptImage, PromptVideo
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.request import MediaPart, Priority
 from sglang_omni.protocol.errors import MEDIA_REFUSED, InvalidRequest

@@ -6,9 +6,7 @@ from itertools import islice
 
 from sglang_omni.engines.encoder.cache import Embedding
 from sglang_omni.engines.thinker.contract import Features, Grammar, SamplingParams, ThinkerRequest
-from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
-from sglang_omni.models.ming.prompt.chat import Item, render_chat
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer, TokenizedPrompt
+from sglang_omni.models.chat import ChatFormat, Item, TokenizedPrompt
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
 from sglang_omni.protocol.errors import ContextExceeded, OmniError
@@ -32,7 +30,7 @@ class _Turn:
 def preprocess(
     request: ChatRequest,
     media: Sequence[MediaInput],
-    tokenizer: ThinkerTokenizer,
+    chat: ChatFormat,
     context_length: int,
 ) -> TokenizedPrompt:
     """The rendered chat in tokens; `media` are those of `request.media`, in order.
@@ -53,7 +51,7 @@ def preprocess(
         )
         for message in request.messages
     ]
-    prompt = tokenizer.encode(render_chat(turns, request.thinking, request.tools))
+    prompt = chat.tokenize(turns, request.thinking, request.tools)
     if len(prompt.ids) >= context_length:
         raise ContextExceeded(
             f"the prompt has {len(prompt.ids)} tokens, the context {context_length}",
@@ -100,6 +98,7 @@ def aggregate(
     prompt: TokenizedPrompt,
     media: Sequence[MediaInput],
     embeddings: Sequence[Embedding],
+    chat: ChatFormat,
     context_length: int,
 ) -> ThinkerRequest:
     """Join a prompt and its features; the answer may fill what the context leaves.
@@ -107,15 +106,17 @@ def aggregate(
     Raises `OmniError` when an encoder made more or fewer rows than the prompt has places.
     """
     room = context_length - len(prompt.ids)
-    sampling = replace(constrained(request), max_tokens=min(request.sampling.max_tokens, room))
+    sampling = replace(
+        constrained(request, chat), max_tokens=min(request.sampling.max_tokens, room)
+    )
     features = tuple(_features(prompt, media, embeddings))
     return ThinkerRequest(prompt.ids, sampling, features, request.tenant)
 
 
-def constrained(request: ChatRequest) -> SamplingParams:
+def constrained(request: ChatRequest, chat: ChatFormat) -> SamplingParams:
     """The request's sampling, under a grammar where its schema alone does not give the form."""
     sampling, tools = request.sampling, request.tools
-    lark = answer_grammar(tools, request.calling, sampling.json_schema, request.thinking)
+    lark = chat.answer_grammar(tools, request.calling, sampling.json_schema, request.thinking)
     if lark is None:
         return sampling
     grammar = Grammar(lark, "tools" if tools else "response_format")

@@ -20,14 +20,13 @@ from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import ToolTokenDecoder
+from sglang_omni.models.chat import ChatFormat, Thought
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.async_streams import Tee, chain, gather_or_cancel, merge
 from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.preprocess import aggregate, preprocess, text_size
-from sglang_omni.pipeline.reasoning_parser import Thought, with_thoughts
+from sglang_omni.pipeline.reasoning_parser import with_thoughts
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -74,7 +73,7 @@ class Pipeline:
         self,
         perception: MediaPreprocessor,
         admit: Admit,
-        tokenizer: ThinkerTokenizer,
+        chat: ChatFormat,
         context_length: int,
         segmenting: SegmentSettings,
         clock: Clock | None = None,
@@ -85,7 +84,7 @@ class Pipeline:
         """`memory` counts features that wait for the thinker; None where nobody shares it."""
         self._perception, self._admit = perception, admit
         self._memory = memory or MediaMemory(sys.maxsize)
-        self._tokenizer, self._context_length = tokenizer, context_length
+        self._chat, self._context_length = chat, context_length
         self._segmenting, self._clock = segmenting, clock or SystemClock()
         self._open_voice, self._sample_rate = open_voice, sample_rate
 
@@ -108,7 +107,7 @@ class Pipeline:
                 preprocess,
                 request,
                 media,
-                self._tokenizer,
+                self._chat,
                 self._context_length,
             )
         if is_silent:
@@ -119,7 +118,7 @@ class Pipeline:
         # Each goes to the encoder of its kind; all are under way at once.
         embeddings = await gather_or_cancel(map(self._perception.encode, media))
         with stage("aggregate"):
-            asked = aggregate(request, prompt, media, embeddings, self._context_length)
+            asked = aggregate(request, prompt, media, embeddings, self._chat, self._context_length)
         waiting_bytes = sum(one.layout.nbytes for one in embeddings)
         del media, embeddings  # Pixels need not stay in memory until the last token.
         async with AsyncExitStack() as stack:
@@ -191,7 +190,7 @@ class Pipeline:
         tally: RequestUsage,
     ) -> AsyncGenerator[Event, None]:
         """What tokens say, as events, and spoken where somebody speaks."""
-        parts = parse_output(self._decode(outputs, request, tally), request)
+        parts = parse_output(self._decode(outputs, request, tally), request, self._chat)
         if speaker is None or request.calling.forced:
             return to_events(parts, tally)
         # Text never waits for speech: the spoken copy is not bounded, the answer is.
@@ -206,7 +205,7 @@ class Pipeline:
         request: ChatRequest,
         tally: RequestUsage,
     ) -> AsyncGenerator[str, None]:
-        tokenizer = ToolTokenDecoder(self._tokenizer) if request.tools else self._tokenizer
+        tokenizer = self._chat.tool_tokens if request.tools else self._chat
         decoder = TextDecoder(tokenizer, request.sampling.stop)
         with stage("decode") as span:
             async with aclosing(outputs):
@@ -235,13 +234,15 @@ async def _think(
 
 
 def parse_output(
-    written: AsyncGenerator[str, None], request: ChatRequest
+    written: AsyncGenerator[str, None], request: ChatRequest, chat: ChatFormat
 ) -> AsyncGenerator[Part, None]:
     """Thoughts, calls and text of an answer."""
     parts: AsyncGenerator[Any, None] = written
     if request.thinking:
-        parts = with_thoughts(parts)
-    return with_calls(parts, request.calling.parallel) if request.tools else parts
+        parts = with_thoughts(parts, chat.reasoning_parser())
+    if not request.tools:
+        return parts
+    return with_calls(parts, chat.tool_parser(), request.calling.parallel)
 
 
 async def to_events(

@@ -3,29 +3,27 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from sglang_omni.models.ming.prompt.tools import CallReader
-from sglang_omni.pipeline.reasoning_parser import Thought
+from sglang_omni.models.chat import Thought, ToolParser
 from sglang_omni.protocol.tools import CallPart, ToolCall
 
 Part = CallPart | Thought
 
 
 async def with_calls(
-    text: AsyncGenerator[str | Thought, None], parallel: bool = True
+    text: AsyncGenerator[str | Thought, None], parser: ToolParser, parallel: bool = True
 ) -> AsyncGenerator[Part, None]:
     """The answer's deltas, calls among them as such; it ends after the first call unless there may
     be several in `parallel`. Closing this generator closes `text`."""
-    reader = CallReader()
     async with aclosing(text):
         async for delta in text:
             if isinstance(delta, Thought):
                 yield delta
                 continue
-            for part in reader.push(delta):
+            for part in parser.push(delta):
                 yield part
                 if isinstance(part, ToolCall) and not parallel:
                     return
-    for part in reader.finish():
+    for part in parser.finish():
         yield part
 
 

@@ -18,11 +18,9 @@ from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
-from sglang_omni.models.capabilities import read_capabilities
-from sglang_omni.models.ming.capabilities import RELEASED
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
 from sglang_omni.models.ming.text.front import warm_up
+from sglang_omni.models.registry import family_of
 from sglang_omni.observability.sglang_metrics import SGLangMetrics
 from sglang_omni.pipeline.preprocess import constrained
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
@@ -43,8 +41,9 @@ class Server:
         Raises `StartupError`, also for a default voice or an alias of none that there is.
         """
         self.config = config
-        self.capabilities = read_capabilities(checkpoint, RELEASED)
-        self._tokenizer = ThinkerTokenizer(checkpoint)
+        family = family_of(checkpoint)
+        self.capabilities = family.capabilities(checkpoint)
+        self._chat = family.chat_format(checkpoint)
         self._senses = MediaEngines(config, checkpoint)
         self._sglang = SGLangMetrics()
         engines = specs(config, checkpoint, self._sglang.environment)
@@ -172,7 +171,7 @@ class Server:
 
     def token_piece(self, token_id: int) -> tuple[str, bytes]:
         """A token's name, and the bytes it adds to a text, none for a special one."""
-        return self._tokenizer.token_name(token_id), self._tokenizer.token_bytes(token_id)
+        return self._chat.token_name(token_id), self._chat.token_bytes(token_id)
 
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, and of what is in front of it: the queue of the
@@ -200,7 +199,7 @@ class Server:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
         self._require_started()
-        events, sampling = self._pipeline().respond(request), constrained(request)
+        events, sampling = self._pipeline().respond(request), constrained(request, self._chat)
         if self.supports_grammar and check_request(sampling) is not None:
             events = self._checked(sampling, request.tenant, events)
         return self._door.limited(request, events)
@@ -236,7 +235,7 @@ class Server:
         return Pipeline(
             perception=self._senses.perception,
             admit=self._admit,
-            tokenizer=self._tokenizer,
+            chat=self._chat,
             context_length=self._thinker_info().context_length,
             segmenting=self.config.segment,
             open_voice=self.shelf.open,

@@ -12,7 +12,7 @@ from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker, load_speech_model
 from sglang_omni.models.checkpoint_files import INDEX
-from sglang_omni.models.ming.config import read_json
+from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.tiny.speech import STOP_STD
 from sglang_omni.models.ming.tiny.thinker import HEAD, Channel
 from sglang_omni.models.ming.tiny.write import write_tiny_checkpoint

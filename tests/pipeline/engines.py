@@ -12,11 +12,14 @@ from sglang_omni.engines.speech.contract import TalkerChunk
 from sglang_omni.engines.thinker.contract import ThinkerOutput
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.models.ming.media_rules import RULES
+from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.respond import Engines
+from tests.testing.golden import TINY
 
 # Of a server that takes text only.
 BLIND = MediaPreprocessor(FetchPolicy(), RULES, None, {})
+CHAT = MingChatFormat(TINY)
 
 
 def unlimited(thinker, talker):

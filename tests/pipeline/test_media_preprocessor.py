@@ -25,7 +25,7 @@ from sglang_omni.pipeline.media_preprocessor import (
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from sglang_omni.protocol.errors import InvalidRequest, OmniError
-from tests.pipeline.engines import Scripted
+from tests.pipeline.engines import CHAT, Scripted
 
 HIDDEN = 8
 SHAPES = {"image": (1, 64, 96, 3), "video": (4, 64, 64, 3), "audio": (16_000,)}
@@ -185,9 +185,9 @@ MESSAGES = (
 async def asked(perception, tokenizer, messages=MESSAGES, **request):
     chat = ChatRequest("chat", messages, SamplingParams(), **request)
     media = [await perception.open(medium) for medium in chat.media]
-    prompt = preprocess(chat, media, tokenizer, 512)
+    prompt = preprocess(chat, media, CHAT, 512)
     rows = [await perception.encode(medium) for medium in media]
-    return aggregate(chat, prompt, media, rows, 512)
+    return aggregate(chat, prompt, media, rows, CHAT, 512)
 
 
 async def test_features_lie_where_their_placeholders_are(perception, tokenizer):

@@ -4,7 +4,9 @@ import time
 
 import pytest
 
-from sglang_omni.pipeline.reasoning_parser import Thought, with_thoughts
+from sglang_omni.models.chat import Thought
+from sglang_omni.models.reasoning import ThinkTagParser
+from sglang_omni.pipeline.reasoning_parser import with_thoughts
 
 
 async def stream(deltas):
@@ -17,7 +19,7 @@ async def said(*deltas):
 
 
 async def parts(*deltas):
-    return [part async for part in with_thoughts(stream(deltas))]
+    return [part async for part in with_thoughts(stream(deltas), ThinkTagParser())]
 
 
 def cuts(text):
@@ -106,7 +108,7 @@ async def test_closing_closes_the_source():
         finally:
             closed.append(True)
 
-    speech = with_thoughts(answer())
+    speech = with_thoughts(answer(), ThinkTagParser())
     assert await anext(speech) == "one"
     await speech.aclose()
     assert closed

@@ -31,7 +31,7 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.pipeline.segment_fader import SegmentFader
-from tests.pipeline.engines import BLIND, LocalTalker, Scripted, answering, unlimited
+from tests.pipeline.engines import BLIND, CHAT, LocalTalker, Scripted, answering, unlimited
 from tests.testing.clock import FakeClock
 from tests.testing.golden import TINY
 
@@ -132,7 +132,7 @@ async def test_streamed_speech_equals_the_complete_file(
 ):
     """`/v1/audio/speech`: chunk by chunk through a streaming encoder, and in one piece."""
     async with talker_among(others) as talker:
-        pipeline = Pipeline(BLIND, unlimited(None, talker), tokenizer, 1, SegmentSettings())
+        pipeline = Pipeline(BLIND, unlimited(None, talker), CHAT, 1, SegmentSettings())
         events = [event async for event in pipeline.speak(SpeechRequest("speech", TEXT, VOICE))]
     pieces = [event.pcm for event in events if isinstance(event, AudioDelta)]
     expected = spoken_whole(fragments(TEXT))
@@ -153,7 +153,7 @@ async def replay(tokenizer, talker):
     """Transcript and pieces of audio of one chat; its thinker says a word every 60 ms."""
     clock = FakeClock()
     thinker = Scripted(answering(tokenizer, WORD.findall(TEXT), clock=clock, pace=0.06))
-    pipeline = Pipeline(BLIND, unlimited(thinker, talker), tokenizer, 512, SegmentSettings(), clock)
+    pipeline = Pipeline(BLIND, unlimited(thinker, talker), CHAT, 512, SegmentSettings(), clock)
     messages = (Message("user", (TextPart("Tell me about the mill."),)),)
     request = ChatRequest("chat", messages, SamplingParams(), VOICE)
     events = [event async for event in pipeline.respond(request)]

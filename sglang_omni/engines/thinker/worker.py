@@ -37,7 +37,7 @@ from sglang_omni.engines.thinker.launch import GRAMMAR_BACKEND, server_arguments
 from sglang_omni.engines.thinker.metric_files import metric_files
 from sglang_omni.engines.thinker.moe_configs import VARIABLE, tuned_environment
 from sglang_omni.engines.thinker.shared_features import SharedFeatureRef
-from sglang_omni.models.ming.config import read_json
+from sglang_omni.models.json_file import read_json
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 
 LOGGER = logging.getLogger(__name__)

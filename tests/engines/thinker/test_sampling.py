@@ -17,7 +17,8 @@ from sglang_omni.engines.thinker.contract import (
 )
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import CallReader, ToolTokenDecoder
+from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
+from sglang_omni.models.ming.prompt.tools import CallReader
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
 from tests.testing.golden import TINY

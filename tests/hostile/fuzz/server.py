@@ -22,6 +22,7 @@ from sglang_omni.entrypoints.http.request_body.reader import BodyRules
 from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import MediaLimits
+from sglang_omni.models.registry import family_of
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.media_preprocessor import with_error_field
 from sglang_omni.pipeline.preprocess import constrained
@@ -35,6 +36,7 @@ HTTP = HttpOptions(header_timeout=0.5, keep_alive_timeout=0.75)
 BODIES = BodyRules(window_s=0.5, request_timeout_s=20.0)
 REALTIME = replace(RealtimeOptions(), idle_seconds=1.0, stall_seconds=1.0)
 MEDIA = MediaLimits(decode_seconds=3.0)
+CHAT = family_of(TINY).chat_format(TINY)
 
 
 class FuzzedBackend(FakeBackend):
@@ -56,7 +58,7 @@ class FuzzedBackend(FakeBackend):
         await asyncio.gather(self.grammars.stop(), self.intake.stop())
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:  # type: ignore[override]
-        await self.grammars.check(constrained(request))
+        await self.grammars.check(constrained(request, CHAT))
         for part in request.media:
             with with_error_field(part):
                 files = await fetch_all(part.sources, FetchPolicy())

@@ -14,7 +14,7 @@ The rest of the list's wording is its model family's; the released one was not a
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from sglang_omni.models.ming.prompt.segments import Piece, SpecialToken
 from sglang_omni.protocol.tools import CallPart, InvalidToolCall, Tool, ToolCall, ToolResult
@@ -24,29 +24,6 @@ CALL, CALL_CLOSE = "<tool_call>", "</tool_call>"
 RESPONSE, RESPONSE_CLOSE = SpecialToken("<tool_response>"), SpecialToken("</tool_response>")
 MARKS = (CALL, CALL_CLOSE)
 STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-
-
-class CallTokenBytes(Protocol):
-    """A tokenizer that decodes."""
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """UTF-8 bytes of one token, empty for a special token."""
-
-    def token_id(self, token: str) -> int:
-        """Id of an added token by its string."""
-
-
-class ToolTokenDecoder:
-    """A tokenizer under which the marks of a call, which are special tokens, read as text."""
-
-    def __init__(self, tokenizer: CallTokenBytes) -> None:
-        """Raises `CheckpointError` when the tokenizer has no such tokens."""
-        self._tokenizer = tokenizer
-        self._marks = {tokenizer.token_id(mark): mark.encode() for mark in MARKS}
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """UTF-8 bytes of one token, empty for any other special token."""
-        return self._marks.get(token_id) or self._tokenizer.token_bytes(token_id)
 
 
 def tools_pieces(tools: Sequence[Tool]) -> Iterator[Piece]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.models.ming.config import read_json
+from sglang_omni.models.json_file import read_json
 from sglang_omni.protocol.errors import CheckpointError
 
 MANIFEST = Path("data", "voice_name.json")

@@ -2,9 +2,11 @@
 
 import pytest
 
-from sglang_omni.models.ming.prompt.chat import SpecialToken, render_chat
+from sglang_omni.models.ming.prompt.chat import render_chat
+from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import CallReader, ToolTokenDecoder, parse_call
+from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
+from sglang_omni.models.ming.prompt.tools import CallReader, parse_call
 from sglang_omni.pipeline.request import Message, TextPart
 from sglang_omni.protocol.tools import CallPart, InvalidToolCall, Tool, ToolCall, ToolResult
 from tests.testing.golden import TINY
