@@ -230,7 +230,7 @@ def confined(program: str) -> str:
         "limits = MediaLimits(memory_bytes=800 << 20)\n"
         "rules = MediaRules(PixelBudget(32, 4096, 16384 * 1024),"
         " VideoRules(2.0, 170, 32, 131072, 12582912), 16000)\n"
-        "worker = open_worker(IntakeSettings(limits, rules))\n"
+        "worker = open_worker(MediaDecoderSettings(limits, rules))\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", head + program],

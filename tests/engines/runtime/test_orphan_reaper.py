@@ -75,7 +75,7 @@ def test_a_guard_is_out_of_reach_before_it_has_run() -> None:
     """Else the server, which kills a dead engine's group, kills it too where cores are busy."""
     code = """
 import os, time, psutil
-from sglang_omni.engines.runtime import guard
+from sglang_omni.engines.runtime import orphan_reaper as guard
 guard._guard = lambda *_: time.sleep(600)
 os.setpgid(0, 0)
 guard.leave_guard(os.open(os.devnull, os.O_RDONLY))
@@ -119,8 +119,8 @@ def test_an_engine_whose_parent_is_already_gone_does_not_start() -> None:
 
 
 def test_engine_processes_need_no_torch_transformers_or_sglang() -> None:
-    folder = Path(ROOT / "sglang_omni" / "engine")
-    names = ["worker", "transport", "host", "session", "child", "process"]
+    folder = Path(ROOT / "sglang_omni" / "engines" / "runtime")
+    names = ["worker", "transport", "engine_main", "engine_connection", "subprocess", "process"]
     assert all((folder / f"{name}.py").exists() for name in names)
     imports = ", ".join(f"sglang_omni.engines.runtime.{name}" for name in names)
     heavy = "{'torch', 'transformers', 'sglang'}"

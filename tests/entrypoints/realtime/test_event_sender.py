@@ -76,7 +76,7 @@ async def test_sound_is_counted_when_it_leaves_and_taken_back_before() -> None:
     assert box.heard_ms("item") == 0
     clock.time += 0.15
     assert box.heard_ms("item") == pytest.approx(150)
-    box.silence()
+    box.stop_playback()
     clock.time += 10
     assert box.heard_ms("item") == pytest.approx(150)
     assert [frame["type"] for frame in await collect(box)] == ["between"] * 2
