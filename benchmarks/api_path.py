@@ -31,12 +31,13 @@ from sglang_omni.entrypoints.http.responses.cancellable import until_finished
 from sglang_omni.entrypoints.http.routes.speech import audio_bytes
 from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run
 from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder
-from sglang_omni.models.ming.text.front import warm_up
+from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.pipeline.request import SpeechRequest, Voice
 from sglang_omni.pipeline.speech import Speaker, speak
 
 PORT = 8801
 PATCH_S = PATCH_SAMPLES / SAMPLE_RATE
+SPEECH_TEXT = MingSpeechText()
 PCM_RATE = 24_000
 
 Row = dict[str, Any]
@@ -51,7 +52,7 @@ def transport(talker: EngineProcess, number: int) -> AsyncGenerator[Any, None]:
 def pipeline(talker: EngineProcess, number: int) -> AsyncGenerator[Any, None]:
     """The pipeline's events."""
     voice = Voice(VOICE, number)
-    speaker = Speaker(talker, voice.name, voice.seed, SAMPLE_RATE)
+    speaker = Speaker(talker, SPEECH_TEXT, PATCH_S, voice.name, voice.seed, SAMPLE_RATE)
     return speak(speaker, SpeechRequest(str(number), TEXTS[number % len(TEXTS)], voice))
 
 
@@ -188,7 +189,7 @@ def parse(command: list[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Measure, print and write."""
     arguments = parse()
-    warm_up()
+    SPEECH_TEXT.warm_up()
     freeze_gc()
     rows = run(measure(arguments))
     chosen = {name: value for name, value in vars(arguments).items() if name != "out"}

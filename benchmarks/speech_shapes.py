@@ -14,7 +14,7 @@ from sglang_omni.models.ming.config import (
     VAEConfig,
     VAESideConfig,
 )
-from sglang_omni.models.ming.speech.loading import SpeechModel
+from sglang_omni.models.ming.speech.modules import SpeechModules
 from sglang_omni.models.ming.speech.prompt import PromptTokenizer
 from sglang_omni.models.ming.speech.talker import Talker
 from sglang_omni.models.ming.speech.vae import AudioVAE
@@ -37,7 +37,7 @@ STOP_LOGIT = -8.0
 
 def random_speech_model(
     talker: TalkerConfig, device: torch.device, dtype: torch.dtype
-) -> SpeechModel:
+) -> SpeechModules:
     """Modules of these shapes that never want to stop, and one voice. There is no tokenizer."""
     with created_as(device, dtype):
         modules: tuple[nn.Module, nn.Module] = Talker(talker).to(dtype), AudioVAE(VAE)
@@ -50,4 +50,4 @@ def random_speech_model(
     latents = torch.randn(4 * VOICE_PATCHES, talker.latent_dim, device=device)
     embeds = 0.1 * torch.randn(VOICE_PATCHES, talker.llm.hidden_size, device=device, dtype=dtype)
     voice = VoicePrompt("voice", "", latents, embeds, None)
-    return SpeechModel(speech, vae, cast(PromptTokenizer, None), {"voice": voice}, None)
+    return SpeechModules(speech, vae, cast(PromptTokenizer, None), {"voice": voice}, None)

@@ -16,7 +16,7 @@ from typing import Any
 
 import uvicorn
 
-from benchmarks.synthetic_talker import SAMPLE_RATE, VOICE, SyntheticSettings
+from benchmarks.synthetic_talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, SyntheticSettings
 from sglang_omni.admission.controller import AdmissionController
 from sglang_omni.admission.queue import QueueRules
 from sglang_omni.config.options import RealtimeOptions
@@ -24,7 +24,7 @@ from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
 from sglang_omni.models.ming.capabilities import RELEASED
-from sglang_omni.models.ming.text.front import warm_up
+from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
 from sglang_omni.pipeline.speech import Speaker, speak
 from sglang_omni.protocol.errors import InvalidRequest
@@ -43,11 +43,18 @@ class NoCloner:
         raise InvalidRequest("the synthetic server makes no voices", param=part.field)
 
 
+PATCH_S = PATCH_SAMPLES / SAMPLE_RATE
+SPEECH_TEXT = MingSpeechText()
+
+
 class SyntheticBackend:
     """A `Backend` that can only speak."""
 
     model = "ming-omni"
     sample_rate = SAMPLE_RATE
+    frame_s = PATCH_S
+    speech_text = SPEECH_TEXT
+    default_system = ""
     voices = (VOICE,)
     capabilities = RELEASED
     voice_aliases: Mapping[str, str] = MappingProxyType({})
@@ -106,7 +113,7 @@ class SyntheticBackend:
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""
         voice = request.voice
-        speaker = Speaker(self.talker, voice.name, voice.seed, SAMPLE_RATE)
+        speaker = Speaker(self.talker, SPEECH_TEXT, PATCH_S, voice.name, voice.seed, SAMPLE_RATE)
         if self._door is None:
             return speak(speaker, request)
         return self._door.limited(request, self._admitted(self._door, speaker, request))
@@ -129,7 +136,7 @@ async def serve(settings: SyntheticSettings, port: int, queue_length: int | None
     """Serve on loopback until interrupted."""
     queue = None if queue_length is None else QueueRules(queue_length)
     backend = SyntheticBackend(settings, queue=queue)
-    await asyncio.gather(backend.talker.start(), asyncio.to_thread(warm_up))
+    await asyncio.gather(backend.talker.start(), asyncio.to_thread(SPEECH_TEXT.warm_up))
     freeze_gc()
     try:
         await server_of(backend, port).serve()

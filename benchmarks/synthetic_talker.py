@@ -40,7 +40,7 @@ class SyntheticTalker:
         self._steps = 0
         self._patches = 0
         self._tone = (0.25 * np.sin(np.arange(PATCH_SAMPLES) / 16)).astype(np.float32)
-        self.info = TalkerInfo(SAMPLE_RATE, (VOICE,), settings.slots)
+        self.info = TalkerInfo(SAMPLE_RATE, 0.32, (VOICE,), settings.slots)
 
     @property
     def busy(self) -> bool:

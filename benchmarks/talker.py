@@ -23,15 +23,16 @@ import torch
 from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import DEEP, TALKER, VOICE_PATCHES, random_speech_model
 from sglang_omni.engines.speech.launch import environment
-from sglang_omni.engines.speech.scheduler import PATCH_SECONDS
-from sglang_omni.models.ming.speech.executor import Admission
 from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
 from sglang_omni.models.ming.speech.fast.graphs import BATCHES
+from sglang_omni.models.ming.speech.model import MingSpeechInput
 from sglang_omni.models.ming.speech.prompt import PromptIds
 from sglang_omni.models.ming.speech.voices import VoicePrompt
+from sglang_omni.models.speech import Admission
 
 SHAPES = {"released": TALKER, "deep": DEEP}
 PROMPT_TOKENS = 150
+PATCH_SECONDS = 0.32
 WARM_UPS = 5
 PART_RUNS = 15
 
@@ -42,7 +43,7 @@ def admission(slot: int, voice: VoicePrompt) -> Admission:
     """A request whose prompt is as long as one sentence's after a voice's."""
     ids = tuple(range(100, 100 + PROMPT_TOKENS))
     prompt = PromptIds(ids, (), PROMPT_TOKENS - VOICE_PATCHES, VOICE_PATCHES)
-    return Admission(slot, prompt, voice, seed=slot, segment=0)
+    return Admission(slot, MingSpeechInput(prompt, voice), seed=slot, segment=0)
 
 
 def run_steps(executor: GraphExecutor, slots: range, count: int) -> float:

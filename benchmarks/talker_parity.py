@@ -30,14 +30,15 @@ from benchmarks.speech_texts import TEXTS
 from benchmarks.talker import admission
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.launch import environment
-from sglang_omni.models.ming.speech.executor import Admission
 from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
 from sglang_omni.models.ming.speech.fast.ops import LibraryOps
 from sglang_omni.models.ming.speech.fast.state import SlotState
 from sglang_omni.models.ming.speech.fast.step import FastStep
-from sglang_omni.models.ming.speech.loading import SpeechModel, load_speech_model
+from sglang_omni.models.ming.speech.model import MingSpeechInput
+from sglang_omni.models.ming.speech.modules import SpeechModules, load_modules
 from sglang_omni.models.ming.speech.prompt import SpeechPrompt
 from sglang_omni.models.ming.speech.talker import STOP_THRESHOLD
+from sglang_omni.models.speech import Admission
 
 BATCH, REQUESTS = 64, 100
 FORCED_REQUESTS, FORCED_STEPS = 20, 40
@@ -51,13 +52,13 @@ Start = Callable[[int, int], Admission]
 """Makes what slot s begins with for request number n."""
 
 
-def random_start(model: SpeechModel) -> Start:
+def random_start(model: SpeechModules) -> Start:
     """The same prompt every time; the number is its seed."""
     (voice,) = model.voices.values()
     return lambda slot, number: replace(admission(slot, voice), seed=number)
 
 
-def sentence_start(model: SpeechModel) -> Start:
+def sentence_start(model: SpeechModules) -> Start:
     """Sentences in turn, each in the first voice and with the number as its seed."""
     voice = next(iter(model.voices.values()))
     english = [text for text in TEXTS if text.isascii()]
@@ -69,13 +70,13 @@ def sentence_start(model: SpeechModel) -> Start:
             prompt_patches=len(voice.embeds),
             speakers=0 if voice.speaker is None else 1,
         )
-        return Admission(slot, model.tokenizer.assemble(text), voice, number, 0)
+        return Admission(slot, MingSpeechInput(model.tokenizer.assemble(text), voice), number, 0)
 
     return start
 
 
 @torch.inference_mode()
-def enliven_stop_head(model: SpeechModel, executor: GraphExecutor, start: Start) -> None:
+def enliven_stop_head(model: SpeechModules, executor: GraphExecutor, start: Start) -> None:
     """Have the stop head fire after some tens of patches, as one that was trained would.
 
     Random states tell little of how far a text has been read, but something: the head becomes their
@@ -97,7 +98,7 @@ def enliven_stop_head(model: SpeechModel, executor: GraphExecutor, start: Start)
     head.bias.copy_(torch.stack((-offset / 2, offset / 2)))
 
 
-def free_states(model: SpeechModel, executor: GraphExecutor, start: Start) -> Tensor:
+def free_states(model: SpeechModules, executor: GraphExecutor, start: Start) -> Tensor:
     """States of the backbone that the stop head sees, of a batch of streams: [patch, row, D]."""
     slots, index = list(range(BATCH)), torch.arange(BATCH, device="cuda")
     step = FastStep(model.talker, executor.state)
@@ -110,7 +111,7 @@ def free_states(model: SpeechModel, executor: GraphExecutor, start: Start) -> Te
     return torch.stack(states)
 
 
-def open_executor(model: SpeechModel, *, fp8: bool) -> GraphExecutor:
+def open_executor(model: SpeechModules, *, fp8: bool) -> GraphExecutor:
     """Slots for a batch and one request alone."""
     return GraphExecutor(model, BATCH + 1, 512, 256, fp8=fp8)
 
@@ -228,13 +229,13 @@ def free_running(executor: GraphExecutor, start: Start, requests: int) -> dict[s
     }
 
 
-def load(folder: Path | None) -> tuple[SpeechModel, Start]:
+def load(folder: Path | None) -> tuple[SpeechModules, Start]:
     """The model, and what its requests begin with."""
     if folder is None:
         model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
         return model, random_start(model)
     settings = TalkerSettings(folder, device="cuda", dtype="bfloat16")
-    model = load_speech_model(settings)
+    model = load_modules(settings.checkpoint, settings.device, settings.dtype)
     return model, sentence_start(model)
 
 

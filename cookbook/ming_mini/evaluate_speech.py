@@ -28,7 +28,9 @@ from cookbook.ming_mini.speakers import PRESETS, held_out_speakers
 from cookbook.ming_mini.synthesize import RATE, source, synthesize
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
-from sglang_omni.engines.speech.worker import SpeechModel, TalkerWorker, load_speech_model
+from sglang_omni.engines.speech.worker import TalkerWorker
+from sglang_omni.models.ming.speech.model import MingSpeechModel
+from sglang_omni.models.ming.speech.modules import SpeechModules, load_modules
 from sglang_omni.models.ming.speech.voices import (
     VoicePrompt,
     encode_prompt,
@@ -54,9 +56,9 @@ PARTS = ("words", "everyday", "commands", "cloning")
 class Speech:
     """The product's speech worker, driven directly: a text in, samples out."""
 
-    def __init__(self, model: SpeechModel, settings: TalkerSettings) -> None:
+    def __init__(self, model: SpeechModules, settings: TalkerSettings) -> None:
         self.model, self._settings = model, settings
-        self._worker = TalkerWorker(model, settings)
+        self._worker = TalkerWorker(MingSpeechModel(model), settings)
         self.seconds_worked = self.seconds_spoken = 0.0
 
     def say(self, text: str, voice: str, seed: int) -> np.ndarray:
@@ -90,11 +92,11 @@ class Speech:
         latents, embeds = encode_prompt(prompt, noise, model.vae, model.talker)
         voices = model.voices | {name: VoicePrompt(name, text, latents, embeds, None)}
         self.model = replace(model, voices=voices)
-        self._worker = TalkerWorker(self.model, self._settings)
+        self._worker = TalkerWorker(MingSpeechModel(self.model), self._settings)
 
 
 @torch.no_grad()
-def copied(model: SpeechModel, samples: np.ndarray) -> np.ndarray:
+def copied(model: SpeechModules, samples: np.ndarray) -> np.ndarray:
     """Samples [n] through the VAE and back."""
     step = model.vae.config.samples_per_latent
     wave = F.pad(torch.from_numpy(samples), (0, -len(samples) % step))[None]
@@ -196,7 +198,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     settings = TalkerSettings(args.model, slots=1)
-    speech = Speech(load_speech_model(settings), settings)
+    speech = Speech(load_modules(settings.checkpoint, settings.device, settings.dtype), settings)
     report: dict[str, object] = {"seed": args.seed}
     if "words" in args.parts:
         texts = held_out(args.sentences, args.seed, read_lexicon(args.lexicon))

@@ -17,7 +17,7 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
 from sglang_omni.models.chat import PromptAudio, PromptImage, PromptVideo
-from sglang_omni.models.ming.media_rules import Grid, clip_tokens, patch_grid, picture_tokens
+from sglang_omni.models.media_format import Grid, MediaFormat
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.request import MediaPart, Priority
 from sglang_omni.protocol.errors import MEDIA_REFUSED, InvalidRequest
@@ -86,14 +86,14 @@ class MediaPreprocessor:
     def __init__(
         self,
         policy: FetchPolicy,
-        rules: MediaRules,
+        media_format: MediaFormat,
         intake: MediaDecoder,
         encoders: Mapping[Kind, EncoderClient],
         room: AdmissionQueue | None = None,
     ) -> None:
         """`encoders` has one for each kind that is taken in; none on a text-only server. `room`
         is shared with whoever else fetches files."""
-        self._policy, self._rules = policy, rules
+        self._policy, self._format = policy, media_format
         self._intake, self._encoders = intake, encoders
         self._room = room or opening_queue()
 
@@ -116,12 +116,14 @@ class MediaPreprocessor:
 
     async def _open(self, part: MediaPart, recall: bool, tenant: str | None) -> MediaInput:
         files = await fetch_all(part.sources, self._policy, tenant)
-        key = await asyncio.to_thread(content_key, part, files, self._rules)
+        key = await asyncio.to_thread(content_key, part, files, self._format.rules)
         known = self._encoders[part.kind].recall(key) if recall else None
         if known is not None:
-            return _recalled(part, key, known)
-        decoded, array = await self._intake.decode(part.kind, files, part.budget, tenant=tenant)
-        return _decoded(part, key, decoded, array)
+            return self._recalled(part, key, known)
+        decoded, array = await self._intake.decode(
+            part.kind, files, self._budget(part), tenant=tenant
+        )
+        return self._decoded(part, key, decoded, array)
 
     async def encode(self, medium: MediaInput) -> Embedding:
         """The feature rows of a medium. Raises `InvalidRequest`, naming the part's field."""
@@ -140,27 +142,40 @@ class MediaPreprocessor:
         with with_error_field(medium.part), stage(name):
             return await encoder.encode(medium.key, request, medium.grid, medium.seconds)
 
+    def _budget(self, part: MediaPart) -> PixelBudget | None:
+        """Return the sizes of an image that is to be smaller than the rules allow."""
+        rules, largest = self._format.rules.image, part.max_pixels
+        return (
+            None
+            if largest is None
+            else PixelBudget(rules.factor, min(rules.least, largest), largest)
+        )
+
+    def _decoded(
+        self, part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray
+    ) -> MediaInput:
+        shape, content = decoded.layout.shape, (decoded, array)
+        if part.kind == "audio":
+            return MediaInput(part, key, self._format.audio_tokens(shape[0]), content=content)
+        grid = self._format.patch_grid(shape)
+        tokens = self._format.image_tokens(grid)
+        return MediaInput(part, key, tokens, grid, decoded.seconds, content)
+
+    def _recalled(self, part: MediaPart, key: bytes, known: Embedding) -> MediaInput:
+        grid = known.grid
+        tokens = self._format.image_tokens(grid) if grid else known.layout.shape[0]
+        return MediaInput(part, key, tokens, grid, known.seconds, embedding=known)
+
 
 def content_key(part: MediaPart, files: Sequence[bytes], rules: MediaRules) -> bytes:
     """A key that is the same only for the same files decoded in the same way."""
-    digest = hashlib.blake2b(repr((part.kind, part.budget, rules)).encode(), digest_size=KEY_BYTES)
+    digest = hashlib.blake2b(
+        repr((part.kind, part.max_pixels, rules)).encode(), digest_size=KEY_BYTES
+    )
     for file in files:
         digest.update(len(file).to_bytes(8, "little"))
         digest.update(file)
     return digest.digest()
-
-
-def _decoded(part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray) -> MediaInput:
-    shape, content = decoded.layout.shape, (decoded, array)
-    if part.kind == "audio":
-        return MediaInput(part, key, clip_tokens(shape[0]), content=content)
-    grid = patch_grid(shape)
-    return MediaInput(part, key, picture_tokens(grid), grid, decoded.seconds, content)
-
-
-def _recalled(part: MediaPart, key: bytes, known: Embedding) -> MediaInput:
-    tokens = picture_tokens(known.grid) if known.grid else known.layout.shape[0]
-    return MediaInput(part, key, tokens, known.grid, known.seconds, embedding=known)
 
 
 @contextmanager

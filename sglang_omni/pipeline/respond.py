@@ -21,6 +21,7 @@ from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.models.chat import ChatFormat, Thought
+from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.async_streams import Tee, chain, gather_or_cancel, merge
 from sglang_omni.pipeline.decode import TextDecoder
@@ -78,7 +79,10 @@ class Pipeline:
         segmenting: SegmentSettings,
         clock: Clock | None = None,
         open_voice: OpenVoice = presets_only,
-        sample_rate: int = 44_100,
+        *,
+        speech_text: SpeechText,
+        sample_rate: int,
+        frame_s: float,
         memory: MediaMemory | None = None,
     ) -> None:
         """`memory` counts features that wait for the thinker; None where nobody shares it."""
@@ -86,7 +90,8 @@ class Pipeline:
         self._memory = memory or MediaMemory(sys.maxsize)
         self._chat, self._context_length = chat, context_length
         self._segmenting, self._clock = segmenting, clock or SystemClock()
-        self._open_voice, self._sample_rate = open_voice, sample_rate
+        self._open_voice, self._speech_text = open_voice, speech_text
+        self._sample_rate, self._frame_s = sample_rate, frame_s
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat with text and, if a voice is given, speech."""
@@ -177,10 +182,11 @@ class Pipeline:
         voice: str | ClonedVoice | None,
     ) -> Speaker:
         assert request.voice is not None
-        common = (engines.talker, voice, request.voice.seed, self._sample_rate)
+        speech = (self._speech_text, self._frame_s)
+        common = (engines.talker, *speech, voice, request.voice.seed, self._sample_rate)
         if isinstance(request, ChatRequest):
             return Speaker(*common)
-        return Speaker(*common, request.manner, patches_in(request.max_seconds))
+        return Speaker(*common, request.manner, patches_in(request.max_seconds, self._frame_s))
 
     def _answer(
         self,

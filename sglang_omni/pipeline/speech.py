@@ -7,10 +7,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from sglang_omni.engines.runtime.process import Engine
-from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle, TalkerRequest
+from sglang_omni.engines.speech.contract import ClonedVoice, TalkerRequest
 from sglang_omni.engines.thinker.contract import ThinkerOutput, TokenLogprob
-from sglang_omni.models.ming.text.duration import reference_seconds
-from sglang_omni.models.ming.text.front import TextFrontEnd
+from sglang_omni.models.speech_text import SpeechStyle, SpeechText
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import (
@@ -25,8 +24,6 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, segments
 from sglang_omni.pipeline.segment_fader import SegmentFader
 from sglang_omni.protocol.errors import InvalidRequest
-
-PATCH_SECONDS = 0.32
 
 
 @dataclass
@@ -86,6 +83,8 @@ class Speaker:
     """Who speaks in one request, and how: the same voice, seed and manner for every fragment."""
 
     talker: Engine
+    speech_text: SpeechText
+    frame_s: float
     voice: str | ClonedVoice | None
     seed: int
     sample_rate: int
@@ -97,16 +96,19 @@ class Speaker:
         return None if self.most_patches is None else self.most_patches - tally.patches
 
 
-def patches_in(seconds: float | None) -> int | None:
-    """How many patches make up no more than so much speech, at least one."""
-    return None if seconds is None else max(1, math.floor(seconds / PATCH_SECONDS))
+def patches_in(seconds: float | None, frame_s: float) -> int | None:
+    """Return how many patches of `frame_s` seconds fit into `seconds`, at least one."""
+    return None if seconds is None else max(1, math.floor(seconds / frame_s))
 
 
 async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Event, None]:
     """Read a whole text aloud. Raises `InvalidRequest` when nothing in it can be spoken."""
     tally = RequestUsage()
-    pieces = iter((request.text,)) if request.verbatim else TextFrontEnd().fragments(request.text)
-    limit = _description_limit(request) if request.verbatim else None
+    pieces, limit = iter((request.text,)), None
+    if request.verbatim:
+        limit = _description_limit(speaker, request)
+    else:
+        pieces = speaker.speech_text.open_front_end().fragments(request.text)
     async with aclosing(_synthesise(speaker, pieces, tally, limit)) as events:
         async for event in events:
             yield event
@@ -115,10 +117,12 @@ async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Even
     yield tally.finished()
 
 
-def _description_limit(request: SpeechRequest) -> int | None:
+def _description_limit(speaker: Speaker, request: SpeechRequest) -> int | None:
     """How many patches of music or sound are made: what was asked for, or the reference's limit."""
     seconds = request.max_seconds
-    return patches_in(reference_seconds(request.text) if seconds is None else seconds)
+    if seconds is None:
+        seconds = speaker.speech_text.max_description_s(request.text)
+    return patches_in(seconds, speaker.frame_s)
 
 
 async def say(
@@ -129,7 +133,7 @@ async def say(
     tally: RequestUsage,
 ) -> AsyncGenerator[Event, None]:
     """Speak a text while it is written, segment by segment, in order. Closes `text`."""
-    front_end = TextFrontEnd()
+    front_end = speaker.speech_text.open_front_end()
     with stage("segment") as span:
         async with aclosing(text), aclosing(segments(text, settings, clock)) as pieces:
             async for segment in pieces:

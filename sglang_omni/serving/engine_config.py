@@ -27,7 +27,6 @@ from sglang_omni.engines.thinker.contract import ThinkerSettings
 from sglang_omni.engines.thinker.launch import environment as thinker_environment
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
-from sglang_omni.models.ming.media_rules import RULES
 from sglang_omni.protocol.errors import ConfigError
 
 EngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
@@ -52,10 +51,10 @@ CPU_AUDIO_SECONDS, CARD_AUDIO_SECONDS = 120.0, 600.0
 # Attention within a picture is quadratic: one core encodes this many pixels with Ming-mini in 1.2 s
 # and twelve times as many in 123 s. As many patches as a forward pass takes.
 CPU_IMAGE_PIXELS = 1 << 20
-# Of all pairs of frames. Frames have a least size, so their number is bounded, too. As many make up
-# to 3,300 tokens, which one core encodes in 4 s and the thinker of Ming-mini reads in 2 s; within
-# the model's own bounds it is 14 s and more than 40 s.
-CPU_VIDEO_PIXELS, CPU_VIDEO_FRAMES = RULES.video.total // 4, 48
+# A quarter of the model's pixels of a video, and at most so many frames, since frames have a
+# minimum size. They make up to 3,300 tokens, which one core encodes in 4 s and the thinker of
+# Ming-mini reads in 2 s; within the model's own bounds it is 14 s and more than 40 s.
+CPU_VIDEO_SHARE, CPU_VIDEO_FRAMES = 4, 48
 
 
 def resolve_device(device: str) -> str:
@@ -270,32 +269,37 @@ def _encoder_unready_after_s(settings: EncoderSettings, options: EngineOptions) 
     return max(ProcessSpec.unready_after_s, options.step_deadline_s / 2)
 
 
-def media_rules(config: Config) -> MediaRules:
-    """Return the form media are brought to: the model's, within the configured sizes and, on a CPU,
-    within what it encodes in seconds. Raises `ConfigError` for sizes that contradict each other."""
+def media_rules(config: Config, rules: MediaRules) -> MediaRules:
+    """Return the form media are brought to: the model's `rules`, within the configured sizes and,
+    on a CPU, within what it encodes in seconds.
+
+    Raises `ConfigError` for sizes that contradict each other.
+    """
     media, on_cpu = config.media, resolve_device(config.device) == "cpu"
-    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else RULES.image.most)
-    if media.image_min_pixels > largest:
+    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else rules.image.most)
+    smallest = media.image_min_pixels or rules.image.least
+    if smallest > largest:
         raise ConfigError(
             f"media.image_min_pixels must not exceed media.image_max_pixels, which is {largest}",
             param="media.image_min_pixels",
         )
     return replace(
-        RULES,
-        image=replace(RULES.image, least=media.image_min_pixels, most=largest),
-        video=_video_rules(media, on_cpu),
+        rules,
+        image=replace(rules.image, least=smallest, most=largest),
+        video=_video_rules(media, rules.video, on_cpu),
     )
 
 
-def _video_rules(media: MediaOptions, on_cpu: bool) -> VideoRules:
-    frames = media.video_max_sampled or (CPU_VIDEO_FRAMES if on_cpu else RULES.video.frames)
-    rules = replace(RULES.video, fps=media.video_fps, frames=frames)
+def _video_rules(media: MediaOptions, rules: VideoRules, on_cpu: bool) -> VideoRules:
+    frames = media.video_max_sampled or (CPU_VIDEO_FRAMES if on_cpu else rules.frames)
+    rules = replace(rules, fps=media.video_fps or rules.fps, frames=frames)
     if not on_cpu:
         return rules
-    return replace(rules, total=CPU_VIDEO_PIXELS, max_frame_pixels=CPU_IMAGE_PIXELS)
+    total = rules.total // CPU_VIDEO_SHARE
+    return replace(rules, total=total, max_frame_pixels=CPU_IMAGE_PIXELS)
 
 
-def intake_settings(config: Config) -> MediaDecoderSettings:
+def intake_settings(config: Config, rules: MediaRules) -> MediaDecoderSettings:
     """How the decoding processes work."""
     media = config.media
     limits = MediaLimits(
@@ -308,7 +312,7 @@ def intake_settings(config: Config) -> MediaDecoderSettings:
         decode_seconds=media.decode_seconds,
         memory_bytes=media.memory_bytes,
     )
-    return MediaDecoderSettings(limits, media_rules(config))
+    return MediaDecoderSettings(limits, rules)
 
 
 def fetch_policy(config: Config) -> FetchPolicy:

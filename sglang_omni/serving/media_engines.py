@@ -1,6 +1,7 @@
 """The engines through which a server takes media in: decoding processes and encoders."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from sglang_omni.config.options import Config
@@ -9,6 +10,7 @@ from sglang_omni.engines.encoder.client import EncoderClient
 from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.media.limits import Kind
+from sglang_omni.models.registry import family_of
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, opening_queue
 from sglang_omni.serving.engine_config import (
@@ -31,8 +33,10 @@ class MediaEngines:
     def __init__(self, config: Config, checkpoint: Path) -> None:
         """Nothing is started. Raises `ConfigError`."""
         specs = encoder_specs(config, checkpoint)
+        media_format = family_of(checkpoint).media_format
+        rules = media_rules(config, media_format.rules)
         self.intake = MediaDecoderPool(
-            intake_settings(config),
+            intake_settings(config, rules),
             processes=config.media.processes,
             max_held_bytes=config.media.max_held_bytes,
             output=output_rules(config),
@@ -53,7 +57,11 @@ class MediaEngines:
         of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
         encoders = {kind: self._clients[of_kind[kind]] for kind in specs}
         self.perception = MediaPreprocessor(
-            fetch_policy(config), media_rules(config), self.intake, encoders, self.opening
+            fetch_policy(config),
+            replace(media_format, rules=rules),
+            self.intake,
+            encoders,
+            self.opening,
         )
 
     async def start(self) -> None:

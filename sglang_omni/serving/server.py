@@ -18,8 +18,6 @@ from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
-from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
-from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.models.registry import family_of
 from sglang_omni.observability.sglang_metrics import SGLangMetrics
 from sglang_omni.pipeline.preprocess import constrained
@@ -44,12 +42,13 @@ class Server:
         family = family_of(checkpoint)
         self.capabilities = family.capabilities(checkpoint)
         self._chat = family.chat_format(checkpoint)
+        self.speech_text = family.speech_text
         self._senses = MediaEngines(config, checkpoint)
         self._sglang = SGLangMetrics()
         engines = specs(config, checkpoint, self._sglang.environment)
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
         self.voice_aliases = read_aliases(config.voice_alias)
-        self._check_voices(read_voice_names(checkpoint))
+        self._check_voices(family.voice_names(checkpoint))
         self.shelf = open_shelf(
             config,
             checkpoint,
@@ -75,7 +74,7 @@ class Server:
         starts.append(asyncio.create_task(self._senses.start()))
         starts.append(asyncio.create_task(self._grammars.start()))
         # The text front end loads grammars; without this the first speech would wait for them.
-        starts.append(asyncio.create_task(asyncio.to_thread(warm_up)))
+        starts.append(asyncio.create_task(asyncio.to_thread(self.speech_text.warm_up)))
         try:
             await asyncio.gather(*starts)
         except BaseException:
@@ -108,6 +107,16 @@ class Server:
     def deterministic_text(self) -> bool:
         """Whether a seed fixes sampled text."""
         return self.config.thinker.deterministic
+
+    @property
+    def default_system(self) -> str:
+        """Return the system message of a chat that brings none."""
+        return self._chat.default_system
+
+    @property
+    def frame_s(self) -> float:
+        """Return the seconds of speech in one audio token."""
+        return self._talker_info().frame_s
 
     @property
     def sample_rate(self) -> int:
@@ -239,7 +248,9 @@ class Server:
             context_length=self._thinker_info().context_length,
             segmenting=self.config.segment,
             open_voice=self.shelf.open,
+            speech_text=self.speech_text,
             sample_rate=self.sample_rate,
+            frame_s=self.frame_s,
             memory=self._senses.intake.memory,
         )
 

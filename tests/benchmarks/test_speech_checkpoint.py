@@ -10,9 +10,11 @@ from benchmarks.speech_checkpoint import stop_logit, talk_on, write_speech_check
 from benchmarks.speech_shapes import TALKER, VAE
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
-from sglang_omni.engines.speech.worker import TalkerWorker, load_speech_model
+from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.checkpoint_files import INDEX
 from sglang_omni.models.json_file import read_json
+from sglang_omni.models.ming.speech.model import MingSpeechModel
+from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.models.ming.tiny.speech import STOP_STD
 from sglang_omni.models.ming.tiny.thinker import HEAD, Channel
 from sglang_omni.models.ming.tiny.write import write_tiny_checkpoint
@@ -50,11 +52,11 @@ def test_a_written_checkpoint_has_the_wanted_sizes_and_speaks(tmp_path: Path) ->
     folder, vae = tmp_path / "checkpoint", _small_vae()
     write_speech_checkpoint(folder, SMALL, vae, patches=6, device=torch.device("cpu"))
     settings = TalkerSettings(folder, slots=1)
-    model = load_speech_model(settings)
+    model = load_modules(settings.checkpoint, settings.device, settings.dtype)
     assert model.talker.config == SMALL
     assert model.vae.config == vae
     worker, work = (
-        TalkerWorker(model, settings),
+        TalkerWorker(MingSpeechModel(model), settings),
         StepInput(
             arrivals=(("one", TalkerRequest("Good morning.", next(iter(model.voices)), 1, 0)),)
         ),

@@ -11,15 +11,20 @@ from sglang_omni.engines.runtime.transport import Cancel, Failed, Stop, Submit
 from sglang_omni.engines.speech.contract import TalkerChunk
 from sglang_omni.engines.thinker.contract import ThinkerOutput
 from sglang_omni.media.fetch import FetchPolicy
-from sglang_omni.models.ming.media_rules import RULES
+from sglang_omni.models.ming.media_rules import FORMAT
 from sglang_omni.models.ming.prompt.format import MingChatFormat
+from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.respond import Engines
 from tests.testing.golden import TINY
 
 # Of a server that takes text only.
-BLIND = MediaPreprocessor(FetchPolicy(), RULES, None, {})
+BLIND = MediaPreprocessor(FetchPolicy(), FORMAT, None, {})
 CHAT = MingChatFormat(TINY)
+SPEECH_TEXT = MingSpeechText()
+FRAME_S = 0.32
+# What a pipeline must know of the speech model.
+SPEECH = {"speech_text": SPEECH_TEXT, "sample_rate": 44_100, "frame_s": FRAME_S}
 
 
 def unlimited(thinker, talker):

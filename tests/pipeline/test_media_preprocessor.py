@@ -15,7 +15,7 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import PixelBudget
-from sglang_omni.models.ming.media_rules import RULES, clip_tokens, patch_grid
+from sglang_omni.models.ming.media_rules import FORMAT, RULES, clip_tokens, patch_grid
 from sglang_omni.pipeline.media_preprocessor import (
     OPEN_PER_TENANT,
     MediaInput,
@@ -78,7 +78,7 @@ def intake():
 def perception(engine, intake):
     images, audio = (EncoderClient(engine, EmbeddingCache(1 << 20)) for _ in range(2))
     encoders = {"image": images, "video": images, "audio": audio}
-    return MediaPreprocessor(FetchPolicy(), RULES, intake, encoders)
+    return MediaPreprocessor(FetchPolicy(), FORMAT, intake, encoders)
 
 
 async def perceive(perception, medium):
@@ -145,7 +145,7 @@ async def test_equal_media_that_fail_together_blame_each_its_own_field(perceptio
 
 
 async def test_a_server_without_encoders_refuses_media(intake):
-    blind = MediaPreprocessor(FetchPolicy(), RULES, intake, {})
+    blind = MediaPreprocessor(FetchPolicy(), FORMAT, intake, {})
     with pytest.raises(InvalidRequest, match="text only"):
         await blind.open(part("image", b"file"))
     assert intake.decoded == []
@@ -230,7 +230,7 @@ async def test_a_prompt_that_fills_the_context_is_refused_before_anything_is_enc
     chat = ChatRequest("chat", MESSAGES[:1], SamplingParams())
     media = [await perception.open(medium) for medium in chat.media]
     with pytest.raises(InvalidRequest, match="the context 20"):
-        preprocess(chat, media, tokenizer, 20)
+        preprocess(chat, media, CHAT, 20)
     assert engine.requests == []
 
 
@@ -238,7 +238,7 @@ async def test_a_recalled_embedding_stands_for_its_medium():
     array = SharedArray()
     embedding = Embedding(array, array.write(np.ones((25, HIDDEN), np.float32)))
     medium = MediaInput(part("audio"), b"key", 25, embedding=embedding)
-    perception = MediaPreprocessor(FetchPolicy(), RULES, FakeIntake(), {})
+    perception = MediaPreprocessor(FetchPolicy(), FORMAT, FakeIntake(), {})
     assert await perception.encode(medium) is embedding
 
 

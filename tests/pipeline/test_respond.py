@@ -28,7 +28,18 @@ from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import RequestUsage, Speaker, say
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
-from tests.pipeline.engines import BLIND, CHAT, Scripted, answering, humming, silence, unlimited
+from tests.pipeline.engines import (
+    BLIND,
+    CHAT,
+    FRAME_S,
+    SPEECH,
+    SPEECH_TEXT,
+    Scripted,
+    answering,
+    humming,
+    silence,
+    unlimited,
+)
 from tests.testing.clock import FakeClock
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
@@ -46,7 +57,9 @@ def chat(voice=VOICE, thinking=False, text="Tell me a story.", **sampling):
 
 
 def make_pipeline(tokenizer, thinker, talker, clock=None):
-    return Pipeline(BLIND, unlimited(thinker, talker), CHAT, CONTEXT, SegmentSettings(), clock)
+    return Pipeline(
+        BLIND, unlimited(thinker, talker), CHAT, CONTEXT, SegmentSettings(), clock, **SPEECH
+    )
 
 
 @pytest.fixture
@@ -285,7 +298,9 @@ async def test_a_prompt_may_leave_room_for_one_token(tokenizer):
     request = chat(voice=None)
     length = len(tokenizer.encode(render_chat(request.messages)).ids)
     for context, room in ((length + 1, 1), (length, 0)):
-        pipeline = Pipeline(BLIND, unlimited(thinker, None), CHAT, context, SegmentSettings())
+        pipeline = Pipeline(
+            BLIND, unlimited(thinker, None), CHAT, context, SegmentSettings(), **SPEECH
+        )
         if room:
             assert [event async for event in pipeline.respond(request)]
             assert thinker.requests[-1].sampling.max_tokens == room
@@ -312,7 +327,7 @@ async def test_closing_speech_in_the_middle_of_a_segment_closes_its_text():
 
     talker = Scripted(humming(patches=10_000))
     speech = say(
-        Speaker(talker, VOICE.name, VOICE.seed, 44_100),
+        Speaker(talker, SPEECH_TEXT, FRAME_S, VOICE.name, VOICE.seed, 44_100),
         words(),
         SegmentSettings(),
         SystemClock(),
@@ -372,7 +387,7 @@ async def test_a_chat_is_admitted_once_its_media_are_there(tokenizer):
         admitted.append(request)
         return nullcontext(Engines(Scripted(answering(tokenizer, ["Yes."])), None))
 
-    pipeline = Pipeline(Slow(), admit, CHAT, CONTEXT, SegmentSettings())
+    pipeline = Pipeline(Slow(), admit, CHAT, CONTEXT, SegmentSettings(), **SPEECH)
     seen = (Message("user", (MediaPart("image", ("data:,",), "images.0"), TextPart("What?"))),)
     slow = asyncio.ensure_future(anext(pipeline.respond(ChatRequest("1", seen, SamplingParams()))))
     await asyncio.sleep(0.01)

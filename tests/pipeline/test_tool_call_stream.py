@@ -21,7 +21,7 @@ from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.pipeline.tool_call_stream import only_text, with_calls
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
-from tests.pipeline.engines import BLIND, CHAT, Scripted, humming, unlimited
+from tests.pipeline.engines import BLIND, CHAT, SPEECH, Scripted, humming, unlimited
 
 QUESTION = (Message("user", (TextPart("What is there?"),)),)
 CALL = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
@@ -72,7 +72,9 @@ async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voic
             yield ThinkerOutput(ids, 7, 0, 9, "stop" if ids is marks[1] else None)
 
     talker = Scripted(humming())
-    pipeline = Pipeline(BLIND, unlimited(Scripted(thinking), talker), CHAT, 512, SegmentSettings())
+    pipeline = Pipeline(
+        BLIND, unlimited(Scripted(thinking), talker), CHAT, 512, SegmentSettings(), **SPEECH
+    )
     tools = (Tool("look", "", {}),)
     asked = ChatRequest("a", QUESTION, SamplingParams(), voice, tools=tools)
     events = [event async for event in pipeline.respond(asked)]
@@ -89,7 +91,7 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
         yield ThinkerOutput((mark, *cut), 7, 0, 9, "length")
 
     thinker, talker = Scripted(thinking), Scripted(humming())
-    pipeline = Pipeline(BLIND, unlimited(thinker, talker), CHAT, 512, SegmentSettings())
+    pipeline = Pipeline(BLIND, unlimited(thinker, talker), CHAT, 512, SegmentSettings(), **SPEECH)
     tools, voice = (Tool("look", "", {}),), Voice("DB30", seed=5)
     asked = ChatRequest(
         "a", QUESTION, SamplingParams(), voice, tools=tools, calling=ToolChoice(forced=True)
@@ -108,7 +110,7 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
 
 async def test_a_schema_alone_is_left_to_sglang(tokenizer):
     thinker = Scripted(lambda request: one_word(tokenizer))
-    pipeline = Pipeline(BLIND, unlimited(thinker, None), CHAT, 512, SegmentSettings())
+    pipeline = Pipeline(BLIND, unlimited(thinker, None), CHAT, 512, SegmentSettings(), **SPEECH)
     schema = SamplingParams(json_schema="{}")
     for thinking in (False, True):
         asked = ChatRequest("a", QUESTION, schema, thinking=thinking)
@@ -127,7 +129,9 @@ async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(to
         mark = tokenizer.token_id(MARKS[0])
         yield ThinkerOutput((mark, *tokenizer.encode_text("Yes.")), 7, 0, 9, "stop")
 
-    pipeline = Pipeline(BLIND, unlimited(Scripted(thinking), None), CHAT, 512, SegmentSettings())
+    pipeline = Pipeline(
+        BLIND, unlimited(Scripted(thinking), None), CHAT, 512, SegmentSettings(), **SPEECH
+    )
     events = [e async for e in pipeline.respond(ChatRequest("a", QUESTION, SamplingParams()))]
     assert [event.text for event in events[1:-1]] == ["Yes."]
 
@@ -141,7 +145,9 @@ async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end
         yield ThinkerOutput((mark, *tokenizer.encode_text('\n{"name": "lo')), 7, 0, 9, end)
 
     talker = Scripted(humming())
-    pipeline = Pipeline(BLIND, unlimited(Scripted(thinking), talker), CHAT, 512, SegmentSettings())
+    pipeline = Pipeline(
+        BLIND, unlimited(Scripted(thinking), talker), CHAT, 512, SegmentSettings(), **SPEECH
+    )
     asked = ChatRequest(
         "a", QUESTION, SamplingParams(), Voice("DB30", seed=5), tools=(Tool("look", "", {}),)
     )
@@ -160,7 +166,7 @@ async def test_an_answer_has_started_before_any_of_it_can_be_shown(tokenizer):
         await released.wait()
 
     thinker = Scripted(thinking)
-    pipeline = Pipeline(BLIND, unlimited(thinker, None), CHAT, 512, SegmentSettings())
+    pipeline = Pipeline(BLIND, unlimited(thinker, None), CHAT, 512, SegmentSettings(), **SPEECH)
     asked = ChatRequest("a", QUESTION, SamplingParams(), tools=(Tool("look", "", {}),))
     async with aclosing(pipeline.respond(asked)) as events:
         assert await asyncio.wait_for(anext(events), 1) == Started()

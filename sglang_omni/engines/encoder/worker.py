@@ -18,8 +18,9 @@ from sglang_omni.engines.encoder.launch import check
 from sglang_omni.engines.encoder.modality_encoder import ModalityEncoder
 from sglang_omni.engines.encoder.queue import PassQueue, Request, WaitingRequest
 from sglang_omni.engines.encoder.threads import use_threads
-from sglang_omni.engines.runtime.worker import StepInput, StepResults, report_progress
+from sglang_omni.engines.runtime.worker import StepInput, StepResults
 from sglang_omni.models.ming.config import read_encoder_config
+from sglang_omni.models.progress import report_progress
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest, OmniError
 
 LOGGER = logging.getLogger(__name__)

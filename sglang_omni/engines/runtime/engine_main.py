@@ -31,12 +31,8 @@ from sglang_omni.engines.runtime.transport import (
     ToEngine,
     receive,
 )
-from sglang_omni.engines.runtime.worker import (
-    StepWorker,
-    StreamWorker,
-    WorkerFactory,
-    set_progress_reporter,
-)
+from sglang_omni.engines.runtime.worker import StepWorker, StreamWorker, WorkerFactory
+from sglang_omni.models.progress import set_progress_reporter
 from sglang_omni.protocol.errors import OmniError
 
 

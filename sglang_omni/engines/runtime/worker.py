@@ -8,7 +8,6 @@ another loop; a `StreamWorker` then lives on the loop that was current when the 
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -104,20 +103,3 @@ class StreamWorker(Protocol):
 
     async def close(self) -> None:
         """Give up what the worker holds. Nothing is called after it."""
-
-
-def _unheard(text: str) -> None:
-    """Progress outside an engine process has no listener."""
-
-
-_reporter: ContextVar[Callable[[str], None]] = ContextVar("reporter", default=_unheard)
-
-
-def report_progress(text: str) -> None:
-    """Say what the factory is doing now, such as "loading weights 3/12"; health shows it."""
-    _reporter.get()(text)
-
-
-def set_progress_reporter(reporter: Callable[[str], None]) -> None:
-    """Send what `report_progress` is told to `reporter`, in this context."""
-    _reporter.set(reporter)

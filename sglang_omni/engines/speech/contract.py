@@ -1,12 +1,13 @@
 """What the talker engine is told, asked and answers. Plain data; no torch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
+from sglang_omni.models.speech_text import SpeechStyle
 
 AdmissionPolicy = Literal["real_time", "queue"]
 
@@ -53,22 +54,6 @@ class ClonedVoice:
 
 
 @dataclass(frozen=True)
-class SpeechStyle:
-    """How a fragment is to sound, beside its voice.
-
-    `description` opens the prompt, `instruction` is the JSON caption; None is the model's own
-    default and no caption. `cfg` is the strength of guidance (None: the checkpoint's); `sigma` and
-    `temperature` scale the noise that the sampler adds on the way, none at temperature 0.
-    """
-
-    description: str | None = None
-    instruction: str | None = None
-    cfg: float | None = None
-    sigma: float = 0.25
-    temperature: float = 0.0
-
-
-@dataclass(frozen=True)
 class TalkerRequest:
     """One fragment of normalised text to speak.
 
@@ -82,7 +67,7 @@ class TalkerRequest:
     seed: int
     segment: int = 0
     max_patches: int | None = None
-    manner: SpeechStyle = SpeechStyle()
+    manner: SpeechStyle = field(default_factory=SpeechStyle)
 
 
 @dataclass(frozen=True)
@@ -126,10 +111,12 @@ class TalkerChunk:
 
 @dataclass(frozen=True)
 class TalkerInfo:
-    """What a loaded talker engine reports about itself. `has_speaker_encoder` says whether it has
+    """What a loaded talker engine reports about itself. A step makes `frame_s` seconds of audio at
+    `sample_rate` Hz for each request. `has_speaker_encoder` says whether it has
     the network whose vector carries a speaker's timbre; without it a voice is its prompt alone."""
 
     sample_rate: int
+    frame_s: float
     voices: tuple[str, ...]
     slots: int
     has_speaker_encoder: bool = True

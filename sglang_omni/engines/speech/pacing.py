@@ -14,41 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sglang_omni.models.speech import StepTimes
 from sglang_omni.protocol.errors import Overloaded
 
 # Nobody is told to come back sooner or later than this.
 RETRY_S = (1.0, 30.0)
-
-
-@dataclass(frozen=True)
-class StepTimes:
-    """How fast this engine was measured to be.
-
-    `buckets` are the batch sizes of a step with the seconds that each takes, ascending by size;
-    a step of a size between two runs as the larger. A prefill takes `prefill_s`; a patch plays for
-    `patch_s`.
-    """
-
-    buckets: tuple[tuple[int, float], ...]
-    prefill_s: float = 0.0
-    patch_s: float = 0.32
-
-    @property
-    def widest(self) -> int:
-        """The most streams of one step."""
-        return self.buckets[-1][0]
-
-    def step_s(self, streams: int) -> float:
-        """Seconds of a step of `streams`. Raises `ValueError` beyond the widest."""
-        for size, seconds in self.buckets:
-            if streams <= size:
-                return seconds
-        raise ValueError(f"a step takes {self.widest} streams at most, not {streams}")
-
-    @property
-    def best(self) -> tuple[int, float]:
-        """The bucket that makes the most patches per second."""
-        return max(self.buckets, key=lambda bucket: bucket[0] / bucket[1])
 
 
 @dataclass(frozen=True)

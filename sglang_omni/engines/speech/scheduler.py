@@ -3,38 +3,31 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from sglang_omni.models.ming.speech.talker import STOP_THRESHOLD
-from sglang_omni.models.ming.text.duration import most_seconds
 from sglang_omni.protocol.errors import InvalidRequest
-
-PATCH_SECONDS = 0.32
 
 
 @dataclass(frozen=True)
 class Limits:
     """When a request must end.
 
-    The stop rule counts from patch number `min_patches` + 1 (numbered from 0). No request gets
-    more than `max_patches`, nor more than fit with its prompt into `context` positions.
+    The stop rule needs a probability above `stop_threshold`, and counts from patch number
+    `min_patches` + 1 (numbered from 0). No request gets more than `max_patches`, nor more than fit
+    with its prompt into `context` positions.
     """
 
     min_patches: int
     max_patches: int
     context: int
+    stop_threshold: float = 0.5
 
 
-def duration_guard(text: str) -> int:
-    """The most patches that reading `text` can reasonably take."""
-    return max(1, int(most_seconds(text) / PATCH_SECONDS))
-
-
-def patch_limit(text: str, wanted: int | None, prompt_length: int, limits: Limits) -> int:
-    """The most patches a request gets; `wanted` replaces the duration guard of its text.
+def patch_limit(usual: int, wanted: int | None, prompt_length: int, limits: Limits) -> int:
+    """Return the most patches a request gets: `usual` for its text, unless `wanted` says more.
 
     Raises `InvalidRequest` when the context has no room for the shortest speech the stop rule
     can end.
     """
-    limit = min(duration_guard(text) if wanted is None else wanted, limits.max_patches)
+    limit = min(usual if wanted is None else wanted, limits.max_patches)
     room = limits.context - prompt_length
     if room < min(limit, limits.min_patches + 2):
         raise InvalidRequest(
@@ -51,7 +44,7 @@ def is_last(patch: int, stop: float, limit: int, limits: Limits) -> bool:
     The patch itself is kept. One that hits the limit is last too, so that the decoder's tail is
     flushed.
     """
-    stopped = patch > limits.min_patches and stop > STOP_THRESHOLD
+    stopped = patch > limits.min_patches and stop > limits.stop_threshold
     return stopped or patch + 1 >= limit
 
 

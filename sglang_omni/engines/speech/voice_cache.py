@@ -4,13 +4,11 @@ from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 
-import numpy as np
 import torch
 
 from sglang_omni.engines.runtime.worker import StepResults
 from sglang_omni.engines.speech.contract import ClonedVoice, EncodedVoice, VoiceRequest
-from sglang_omni.models.ming.speech.loading import SpeechModel
-from sglang_omni.models.ming.speech.voices import VoicePrompt, encode_voice, no_voice, voice_prompt
+from sglang_omni.models.speech import SpeechModel, Voice
 from sglang_omni.protocol.errors import OmniError, UnknownVoice
 
 CLONES = 256
@@ -22,10 +20,10 @@ class VoiceCache:
 
     def __init__(self, model: SpeechModel, most: int = CLONES) -> None:
         self._model, self._most = model, most
-        self._clones: OrderedDict[tuple[str, str | None], VoicePrompt] = OrderedDict()
-        self._nobody = no_voice(model.talker)
+        self._clones: OrderedDict[tuple[str, str | None], Voice] = OrderedDict()
+        self._nobody = model.no_voice()
 
-    def find(self, voice: str | ClonedVoice | None) -> VoicePrompt:
+    def find(self, voice: str | ClonedVoice | None) -> Voice:
         """The prompt of a voice. Raises `UnknownVoice` for a name that is no preset's, `OSError`
         when the process that brought the voice is gone."""
         if voice is None:
@@ -37,7 +35,7 @@ class VoiceCache:
             raise UnknownVoice(f"unknown voice {voice!r}; known: {known}", param="voice")
         return self._model.voices[voice]
 
-    def _cloned(self, voice: ClonedVoice) -> VoicePrompt:
+    def _cloned(self, voice: ClonedVoice) -> Voice:
         name = (voice.key, voice.text)
         if name not in self._clones:
             self._clones[name] = _read(voice, self._model)
@@ -47,12 +45,9 @@ class VoiceCache:
         return self._clones[name]
 
 
-def _read(voice: ClonedVoice, model: SpeechModel) -> VoicePrompt:
+def _read(voice: ClonedVoice, model: SpeechModel) -> Voice:
     values = torch.from_numpy(voice.array.read(voice.layout).copy())
-    size = voice.latents * model.talker.config.latent_dim
-    latents = values[:size].unflatten(0, (voice.latents, -1))
-    vector = values[size:] if len(values) > size and model.speakers is not None else None
-    return voice_prompt(voice.key, voice.text, latents, vector, model.talker)
+    return model.read_voice(voice.key, voice.text, values, voice.latents)
 
 
 class VoiceEncoder:
@@ -66,7 +61,7 @@ class VoiceEncoder:
         self._model = model
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="voices")
         self._under_way: dict[str, Future[EncodedVoice]] = {}
-        device = model.talker.stop_head.weight.device
+        device = model.device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     @property
@@ -103,14 +98,8 @@ class VoiceEncoder:
 def make_voice(request: VoiceRequest, model: SpeechModel) -> EncodedVoice:
     """Encode a recording and write the voice where the request wants it."""
     samples = torch.from_numpy(request.recording.read(request.layout).copy())
-    latents, vector = encode_voice(
-        request.key, samples, request.sample_rate, model.talker, model.vae, model.speakers
-    )
-    parts = [latents.float().cpu().flatten().numpy()]
-    if vector is not None:
-        parts.append(vector.numpy())
-    speaker = 0 if vector is None else len(vector)
-    return EncodedVoice(request.voice.write(np.concatenate(parts)), len(latents), speaker)
+    made = model.encode_voice(request.key, samples, request.sample_rate)
+    return EncodedVoice(request.voice.write(made.values), made.latents, made.speaker)
 
 
 def _result(future: "Future[EncodedVoice]") -> EncodedVoice | Exception:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from sglang_omni.engines.runtime.worker import StepInput, StepResults, report_progress
+from sglang_omni.engines.runtime.worker import StepInput, StepResults
 from sglang_omni.engines.speech.contract import (
     EncodedVoice,
-    SpeechStyle,
     TalkerChunk,
     TalkerInfo,
     TalkerRequest,
@@ -24,7 +23,6 @@ from sglang_omni.engines.speech.pacing import (
     require_room,
 )
 from sglang_omni.engines.speech.scheduler import (
-    PATCH_SECONDS,
     Limits,
     assign,
     is_last,
@@ -32,12 +30,16 @@ from sglang_omni.engines.speech.scheduler import (
     steppable,
 )
 from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
-from sglang_omni.models.ming.speech.cfm import Sampling
-from sglang_omni.models.ming.speech.executor import Admission, Executor, PlainExecutor
-from sglang_omni.models.ming.speech.loading import SpeechModel, load_speech_model
-from sglang_omni.models.ming.speech.prompt import SPEECH, PromptIds, SpeechPrompt
-from sglang_omni.models.ming.speech.silence import SilenceTrimmer
-from sglang_omni.models.ming.speech.voices import VoicePrompt
+from sglang_omni.models.progress import report_progress
+from sglang_omni.models.registry import family_of
+from sglang_omni.models.speech import (
+    Admission,
+    ExecutorSettings,
+    OutputTrimmer,
+    SpeechExecutor,
+    SpeechInput,
+    SpeechModel,
+)
 from sglang_omni.protocol.errors import OmniError
 
 WARM_UP_TEXT = "One, two, three."
@@ -50,8 +52,7 @@ class Waiting:
     """A checked request that waits for a slot; `limit` is the most patches it gets."""
 
     request: TalkerRequest
-    prompt: PromptIds
-    voice: VoicePrompt
+    input: SpeechInput
     limit: int
 
 
@@ -64,7 +65,7 @@ class Running:
 
     slot: int
     limit: int
-    trimmer: SilenceTrimmer
+    trimmer: OutputTrimmer
     patches: int = 0
     cancelled: bool = False
     first_sent_at: float | None = None
@@ -121,12 +122,18 @@ class TalkerWorker:
         self,
         model: SpeechModel,
         settings: TalkerSettings,
-        executor: Executor | None = None,
+        executor: SpeechExecutor | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model, self._clock = model, clock
-        self._limits = Limits(settings.min_patches, settings.max_patches, settings.context)
-        self._executor = executor or open_executor(model, settings)
+        self._info = model.info
+        self._limits = Limits(
+            settings.min_patches,
+            settings.max_patches,
+            settings.context,
+            model.info.stop_threshold,
+        )
+        self._executor = executor or model.open_executor(executor_settings(settings))
         self._slots, self._promise = settings.slots, LatencyTarget(settings.slots)
         self._refuses_late = settings.admission == "real_time"
         self._queues = Queues(list(range(settings.slots)))
@@ -134,9 +141,12 @@ class TalkerWorker:
         self._stepped: PendingStep | None = None
         self._stalled: frozenset[str] = frozenset()
         self._tally = TalkerCounters()
-        self._rate = model.vae.config.sample_rate
         self.info = TalkerInfo(
-            self._rate, tuple(model.voices), settings.slots, model.speakers is not None
+            model.info.sample_rate,
+            model.info.frame_s,
+            model.info.voices,
+            settings.slots,
+            model.info.has_speaker_encoder,
         )
 
     @property
@@ -216,9 +226,10 @@ class TalkerWorker:
 
     def _check(self, request: TalkerRequest) -> Waiting:
         voice = self._book.find(request.voice)
-        prompt = self._model.tokenizer.assemble(speech_prompt(request, voice))
-        limit = patch_limit(request.text, request.max_patches, len(prompt.ids), self._limits)
-        return Waiting(request, prompt, voice, limit)
+        prepared = self._model.prepare(request.text, voice, request.manner)
+        usual = self._model.max_frames(request.text)
+        limit = patch_limit(usual, request.max_patches, prepared.num_tokens, self._limits)
+        return Waiting(request, prepared, limit)
 
     def _made(self) -> StepResults:
         """The voices that are ready by now."""
@@ -244,7 +255,7 @@ class TalkerWorker:
             one = self._queues.running[request_id]
             if one.first_sent_at is not None:
                 ahead = buffered_s(one.sent_s, one.first_sent_at, now)
-                left = (one.limit - one.patches) * PATCH_SECONDS
+                left = (one.limit - one.patches) * self._info.frame_s
                 found.append(PlayingStream(request_id, ahead, left))
         return found
 
@@ -253,18 +264,11 @@ class TalkerWorker:
         for request_id, slot in assign(queues.waiting, queues.free):
             waiting = queues.waiting.pop(request_id)
             queues.free.remove(slot)
-            queues.running[request_id] = Running(slot, waiting.limit, SilenceTrimmer(self._rate))
-            one = waiting.request
-            how = self._sampling(one.manner)
-            admissions.append(
-                Admission(slot, waiting.prompt, waiting.voice, one.seed, one.segment, how)
-            )
+            trimmer, request = self._model.open_trimmer(), waiting.request
+            queues.running[request_id] = Running(slot, waiting.limit, trimmer)
+            admissions.append(Admission(slot, waiting.input, request.seed, request.segment))
         if admissions:
             self._executor.prefill(admissions)
-
-    def _sampling(self, manner: SpeechStyle) -> Sampling:
-        cfg = self._model.talker.config.cfg_strength if manner.cfg is None else manner.cfg
-        return Sampling(cfg, manner.sigma, manner.temperature)
 
     def _choose(self, work: StepInput) -> dict[str, Running]:
         """Who steps: those whose clients keep up, the most urgent where they are too many."""
@@ -310,7 +314,7 @@ class TalkerWorker:
             if one.cancelled:
                 continue
             pcm = one.trimmer.push(pcm, last)
-            seconds = len(pcm) / self._rate
+            seconds = len(pcm) / self._info.sample_rate
             one.note_sent(seconds, now)
             self._tally.patches += 1
             self._tally.audio_seconds += seconds
@@ -330,29 +334,10 @@ class TalkerWorker:
             self._queues.release(running.slot)
 
 
-def speech_prompt(request: TalkerRequest, voice: VoicePrompt) -> SpeechPrompt:
-    """What the talker is asked. Under a caption the recording only primes the history, as in the
-    released demos: its words would set the tone that the caption is to set."""
-    manner = request.manner
-    return SpeechPrompt(
-        request.text,
-        description=SPEECH if manner.description is None else manner.description,
-        prompt_text=voice.text if manner.instruction is None else None,
-        prompt_patches=len(voice.embeds),
-        speakers=0 if voice.speaker is None else 1,
-        instruction=manner.instruction,
-    )
-
-
-def open_executor(model: SpeechModel, settings: TalkerSettings) -> Executor:
-    """The executor for the device: graphs on CUDA unless they are switched off, else plain."""
-    if torch.device(settings.device).type != "cuda" or not settings.graphs:
-        return PlainExecutor(model, settings.slots, settings.context)
-    # Imported here because Triton is neither needed nor always there without a GPU.
-    from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
-
-    return GraphExecutor(
-        model, settings.slots, settings.context, settings.max_patches, fp8=settings.fp8
+def executor_settings(settings: TalkerSettings) -> ExecutorSettings:
+    """Return the settings that concern the executor."""
+    return ExecutorSettings(
+        settings.slots, settings.context, settings.max_patches, settings.graphs, settings.fp8
     )
 
 
@@ -368,7 +353,9 @@ def open_worker(settings: TalkerSettings) -> TalkerWorker:
     if device.type == "cuda":
         # Events, pinned memory and Triton go by the current card.
         torch.cuda.set_device(device)
-    worker = TalkerWorker(load_speech_model(settings), settings)
+    family = family_of(settings.checkpoint)
+    model = family.load_speech_model(settings.checkpoint, settings.device, settings.dtype)
+    worker = TalkerWorker(model, settings)
     report_progress("warming up")
     worker.warm_up()
     return worker

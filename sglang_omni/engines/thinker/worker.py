@@ -23,7 +23,6 @@ from sglang_omni.engines.runtime.gpus import visible_gpus
 from sglang_omni.engines.runtime.ports import rendezvous_port
 from sglang_omni.engines.runtime.process_state import is_stopped
 from sglang_omni.engines.runtime.timer_slack import relaxed_timers
-from sglang_omni.engines.runtime.worker import report_progress
 from sglang_omni.engines.thinker.contract import (
     Features,
     SamplingParams,
@@ -38,6 +37,7 @@ from sglang_omni.engines.thinker.metric_files import metric_files
 from sglang_omni.engines.thinker.moe_configs import VARIABLE, tuned_environment
 from sglang_omni.engines.thinker.shared_features import SharedFeatureRef
 from sglang_omni.models.json_file import read_json
+from sglang_omni.models.progress import report_progress
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 
 LOGGER = logging.getLogger(__name__)

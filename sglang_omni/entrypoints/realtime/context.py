@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sglang_omni.entrypoints.http.message_content import LOW_DETAIL
+from sglang_omni.entrypoints.http.message_content import LOW_DETAIL_PIXELS
 from sglang_omni.entrypoints.realtime.items import (
     AudioContent,
     CallItem,
@@ -78,8 +78,8 @@ def _part(item_id: str, part: Content) -> Part | None:
         case TextContent(text):
             return TextPart(text)
         case ImageContent(url, detail) if url:
-            budget = LOW_DETAIL if detail == "low" else None
-            return MediaPart("image", (url,), f"item {item_id}", budget)
+            max_pixels = LOW_DETAIL_PIXELS if detail == "low" else None
+            return MediaPart("image", (url,), f"item {item_id}", max_pixels)
         case AudioContent(uri) if uri:
             return MediaPart("audio", (uri,), f"item {item_id}")
         case AudioContent(_, _, transcript) if transcript:

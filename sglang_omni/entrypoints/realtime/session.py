@@ -55,7 +55,9 @@ class RealtimeSession:
         """`owner` is whose stored voices may be named, `observer` sees each response. Raises
         `EngineUnavailable` while the backend does not know its voices."""
         self._backend, self._outbox, self._dialect = backend, outbox, dialect
-        config = SessionConfig(backend.model, AnswerConfig(backend.default_voice, owner=owner))
+        config = SessionConfig(
+            backend.model, AnswerConfig(backend.default_voice, backend.default_system, owner)
+        )
         self._floor = TurnController(
             config, backend, options, outbox, detector, clock, tenant, observer or TraceRecorder()
         )

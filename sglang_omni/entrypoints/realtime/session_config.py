@@ -22,7 +22,6 @@ from sglang_omni.entrypoints.realtime.session_schema import (
 )
 from sglang_omni.entrypoints.realtime.turn_detection import TurnRules, semantic_rules
 from sglang_omni.models.capabilities import Capabilities
-from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
 from sglang_omni.pipeline.transcribe import transcription_prompt
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.tools import Tool, ToolChoice
@@ -38,9 +37,9 @@ class AnswerConfig:
     is a preset, or one that `owner` has stored; it speaks at `speed` times its own."""
 
     voice: str
+    instructions: str
     owner: str | None = None
     modality: Modality = "audio"
-    instructions: str = DEFAULT_SYSTEM
     format: WireFormat = PCM
     speed: float = 1.0
     max_tokens: int | None = None

@@ -8,7 +8,8 @@ import torch
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.ming.speech.cfm import Sampling
-from sglang_omni.models.ming.speech.loading import load_speech_model
+from sglang_omni.models.ming.speech.model import MingSpeechModel
+from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.models.ming.speech.prompt import SpeechPrompt, embed_prompt, initial_history
 from sglang_omni.models.ming.speech.talker import generate
 from tests.testing.golden import TINY
@@ -20,7 +21,7 @@ NEVER_STOP = 10_000
 @pytest.fixture(scope="session")
 def model():
     """All modules of the tiny checkpoint in float32 on the CPU."""
-    return load_speech_model(TalkerSettings(TINY))
+    return load_modules(TINY)
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def make_worker(model):
 
     def build(over=None, **changes):
         settings = TalkerSettings(TINY, **{"min_patches": NEVER_STOP} | changes)
-        return TalkerWorker(model, settings, **over or {})
+        return TalkerWorker(MingSpeechModel(model), settings, **over or {})
 
     return build
 

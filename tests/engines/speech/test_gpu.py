@@ -12,7 +12,8 @@ from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.kernels.split_k import MAX_TILES
 from sglang_omni.models.ming.speech.executor import PlainExecutor
 from sglang_omni.models.ming.speech.fast.graph_executor import SCRATCH, GraphExecutor
-from sglang_omni.models.ming.speech.loading import load_speech_model
+from sglang_omni.models.ming.speech.model import MingSpeechModel
+from sglang_omni.models.ming.speech.modules import load_modules
 from tests.engines.speech.conftest import NEVER_STOP
 from tests.testing.golden import TINY, assert_close
 
@@ -32,7 +33,10 @@ def build(dtype="float32", slots=8, **changes):
         context=512,
         **{"min_patches": NEVER_STOP} | changes,
     )
-    return TalkerWorker(load_speech_model(settings), settings)
+    return TalkerWorker(
+        MingSpeechModel(load_modules(settings.checkpoint, settings.device, settings.dtype)),
+        settings,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,11 @@ from sglang_omni.engines.speech.pacing import (
 from sglang_omni.protocol.errors import Overloaded
 
 # The step times that the talker must reach on one H200.
-PACE = StepTimes(((1, 0.0035), (16, 0.007), (32, 0.012), (64, 0.020), (128, 0.038)))
+PACE = StepTimes(((1, 0.0035), (16, 0.007), (32, 0.012), (64, 0.020), (128, 0.038)), patch_s=0.32)
 PROMISE = LatencyTarget(slots=2048)
 PATCH_S = PACE.patch_s
 # An eighth of that engine, to simulate in a second.
-SMALL = StepTimes(((1, 0.0035), (4, 0.012), (8, 0.020), (16, 0.038)))
+SMALL = StepTimes(((1, 0.0035), (4, 0.012), (8, 0.020), (16, 0.038)), patch_s=0.32)
 
 
 def playing(*ahead: float, left: float = 60.0) -> list[PlayingStream]:
@@ -69,7 +69,9 @@ def test_capacity_is_real_time_less_the_reserve_within_the_slots() -> None:
     assert capacity(PACE, PROMISE) == int(full * 0.9)
     assert capacity(PACE, replace(PROMISE, slots=128)) == 128
     # A larger bucket that is not faster per stream does not count.
-    assert capacity(StepTimes((*PACE.buckets, (256, 0.2))), PROMISE) == capacity(PACE, PROMISE)
+    assert capacity(StepTimes((*PACE.buckets, (256, 0.2)), patch_s=0.32), PROMISE) == capacity(
+        PACE, PROMISE
+    )
 
 
 def test_a_listener_beyond_capacity_is_told_when_the_next_one_leaves() -> None:

@@ -5,17 +5,21 @@ import random
 import pytest
 
 from sglang_omni.engines.speech.scheduler import (
-    PATCH_SECONDS,
     Limits,
     assign,
-    duration_guard,
     is_last,
     patch_limit,
     steppable,
 )
+from sglang_omni.models.ming.speech.model import max_patches
 from sglang_omni.protocol.errors import InvalidRequest
 
+PATCH_SECONDS = 0.32
 LIMITS = Limits(min_patches=3, max_patches=1000, context=2048)
+
+
+def duration_guard(text):
+    return max_patches(text, PATCH_SECONDS)
 
 
 @pytest.mark.parametrize(("length", "patches"), [(0, 6), (5, 6), (6, 6), (20, 22), (100, 113)])
@@ -65,19 +69,19 @@ def test_the_patch_at_the_limit_is_last_whatever_the_stop_head_says():
 
 
 def test_the_tightest_limit_holds():
-    assert patch_limit("字" * 100, None, 200, LIMITS) == 113
-    assert patch_limit("字" * 100, 40, 200, LIMITS) == 40
-    assert patch_limit("字" * 100, 500, 200, LIMITS) == 500
-    assert patch_limit("字" * 100, 5000, 200, LIMITS) == 1000
-    assert patch_limit("字" * 100, None, 2048 - 20, LIMITS) == 20
+    assert patch_limit(duration_guard("字" * 100), None, 200, LIMITS) == 113
+    assert patch_limit(duration_guard("字" * 100), 40, 200, LIMITS) == 40
+    assert patch_limit(duration_guard("字" * 100), 500, 200, LIMITS) == 500
+    assert patch_limit(duration_guard("字" * 100), 5000, 200, LIMITS) == 1000
+    assert patch_limit(duration_guard("字" * 100), None, 2048 - 20, LIMITS) == 20
 
 
 def test_a_prompt_that_leaves_no_room_for_speech_is_refused():
-    assert patch_limit("字" * 100, None, 2048 - 5, LIMITS) == 5
+    assert patch_limit(duration_guard("字" * 100), None, 2048 - 5, LIMITS) == 5
     with pytest.raises(InvalidRequest, match="2044 of 2048 positions"):
-        patch_limit("字" * 100, None, 2044, LIMITS)
+        patch_limit(duration_guard("字" * 100), None, 2044, LIMITS)
     with pytest.raises(InvalidRequest):
-        patch_limit("a", 1, 2048, LIMITS)
+        patch_limit(duration_guard("a"), 1, 2048, LIMITS)
 
 
 def test_slots_go_to_the_requests_that_waited_longest():

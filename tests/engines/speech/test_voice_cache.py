@@ -16,8 +16,8 @@ from sglang_omni.engines.speech.contract import (
     VoiceRequest,
 )
 from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
-from sglang_omni.engines.speech.worker import speech_prompt
 from sglang_omni.models.ming.speech.fast.prefill import CLONE_ROWS, VoiceTable
+from sglang_omni.models.ming.speech.model import MingSpeechModel, speech_prompt
 from sglang_omni.models.ming.speech.voices import read_presets, read_recording
 from tests.testing.golden import TINY
 
@@ -77,10 +77,8 @@ def test_a_voice_made_of_a_presets_recording_speaks_as_the_preset(make_worker):
 
 def test_a_voice_without_known_words_only_primes_the_history(model):
     (voice,) = [v for v in model.voices.values() if v.name == "DB30"]
-    known = speech_prompt(TalkerRequest(TEXT, "DB30", 0), voice)
-    told = speech_prompt(
-        TalkerRequest(TEXT, "DB30", 0, manner=SpeechStyle(instruction="{}")), voice
-    )
+    known = speech_prompt(TEXT, voice, SpeechStyle())
+    told = speech_prompt(TEXT, voice, SpeechStyle(instruction="{}"))
     assert known.has_prompt_audio and not told.has_prompt_audio
     assert told.speakers == known.speakers == 1
     assert told.instruction == "{}"
@@ -129,9 +127,9 @@ def test_a_recording_whose_owner_is_gone_fails_alone(make_worker):
 
 
 def test_the_book_keeps_the_voices_used_last(model):
-    book = VoiceCache(model, most=2)
+    book = VoiceCache(MingSpeechModel(model), most=2)
     asked = voice_request()
-    maker = VoiceEncoder(model)
+    maker = VoiceEncoder(MingSpeechModel(model))
     maker.begin("a", asked)
     while not (done := maker.done(1.0)):
         pass
@@ -149,8 +147,8 @@ def test_the_book_keeps_the_voices_used_last(model):
 
 
 def test_nobodys_voice_has_no_rows_and_an_empty_history(model, make_worker):
-    nobody = VoiceCache(model).find(None)
-    asked = speech_prompt(TalkerRequest("rain", None, 0), nobody)
+    nobody = VoiceCache(MingSpeechModel(model)).find(None)
+    asked = speech_prompt("rain", nobody, SpeechStyle())
     assert not asked.has_prompt_audio and asked.speakers == 0
     heard = drain(make_worker(), rain=TalkerRequest("rain", None, 1, max_patches=2))
     assert np.isfinite(pcm(heard["rain"])).all()

@@ -252,7 +252,7 @@ class Ahead(PlainExecutor):
 
     def __init__(self, model, width=8, seconds=0.1):
         super().__init__(model, 8, 2048)
-        self.width, self.pace = width, StepTimes(((width, seconds),))
+        self.width, self.pace = width, StepTimes(((width, seconds),), patch_s=0.32)
         self.begun, self.calls = [], []
 
     def begin(self, slots):

@@ -17,7 +17,7 @@ from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.image import read_rgb
 from sglang_omni.media.limits import Kind, MediaLimits, PixelBudget
 from sglang_omni.media.sizes import pair_seconds
-from sglang_omni.models.ming.media_rules import RULES
+from sglang_omni.models.ming.media_rules import FORMAT, RULES
 from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
@@ -64,7 +64,7 @@ def perception(encoder: EngineProcess) -> MediaPreprocessor:
     client = EncoderClient(encoder, EmbeddingCache(1 << 20))
     anywhere = FetchPolicy(allowed_local_path=Path("/"))
     encoders: dict[Kind, EncoderClient] = {"image": client, "video": client, "audio": client}
-    return MediaPreprocessor(anywhere, RULES, Files(), encoders)
+    return MediaPreprocessor(anywhere, FORMAT, Files(), encoders)
 
 
 def path_of(name: str) -> str:

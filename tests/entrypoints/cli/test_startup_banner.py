@@ -58,7 +58,7 @@ def test_who_may_ask_is_said(values: dict[str, str], said: str) -> None:
 
 
 def test_replicas_count_together_and_a_missing_prompt_leaves_no_line() -> None:
-    talker = TalkerInfo(44100, ("v",), slots=8)
+    talker = TalkerInfo(44100, 0.32, ("v",), slots=8)
     processes = {"thinker": engine(info=ThinkerInfo(1, 1, 16))}
     processes |= {"talker": engine(info=talker), "talker-1": engine(info=talker)}
     text = ready_lines(config(), "http://h:1", processes, ())

@@ -23,6 +23,8 @@ from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.transport.uvicorn_server import web_server
 from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
+from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -120,6 +122,9 @@ class FakeBackend:
     model = "org/ming"
     capabilities = RELEASED
     sample_rate = RATE
+    frame_s = 0.32
+    default_system = DEFAULT_SYSTEM
+    speech_text = MingSpeechText()
     voices = ("prompt", "river")
     voice_aliases: Mapping[str, str] = MappingProxyType({"nova": "river"})
     default_voice = "prompt"

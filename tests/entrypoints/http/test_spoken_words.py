@@ -15,7 +15,7 @@ from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from tests.entrypoints.http.fake import FakeBackend, Served, serving
-from tests.pipeline.engines import BLIND, CHAT, Scripted, answering, humming, unlimited
+from tests.pipeline.engines import BLIND, CHAT, SPEECH, Scripted, answering, humming, unlimited
 from tests.testing.golden import TINY
 
 
@@ -30,7 +30,9 @@ class SpeakingBackend(FakeBackend):
 
     def _pipeline(self, answer: list[str]) -> Pipeline:
         thinker = Scripted(answering(self.tokenizer, answer))
-        return Pipeline(BLIND, unlimited(thinker, self.talker), CHAT, 512, SegmentSettings())  # type: ignore[arg-type]
+        return Pipeline(
+            BLIND, unlimited(thinker, self.talker), CHAT, 512, SegmentSettings(), **SPEECH
+        )  # type: ignore[arg-type]
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         (part,) = request.messages[-1].content

@@ -118,7 +118,7 @@ def test_the_model_reads_the_instructions_then_what_was_said() -> None:
         ("http://x/y.png",),
         "What is this?",
     )
-    assert picture.budget.most == 512 * 512
+    assert picture.max_pixels == 512 * 512
     # Only what was heard before the user spoke.
     assert messages[2].content[0].text == "I see. "
     assert messages[3].content[0].kind == "audio"

@@ -6,11 +6,9 @@ The tiny model in float32: what differs is the order of sums.
 import pytest
 import torch
 
-from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.kernels.pdl import can_chain
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.cfm import Sampling
-from sglang_omni.models.ming.speech.executor import Admission
 from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps
 from sglang_omni.models.ming.speech.fast.prefill import (
     PROMPTS,
@@ -22,11 +20,13 @@ from sglang_omni.models.ming.speech.fast.prefill import (
 from sglang_omni.models.ming.speech.fast.state import SlotState
 from sglang_omni.models.ming.speech.fast.step import FastStep
 from sglang_omni.models.ming.speech.fast.vocoder import FastVocoder
-from sglang_omni.models.ming.speech.loading import load_speech_model
+from sglang_omni.models.ming.speech.model import MingSpeechInput
+from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.models.ming.speech.prompt import SpeechPrompt, embed_prompt, initial_history
 from sglang_omni.models.ming.speech.slots import TalkerSlots
 from sglang_omni.models.ming.speech.step import decode_step
 from sglang_omni.models.ming.speech.vae_slots import VaeSlots
+from sglang_omni.models.speech import Admission
 from tests.engines.speech.fast.conftest import INTERPRETED
 from tests.testing.golden import TINY, assert_close
 
@@ -60,7 +60,7 @@ def model(device):
 
 
 def load(device):
-    model = load_speech_model(TalkerSettings(TINY, device=device.type))
+    model = load_modules(TINY, device.type)
     model.talker.cfm.steps = FLOW_STEPS
     return model
 
@@ -91,11 +91,9 @@ def admissions(model):
     return [
         Admission(
             slot,
-            prompt(text, voices[slot]),
-            model.voices[voices[slot]],
+            MingSpeechInput(prompt(text, voices[slot]), model.voices[voices[slot]], SAMPLING[slot]),
             seed=slot - 1,
             segment=slot,
-            sampling=SAMPLING[slot],
         )
         for slot, text in TEXTS.items()
     ]
@@ -106,11 +104,11 @@ def plain_slots(model, starts):
     slots = TalkerSlots(model.talker, SLOTS, CONTEXT)
     with torch.inference_mode():
         for one in starts:
-            voice = one.voice
+            voice = one.input.voice
             speakers = None if voice.speaker is None else voice.speaker[None]
-            embeddings = embed_prompt(model.talker, one.prompt, speakers, voice.embeds)
+            embeddings = embed_prompt(model.talker, one.input.prompt, speakers, voice.embeds)
             history = initial_history(model.talker, voice.latents)
-            slots.prefill(one.slot, embeddings, history, one.seed, one.segment, one.sampling)
+            slots.prefill(one.slot, embeddings, history, one.seed, one.segment, one.input.sampling)
     return slots
 
 
@@ -127,7 +125,7 @@ def prefilled(model, starts, ops):
     step = FastStep(model.talker, state)
     voices = VoiceTable(model.talker, model.voices)
     prefill = PackedPrefill(model.talker, step.backbone, state, voices)
-    size = sum(len(one.prompt.ids) - 1 for one in starts) + 5
+    size = sum(len(one.input.prompt.ids) - 1 for one in starts) + 5
     packed = pack(starts, voices, size, state.spare)
     device = state.ring.device
     with torch.inference_mode():
@@ -209,7 +207,7 @@ def test_units_equal_the_plain_stream(plain, model, ops):
 
 def test_a_pass_takes_as_many_prompts_as_fit(model):
     starts = admissions(model)
-    lengths = [len(one.prompt.ids) - 1 for one in starts]
+    lengths = [len(one.input.prompt.ids) - 1 for one in starts]
     assert take(starts, sum(lengths)) == 3
     assert take(starts, sum(lengths) - 1) == 2
     assert take(starts, lengths[0]) == 1

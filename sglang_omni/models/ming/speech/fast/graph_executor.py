@@ -14,12 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sglang_omni.engines.runtime.worker import report_progress
-from sglang_omni.engines.speech.pacing import StepTimes
-from sglang_omni.engines.speech.scheduler import PATCH_SECONDS
 from sglang_omni.kernels.pdl import can_chain
 from sglang_omni.kernels.split_k import Workspace
-from sglang_omni.models.ming.speech.executor import Admission
 from sglang_omni.models.ming.speech.fast.fp8 import Fp8Ops
 from sglang_omni.models.ming.speech.fast.graphs import (
     BATCHES,
@@ -41,7 +37,9 @@ from sglang_omni.models.ming.speech.fast.state import SlotState
 from sglang_omni.models.ming.speech.fast.step import FastStep
 from sglang_omni.models.ming.speech.fast.tiling import FEW_ROWS, FP8_ROWS
 from sglang_omni.models.ming.speech.fast.vocoder import FastVocoder
-from sglang_omni.models.ming.speech.loading import SpeechModel
+from sglang_omni.models.ming.speech.modules import SpeechModules
+from sglang_omni.models.progress import report_progress
+from sglang_omni.models.speech import Admission, StepTimes
 
 PREFILL_TOKENS = (64, 128, 256, 512, 1024, 2048)
 """Sizes of a prefill pass that have a graph."""
@@ -67,14 +65,14 @@ class GraphExecutor:
 
     def __init__(
         self,
-        model: SpeechModel,
+        model: SpeechModules,
         slots: int,
         context: int,
         max_patches: int,
         *,
         fp8: bool = False,
     ) -> None:
-        self._fp8 = fp8
+        self._fp8, self._patch_s = fp8, model.patch_s
         self._device = model.talker.stop_head.weight.device
         self.width = min(slots, BATCHES[-1])
         largest = bucket_for(self.width, BATCHES)
@@ -152,7 +150,9 @@ class GraphExecutor:
         seconds = [sum(self.time_parts(size, PACE_RUNS).values()) / 1e3 for size in self._sizes]
         size = bucket_for(min(USUAL_PROMPT, self.state.context), self._prefill_sizes)
         prefill = _milliseconds(self._prefills[size].replay, PACE_RUNS) / 1e3
-        return StepTimes(tuple(zip(self._sizes, seconds, strict=True)), prefill, PATCH_SECONDS)
+        return StepTimes(
+            tuple(zip(self._sizes, seconds, strict=True)), prefill, patch_s=self._patch_s
+        )
 
     def _ops(self, space: Workspace, rows: int) -> Ops:
         if rows <= FEW_ROWS:
@@ -184,7 +184,7 @@ class GraphExecutor:
                 admissions = admissions[count:]
 
     def _prefill_some(self, admissions: Sequence[Admission]) -> None:
-        total = sum(len(one.prompt.ids) - 1 for one in admissions)
+        total = sum(len(one.input.prompt.ids) - 1 for one in admissions)
         size = bucket_for(total, self._prefill_sizes)
         packed = pack(admissions, self._voices, size, self.state.spare)
         self._tokens[size].send(packed.tokens)

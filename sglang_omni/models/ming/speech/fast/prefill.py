@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sglang_omni.models.ming.speech.executor import Admission
 from sglang_omni.models.ming.speech.fast.layers import run_decoder_layers
 from sglang_omni.models.ming.speech.fast.ops import Ops
 from sglang_omni.models.ming.speech.fast.packed import DecoderStack
@@ -23,6 +22,7 @@ from sglang_omni.models.ming.speech.qwen2 import rotate_half
 from sglang_omni.models.ming.speech.slots import as_int64
 from sglang_omni.models.ming.speech.talker import Talker
 from sglang_omni.models.ming.speech.voices import VoicePrompt
+from sglang_omni.models.speech import Admission
 
 PROMPTS = 16
 """The most prompts of one pass."""
@@ -125,13 +125,13 @@ def pack(admissions: Sequence[Admission], voices: VoiceTable, size: int, spare: 
     prompts[1] = spare
     start = 0
     for number, one in enumerate(admissions):
-        place = voices.place(one.voice)
-        ids = voices.tokens(one.prompt, place)
+        place = voices.place(one.input.voice)
+        ids = voices.tokens(one.input.prompt, place)
         end = start + len(ids) - 1
         slot = np.full(end - start, one.slot)
         tokens[:, start:end] = ids[:-1], np.arange(end - start), slot, np.full_like(slot, number)
         noise = as_int64(one.seed), as_int64(one.segment)
-        how = _bits(one.sampling.cfg), _bits(one.sampling.noise_scale)
+        how = _bits(one.input.sampling.cfg), _bits(one.input.sampling.noise_scale)
         prompts[:, number] = ids[-1], one.slot, end - start, place.number, *noise, *how
         start = end
     return Packed(tokens, prompts)
@@ -146,7 +146,7 @@ def take(admissions: Sequence[Admission], size: int) -> int:
     """How many of the first admissions one pass of `size` tokens holds."""
     total = count = 0
     for one in admissions[:PROMPTS]:
-        total += len(one.prompt.ids) - 1
+        total += len(one.input.prompt.ids) - 1
         if total > size:
             break
         count += 1

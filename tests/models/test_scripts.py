@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from sglang_omni.models.ming.text.scripts import unspoken_words
+from sglang_omni.models.scripts import unspoken_words
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,23 @@
-"""Loads the talker folder of a checkpoint: modules, tokenizer and voices."""
+"""The modules of a checkpoint's talker folder: talker, audio VAE, tokenizer, voices."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
-from sglang_omni.engines.runtime.worker import report_progress
-from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.models.ming.speech.prompt import PromptTokenizer
 from sglang_omni.models.ming.speech.speaker_encoder import SpeakerEncoder
 from sglang_omni.models.ming.speech.talker import Talker, load_talker
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
 from sglang_omni.models.ming.speech.voices import VoicePrompt, load_voices, open_speaker_encoder
+from sglang_omni.models.progress import report_progress
 from sglang_omni.protocol.errors import CheckpointError, ConfigError
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
-class SpeechModel:
+class SpeechModules:
     """The loaded modules of the talker folder; `speakers` is None where it has no such network."""
 
     talker: Talker
@@ -26,23 +26,29 @@ class SpeechModel:
     voices: dict[str, VoicePrompt]
     speakers: SpeakerEncoder | None
 
+    @property
+    def patch_s(self) -> float:
+        """Return the seconds of audio of one patch."""
+        samples = self.vae.config.samples_per_latent * self.talker.config.patch_size
+        return samples / self.vae.config.sample_rate
 
-def load_speech_model(settings: TalkerSettings) -> SpeechModel:
-    """Read the modules, the tokenizer and the voices below `settings.checkpoint / "talker"`.
+
+def load_modules(checkpoint: Path, device: str = "cpu", dtype: str = "float32") -> SpeechModules:
+    """Read the modules, the tokenizer and the voices below `checkpoint / "talker"`.
 
     Raises `CheckpointError` for an incomplete checkpoint or one without voices, and `ConfigError`
     for an unknown dtype.
     """
-    if settings.dtype not in DTYPES:
-        raise ConfigError(f"talker dtype {settings.dtype!r} is not one of {', '.join(DTYPES)}")
-    device, dtype = torch.device(settings.device), DTYPES[settings.dtype]
-    folder = settings.checkpoint / "talker"
+    if dtype not in DTYPES:
+        raise ConfigError(f"talker dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    where, served = torch.device(device), DTYPES[dtype]
+    folder = checkpoint / "talker"
     report_progress("loading talker weights")
-    talker = load_talker(folder, device, dtype)
-    vae = load_vae(folder / "vae", device, dtype)
+    talker = load_talker(folder, where, served)
+    vae = load_vae(folder / "vae", where, served)
     report_progress("registering voices")
     speakers = open_speaker_encoder(folder)
-    voices = load_voices(settings.checkpoint, talker, vae, speakers)
+    voices = load_voices(checkpoint, talker, vae, speakers)
     if not voices:
         raise CheckpointError(f"{folder} names no voice")
-    return SpeechModel(talker, vae, PromptTokenizer(folder), voices, speakers)
+    return SpeechModules(talker, vae, PromptTokenizer(folder), voices, speakers)
