@@ -120,7 +120,7 @@ def check_products(
     space = Workspace(split * rows * shape[0], torch.device(device))
     taken = {False: x, True: from_eight_bits(*quantise_rows(x))}
     for cols, swapped, eight_bits in product((32, 64, 128), (False, True), (False, True)):
-        tile = SmallBatchTile(cols, split, swapped=swapped, eight_bits=eight_bits)
+        tile = SmallBatchTile(cols, split, swapped=swapped, fp8=eight_bits)
         wanted = taken[eight_bits].double().cpu() @ dequantise(values, scale).double().T
         # A card sums products of eight bits in fewer bits than 24, for 128 of them.
         near = 2**-7 if dtype != torch.float32 or (eight_bits and device == "cuda") else 1e-5
@@ -206,7 +206,7 @@ def test_products_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
     weight, scale = meta(512, 512, dtype=torch.float8_e4m3fn), meta(4, 4, dtype=torch.float32)
     space = Workspace(1 << 20, torch.device("meta"))
     few_rows_linear(meta(rows, 512), weight, scale, space, chained=True)
-    assert len(compiled) == (2 if tile_for(rows, 512).eight_bits else 1)
+    assert len(compiled) == (2 if tile_for(rows, 512).fp8 else 1)
 
 
 def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:
