@@ -249,9 +249,9 @@ def measure(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Ro
         yield asyncio.run(compare_ranks(config, arguments))
         return
     from sglang_omni.engines.encoder.parallel import join_group
-    from sglang_omni.engines.runtime.ports import rendezvous_port
+    from sglang_omni.engines.runtime.ports import find_rendezvous_port
 
-    join_group(0, 1, rendezvous_port(), torch.device(arguments.device))
+    join_group(0, 1, find_rendezvous_port(), torch.device(arguments.device))
     if arguments.profile:
         profile_image(config, arguments)
         return

@@ -18,7 +18,7 @@ from sglang_omni.config.options import (
 from sglang_omni.engines.encoder.contract import EncoderSettings
 from sglang_omni.engines.encoder.launch import environment as encoder_environment
 from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
-from sglang_omni.engines.runtime.gpus import VISIBLE
+from sglang_omni.engines.runtime.gpus import VISIBLE_DEVICES_VARIABLE
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.engines.runtime.process_output import OutputRules
 from sglang_omni.engines.speech.contract import TalkerSettings
@@ -111,7 +111,10 @@ def thinker_spec(
         "thinker",
         "sglang_omni.engines.thinker.worker:open_worker",
         settings,
-        {**thinker_environment(settings, _threads(), os.environ.get(VISIBLE)), **(env or {})},
+        {
+            **thinker_environment(settings, _threads(), os.environ.get(VISIBLE_DEVICES_VARIABLE)),
+            **(env or {}),
+        },
         **_deadlines(options),
         output=output_rules(config),
     )
@@ -139,14 +142,14 @@ def talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
     settings: TalkerSettings = spec.settings
     if settings.device == "cpu":
         threads = max(1, _threads() // options.replicas)
-        return spec.replicas([replace(settings, threads=threads)] * options.replicas)
+        return spec.replicate([replace(settings, threads=threads)] * options.replicas)
     if options.replicas != 1:
         raise ConfigError(
             "talker.replicas is for a CPU: name the cards, one for each replica, by talker.gpus",
             param="talker.replicas",
         )
     cards = options.gpus or (0,)
-    return spec.replicas([replace(settings, device=f"cuda:{card}") for card in cards])
+    return spec.replicate([replace(settings, device=f"cuda:{card}") for card in cards])
 
 
 def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
@@ -255,10 +258,10 @@ def _encoder_replicas(
         unready_after_s=_encoder_unready_after_s(every[0], options),
         output=output,
     )
-    mask = os.environ.get(VISIBLE)
+    mask = os.environ.get(VISIBLE_DEVICES_VARIABLE)
     return tuple(
         replace(one, env=encoder_environment(one.settings, _threads(), mask))
-        for one in spec.replicas(every)
+        for one in spec.replicate(every)
     )
 
 

@@ -151,7 +151,7 @@ class Server:
         files can be decoded, and the server is to stay."""
         return (
             not self.draining.is_set()
-            and all(pool.ready for pool in self._pools.values())
+            and all(pool.is_ready for pool in self._pools.values())
             and self._senses.intake.can_decode
         )
 
@@ -253,8 +253,8 @@ class Server:
             with ExitStack() as stack:
                 thinks, speaks = isinstance(request, ChatRequest), request.voice is not None
                 yield Engines(
-                    thinker=stack.enter_context(thinker.held()) if thinks else thinker,
-                    talker=stack.enter_context(talker.held()) if speaks else talker,
+                    thinker=stack.enter_context(thinker.pin_replica()) if thinks else thinker,
+                    talker=stack.enter_context(talker.pin_replica()) if speaks else talker,
                 )
 
     def _thinker_info(self) -> ThinkerInfo:

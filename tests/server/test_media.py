@@ -13,7 +13,7 @@ import psutil
 import pytest
 import soundfile
 
-from sglang_omni.engines.runtime.transport import BEAT_INTERVAL_S
+from sglang_omni.engines.runtime.transport import HEARTBEAT_INTERVAL_S
 from tests.media.files import encoded, movie, picture, tone, wav
 from tests.server.chats import CHATS, answer_of, messages_of, whole
 from tests.server.hostile import Hostile, hostile_addresses, hostile_files
@@ -125,7 +125,7 @@ def test_a_picture_shown_again_is_not_encoded_again(
 
     shown = image_part(4)
     # What earlier tests had encoded is told by a beat that may still be on its way.
-    time.sleep(4 * BEAT_INTERVAL_S)
+    time.sleep(4 * HEARTBEAT_INTERVAL_S)
     images, misses, hits = counters()
     for words in ("What?", "Where?", "Why?"):
         client.chat.completions.create(**QUIET, **user(shown, text(words)))

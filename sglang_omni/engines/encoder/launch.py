@@ -1,7 +1,7 @@
 """From encoder settings to the environment of their process. Pure functions."""
 
 from sglang_omni.engines.encoder.contract import EncoderSettings
-from sglang_omni.engines.runtime.gpus import VISIBLE, visible_devices
+from sglang_omni.engines.runtime.gpus import VISIBLE_DEVICES_VARIABLE, visible_devices
 from sglang_omni.protocol.errors import ConfigError
 
 DTYPES = ("float32", "bfloat16")
@@ -17,7 +17,7 @@ def environment(settings: EncoderSettings, threads: int, mask: str | None = None
     check(settings)
     variables = {"OMP_NUM_THREADS": str(threads)}
     if settings.device == "cuda" and settings.gpus:
-        variables[VISIBLE] = visible_devices(settings.gpus, mask)
+        variables[VISIBLE_DEVICES_VARIABLE] = visible_devices(settings.gpus, mask)
     if settings.device == "cpu" and settings.uses_sglang:
         # SGLang looks for a GPU at import; compiling would cost seconds and gain nothing. A CUDA
         # build of torch would load NCCL for the tensor-parallel group.

@@ -9,7 +9,7 @@ from sglang_omni.engines.encoder.contract import EncoderSettings
 from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.encoder.tp_workers import TPWorkers
 from sglang_omni.engines.encoder.vision_rank import VisionRank
-from sglang_omni.engines.runtime.ports import rendezvous_port
+from sglang_omni.engines.runtime.ports import find_rendezvous_port
 from sglang_omni.engines.runtime.shared_array import Layout
 from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
 from sglang_omni.models.ming.encoders.grid import grid_of
@@ -23,7 +23,7 @@ class VisionModality:
         """Start the other ranks and load. Raises `CheckpointError` and `ConfigError`."""
         check_split(read_encoder_config(settings.checkpoint).vision, settings.tp_size)
         self.budget = float(settings.max_patches)
-        port = rendezvous_port()
+        port = find_rendezvous_port()
         self._followers = TPWorkers(settings, port)
         self._rank = VisionRank(settings, 0, port)
         ranks = f", {settings.tp_size} ranks" if settings.tp_size > 1 else ""

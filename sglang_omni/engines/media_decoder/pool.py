@@ -70,7 +70,7 @@ def decoder_spec(
         # A file may take that long: a decoder at work is not unwell.
         unready_after_s=settings.limits.decode_seconds,
         max_in_flight=1,
-        longest_delay_s=LONGEST_RESTART_DELAY_S,
+        max_restart_delay_s=LONGEST_RESTART_DELAY_S,
         output=output,
     )
 

@@ -9,7 +9,7 @@ import cv2
 from PIL import Image
 
 from sglang_omni.engines.media_decoder.contract import Decoded, DecodeRequest, MediaDecoderSettings
-from sglang_omni.engines.runtime.background_priority import yield_to_engines
+from sglang_omni.engines.runtime.background_priority import lower_priority
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
 from sglang_omni.media.decode import Content, decode_medium
 from sglang_omni.protocol.errors import ConfigError, InvalidRequest
@@ -101,7 +101,7 @@ def open_worker(settings: MediaDecoderSettings) -> MediaDecoderWorker:
     cv2.ocl.setUseOpenCL(False)
     # Pillow looks at this wherever it makes a picture, not only at the first header.
     Image.MAX_IMAGE_PIXELS = settings.limits.pixels
-    yield_to_engines()
+    lower_priority()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     memory = settings.limits.memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

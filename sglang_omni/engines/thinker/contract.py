@@ -126,7 +126,7 @@ class ThinkerOutput:
         """Whether the request ends with this output."""
         return self.finish_reason is not None
 
-    def joined(self, later: "Sequence[ThinkerOutput]") -> "ThinkerOutput":
+    def merge(self, later: "Sequence[ThinkerOutput]") -> "ThinkerOutput":
         """This output and the next ones of the request, as if SGLang had given them at once."""
         every = (self, *later)
         return replace(

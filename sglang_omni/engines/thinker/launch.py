@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.engines.runtime.gpus import VISIBLE, visible_devices
+from sglang_omni.engines.runtime.gpus import VISIBLE_DEVICES_VARIABLE, visible_devices
 from sglang_omni.engines.thinker.contract import ThinkerSettings
 from sglang_omni.protocol.errors import ConfigError
 
@@ -27,7 +27,7 @@ def environment(settings: ThinkerSettings, threads: int, mask: str | None = None
         variables |= _cpu_environment(settings, threads)
         return variables
     if settings.gpus:
-        variables[VISIBLE] = visible_devices(settings.gpus, mask)
+        variables[VISIBLE_DEVICES_VARIABLE] = visible_devices(settings.gpus, mask)
     if settings.tp_size > 1:
         # Other engines may share one of its cards, and take their memory while it starts.
         variables["SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK"] = "false"

@@ -19,7 +19,7 @@ class SharedFeatureRef:
 
     def __init__(self, features: Features) -> None:
         """Raises `OSError` when their maker is gone."""
-        self._memory, self._layout = features.rows.held(), features.layout
+        self._memory, self._layout = features.rows.duplicate(), features.layout
 
     def __reduce__(self) -> tuple[object, ...]:
         return mapped_rows, (self._memory, self._layout)

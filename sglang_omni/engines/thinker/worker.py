@@ -19,8 +19,8 @@ from typing import Any
 from sglang import Engine
 from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 
-from sglang_omni.engines.runtime.gpus import visible_gpus
-from sglang_omni.engines.runtime.ports import rendezvous_port
+from sglang_omni.engines.runtime.gpus import list_visible_gpus
+from sglang_omni.engines.runtime.ports import find_rendezvous_port
 from sglang_omni.engines.runtime.process_state import is_stopped
 from sglang_omni.engines.runtime.timer_slack import relaxed_timers
 from sglang_omni.engines.runtime.worker import report_progress
@@ -70,7 +70,7 @@ def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     # The schedulers take exact timers again once their process groups are made. On a card they spin
     # while they wait, and so do the threads of NCCL, which were not measured with late timers.
     with relaxed_timers() if settings.device == "cpu" else nullcontext():
-        engine = Engine(**server_arguments(settings, rendezvous_port()))
+        engine = Engine(**server_arguments(settings, find_rendezvous_port()))
     started.set()
     report_progress("warming up the thinker")
     info = _info(engine)
@@ -88,7 +88,7 @@ def _name_tuned_kernels(settings: ThinkerSettings) -> None:
     """Let SGLang find kernel configurations tuned for this card, unless the user chose some."""
     if settings.device == "cuda" and VARIABLE not in os.environ:
         # Its own cards are all that this process sees.
-        card = visible_gpus()[0].name
+        card = list_visible_gpus()[0].name
         config = read_json(settings.checkpoint / "config.json")
         os.environ |= tuned_environment(config, card, settings.tp_size)
 
