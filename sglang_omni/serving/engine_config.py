@@ -16,15 +16,15 @@ from sglang_omni.config.options import (
     ThinkerOptions,
 )
 from sglang_omni.engines.encoder.contract import EncoderSettings
-from sglang_omni.engines.encoder.launch import environment as encoder_environment
+from sglang_omni.engines.encoder.launch import build_environment as encoder_environment
 from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
 from sglang_omni.engines.runtime.gpus import VISIBLE_DEVICES_VARIABLE
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.engines.runtime.process_output import OutputRules
 from sglang_omni.engines.speech.contract import TalkerSettings
-from sglang_omni.engines.speech.launch import environment as talker_environment
+from sglang_omni.engines.speech.launch import build_environment as talker_environment
 from sglang_omni.engines.thinker.contract import ThinkerSettings
-from sglang_omni.engines.thinker.launch import environment as thinker_environment
+from sglang_omni.engines.thinker.launch import build_environment as thinker_environment
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
 from sglang_omni.models.ming.media_rules import RULES

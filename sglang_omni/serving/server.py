@@ -163,7 +163,7 @@ class Server:
     @property
     def has_grammars(self) -> bool:
         """Whether an answer can be held to a JSON schema."""
-        return self._thinker_info().has_grammars
+        return self._thinker_info().supports_json_schema
 
     @property
     def supports_grammar(self) -> bool:

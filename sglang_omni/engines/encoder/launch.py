@@ -5,16 +5,18 @@ from sglang_omni.engines.runtime.gpus import VISIBLE_DEVICES_VARIABLE, visible_d
 from sglang_omni.protocol.errors import ConfigError
 
 DTYPES = ("float32", "bfloat16")
-RANKS = (1, 2, 4)
+TP_SIZES = (1, 2, 4)
 
 
-def environment(settings: EncoderSettings, threads: int, mask: str | None = None) -> dict[str, str]:
+def build_environment(
+    settings: EncoderSettings, threads: int, mask: str | None = None
+) -> dict[str, str]:
     """Variables that must be set before the engine starts. `threads` is per process, `mask` the
     server's own `CUDA_VISIBLE_DEVICES`.
 
     Raises `ConfigError` for settings that cannot be run.
     """
-    check(settings)
+    validate_settings(settings)
     variables = {"OMP_NUM_THREADS": str(threads)}
     if settings.device == "cuda" and settings.gpus:
         variables[VISIBLE_DEVICES_VARIABLE] = visible_devices(settings.gpus, mask)
@@ -29,13 +31,13 @@ def environment(settings: EncoderSettings, threads: int, mask: str | None = None
     return variables
 
 
-def check(settings: EncoderSettings) -> None:
+def validate_settings(settings: EncoderSettings) -> None:
     """Raise `ConfigError` for settings that contradict themselves."""
     if not (settings.images or settings.audio):
         raise ConfigError("an encoder engine needs images, audio or both to encode")
     if settings.dtype not in DTYPES:
         raise ConfigError(f"encoder dtype {settings.dtype!r} is not one of {', '.join(DTYPES)}")
-    if settings.tp_size not in RANKS:
+    if settings.tp_size not in TP_SIZES:
         raise ConfigError(f"an image encoder runs on 1, 2 or 4 ranks, not {settings.tp_size}")
     if settings.tp_size > 1 and not settings.images:
         raise ConfigError("the audio encoder runs on one rank")

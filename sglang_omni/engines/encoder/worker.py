@@ -14,7 +14,7 @@ from sglang_omni.engines.encoder.contract import (
     EncoderSettings,
     VisionEncodeRequest,
 )
-from sglang_omni.engines.encoder.launch import check
+from sglang_omni.engines.encoder.launch import validate_settings
 from sglang_omni.engines.encoder.modality_encoder import ModalityEncoder
 from sglang_omni.engines.encoder.queue import PassQueue, Request, WaitingRequest
 from sglang_omni.engines.encoder.threads import use_threads
@@ -147,7 +147,7 @@ def open_worker(settings: EncoderSettings) -> EncoderWorker:
     Raises `CheckpointError` for an incomplete checkpoint and `ConfigError` for settings that
     cannot be run. Without `images` it never imports sglang.
     """
-    check(settings)
+    validate_settings(settings)
     use_threads(settings)
     config = read_encoder_config(settings.checkpoint)
     lanes = _open_lanes(settings)

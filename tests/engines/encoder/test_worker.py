@@ -14,7 +14,7 @@ import pytest_asyncio
 import torch
 
 from sglang_omni.engines.encoder.contract import EncoderInfo, EncoderSettings
-from sglang_omni.engines.encoder.launch import environment
+from sglang_omni.engines.encoder.launch import build_environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.protocol.errors import EngineFailed, EngineUnavailable, InvalidRequest
 from tests.engines.encoder.requests import clip, encode, picture
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 def engine(**changes: object) -> EngineProcess:
     settings = EncoderSettings(TINY, threads=1, **changes)  # type: ignore[arg-type]
-    return EngineProcess(ProcessSpec("encoder", FACTORY, settings, environment(settings, 1)))
+    return EngineProcess(ProcessSpec("encoder", FACTORY, settings, build_environment(settings, 1)))
 
 
 async def running(process: EngineProcess) -> AsyncIterator[EngineProcess]:

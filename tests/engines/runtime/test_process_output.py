@@ -82,7 +82,7 @@ async def test_an_engine_that_does_not_start_names_its_file(
 
 
 def test_a_file_keeps_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "FILE_BYTES", 2000)
+    monkeypatch.setattr(output, "MAX_FILE_BYTES", 2000)
     lines = EngineOutput("toy", OutputRules(tmp_path))
     for number in range(500):
         lines.handle_line(f"line {number}")
