@@ -117,7 +117,7 @@ class MediaPreprocessor:
     async def _open(self, part: MediaPart, recall: bool, tenant: str | None) -> MediaInput:
         files = await fetch_all(part.sources, self._policy, tenant)
         key = await asyncio.to_thread(content_key, part, files, self._rules)
-        known = self._encoders[part.kind].recall(key) if recall else None
+        known = self._encoders[part.kind].get_cached(key) if recall else None
         if known is not None:
             return _recalled(part, key, known)
         decoded, array = await self._intake.decode(part.kind, files, part.budget, tenant=tenant)

@@ -25,7 +25,7 @@ def test_an_engine_without_sglang_is_told_nothing_of_it(images: bool) -> None:
     assert build_environment(replace(CPU, images=images), threads=1) == {"OMP_NUM_THREADS": "1"}
 
 
-def test_a_gpu_engine_sees_its_own_cards() -> None:
+def test_a_gpu_engine_sees_its_own_gpus() -> None:
     variables = build_environment(CUDA, threads=1)
     assert variables["CUDA_VISIBLE_DEVICES"] == "2,3"
     assert "SGLANG_USE_CPU_ENGINE" not in variables

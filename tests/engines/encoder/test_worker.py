@@ -132,7 +132,7 @@ async def test_counters_tell_what_was_encoded(one_rank: EngineProcess) -> None:
     await encode(one_rank, clip(torch.zeros(8000)))
     after = await counters(one_rank)
     grown = {name: after[name] - before[name] for name in after}
-    wanted = {"images": 1, "frames": 4, "patches": 16, "clips": 1, "audio_seconds": 0.5}
+    wanted = {"images": 1, "frames": 4, "patches": 16, "audio_clips": 1, "audio_seconds": 0.5}
     assert {name: grown[name] for name in wanted} == wanted
     assert grown["batches"] == 2 and grown["busy_seconds"] > 0 and after["waiting"] == 0
     assert one_rank.health.info == EncoderInfo(hidden=192, dtype="float32")
