@@ -298,7 +298,7 @@ def _video_rules(media: MediaOptions, on_cpu: bool) -> VideoRules:
     return replace(rules, total=CPU_VIDEO_PIXELS, max_frame_pixels=CPU_IMAGE_PIXELS)
 
 
-def intake_settings(config: Config) -> MediaDecoderSettings:
+def media_decoder_settings(config: Config) -> MediaDecoderSettings:
     """How the decoding processes work."""
     media = config.media
     limits = MediaLimits(

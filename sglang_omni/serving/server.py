@@ -54,13 +54,13 @@ class Server:
         self.shelf = open_shelf(
             config,
             checkpoint,
-            self._senses.intake,
+            self._senses.media_decoders,
             self._engines["talker"],
             self._senses.opening,
         )
         self._grammars = GrammarChecker(GrammarSettings(checkpoint), output_rules(config))
         self._pools = {**self._engines, **self._senses.pools}
-        self.processes = dict(self._senses.intake.processes)
+        self.processes = dict(self._senses.media_decoders.processes)
         for pool in self._pools.values():
             self.processes |= pool.processes
         self.processes["grammar"] = self._grammars.process
@@ -152,7 +152,7 @@ class Server:
         return (
             not self.draining.is_set()
             and all(pool.is_ready for pool in self._pools.values())
-            and self._senses.intake.can_decode
+            and self._senses.media_decoders.can_decode
         )
 
     @property
@@ -241,7 +241,7 @@ class Server:
             segmenting=self.config.segment,
             open_voice=self.shelf.open,
             sample_rate=self.sample_rate,
-            memory=self._senses.intake.memory,
+            memory=self._senses.media_decoders.memory,
         )
 
     @asynccontextmanager

@@ -55,7 +55,7 @@ VICTIMS = [
     Victim("thinker", "text", part="detokenizer"),
     Victim("talker", "speech"),
     Victim("encoders", "picture"),
-    Victim("intake-0", "picture", has_substitute=True),
+    Victim("media_decoder-0", "picture", has_substitute=True),
 ]
 
 
