@@ -25,7 +25,7 @@ from torch import Tensor
 from benchmarks.environment import fingerprint
 from benchmarks.shapes import REAL, SMALL, randomise, write_vision_checkpoint
 from sglang_omni.engines.encoder.contract import EncoderSettings, VisionEncodeRequest
-from sglang_omni.engines.encoder.launch import environment
+from sglang_omni.engines.encoder.launch import build_environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.models.ming.config import EncoderConfig
@@ -196,7 +196,7 @@ async def engine_features(
     )
     factory = "sglang_omni.engines.encoder.worker:open_worker"
     process = EngineProcess(
-        ProcessSpec("encoder", factory, settings, environment(settings, 8 if cuda else 1))
+        ProcessSpec("encoder", factory, settings, build_environment(settings, 8 if cuda else 1))
     )
     await process.start()
     rows, times = [], []
@@ -249,9 +249,9 @@ def measure(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Ro
         yield asyncio.run(compare_ranks(config, arguments))
         return
     from sglang_omni.engines.encoder.parallel import join_group
-    from sglang_omni.engines.runtime.ports import rendezvous_port
+    from sglang_omni.engines.runtime.ports import find_rendezvous_port
 
-    join_group(0, 1, rendezvous_port(), torch.device(arguments.device))
+    join_group(0, 1, find_rendezvous_port(), torch.device(arguments.device))
     if arguments.profile:
         profile_image(config, arguments)
         return

@@ -26,7 +26,7 @@ from benchmarks.client.speech import SpeechQuery
 from benchmarks.environment import fingerprint
 from benchmarks.ready import wait_ready
 from benchmarks.speech_load import Load, run_load
-from sglang_omni.engines.runtime.ports import rendezvous_port
+from sglang_omni.engines.runtime.ports import find_rendezvous_port
 
 ROOT = Path(__file__).parents[1]
 START_S, SETTLE_S = 60.0, 5.0
@@ -76,7 +76,7 @@ def spread(values: Sequence[float]) -> tuple[float, float, float]:
 @contextmanager
 def synthetic(*options: str) -> Iterator[str]:
     """The address of a synthetic server with these options, while the body runs."""
-    port = rendezvous_port()  # Kept free until the server has started.
+    port = find_rendezvous_port()  # Kept free until the server has started.
     command = [sys.executable, "-m", "benchmarks.synthetic_server", "--port", str(port), *options]
     process = subprocess.Popen(command, cwd=ROOT)
     try:

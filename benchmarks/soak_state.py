@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import psutil
 
-from sglang_omni.engines.runtime.shm_cleanup import mapped_by
+from sglang_omni.engines.runtime.shm_cleanup import find_mapped_inodes
 
 # What must be zero in every engine that has it when nothing is asked.
 BUSY = ("active_slots", "waiting", "running", "kv_tokens_used", "admitted", "queued")
@@ -58,7 +58,7 @@ def look(url: str) -> State:
         },
         restarts=sum(engine["restarts"] for engine in engines.values()),
         arrays=arrays - int(cached),
-        shared=sum(len(mapped_by(pid)) for pid in pids.values() if pid),
+        shared=sum(len(find_mapped_inodes(pid)) for pid in pids.values() if pid),
         tasks=int(float(metrics.split("\nsgl_omni_tasks ")[1].split()[0])),
     )
 

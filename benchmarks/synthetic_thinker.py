@@ -37,7 +37,9 @@ class SyntheticThinker:
         self._runs: dict[str, _Run] = {}
         self._steps = self._tokens = 0
         self._due = 0.0
-        self.info = ThinkerInfo(CONTEXT, CONTEXT * pace.requests, pace.requests, has_grammars=False)
+        self.info = ThinkerInfo(
+            CONTEXT, CONTEXT * pace.requests, pace.requests, supports_json_schema=False
+        )
 
     @property
     def busy(self) -> bool:

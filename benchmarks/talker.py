@@ -22,7 +22,7 @@ import torch
 
 from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import DEEP, TALKER, VOICE_PATCHES, random_speech_model
-from sglang_omni.engines.speech.launch import environment
+from sglang_omni.engines.speech.launch import build_environment
 from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
 from sglang_omni.models.ming.speech.fast.graphs import BATCHES
 from sglang_omni.models.ming.speech.model import MingSpeechInput
@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--fp8", action="store_true", help="the flow model in eight bits")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    os.environ |= environment("cuda", 1)
+    os.environ |= build_environment("cuda", 1)
     device = torch.device("cuda")
     model = random_speech_model(SHAPES[options.shape], device, torch.bfloat16)
     began = time.perf_counter()

@@ -29,7 +29,7 @@ from benchmarks.speech_shapes import TALKER, random_speech_model
 from benchmarks.speech_texts import TEXTS
 from benchmarks.talker import admission
 from sglang_omni.engines.speech.contract import TalkerSettings
-from sglang_omni.engines.speech.launch import environment
+from sglang_omni.engines.speech.launch import build_environment
 from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
 from sglang_omni.models.ming.speech.fast.ops import LibraryOps
 from sglang_omni.models.ming.speech.fast.state import SlotState
@@ -269,7 +269,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="a trained checkpoint")
     parser.add_argument("--requests", type=int, default=REQUESTS, help="free-running requests")
     options = parser.parse_args()
-    os.environ |= environment("cuda", 1)
+    os.environ |= build_environment("cuda", 1)
     result = measure(options.model, fp8=options.fp8, requests=options.requests)
     for name, found in result.items():
         print(name, {key: value for key, value in found.items() if not isinstance(value, list)})

@@ -24,7 +24,7 @@ from benchmarks.environment import fingerprint
 from benchmarks.kernels import Ran, spent
 from benchmarks.speech_shapes import random_speech_model
 from benchmarks.talker import SHAPES, WARM_UPS, admission, run_steps
-from sglang_omni.engines.speech.launch import environment
+from sglang_omni.engines.speech.launch import build_environment
 from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
 
 RUNS = 5
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    os.environ |= environment("cuda", 1)
+    os.environ |= build_environment("cuda", 1)
     # Graphs that are made before the profiler was ever there may show as one kernel.
     kernels_of(lambda: torch.zeros(1, device="cuda").add_(1), 1)
     model = random_speech_model(SHAPES[options.shape], torch.device("cuda"), torch.bfloat16)

@@ -30,11 +30,11 @@ from benchmarks.random_models.census import FILE, ROWS, experts_touched
 from benchmarks.thinker_load import Round, run_rounds
 from benchmarks.thinker_profile import trace
 from benchmarks.thinker_shapes import SHAPE, SMALL, write_shape
-from sglang_omni.engines.runtime.gpus import visible_gpus
-from sglang_omni.engines.runtime.ports import rendezvous_port
+from sglang_omni.engines.runtime.gpus import list_visible_gpus
+from sglang_omni.engines.runtime.ports import find_rendezvous_port
 from sglang_omni.engines.thinker.contract import ThinkerSettings
-from sglang_omni.engines.thinker.launch import environment, server_arguments
-from sglang_omni.engines.thinker.moe_configs import tuned_environment
+from sglang_omni.engines.thinker.launch import build_environment, build_server_args
+from sglang_omni.engines.thinker.moe_configs import build_moe_environment
 from sglang_omni.models.json_file import read_json
 
 SYSTEMS = ("plug-in", "stock")
@@ -90,16 +90,16 @@ def measure(job: Job) -> Iterator[Row]:
         folder = Path(scratch)
         write_shape(folder, job.system, dict(job.shape), job.fp8)
         settings = settings_of(job, folder)
-        os.environ |= environment(settings, threads=max(1, (os.cpu_count() or 1) // job.tp))
+        os.environ |= build_environment(settings, threads=max(1, (os.cpu_count() or 1) // job.tp))
         os.environ |= {
             "SGLANG_EXTERNAL_MODEL_PACKAGE": names.PACKAGE,
             ROWS: str(job.census_rows),
             FILE: str(folder / "census.json"),
         }
-        arguments = server_arguments(settings, rendezvous_port())
+        arguments = build_server_args(settings, find_rendezvous_port())
         if job.system == "plug-in" and job.device == "cuda":
             config = read_json(folder / "config.json")
-            os.environ |= tuned_environment(config, visible_gpus()[0].name, job.tp)
+            os.environ |= build_moe_environment(config, list_visible_gpus()[0].name, job.tp)
         if job.system == "stock":
             arguments = {k: v for k, v in arguments.items() if k not in PLUG_IN_ONLY}
         yield from _measure_engine(job, arguments, folder / "census.json")

@@ -29,7 +29,7 @@ from torch import Tensor
 from benchmarks import replays
 from benchmarks.environment import fingerprint
 from benchmarks.thinker_shapes import SHAPE
-from sglang_omni.engines.thinker.moe_configs import FOLDER, version_folder
+from sglang_omni.engines.thinker.moe_configs import CONFIG_ROOT, find_version_folder
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 
 TOKENS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096)
@@ -306,7 +306,7 @@ def write(case: Case, rows: Sequence[Row], root: Path) -> None:
     """Write the two files of a case as SGLang reads them."""
     from sglang.srt.layers.moe.moe_runner.triton_utils import get_config_file_name
 
-    folder = version_folder(root)
+    folder = find_version_folder(root)
     folder.mkdir(parents=True, exist_ok=True)
     dtype, block = ("fp8_w8a8", [BLOCK, BLOCK]) if case.fp8 else (None, None)
     for part in ("up", "down"):
@@ -324,7 +324,7 @@ def main() -> None:
     parser.add_argument("--fp8", action="store_true")
     parser.add_argument("--tokens", type=int, nargs="+", default=list(TOKENS))
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2))
-    parser.add_argument("--root", type=Path, default=FOLDER, help="where SGLang will look")
+    parser.add_argument("--root", type=Path, default=CONFIG_ROOT, help="where SGLang will look")
     parser.add_argument("--out", type=Path, required=True, help="the record of what was measured")
     options = parser.parse_args()
     configs, began = candidates(options.fp8), time.perf_counter()

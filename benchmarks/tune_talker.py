@@ -27,7 +27,7 @@ from triton.runtime.errors import OutOfResources
 
 from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import TALKER, VAE
-from sglang_omni.engines.speech.launch import environment
+from sglang_omni.engines.speech.launch import build_environment
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.dit import BlockStack, DiT
 from sglang_omni.models.ming.speech.fast import tiling as tiles
@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("--library", action="store_true", help="only time blocks of 128 streams")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    os.environ |= environment("cuda", 1)
+    os.environ |= build_environment("cuda", 1)
     if options.compile:
         multiprocessing.spawn(compile_some, (options.compile,), options.compile)
         return

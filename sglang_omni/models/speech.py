@@ -59,11 +59,13 @@ class ExecutorSettings:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """How fast an executor was measured to be.
+    """The measured speed of an executor.
 
-    `buckets` are the batch sizes of a step with the seconds that each takes, ascending by size;
-    a step of a size between two runs as the larger. A prefill takes `prefill_s`; a frame plays for
-    `patch_s`.
+    Attributes:
+        buckets: Pairs of a step's batch size and its duration in seconds, ascending by size. A step
+            of a size between two buckets runs as the larger.
+        prefill_s: The duration of a prefill.
+        patch_s: The playing time of a patch.
     """
 
     buckets: tuple[tuple[int, float], ...]
@@ -72,20 +74,24 @@ class StepTimes:
     patch_s: float
 
     @property
-    def widest(self) -> int:
-        """Return the most streams of one step."""
+    def max_streams(self) -> int:
+        """Return the maximum number of streams in a step."""
         return self.buckets[-1][0]
 
     def step_s(self, streams: int) -> float:
-        """Return the seconds of a step of `streams`. Raises `ValueError` beyond the widest."""
+        """Return the duration of a step of `streams`, in seconds.
+
+        Raises:
+            ValueError: `streams` exceeds `max_streams`.
+        """
         for size, seconds in self.buckets:
             if streams <= size:
                 return seconds
-        raise ValueError(f"a step takes {self.widest} streams at most, not {streams}")
+        raise ValueError(f"a step takes {self.max_streams} streams at most, not {streams}")
 
     @property
-    def best(self) -> tuple[int, float]:
-        """Return the bucket that makes the most frames per second."""
+    def best_bucket(self) -> tuple[int, float]:
+        """Return the bucket with the highest throughput in patches per second."""
         return max(self.buckets, key=lambda bucket: bucket[0] / bucket[1])
 
 

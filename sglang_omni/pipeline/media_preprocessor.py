@@ -77,7 +77,7 @@ class MediaInput:
 def opening_queue() -> AdmissionQueue:
     """Who may have files of media in memory, fairly between tenants."""
     room = Capacity(OPEN_AT_ONCE, per_tenant=OPEN_PER_TENANT)
-    return AdmissionQueue("intake of media", lambda: room, OPENING)
+    return AdmissionQueue("media decoder", lambda: room, OPENING)
 
 
 class MediaPreprocessor:
@@ -87,14 +87,14 @@ class MediaPreprocessor:
         self,
         policy: FetchPolicy,
         media_format: MediaFormat,
-        intake: MediaDecoder,
+        media_decoder: MediaDecoder,
         encoders: Mapping[Kind, EncoderClient],
         room: AdmissionQueue | None = None,
     ) -> None:
         """`encoders` has one for each kind that is taken in; none on a text-only server. `room`
         is shared with whoever else fetches files."""
         self._policy, self._format = policy, media_format
-        self._intake, self._encoders = intake, encoders
+        self._media_decoder, self._encoders = media_decoder, encoders
         self._room = room or opening_queue()
 
     async def open(
@@ -117,10 +117,10 @@ class MediaPreprocessor:
     async def _open(self, part: MediaPart, recall: bool, tenant: str | None) -> MediaInput:
         files = await fetch_all(part.sources, self._policy, tenant)
         key = await asyncio.to_thread(content_key, part, files, self._format.rules)
-        known = self._encoders[part.kind].recall(key) if recall else None
+        known = self._encoders[part.kind].get_cached(key) if recall else None
         if known is not None:
             return self._recalled(part, key, known)
-        decoded, array = await self._intake.decode(
+        decoded, array = await self._media_decoder.decode(
             part.kind, files, self._budget(part), tenant=tenant
         )
         return self._decoded(part, key, decoded, array)

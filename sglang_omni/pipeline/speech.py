@@ -159,7 +159,7 @@ async def _synthesise(
         number = tally.fragments
         tally.fragments += 1
         request = TalkerRequest(
-            text, speaker.voice, speaker.seed, number, limit, manner=speaker.manner
+            text, speaker.voice, speaker.seed, number, limit, style=speaker.manner
         )
         async with aclosing(_fragment(speaker, request, tally, left)) as events:
             async for event in events:

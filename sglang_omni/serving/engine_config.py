@@ -16,15 +16,15 @@ from sglang_omni.config.options import (
     ThinkerOptions,
 )
 from sglang_omni.engines.encoder.contract import EncoderSettings
-from sglang_omni.engines.encoder.launch import environment as encoder_environment
+from sglang_omni.engines.encoder.launch import build_environment as encoder_environment
 from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
-from sglang_omni.engines.runtime.gpus import VISIBLE
+from sglang_omni.engines.runtime.gpus import VISIBLE_DEVICES_VARIABLE
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.engines.runtime.process_output import OutputRules
 from sglang_omni.engines.speech.contract import TalkerSettings
-from sglang_omni.engines.speech.launch import environment as talker_environment
+from sglang_omni.engines.speech.launch import build_environment as talker_environment
 from sglang_omni.engines.thinker.contract import ThinkerSettings
-from sglang_omni.engines.thinker.launch import environment as thinker_environment
+from sglang_omni.engines.thinker.launch import build_environment as thinker_environment
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
 from sglang_omni.protocol.errors import ConfigError
@@ -110,7 +110,10 @@ def thinker_spec(
         "thinker",
         "sglang_omni.engines.thinker.worker:open_worker",
         settings,
-        {**thinker_environment(settings, _threads(), os.environ.get(VISIBLE)), **(env or {})},
+        {
+            **thinker_environment(settings, _threads(), os.environ.get(VISIBLE_DEVICES_VARIABLE)),
+            **(env or {}),
+        },
         **_deadlines(options),
         output=output_rules(config),
     )
@@ -138,14 +141,14 @@ def talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
     settings: TalkerSettings = spec.settings
     if settings.device == "cpu":
         threads = max(1, _threads() // options.replicas)
-        return spec.replicas([replace(settings, threads=threads)] * options.replicas)
+        return spec.replicate([replace(settings, threads=threads)] * options.replicas)
     if options.replicas != 1:
         raise ConfigError(
             "talker.replicas is for a CPU: name the cards, one for each replica, by talker.gpus",
             param="talker.replicas",
         )
     cards = options.gpus or (0,)
-    return spec.replicas([replace(settings, device=f"cuda:{card}") for card in cards])
+    return spec.replicate([replace(settings, device=f"cuda:{card}") for card in cards])
 
 
 def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
@@ -254,10 +257,10 @@ def _encoder_replicas(
         unready_after_s=_encoder_unready_after_s(every[0], options),
         output=output,
     )
-    mask = os.environ.get(VISIBLE)
+    mask = os.environ.get(VISIBLE_DEVICES_VARIABLE)
     return tuple(
         replace(one, env=encoder_environment(one.settings, _threads(), mask))
-        for one in spec.replicas(every)
+        for one in spec.replicate(every)
     )
 
 
@@ -299,7 +302,7 @@ def _video_rules(media: MediaOptions, rules: VideoRules, on_cpu: bool) -> VideoR
     return replace(rules, total=total, max_frame_pixels=CPU_IMAGE_PIXELS)
 
 
-def intake_settings(config: Config, rules: MediaRules) -> MediaDecoderSettings:
+def media_decoder_settings(config: Config, rules: MediaRules) -> MediaDecoderSettings:
     """How the decoding processes work."""
     media = config.media
     limits = MediaLimits(

@@ -16,13 +16,13 @@ from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, opening_q
 from sglang_omni.serving.engine_config import (
     encoder_specs,
     fetch_policy,
-    intake_settings,
+    media_decoder_settings,
     media_rules,
     output_rules,
 )
 
 # A decoder has nothing to put away.
-INTAKE_STOP_S = 2.0
+MEDIA_DECODER_STOP_S = 2.0
 
 
 class MediaEngines:
@@ -35,8 +35,8 @@ class MediaEngines:
         specs = encoder_specs(config, checkpoint)
         media_format = family_of(checkpoint).media_format
         rules = media_rules(config, media_format.rules)
-        self.intake = MediaDecoderPool(
-            intake_settings(config, rules),
+        self.media_decoders = MediaDecoderPool(
+            media_decoder_settings(config, rules),
             processes=config.media.processes,
             max_held_bytes=config.media.max_held_bytes,
             output=output_rules(config),
@@ -59,7 +59,7 @@ class MediaEngines:
         self.perception = MediaPreprocessor(
             fetch_policy(config),
             replace(media_format, rules=rules),
-            self.intake,
+            self.media_decoders,
             encoders,
             self.opening,
         )
@@ -67,12 +67,14 @@ class MediaEngines:
     async def start(self) -> None:
         """Start every process. Raises `StartupError` of the first that fails."""
         starts = (pool.start() for pool in self.pools.values())
-        await gather_or_cancel([self.intake.start(), *starts])
+        await gather_or_cancel([self.media_decoders.start(), *starts])
 
     async def stop(self, deadline_s: float = 10.0) -> None:
         """Stop every process; what is left of an encoder after `deadline_s` is killed."""
         stops = (pool.stop(deadline_s) for pool in self.pools.values())
-        await asyncio.gather(self.intake.stop(min(deadline_s, INTAKE_STOP_S)), *stops)
+        await asyncio.gather(
+            self.media_decoders.stop(min(deadline_s, MEDIA_DECODER_STOP_S)), *stops
+        )
 
     def counters(self) -> dict[str, dict[str, float]]:
         """What each cache has done, by the name of the engine behind it."""

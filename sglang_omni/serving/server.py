@@ -52,13 +52,13 @@ class Server:
         self.shelf = open_shelf(
             config,
             checkpoint,
-            self._senses.intake,
+            self._senses.media_decoders,
             self._engines["talker"],
             self._senses.opening,
         )
         self._grammars = GrammarChecker(GrammarSettings(checkpoint), output_rules(config))
         self._pools = {**self._engines, **self._senses.pools}
-        self.processes = dict(self._senses.intake.processes)
+        self.processes = dict(self._senses.media_decoders.processes)
         for pool in self._pools.values():
             self.processes |= pool.processes
         self.processes["grammar"] = self._grammars.process
@@ -159,8 +159,8 @@ class Server:
         files can be decoded, and the server is to stay."""
         return (
             not self.draining.is_set()
-            and all(pool.ready for pool in self._pools.values())
-            and self._senses.intake.can_decode
+            and all(pool.is_ready for pool in self._pools.values())
+            and self._senses.media_decoders.can_decode
         )
 
     @property
@@ -171,7 +171,7 @@ class Server:
     @property
     def has_grammars(self) -> bool:
         """Whether an answer can be held to a JSON schema."""
-        return self._thinker_info().has_grammars
+        return self._thinker_info().supports_json_schema
 
     @property
     def supports_grammar(self) -> bool:
@@ -251,7 +251,7 @@ class Server:
             speech_text=self.speech_text,
             sample_rate=self.sample_rate,
             frame_s=self.frame_s,
-            memory=self._senses.intake.memory,
+            memory=self._senses.media_decoders.memory,
         )
 
     @asynccontextmanager
@@ -263,8 +263,8 @@ class Server:
             with ExitStack() as stack:
                 thinks, speaks = isinstance(request, ChatRequest), request.voice is not None
                 yield Engines(
-                    thinker=stack.enter_context(thinker.held()) if thinks else thinker,
-                    talker=stack.enter_context(talker.held()) if speaks else talker,
+                    thinker=stack.enter_context(thinker.pin_replica()) if thinks else thinker,
+                    talker=stack.enter_context(talker.pin_replica()) if speaks else talker,
                 )
 
     def _thinker_info(self) -> ThinkerInfo:

@@ -43,7 +43,7 @@ class RecordingDecoder(Protocol):
         files: Sequence[bytes],
         image: PixelBudget | None = None,
         sample_rate: int | None = None,
-        most_seconds: float | None = None,
+        max_seconds: float | None = None,
         tenant: str | None = None,
     ) -> tuple[Decoded, SharedArray]:
         """Decode files into a new array. Raises `InvalidRequest` for what cannot be decoded."""
@@ -67,14 +67,14 @@ class Cloner:
         self,
         policy: FetchPolicy,
         rules: RecordingRules,
-        intake: RecordingDecoder,
+        media_decoder: RecordingDecoder,
         talker: Engine,
         room: AdmissionQueue | None = None,
     ) -> None:
         """`room` is shared with whoever else fetches files."""
         self._room = room or opening_queue()
         self._policy = replace(policy, file_bytes=rules.file_bytes)
-        self._rules, self._intake, self._talker = rules, intake, talker
+        self._rules, self._media_decoder, self._talker = rules, media_decoder, talker
         self._known: OrderedDict[str, asyncio.Task[Cloned]] = OrderedDict()
 
     async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
@@ -106,11 +106,11 @@ class Cloner:
             del self._known[key]
 
     async def _make(self, key: str, file: bytes, tenant: str | None) -> Cloned:
-        decoded, recording = await self._intake.decode(
+        decoded, recording = await self._media_decoder.decode(
             "audio",
             (file,),
             sample_rate=RATE_HZ,
-            most_seconds=self._rules.max_seconds,
+            max_seconds=self._rules.max_seconds,
             tenant=tenant,
         )
         seconds = decoded.layout.shape[0] / RATE_HZ

@@ -13,7 +13,11 @@ from sglang_omni.voices.store import Quota, VoiceStore
 
 
 def open_shelf(
-    config: Config, checkpoint: Path, intake: RecordingDecoder, talker: Engine, room: AdmissionQueue
+    config: Config,
+    checkpoint: Path,
+    media_decoder: RecordingDecoder,
+    talker: Engine,
+    room: AdmissionQueue,
 ) -> VoiceRegistry:
     """Read what is stored. Raises `ConfigError` for a folder that cannot be used, and
     `CheckpointError` without an audio VAE."""
@@ -21,7 +25,7 @@ def open_shelf(
     rules = RecordingRules(
         options.min_seconds, options.max_seconds, options.file_bytes, options.cached
     )
-    cloner = Cloner(fetch_policy(config), rules, intake, talker, room)
+    cloner = Cloner(fetch_policy(config), rules, media_decoder, talker, room)
     if config.voices_dir is None:
         return VoiceRegistry(cloner, None)
     quota = Quota(options.stored, options.stored_per_key)

@@ -15,7 +15,11 @@ from benchmarks.thinker import compare
 from benchmarks.thinker_load import Arrivals, Round, row_of
 from benchmarks.thinker_shapes import CONSTANTS, SHAPE, SMALL, config_of, write_shape
 from benchmarks.tune_moe import TOKENS, candidates, suits
-from sglang_omni.engines.thinker.moe_configs import file_name, tuned_environment, version_folder
+from sglang_omni.engines.thinker.moe_configs import (
+    build_moe_environment,
+    find_version_folder,
+    format_file_name,
+)
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8, is_quantised
 from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
 from sglang_omni.models.ming.thinker.routing import Routing, route
@@ -175,15 +179,15 @@ def test_tuning_has_candidates_for_every_number_of_tokens(fp8: bool) -> None:
 
 def test_tuned_kernels_are_named_only_for_exactly_these_experts(tmp_path: Path) -> None:
     config = config_of("plug-in", SHAPE, fp8=True)
-    folder = version_folder(tmp_path)
+    folder = find_version_folder(tmp_path)
     folder.mkdir(parents=True)
-    name = file_name("NVIDIA H200", 257, 512, fp8=True)
+    name = format_file_name("NVIDIA H200", 257, 512, fp8=True)
     assert name == "E=257,N=512,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128, 128].json"
     (folder / name).write_text("{}")
-    assert tuned_environment(config, "NVIDIA H200", 2, tmp_path) == {
+    assert build_moe_environment(config, "NVIDIA H200", 2, tmp_path) == {
         "SGLANG_MOE_CONFIG_DIR": str(tmp_path)
     }
-    assert tuned_environment(config, "NVIDIA H200", 1, tmp_path) == {}
-    assert tuned_environment(config, "NVIDIA H100", 2, tmp_path) == {}
+    assert build_moe_environment(config, "NVIDIA H200", 1, tmp_path) == {}
+    assert build_moe_environment(config, "NVIDIA H100", 2, tmp_path) == {}
     plain = config_of("plug-in", SHAPE, fp8=False)
-    assert tuned_environment(plain, "NVIDIA H200", 2, tmp_path) == {}
+    assert build_moe_environment(plain, "NVIDIA H200", 2, tmp_path) == {}

@@ -35,7 +35,7 @@ async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_o
     asked = talker.requests
     assert len(asked) > 5
     assert [one.segment for one in asked] == [*range(len(asked))]
-    same = {(one.voice, one.seed, one.manner, one.max_patches) for one in asked}
+    same = {(one.voice, one.seed, one.style, one.max_patches) for one in asked}
     assert same == {("DB30", 5, manner, None)}
 
 

@@ -14,7 +14,7 @@ from sglang_omni.serving.engine_config import (
     encoder_settings,
     encoder_specs,
     fetch_policy,
-    intake_settings,
+    media_decoder_settings,
     media_rules,
     talker_spec,
     talker_specs,
@@ -108,7 +108,7 @@ def test_three_ranks_are_refused() -> None:
 
 async def test_a_text_only_server_has_no_encoder_and_refuses_media() -> None:
     senses = MediaEngines(config(device="cpu", text_only="true"), TINY)
-    assert set(senses.intake.processes) == {"intake-0", "intake-1"}
+    assert set(senses.media_decoders.processes) == {"media_decoder-0", "media_decoder-1"}
     await senses.start()
     with pytest.raises(InvalidRequest, match="text only") as error:
         await senses.perception.open(MediaPart("image", ("data:,",), "images.0"))
@@ -120,7 +120,7 @@ def test_sizes_and_limits_reach_the_decoders() -> None:
     asked = config(
         media__image_max_pixels=65_536, media__video_fps=1, media__pixels=1_000, media__file_bytes=9
     )
-    settings = intake_settings(asked, media_rules(asked, RULES))
+    settings = media_decoder_settings(asked, media_rules(asked, RULES))
     assert settings.rules == media_rules(asked, RULES)
     assert (settings.rules.image.most, settings.rules.video.fps) == (65_536, 1.0)
     assert (settings.limits.pixels, settings.limits.file_bytes) == (1_000, 9)

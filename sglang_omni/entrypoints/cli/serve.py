@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sglang_omni.config.options import Config, as_yaml
-from sglang_omni.engines.runtime.gpus import visible_gpus
+from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.entrypoints.cli.access import read_access, tls_options
 from sglang_omni.entrypoints.cli.cache_folders import prepare_home
 from sglang_omni.entrypoints.cli.checkpoint import find_checkpoint
@@ -82,7 +82,7 @@ def apply_placement(config: Config, checkpoint: Path) -> Config:
     """
     if resolve_device(config.device) == "cpu":
         return config
-    sizes, found = read_sizes(checkpoint), visible_gpus()
+    sizes, found = read_sizes(checkpoint), list_visible_gpus()
     if config.placement == "manual":
         check_room(config, sizes, found)
         return config

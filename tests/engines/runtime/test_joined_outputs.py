@@ -70,8 +70,8 @@ async def test_a_dead_engine_is_an_error_after_what_it_had_given() -> None:
         async with aclosing(engine.submit(REQUEST)) as stream:
             first = await anext(stream)
             await asyncio.sleep(0.05)
-            engine._session._child.kill()  # type: ignore[union-attr]
-            await engine._session.lost.wait()  # type: ignore[union-attr]
+            engine._connection._process.kill()  # type: ignore[union-attr]
+            await engine._connection.lost.wait()  # type: ignore[union-attr]
             rest = await anext(stream)
             with pytest.raises(EngineFailed):
                 await anext(stream)
@@ -88,7 +88,7 @@ def test_joined_outputs_are_what_one_output_would_have_been() -> None:
         return ThinkerOutput((number,), 9, 4, number, reason, logprobs)
 
     first, *later = map(output, (1, 2, 3))
-    whole = first.joined(later)
+    whole = first.merge(later)
     assert whole.token_ids == (1, 2, 3)
     assert [one.token_id for one in whole.logprobs] == [1, 2, 3]
     assert (whole.prompt_tokens, whole.cached_tokens, whole.completion_tokens) == (9, 4, 3)

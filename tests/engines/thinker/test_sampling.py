@@ -47,7 +47,7 @@ SCHEMA = {
 
 
 async def test_an_answer_keeps_to_its_schema(one_rank: EngineProcess) -> None:
-    assert one_rank.health.info.has_grammars
+    assert one_rank.health.info.supports_json_schema
     asked = SamplingParams(max_tokens=200, temperature=1.0, json_schema=json.dumps(SCHEMA))
     for outputs in await asyncio.gather(*(generate(one_rank, asked) for _ in range(3))):
         answer = json.loads(TOKENIZER.decode(ids(outputs)))

@@ -3,7 +3,7 @@
 import pytest
 
 from sglang_omni.config.options import Config, load_config
-from sglang_omni.engines.runtime.gpus import Gpu, visible_gpus
+from sglang_omni.engines.runtime.gpus import Gpu, list_visible_gpus
 from sglang_omni.entrypoints.cli import serve
 from sglang_omni.protocol.errors import StartupError
 from tests.testing.golden import TINY
@@ -57,4 +57,4 @@ def test_without_a_driver_no_card_is_found(monkeypatch: pytest.MonkeyPatch) -> N
         raise pynvml.NVMLError(pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 
     monkeypatch.setattr(pynvml, "nvmlInit", no_driver)
-    assert visible_gpus() == ()
+    assert list_visible_gpus() == ()

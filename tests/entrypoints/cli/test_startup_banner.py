@@ -79,7 +79,7 @@ def test_a_terminal_without_the_characters_is_no_error(monkeypatch: pytest.Monke
 
 
 def test_processes_of_a_kind_are_one_entry_of_the_summary() -> None:
-    names = ("intake-0", "intake-1", "image_encoder", "talker-1", "thinker")
+    names = ("media_decoder-0", "media_decoder-1", "image_encoder", "talker-1", "thinker")
     assert [kind_of(name) for name in names] == [
         "decoders",
         "decoders",
@@ -87,7 +87,7 @@ def test_processes_of_a_kind_are_one_entry_of_the_summary() -> None:
         "talker",
         "thinker",
     ]
-    board = Board({"intake-0": engine(), "intake-1": engine()}, io.StringIO())
+    board = Board({"media_decoder-0": engine(), "media_decoder-1": engine()}, io.StringIO())
     board.draw()
     assert board.summary() == "✓ decoders 0.0 s"
 

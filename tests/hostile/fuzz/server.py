@@ -47,22 +47,22 @@ class FuzzedBackend(FakeBackend):
     def __init__(self) -> None:
         super().__init__()
         self.grammars = GrammarChecker(GrammarSettings(TINY))
-        self.intake = MediaDecoderPool(MediaDecoderSettings(MEDIA, RULES), processes=2)
+        self.media_decoders = MediaDecoderPool(MediaDecoderSettings(MEDIA, RULES), processes=2)
 
     async def start(self) -> None:
         """Start the processes."""
-        await asyncio.gather(self.grammars.start(), self.intake.start())
+        await asyncio.gather(self.grammars.start(), self.media_decoders.start())
 
     async def stop(self) -> None:
         """End them."""
-        await asyncio.gather(self.grammars.stop(), self.intake.stop())
+        await asyncio.gather(self.grammars.stop(), self.media_decoders.stop())
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:  # type: ignore[override]
         await self.grammars.check(constrained(request, CHAT))
         for part in request.media:
             with with_error_field(part):
                 files = await fetch_all(part.sources, FetchPolicy())
-                await self.intake.decode(part.kind, files, part.budget)
+                await self.media_decoders.decode(part.kind, files, part.budget)
         async with aclosing(super().respond(request)) as events:
             async for event in events:
                 yield event

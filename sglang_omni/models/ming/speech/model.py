@@ -81,7 +81,7 @@ class MingSpeechModel:
     def prepare(self, text: str, voice: VoicePrompt, style: SpeechStyle) -> MingSpeechInput:
         """See `SpeechModel`."""
         cfg = self.modules.talker.config.cfg_strength if style.cfg is None else style.cfg
-        prompt = self.modules.tokenizer.assemble(speech_prompt(text, voice, style))
+        prompt = self.modules.tokenizer.assemble(build_speech_prompt(text, voice, style))
         return MingSpeechInput(prompt, voice, Sampling(cfg, style.sigma, style.temperature))
 
     def max_frames(self, text: str) -> int:
@@ -109,7 +109,7 @@ def max_patches(text: str, patch_s: float) -> int:
     return max(1, int(max_seconds(text) / patch_s))
 
 
-def speech_prompt(text: str, voice: VoicePrompt, style: SpeechStyle) -> SpeechPrompt:
+def build_speech_prompt(text: str, voice: VoicePrompt, style: SpeechStyle) -> SpeechPrompt:
     """Return what the talker is given to speak `text`.
 
     Under a caption the recording only primes the history, as in the released demos: its words
