@@ -24,7 +24,7 @@ from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
 from sglang_omni.models.ming.text.front import warm_up
 from sglang_omni.observability.sglang_metrics import SGLangMetrics
-from sglang_omni.pipeline.preprocess import constrained
+from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
@@ -200,7 +200,7 @@ class Server:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
         self._require_started()
-        events, sampling = self._pipeline().respond(request), constrained(request)
+        events, sampling = self._pipeline().respond(request), apply_answer_grammar(request)
         if self.supports_grammar and check_request(sampling) is not None:
             events = self._checked(sampling, request.tenant, events)
         return self._door.limited(request, events)
@@ -234,14 +234,14 @@ class Server:
 
     def _pipeline(self) -> Pipeline:
         return Pipeline(
-            perception=self._senses.perception,
+            media_preprocessor=self._senses.perception,
             admit=self._admit,
             tokenizer=self._tokenizer,
             context_length=self._thinker_info().context_length,
-            segmenting=self.config.segment,
-            open_voice=self.shelf.open,
+            segment_settings=self.config.segment,
+            resolve_voice=self.shelf.open,
             sample_rate=self.sample_rate,
-            memory=self._senses.intake.memory,
+            media_memory=self._senses.intake.memory,
         )
 
     @asynccontextmanager

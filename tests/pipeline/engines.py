@@ -16,15 +16,15 @@ from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.respond import Engines
 
 # Of a server that takes text only.
-BLIND = MediaPreprocessor(FetchPolicy(), RULES, None, {})
+TEXT_ONLY = MediaPreprocessor(FetchPolicy(), RULES, None, {})
 
 
-def unlimited(thinker, talker):
+def admit_all(thinker, talker):
     """Admits everybody to these engines at once."""
     return lambda request: nullcontext(Engines(thinker, talker))
 
 
-class Scripted:
+class ScriptedEngine:
     """Plays `script` for every request; knows what it was asked and what is still open."""
 
     def __init__(self, script):
@@ -41,7 +41,7 @@ class Scripted:
             self.open -= 1
 
 
-def answering(tokenizer, texts, *, clock=None, pace=0.0, cached=0, finish="stop", then=None):
+def script_answer(tokenizer, texts, *, clock=None, pace=0.0, cached=0, finish="stop", then=None):
     """A thinker's script: one output for each text, every `pace` seconds of `clock`.
 
     It ends with `finish`, or by raising `then`; without both it hangs.
@@ -64,13 +64,13 @@ def answering(tokenizer, texts, *, clock=None, pace=0.0, cached=0, finish="stop"
     return script
 
 
-async def silence(request):
+async def script_silence(request):
     """A talker's script that never says anything."""
     await asyncio.Event().wait()
     yield
 
 
-def humming(patches=2, then=None):
+def script_hum(patches=2, then=None):
     """A talker's script: chunks filled with the request's number; the first holds no samples."""
 
     async def script(request):

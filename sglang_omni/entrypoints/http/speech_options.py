@@ -33,7 +33,7 @@ def build_speech_request(
         # The model was trained with a blank in front of a description of music.
         text=f" {text.strip()}" if options.task == "music" else text,
         voice=voice if options.task == "speech" else Voice("", voice.seed),
-        manner=manner_of(options),
+        style=manner_of(options),
         max_seconds=options.max_seconds,
         verbatim=options.task != "speech",
     )

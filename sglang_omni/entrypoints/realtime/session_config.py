@@ -24,7 +24,7 @@ from sglang_omni.entrypoints.realtime.turn_detection import TurnRules, semantic_
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
 from sglang_omni.models.ming.prompt.tools import Tool, ToolChoice
-from sglang_omni.pipeline.transcribe import transcription_prompt
+from sglang_omni.pipeline.transcribe import build_transcription_prompt
 from sglang_omni.protocol.errors import InvalidRequest
 
 Modality = Literal["audio", "text"]
@@ -228,7 +228,7 @@ def _transcription(
     """The same, once it is known to be possible. Raises `InvalidRequest`, naming the field."""
     if wanted is not None:
         place = "session.audio.input.transcription."
-        transcription_prompt(capabilities, wanted.language, wanted.prompt, place)
+        build_transcription_prompt(capabilities, wanted.language, wanted.prompt, place)
     return wanted
 
 
