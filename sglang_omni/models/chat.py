@@ -61,7 +61,7 @@ class TokenizedPrompt:
 
 
 @dataclass(frozen=True)
-class Thought:
+class Reasoning:
     """New text of the reasoning."""
 
     text: str
@@ -90,10 +90,10 @@ class ToolParser(Protocol):
 class ReasoningParser(Protocol):
     """Separates the reasoning in one answer from its text while the answer is written."""
 
-    def push(self, delta: str) -> list[str | Thought]:
+    def push(self, delta: str) -> list[str | Reasoning]:
         """Return the parts that `delta` completes, in order."""
 
-    def finish(self) -> list[str | Thought]:
+    def finish(self) -> list[str | Reasoning]:
         """Return what was held back, once the answer has ended."""
 
 

@@ -1,16 +1,18 @@
-"""Separate the reasoning of an answer from its text."""
+"""Split an answer into its reasoning and its content."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from sglang_omni.models.chat import ReasoningParser, Thought
+from sglang_omni.models.chat import Reasoning, ReasoningParser
 
 
-async def with_thoughts(
+async def split_reasoning(
     text: AsyncGenerator[str, None], parser: ReasoningParser
-) -> AsyncGenerator[str | Thought, None]:
-    """Yield the deltas of an answer, its reasoning as `Thought`. Closing this generator closes
-    `text`."""
+) -> AsyncGenerator[str | Reasoning, None]:
+    """Yield the answer's deltas, with its reasoning as `Reasoning`.
+
+    Closing this generator closes `text`.
+    """
     async with aclosing(text):
         async for delta in text:
             for part in parser.push(delta):

@@ -1,22 +1,24 @@
-"""Calls of functions in an answer: told apart from its text, and kept from being spoken."""
+"""Separate the tool calls of an answer from its text."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from sglang_omni.models.chat import Thought, ToolParser
+from sglang_omni.models.chat import Reasoning, ToolParser
 from sglang_omni.protocol.tools import CallPart, ToolCall
 
-Part = CallPart | Thought
+Part = CallPart | Reasoning
 
 
-async def with_calls(
-    text: AsyncGenerator[str | Thought, None], parser: ToolParser, parallel: bool = True
+async def split_tool_calls(
+    text: AsyncGenerator[str | Reasoning, None], parser: ToolParser, parallel: bool = True
 ) -> AsyncGenerator[Part, None]:
-    """The answer's deltas, calls among them as such; it ends after the first call unless there may
-    be several in `parallel`. Closing this generator closes `text`."""
+    """Yield the answer's deltas, with its tool calls parsed.
+
+    Without `parallel` the stream ends after the first call. Closing this generator closes `text`.
+    """
     async with aclosing(text):
         async for delta in text:
-            if isinstance(delta, Thought):
+            if isinstance(delta, Reasoning):
                 yield delta
                 continue
             for part in parser.push(delta):
@@ -27,8 +29,8 @@ async def with_calls(
         yield part
 
 
-async def only_text(answer: AsyncGenerator[Part, None]) -> AsyncGenerator[str, None]:
-    """What of an answer can be spoken. Closing this generator closes `answer`."""
+async def select_text(answer: AsyncGenerator[Part, None]) -> AsyncGenerator[str, None]:
+    """Yield the text of an answer, which can be spoken. Closing this generator closes `answer`."""
     async with aclosing(answer):
         async for part in answer:
             if isinstance(part, str):

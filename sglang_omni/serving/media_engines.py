@@ -12,7 +12,7 @@ from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.media.limits import Kind
 from sglang_omni.models.registry import family_of
 from sglang_omni.pipeline.async_streams import gather_or_cancel
-from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, opening_queue
+from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, create_media_queue
 from sglang_omni.serving.engine_config import (
     encoder_specs,
     fetch_policy,
@@ -41,7 +41,7 @@ class MediaEngines:
             max_held_bytes=config.media.max_held_bytes,
             output=output_rules(config),
         )
-        self.opening = opening_queue()
+        self.opening = create_media_queue()
         # One engine may serve several kinds.
         by_name = {replicas[0].name: replicas for replicas in specs.values()}
         self.pools = {name: EnginePool(replicas) for name, replicas in by_name.items()}

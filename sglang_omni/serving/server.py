@@ -20,7 +20,7 @@ from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
 from sglang_omni.models.registry import family_of
 from sglang_omni.observability.sglang_metrics import SGLangMetrics
-from sglang_omni.pipeline.preprocess import constrained
+from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
@@ -208,7 +208,8 @@ class Server:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
         self._require_started()
-        events, sampling = self._pipeline().respond(request), constrained(request, self._chat)
+        events = self._pipeline().respond(request)
+        sampling = apply_answer_grammar(request, self._chat)
         if self.supports_grammar and check_request(sampling) is not None:
             events = self._checked(sampling, request.tenant, events)
         return self._door.limited(request, events)
@@ -242,16 +243,16 @@ class Server:
 
     def _pipeline(self) -> Pipeline:
         return Pipeline(
-            perception=self._senses.perception,
+            media_preprocessor=self._senses.perception,
             admit=self._admit,
             chat=self._chat,
             context_length=self._thinker_info().context_length,
-            segmenting=self.config.segment,
-            open_voice=self.shelf.open,
+            segment_settings=self.config.segment,
+            resolve_voice=self.shelf.open,
+            media_memory=self._senses.media_decoders.memory,
             speech_text=self.speech_text,
             sample_rate=self.sample_rate,
             frame_s=self.frame_s,
-            memory=self._senses.media_decoders.memory,
         )
 
     @asynccontextmanager

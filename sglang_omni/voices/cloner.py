@@ -15,7 +15,7 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.speech.contract import ClonedVoice, EncodedVoice, VoiceRequest
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.pipeline.media_preprocessor import opening_queue, with_error_field
+from sglang_omni.pipeline.media_preprocessor import create_media_queue, with_error_field
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import InvalidRequest
 
@@ -72,7 +72,7 @@ class Cloner:
         room: AdmissionQueue | None = None,
     ) -> None:
         """`room` is shared with whoever else fetches files."""
-        self._room = room or opening_queue()
+        self._room = room or create_media_queue()
         self._policy = replace(policy, file_bytes=rules.file_bytes)
         self._rules, self._media_decoder, self._talker = rules, media_decoder, talker
         self._known: OrderedDict[str, asyncio.Task[Cloned]] = OrderedDict()

@@ -19,7 +19,7 @@ from sglang_omni.pipeline.respond import Engines
 from tests.testing.golden import TINY
 
 # Of a server that takes text only.
-BLIND = MediaPreprocessor(FetchPolicy(), FORMAT, None, {})
+TEXT_ONLY = MediaPreprocessor(FetchPolicy(), FORMAT, None, {})
 CHAT = MingChatFormat(TINY)
 SPEECH_TEXT = MingSpeechText()
 FRAME_S = 0.32
@@ -27,12 +27,12 @@ FRAME_S = 0.32
 SPEECH = {"speech_text": SPEECH_TEXT, "sample_rate": 44_100, "frame_s": FRAME_S}
 
 
-def unlimited(thinker, talker):
+def admit_all(thinker, talker):
     """Admits everybody to these engines at once."""
     return lambda request: nullcontext(Engines(thinker, talker))
 
 
-class Scripted:
+class ScriptedEngine:
     """Plays `script` for every request; knows what it was asked and what is still open."""
 
     def __init__(self, script):
@@ -49,7 +49,7 @@ class Scripted:
             self.open -= 1
 
 
-def answering(tokenizer, texts, *, clock=None, pace=0.0, cached=0, finish="stop", then=None):
+def script_answer(tokenizer, texts, *, clock=None, pace=0.0, cached=0, finish="stop", then=None):
     """A thinker's script: one output for each text, every `pace` seconds of `clock`.
 
     It ends with `finish`, or by raising `then`; without both it hangs.
@@ -72,13 +72,13 @@ def answering(tokenizer, texts, *, clock=None, pace=0.0, cached=0, finish="stop"
     return script
 
 
-async def silence(request):
+async def script_silence(request):
     """A talker's script that never says anything."""
     await asyncio.Event().wait()
     yield
 
 
-def humming(patches=2, then=None):
+def script_hum(patches=2, then=None):
     """A talker's script: chunks filled with the request's number; the first holds no samples."""
 
     async def script(request):

@@ -11,9 +11,9 @@ from sglang_omni.models.ming.speech.model import MingSpeechModel
 from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.models.ming.text import front
 from sglang_omni.pipeline.request import AudioDelta, Finished, SpeechRequest, Voice
-from sglang_omni.pipeline.segment_fader import LEAD_S
+from sglang_omni.pipeline.segment_fader import MAX_LEAD_S
 from sglang_omni.pipeline.speech import Speaker, speak
-from tests.pipeline.engines import FRAME_S, SPEECH_TEXT, LocalTalker, Scripted, humming
+from tests.pipeline.engines import FRAME_S, SPEECH_TEXT, LocalTalker, ScriptedEngine, script_hum
 from tests.testing.golden import TINY
 
 SENTENCE = "The river runs slowly past the old stone mill. "
@@ -30,13 +30,13 @@ async def heard(talker, request, **more):
 
 
 async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_own():
-    talker, manner = Scripted(humming()), SpeechStyle(instruction="{}", cfg=3.0)
-    await heard(talker, reading(SENTENCE * 40), manner=manner)
+    talker, style = ScriptedEngine(script_hum()), SpeechStyle(instruction="{}", cfg=3.0)
+    await heard(talker, reading(SENTENCE * 40), style=style)
     asked = talker.requests
     assert len(asked) > 5
     assert [one.segment for one in asked] == [*range(len(asked))]
     same = {(one.voice, one.seed, one.style, one.max_patches) for one in asked}
-    assert same == {("DB30", 5, manner, None)}
+    assert same == {("DB30", 5, style, None)}
 
 
 async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
@@ -46,7 +46,7 @@ async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
     monkeypatch.setattr(
         front, "normalize", lambda text, **how: cut.append(text) or real(text, **how)
     )
-    talker = Scripted(humming())
+    talker = ScriptedEngine(script_hum())
     events = speak(Speaker(talker, SPEECH_TEXT, FRAME_S, "DB30", 5, RATE), reading(SENTENCE * 2000))
     await anext(events)
     assert len(cut) < 5
@@ -56,15 +56,15 @@ async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
 
 @pytest.mark.parametrize("seconds", [0.1, 1.0, 7.0])
 async def test_no_more_is_spoken_than_was_asked_for(seconds):
-    talker = Scripted(humming(patches=10))
+    talker = ScriptedEngine(script_hum(patches=10))
     most = max(1, int(seconds / FRAME_S))
-    events = await heard(talker, reading(SENTENCE * 9), most_patches=most)
+    events = await heard(talker, reading(SENTENCE * 9), max_patches=most)
     assert events[-1] == Finished("length", replace(events[-1].usage, audio_tokens=most))
     assert talker.open == 0
 
 
 async def test_a_description_is_one_piece_word_for_word():
-    talker = Scripted(humming())
+    talker = ScriptedEngine(script_hum())
     text = " Genre: Folk. Mood: Calm. Instrument: Harp. Theme: 3 mills. Duration: 60s."
     await heard(talker, reading(text, verbatim=True, max_seconds=2.0))
     (asked,) = talker.requests
@@ -90,7 +90,7 @@ async def test_a_real_voice_reads_on_without_a_click_or_a_gap():
     frames = np.abs(pcm[: len(pcm) // 441 * 441].reshape(-1, 441)).mean(axis=1)
     quiet = np.flatnonzero(np.diff(np.concatenate(([1], frames > 1e-3, [1]))))
     pauses = np.diff(quiet)[::2] * 0.01 if len(quiet) > 1 else np.zeros(1)
-    assert pauses.max(initial=0) <= 0.3 + LEAD_S + 0.05
+    assert pauses.max(initial=0) <= 0.3 + MAX_LEAD_S + 0.05
     # The hum itself steps; where pieces meet nothing steps further than inside of them.
     steps = np.abs(np.diff(pcm))
     ends = np.cumsum([len(event.pcm) for event in events if isinstance(event, AudioDelta)])[:-1]

@@ -17,15 +17,15 @@ from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import PixelBudget
 from sglang_omni.models.ming.media_rules import FORMAT, RULES, clip_tokens, patch_grid
 from sglang_omni.pipeline.media_preprocessor import (
-    OPEN_PER_TENANT,
+    MAX_OPEN_MEDIA_PER_TENANT,
     MediaInput,
     MediaPreprocessor,
-    content_key,
+    hash_content,
 )
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from sglang_omni.protocol.errors import InvalidRequest, OmniError
-from tests.pipeline.engines import CHAT, Scripted
+from tests.pipeline.engines import CHAT, ScriptedEngine
 
 HIDDEN = 8
 SHAPES = {"image": (1, 64, 96, 3), "video": (4, 64, 64, 3), "audio": (16_000,)}
@@ -66,7 +66,7 @@ def part(kind, *files, field="messages.0.content.0", budget=None):
 
 @pytest.fixture
 def engine():
-    return Scripted(encode)
+    return ScriptedEngine(encode)
 
 
 @pytest.fixture
@@ -111,16 +111,16 @@ def test_keys_tell_apart_content_kind_frames_and_every_decode_option():
     low = PixelBudget(32, 4096, 262_144)
     faster = replace(RULES, video=replace(RULES.video, fps=4.0))
     keys = [
-        content_key(part("image"), [b"ab"], RULES),
-        content_key(part("image"), [b"ac"], RULES),
-        content_key(part("video"), [b"ab"], RULES),
-        content_key(part("video"), [b"a", b"b"], RULES),
-        content_key(part("video"), [b"", b"ab"], RULES),
-        content_key(part("image", budget=low), [b"ab"], RULES),
-        content_key(part("image"), [b"ab"], faster),
+        hash_content(part("image"), [b"ab"], RULES),
+        hash_content(part("image"), [b"ac"], RULES),
+        hash_content(part("video"), [b"ab"], RULES),
+        hash_content(part("video"), [b"a", b"b"], RULES),
+        hash_content(part("video"), [b"", b"ab"], RULES),
+        hash_content(part("image", budget=low), [b"ab"], RULES),
+        hash_content(part("image"), [b"ab"], faster),
     ]
     assert len(set(keys)) == len(keys)
-    assert keys[0] == content_key(part("image", field="other"), [b"ab"], RULES)
+    assert keys[0] == hash_content(part("image", field="other"), [b"ab"], RULES)
 
 
 async def test_an_error_names_the_field_of_the_medium(perception):
@@ -165,7 +165,7 @@ async def test_only_so_many_media_are_in_memory_at_once(perception, media_decode
 
     media_decoder.decode = counted
     await asyncio.gather(*(perception.open(part("image", b"%d" % i)) for i in range(40)))
-    assert most == OPEN_PER_TENANT
+    assert most == MAX_OPEN_MEDIA_PER_TENANT
 
 
 async def test_the_frames_of_a_video_share_the_limit_of_one_file(perception, media_decoder):
@@ -219,7 +219,7 @@ async def test_too_many_or_too_few_rows_are_an_internal_error_that_names_both(
         yield Encoded(request.rows.write(np.ones((5, HIDDEN), np.float32)))
 
     engine.script = short
-    with pytest.raises(OmniError, match="5 feature rows for 6 places") as error:
+    with pytest.raises(OmniError, match="5 feature rows for 6 placeholders") as error:
         await asked(perception, tokenizer, MESSAGES[:1])
     assert error.value.status == 500
 
@@ -229,7 +229,7 @@ async def test_a_prompt_that_fills_the_context_is_refused_before_anything_is_enc
 ):
     chat = ChatRequest("chat", MESSAGES[:1], SamplingParams())
     media = [await perception.open(medium) for medium in chat.media]
-    with pytest.raises(InvalidRequest, match="the context 20"):
+    with pytest.raises(InvalidRequest, match="the context has 20"):
         preprocess(chat, media, CHAT, 20)
     assert engine.requests == []
 

@@ -13,7 +13,7 @@ from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from sglang_omni.voices.cloner import RATE_HZ, Cloner, RecordingRules
-from tests.pipeline.engines import Scripted
+from tests.pipeline.engines import ScriptedEngine
 
 RULES = RecordingRules(min_seconds=1.0, max_seconds=30.0, file_bytes=1000, cached=2)
 
@@ -49,7 +49,7 @@ def decoder():
 
 @pytest.fixture
 def talker():
-    return Scripted(encode)
+    return ScriptedEngine(encode)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_a_failure_is_not_remembered(decoder):
         async for made in encode(request):
             yield made
 
-    cloner = Cloner(FetchPolicy(), RULES, decoder, Scripted(once))
+    cloner = Cloner(FetchPolicy(), RULES, decoder, ScriptedEngine(once))
     with pytest.raises(EngineFailed):
         await cloner.clone(part(b"a" * 200), None)
     assert (await cloner.clone(part(b"a" * 200), None)).seconds == 2.0

@@ -8,10 +8,10 @@ from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
     Finished,
+    ReasoningDelta,
     SpeechRequest,
     Started,
     TextDelta,
-    ThoughtDelta,
     Usage,
 )
 
@@ -60,7 +60,7 @@ class TokenCount:
                 self._usage = usage
             case AudioDelta(pcm=pcm):
                 self._samples += pcm.size
-            case TextDelta() | ThoughtDelta():
+            case TextDelta() | ReasoningDelta():
                 self._text_events += 1
             case Started():
                 pass

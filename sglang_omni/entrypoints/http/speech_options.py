@@ -28,7 +28,7 @@ def build_speech_request(
         **vars(terms),
         text=text,
         voice=voice if options.task == "speech" else Voice("", voice.seed),
-        manner=manner_of(options, backend.speech_text),
+        style=manner_of(options, backend.speech_text),
         max_seconds=options.max_seconds,
         verbatim=options.task != "speech",
     )

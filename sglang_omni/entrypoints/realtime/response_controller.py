@@ -135,7 +135,7 @@ class ResponseController:
             sampling=SamplingParams(max_tokens=min(answers.max_tokens or most, most)),
             voice=self._voice(answers) if spoken else None,
             tools=answers.callable_tools,
-            calling=answers.calling,
+            tool_choice=answers.calling,
             tenant=self._tenant,
             priority="realtime",
         )

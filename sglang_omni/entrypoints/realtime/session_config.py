@@ -22,7 +22,7 @@ from sglang_omni.entrypoints.realtime.session_schema import (
 )
 from sglang_omni.entrypoints.realtime.turn_detection import TurnRules, semantic_rules
 from sglang_omni.models.capabilities import Capabilities
-from sglang_omni.pipeline.transcribe import transcription_prompt
+from sglang_omni.pipeline.transcribe import build_transcription_prompt
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.tools import Tool, ToolChoice
 
@@ -227,7 +227,7 @@ def _transcription(
     """The same, once it is known to be possible. Raises `InvalidRequest`, naming the field."""
     if wanted is not None:
         place = "session.audio.input.transcription."
-        transcription_prompt(capabilities, wanted.language, wanted.prompt, place)
+        build_transcription_prompt(capabilities, wanted.language, wanted.prompt, place)
     return wanted
 
 

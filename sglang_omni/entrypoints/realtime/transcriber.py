@@ -25,7 +25,7 @@ from sglang_omni.pipeline.request import (
     TextPart,
     Usage,
 )
-from sglang_omni.pipeline.transcribe import token_limit, transcription_prompt
+from sglang_omni.pipeline.transcribe import build_transcription_prompt, max_transcript_tokens
 
 
 @dataclass(frozen=True)
@@ -147,13 +147,13 @@ def transcription_request(
     clip: AudioContent, wanted: Transcription, capabilities: Capabilities, tenant: str | None
 ) -> ChatRequest:
     """What the thinker is asked: the instruction, then the clip, as it was trained."""
-    asked = TextPart(transcription_prompt(capabilities, wanted.language, wanted.prompt))
+    asked = TextPart(build_transcription_prompt(capabilities, wanted.language, wanted.prompt))
     assert clip.uri is not None
     heard = MediaPart("audio", (clip.uri,), "input_audio_transcription")
     return ChatRequest(
         id=new_id("asr"),
         messages=(Message("user", (asked, heard)),),
-        sampling=SamplingParams(max_tokens=token_limit(clip.ms / 1000)),
+        sampling=SamplingParams(max_tokens=max_transcript_tokens(clip.ms / 1000)),
         needs_speech=True,
         tenant=tenant,
         priority="low",

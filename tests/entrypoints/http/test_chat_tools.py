@@ -18,10 +18,10 @@ from sglang_omni.pipeline.request import (
     Event,
     Finished,
     Message,
+    ReasoningDelta,
     Started,
     TextDelta,
     TextPart,
-    ThoughtDelta,
     ToolCalled,
     Usage,
 )
@@ -114,7 +114,7 @@ def test_what_may_and_must_be_called_is_told_to_the_pipeline(
 ) -> None:
     ask(client, tools=TOOLS, **fields)
     asked = backend.requests[-1]
-    assert (len(asked.tools), asked.calling) == (tools, calling)
+    assert (len(asked.tools), asked.tool_choice) == (tools, calling)
 
 
 STRICT = [{"type": "function", "function": {**TOOLS[0]["function"], "strict": True}}]
@@ -154,7 +154,7 @@ def test_a_thinker_that_knows_schemas_alone_is_held_to_no_calls(
 def test_thoughts_are_apart_from_the_answer_and_counted(
     client: openai.OpenAI, backend: FakeBackend
 ) -> None:
-    said = (ThoughtDelta("A "), ThoughtDelta("plan."), TextDelta("Yes."))
+    said = (ReasoningDelta("A "), ReasoningDelta("plan."), TextDelta("Yes."))
     backend.script = playing(*said, Finished("stop", Usage(7, 0, 5, reasoning_tokens=3)))
     answer = ask(client, reasoning_effort="high")
     assert answer.choices[0].message.content == "Yes."

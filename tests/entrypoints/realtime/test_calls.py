@@ -98,9 +98,9 @@ async def test_tools_may_be_withheld_and_forced() -> None:
             await talk.update(tool_choice=choice)
             assert talk.of("session.updated")[-1]["session"]["tool_choice"] == choice
             await talk.send("response.create")
-            assert talk.backend.requests[-1].calling == calling
+            assert talk.backend.requests[-1].tool_choice == calling
         await talk.send("response.create", response={"tools": [], "tool_choice": "auto"})
-        assert (talk.backend.requests[-1].tools, talk.backend.requests[-1].calling) == (
+        assert (talk.backend.requests[-1].tools, talk.backend.requests[-1].tool_choice) == (
             (),
             ToolChoice(),
         )
@@ -135,9 +135,9 @@ async def test_strict_functions_and_calls_one_at_a_time_are_asked_for() -> None:
         assert talk.of("session.updated")[-1]["session"]["parallel_tool_calls"] is False
         await talk.send("response.create")
         asked = talk.backend.requests[-1]
-        assert asked.tools[0].strict and asked.calling == ToolChoice(parallel=False)
+        assert asked.tools[0].strict and asked.tool_choice == ToolChoice(parallel=False)
         await talk.send("response.create", response={"parallel_tool_calls": True})
-        assert talk.backend.requests[-1].calling == ToolChoice()
+        assert talk.backend.requests[-1].tool_choice == ToolChoice()
 
 
 async def test_a_thinker_without_grammars_of_calls_is_held_to_none(

@@ -25,7 +25,7 @@ from sglang_omni.media.limits import MediaLimits
 from sglang_omni.models.registry import family_of
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.media_preprocessor import with_error_field
-from sglang_omni.pipeline.preprocess import constrained
+from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event
 from tests.entrypoints.http.fake import FakeBackend
 from tests.media.files import RULES
@@ -58,7 +58,7 @@ class FuzzedBackend(FakeBackend):
         await asyncio.gather(self.grammars.stop(), self.media_decoders.stop())
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:  # type: ignore[override]
-        await self.grammars.check(constrained(request, CHAT))
+        await self.grammars.check(apply_answer_grammar(request, CHAT))
         for part in request.media:
             with with_error_field(part):
                 files = await fetch_all(part.sources, FetchPolicy())

@@ -18,8 +18,8 @@ from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
     Finished,
+    ReasoningDelta,
     TextDelta,
-    ThoughtDelta,
     ToolCalled,
     TranscriptDelta,
     Usage,
@@ -179,13 +179,13 @@ def _message(received: list[Event], answer: Answer) -> Json:
     message: Json = {"role": "assistant", "content": None if called and not text else text}
     if calls:
         message["tool_calls"] = calls
-    if thought := _joined(received, ThoughtDelta):
+    if thought := _joined(received, ReasoningDelta):
         message["reasoning_content"] = thought
     return message
 
 
 def _joined(
-    events: list[Event], kind: type[TextDelta] | type[TranscriptDelta] | type[ThoughtDelta]
+    events: list[Event], kind: type[TextDelta] | type[TranscriptDelta] | type[ReasoningDelta]
 ) -> str:
     return "".join(event.text for event in events if isinstance(event, kind))
 
@@ -251,7 +251,7 @@ class ChunkWriter:
                     return [*opening, self._text.fill(text)]
                 about = self._answer.logprobs([event])
                 return [*opening, self._delta({"content": text}, **about)]
-            case ThoughtDelta(text) if self._answer.shows_text:
+            case ReasoningDelta(text) if self._answer.shows_text:
                 return [*opening, self._delta({"reasoning_content": text})]
             case ToolCalled(call):
                 return [*opening, self._call(call)]

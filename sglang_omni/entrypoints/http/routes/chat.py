@@ -154,7 +154,7 @@ def to_request(
         voice=to_voice(body, backend, owner),
         thinking=body.thinks,
         tools=callable_tools(body),
-        calling=calling(body),
+        tool_choice=calling(body),
     )
 
 

@@ -29,7 +29,7 @@ from sglang_omni.pipeline.request import (
     TextPart,
     Usage,
 )
-from sglang_omni.pipeline.transcribe import token_limit, transcription_prompt
+from sglang_omni.pipeline.transcribe import build_transcription_prompt, max_transcript_tokens
 from sglang_omni.protocol.body import AskedPriority, Timeout
 
 FILE = "file"
@@ -67,9 +67,9 @@ def to_request(
     form: TranscriptionForm, recording: bytes, backend: Backend, terms: RequestMetadata
 ) -> ChatRequest:
     """The chat whose answer is the transcript. Raises `InvalidRequest`, naming the field."""
-    prompt = transcription_prompt(backend.capabilities, form.language, form.prompt)
+    prompt = build_transcription_prompt(backend.capabilities, form.language, form.prompt)
     heard = MediaPart("audio", (recording,), FILE)
-    limit = form.max_tokens or token_limit(MediaLimits.audio_seconds)
+    limit = form.max_tokens or max_transcript_tokens(MediaLimits.audio_seconds)
     return ChatRequest(
         **vars(terms),
         messages=(Message("user", (TextPart(prompt), heard)),),
