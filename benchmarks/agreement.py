@@ -22,8 +22,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.metrics.words import errors
 from benchmarks.tasks import choices, numbers, open_answers
+from measurement.word_errors import errors
 
 GUESS = "guess"
 OPTIONS = ("Kidney", "Liver", "Heart muscle", "Left lung")
@@ -343,7 +343,7 @@ def spoken_cases() -> Iterator[Case]:
     """Word errors, ours beside jiwer's of the seed-tts normalisation."""
     import jiwer
 
-    from benchmarks.metrics.words import normalise
+    from measurement.word_errors import normalise
 
     for language, said, heard in SPEECH_FORMS:
         ours = errors(said, heard, language)

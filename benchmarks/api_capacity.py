@@ -35,10 +35,10 @@ import psutil
 
 from benchmarks.api_process import ANSWER, CHECKPOINT, ROOT, answer_ids
 from benchmarks.client.raw import Plan, RawLoad, arrival_times, carry_out, pieces, post
-from benchmarks.environment import fingerprint
 from benchmarks.ready import wait_ready
 from benchmarks.speech_texts import TEXTS
 from benchmarks.synthetic_talker import PATCH_SAMPLES, SAMPLE_RATE
+from measurement.environment import fingerprint
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
 Row = dict[str, Any]

@@ -20,11 +20,11 @@ from typing import Any
 import psutil
 
 from benchmarks.client.speech import SpeechQuery
-from benchmarks.environment import fingerprint
 from benchmarks.speech_load import Load, run_load
 from benchmarks.speech_texts import TEXTS
 from benchmarks.synthetic_server import SyntheticBackend, server_of
 from benchmarks.synthetic_talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, SyntheticSettings
+from measurement.environment import fingerprint
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerRequest
 from sglang_omni.entrypoints.http.responses.cancellable import until_finished

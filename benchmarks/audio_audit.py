@@ -33,11 +33,11 @@ from benchmarks.client.exchange import exchange
 from benchmarks.client.speech import MUTE
 from benchmarks.client.target import DIALECTS, Recite, Target
 from benchmarks.datasets.bundled import seed_tts_en
-from benchmarks.environment import fingerprint
 from benchmarks.metrics.mel import distance, log_mel
 from benchmarks.metrics.recognisers import LISTENERS, Listener, NoRecogniser
-from benchmarks.metrics.words import errors
-from benchmarks.speech_serving import served_model
+from measurement.environment import fingerprint
+from measurement.openai_api import served_model
+from measurement.word_errors import errors
 
 LEAST_TEXTS = 20
 MOST_DISTANCE, MOST_DURATION = 1.5, 0.03

@@ -27,8 +27,8 @@ from typing import Any
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
-from benchmarks.client.realtime import send
-from benchmarks.environment import fingerprint
+from measurement.environment import fingerprint
+from measurement.openai_api import send_event
 from tests.entrypoints.realtime.sounds import RATE, pcm16, silence, voice
 
 CHUNK_MS = 20
@@ -74,7 +74,7 @@ async def speak(connection: ClientConnection, sound: bytes) -> float:
     for index, begin in enumerate(range(0, len(sound), CHUNK_BYTES)):
         await asyncio.sleep(began + index * CHUNK_MS / 1000 - time.monotonic())
         audio = base64.b64encode(sound[begin : begin + CHUNK_BYTES]).decode()
-        await send(connection, "input_audio_buffer.append", audio=audio)
+        await send_event(connection, "input_audio_buffer.append", audio=audio)
     return began
 
 
@@ -89,7 +89,7 @@ async def engines_idle(http: httpx.AsyncClient) -> float:
 
 async def measure_round(connection: ClientConnection, http: httpx.AsyncClient) -> Row:
     """Have the model speak, speak over it, and take the times. Raises `AnswerEndedError`."""
-    await send(connection, "response.create")
+    await send_event(connection, "response.create")
     await until(connection, "response.output_audio.delta")
     speaking = asyncio.create_task(speak(connection, pcm16(voice(0.6))))
     try:
@@ -135,7 +135,7 @@ async def measure_session(url: str, http: httpx.AsyncClient) -> Row:
     vad = {"type": "server_vad", "create_response": False}
     session = {"type": "realtime", "audio": {"input": {"turn_detection": vad}}}
     async with connect(f"{url}/v1/realtime", max_size=None, proxy=None) as connection:
-        await send(connection, "session.update", session=session)
+        await send_event(connection, "session.update", session=session)
         await speak(connection, pcm16(silence(0.2)))
         return await measure_round(connection, http)
 

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.environment import fingerprint
 from benchmarks.shapes import REAL, SMALL, randomise, write_vision_checkpoint
+from measurement.environment import fingerprint
 from sglang_omni.engines.encoder.contract import EncoderSettings, VisionEncodeRequest
 from sglang_omni.engines.encoder.launch import environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec

@@ -26,9 +26,10 @@ from benchmarks.protocol.journal import OtherRun, read
 from benchmarks.protocol.listening import clones, compare, listen
 from benchmarks.protocol.passes import LoadPlan
 from benchmarks.protocol.run import Json, Run, RunConfig
-from benchmarks.speech_serving import numbers, served_model
+from benchmarks.speech_serving import numbers
 from benchmarks.speech_summary import shown
 from benchmarks.tasks import TASKS
+from measurement.openai_api import served_model
 
 
 def parse(command: Sequence[str] | None = None) -> argparse.Namespace:

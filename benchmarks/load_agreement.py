@@ -31,9 +31,9 @@ import aiohttp
 from aiohttp import web
 
 from benchmarks.client.target import Ask, Text
-from benchmarks.environment import fingerprint
-from benchmarks.speech_serving import served_model
 from benchmarks.tasks import TASKS
+from measurement.environment import fingerprint
+from measurement.openai_api import served_model
 
 LIMIT = 0.05
 TASK = "sweep/text"

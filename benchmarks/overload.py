@@ -23,9 +23,9 @@ import httpx
 
 from benchmarks.client.exchange import Record
 from benchmarks.client.speech import SpeechQuery
-from benchmarks.environment import fingerprint
 from benchmarks.ready import wait_ready
 from benchmarks.speech_load import Load, run_load
+from measurement.environment import fingerprint
 from sglang_omni.engines.runtime.ports import rendezvous_port
 
 ROOT = Path(__file__).parents[1]

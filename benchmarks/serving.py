@@ -21,10 +21,11 @@ from typing import Any, get_args
 
 from benchmarks.chat_summary import summarise_chats
 from benchmarks.client.chat import ChatQuery, ChatRecord, Kind
-from benchmarks.environment import fingerprint
 from benchmarks.speech_load import Load, row_of, run_load
-from benchmarks.speech_serving import FOREVER_S, numbers, served_model
+from benchmarks.speech_serving import FOREVER_S, numbers
 from benchmarks.speech_summary import shown
+from measurement.environment import fingerprint
+from measurement.openai_api import served_model
 
 Row = dict[str, Any]
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks.environment import fingerprint
 from benchmarks.soak_client import make, perform
 from benchmarks.soak_state import complaints, settled
+from measurement.environment import fingerprint
 from sglang_omni.entrypoints.http.transport.uvicorn_server import run
 
 REQUEST_S = 300.0

@@ -15,7 +15,6 @@ more `--processes`.
 
 import argparse
 import json
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -23,10 +22,11 @@ from typing import Any
 
 from benchmarks.client.exchange import Record
 from benchmarks.client.speech import SpeechQuery
-from benchmarks.environment import fingerprint
 from benchmarks.speech_load import Load, row_of, run_load
 from benchmarks.speech_summary import most_that_pass, plays_through, shown, summarise
 from benchmarks.speech_texts import TEXTS
+from measurement.environment import fingerprint
+from measurement.openai_api import served_model
 
 FIRST_LISTENERS = 25
 FINENESS = 0.05
@@ -104,13 +104,6 @@ def show(row: Row) -> None:
         + ("  CLIENT SATURATED" if row["client_saturated"] else ""),
         flush=True,
     )
-
-
-def served_model(url: str) -> str:
-    """The name of the model that a server serves."""
-    with urllib.request.urlopen(f"{url}/v1/models", timeout=10) as reply:
-        name: str = json.load(reply)["data"][0]["id"]
-    return name
 
 
 def numbers(text: str) -> list[int]:

@@ -21,9 +21,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks import replays
-from benchmarks.environment import fingerprint
 from benchmarks.tune_few_rows import HIDDEN, MATRICES, draw
 from benchmarks.tune_moe import EXPERTS, Case, draw_experts
+from measurement.environment import fingerprint
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.thinker.decode_moe import StepExperts
 from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import HEIGHT

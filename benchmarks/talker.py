@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import DEEP, TALKER, VOICE_PATCHES, random_speech_model
+from measurement.environment import fingerprint
 from sglang_omni.engines.speech.launch import environment
 from sglang_omni.engines.speech.scheduler import PATCH_SECONDS
 from sglang_omni.models.ming.speech.executor import Admission

@@ -24,10 +24,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import TALKER, random_speech_model
 from benchmarks.speech_texts import TEXTS
 from benchmarks.talker import admission
+from measurement.environment import fingerprint
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.launch import environment
 from sglang_omni.models.ming.speech.executor import Admission

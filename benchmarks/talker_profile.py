@@ -20,10 +20,10 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.environment import fingerprint
 from benchmarks.kernels import Ran, spent
 from benchmarks.speech_shapes import random_speech_model
 from benchmarks.talker import SHAPES, WARM_UPS, admission, run_steps
+from measurement.environment import fingerprint
 from sglang_omni.engines.speech.launch import environment
 from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
 

@@ -24,12 +24,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environment import deep_gemm, fingerprint
 from benchmarks.random_models import names
 from benchmarks.random_models.census import FILE, ROWS, experts_touched
 from benchmarks.thinker_load import Round, run_rounds
 from benchmarks.thinker_profile import trace
 from benchmarks.thinker_shapes import SHAPE, SMALL, write_shape
+from measurement.environment import deep_gemm, fingerprint
 from sglang_omni.engines.runtime.gpus import visible_gpus
 from sglang_omni.engines.runtime.ports import rendezvous_port
 from sglang_omni.engines.thinker.contract import ThinkerSettings

@@ -19,8 +19,8 @@ import torch
 from torch import multiprocessing
 from triton.runtime.errors import OutOfResources
 
-from benchmarks.environment import fingerprint
 from benchmarks.step_kernels import HIDDEN, LAYERS, Layers, microseconds, normal
+from measurement.environment import fingerprint
 from sglang_omni.models.ming.thinker.decode_moe import CUTS, MoeTiling, cut_for
 from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import MoeGemmTile
 

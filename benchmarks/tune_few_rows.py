@@ -22,8 +22,8 @@ from torch import Tensor, multiprocessing
 from triton.runtime.errors import OutOfResources
 
 from benchmarks import replays
-from benchmarks.environment import fingerprint
 from benchmarks.thinker_shapes import SHAPE
+from measurement.environment import fingerprint
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (

@@ -27,8 +27,8 @@ import torch
 from torch import Tensor
 
 from benchmarks import replays
-from benchmarks.environment import fingerprint
 from benchmarks.thinker_shapes import SHAPE
+from measurement.environment import fingerprint
 from sglang_omni.engines.thinker.moe_configs import FOLDER, version_folder
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 

@@ -25,8 +25,8 @@ import torch
 from torch import Tensor, multiprocessing
 from triton.runtime.errors import OutOfResources
 
-from benchmarks.environment import fingerprint
 from benchmarks.speech_shapes import TALKER, VAE
+from measurement.environment import fingerprint
 from sglang_omni.engines.speech.launch import environment
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.dit import BlockStack, DiT

@@ -23,7 +23,7 @@ if [ -z "${URL:-}" ]; then
 fi
 # Of the default model alone; the same items every time, with two or three of them as slack.
 if [ -n "${server:-}" ]; then
-    "$PYTHON" -m benchmarks.quality --suite mini --url "$URL" --seed 5 --count 16 --show 0 \
+    "$PYTHON" -m cookbook.ming_mini.evaluation.quality --suite mini --url "$URL" --seed 5 --count 16 --show 0 \
         --lexicon ci/gates/words.json --gates ci/gates/quality.json --out "$out/quality.json" || status=1
 fi
 "$PYTHON" -m benchmarks.evaluate --preset bench --url "$URL" --out "$out/runs" \

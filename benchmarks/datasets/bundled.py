@@ -4,8 +4,9 @@ They show that a harness works, and what a model makes of easy questions; they a
 Every row follows from its number alone.
 """
 
-from benchmarks.datasets.drawing import COLOURS, SHAPES, mp4, picture, png, sweep, wav
+from benchmarks.datasets.drawing import COLOURS, SHAPES, mp4, picture, sweep
 from benchmarks.datasets.source import Row
+from measurement.media_files import png, wav
 
 GSM8K_ROWS, GSM8K_SHOTS, ROWS, SEED_TTS_ROWS = 40, 8, 12, 24
 _NAMES = ("Ada", "Ben", "Chen", "Dana", "Emil", "Fatima", "Goran", "Hana")

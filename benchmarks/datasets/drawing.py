@@ -1,13 +1,13 @@
 """Pictures, clips and videos that are drawn when they are asked for: no files to ship."""
 
 import io
-import wave
 
 import numpy as np
 from PIL import Image, ImageDraw
 
+from measurement.media_files import RATE
+
 SIDE = 96
-RATE = 16_000
 FRAMES_PER_S = 4
 COLOURS = ("red", "green", "blue", "orange")
 SHAPES = ("circle", "square", "triangle")
@@ -30,13 +30,6 @@ def picture(colour: str, shape: str, count: int = 1, side: int = SIDE) -> np.nda
     return np.asarray(image)
 
 
-def png(pixels: np.ndarray) -> bytes:
-    """A picture file of uint8 [height, width, 3]."""
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    return file.getvalue()
-
-
 def sweep(low_hz: float, high_hz: float, seconds: float = 1.0, rate: int = RATE) -> np.ndarray:
     """A tone that goes from one pitch to the other, with overtones like a voice's: int16 [n]."""
     time = np.arange(int(seconds * rate)) / rate
@@ -45,17 +38,6 @@ def sweep(low_hz: float, high_hz: float, seconds: float = 1.0, rate: int = RATE)
     sound = sum(np.sin(harmonic * phase) / harmonic for harmonic in range(1, 6))
     fade = np.minimum(1.0, np.minimum(time, seconds - time) / 0.02)
     return np.rint(8000 * fade * sound).astype(np.int16)
-
-
-def wav(samples: np.ndarray, rate: int = RATE) -> bytes:
-    """A sound file of int16 [n]."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as out:
-        out.setnchannels(1)
-        out.setsampwidth(2)
-        out.setframerate(rate)
-        out.writeframes(samples.tobytes())
-    return file.getvalue()
 
 
 def mp4(frames: list[np.ndarray]) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import soxr
 
-from benchmarks.metrics.pocket import RECOGNISER_RATE, Recogniser
+from measurement.pocketsphinx_recogniser import RECOGNISER_RATE, Recogniser
 
 # Float samples [n] and their rate in Hz.
 Clip = tuple[np.ndarray, int]

@@ -15,10 +15,10 @@ from tqdm import tqdm
 from benchmarks.client.target import Recite
 from benchmarks.metrics.recognisers import Listener
 from benchmarks.metrics.similarity import Voices
-from benchmarks.metrics.words import WordErrors, errors
 from benchmarks.protocol.record import Key, SampleRecord
 from benchmarks.protocol.summary import Heard
 from benchmarks.tasks.task import Sample
+from measurement.word_errors import WordErrors, errors
 
 
 def listen(

@@ -17,13 +17,13 @@ from tqdm import tqdm
 
 from benchmarks.client.exchange import Answer
 from benchmarks.client.target import Target, timeline
-from benchmarks.environment import fingerprint
 from benchmarks.protocol.journal import Journal, Stored, read
 from benchmarks.protocol.passes import LoadPlan, run_pass, warm_up
 from benchmarks.protocol.record import Place, as_json, record
 from benchmarks.protocol.summary import Heard, over_repeats, summarise_pass
 from benchmarks.tasks import TASKS
 from benchmarks.tasks.task import Sample
+from measurement.environment import fingerprint
 from sglang_omni.media.wav import header
 
 Json = dict[str, Any]

@@ -5,11 +5,11 @@ from statistics import fmean, stdev
 from typing import Any
 
 from benchmarks.chat_summary import summarise_records
-from benchmarks.metrics.intervals import wilson
-from benchmarks.metrics.words import WordErrors
-from benchmarks.metrics.words import summarise as summarise_words
 from benchmarks.protocol.record import SampleRecord
 from benchmarks.speech_load import ClientShare
+from measurement.intervals import wilson
+from measurement.word_errors import WordErrors
+from measurement.word_errors import summarise as summarise_words
 
 Json = dict[str, Any]
 

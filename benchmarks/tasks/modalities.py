@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from benchmarks.client.target import Ask, Media, Part, Text
-from benchmarks.datasets.drawing import COLOURS, SHAPES, mp4, picture, png, sweep, wav
+from benchmarks.datasets.drawing import COLOURS, SHAPES, mp4, picture, sweep
 from benchmarks.datasets.source import Dataset, Row
 from benchmarks.speech_texts import TEXTS
 from benchmarks.tasks.task import Sample, Task
+from measurement.media_files import png, wav
 
 INPUTS = ("text", "image", "audio", "video")
 OUTPUTS = ("text", "speech")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import agreement
-from benchmarks.metrics.words import errors, normalise, summarise
 from benchmarks.tasks import TASKS, choices, numbers, open_answers
 from benchmarks.tasks.task import Sample
+from measurement.word_errors import errors, normalise, summarise
 
 OPTIONS = ("Kidney", "Liver", "Heart muscle", "Left lung")
 COT = "The tissue has striations and one nucleus per cell, so B is out.\n\n"

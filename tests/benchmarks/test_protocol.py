@@ -15,7 +15,6 @@ import pytest
 
 from benchmarks import evaluate
 from benchmarks.client.target import Target
-from benchmarks.metrics.intervals import wilson
 from benchmarks.protocol.journal import Journal, OtherRun, read
 from benchmarks.protocol.passes import LoadPlan
 from benchmarks.protocol.presets import PRESETS
@@ -24,6 +23,7 @@ from benchmarks.protocol.run import Run, RunConfig
 from benchmarks.protocol.summary import accuracy, over_repeats, summarise_pass
 from benchmarks.speech_load import ClientShare
 from benchmarks.tasks import TASKS
+from measurement.intervals import wilson
 from sglang_omni.pipeline.request import ChatRequest, Finished, TextDelta, TextPart
 from sglang_omni.protocol.errors import Overloaded
 from tests.entrypoints.http.fake import USAGE, Served, echo, playing, serving

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.environment import fingerprint
 from benchmarks.shapes import REAL, SMALL, randomise, write_vision_checkpoint
+from measurement.environment import fingerprint
 from sglang_omni.models.ming.encoders.attention import load_attention
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
 from sglang_omni.models.ming.encoders.grid import Grid

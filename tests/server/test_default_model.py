@@ -12,8 +12,8 @@ import pytest
 import soundfile
 import soxr
 
-from benchmarks.metrics.words import errors
 from cookbook.ming_mini.pack import PROMPTS
+from measurement.word_errors import errors
 from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
 from tests.entrypoints.realtime.sounds import RATE, pcm16, silence
 from tests.server.running import HTTP, RunningServer

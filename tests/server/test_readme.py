@@ -176,7 +176,9 @@ def test_every_benchmark_that_is_named_has_the_flags_it_is_named_with() -> None:
     lines += [one.replace("\n", " ") for one in re.findall(r"`(python -m [^`]*)`", README)]
     commands = [shlex.split(line, comments=True) for line in lines if "python -m " in line]
     ends = [part for command in commands for part in _parted(command)]
-    named = [words for words in ends if words[2:3] and words[2].startswith("benchmarks.")]
+    named = [
+        words for words in ends if words[2:3] and words[2].startswith(("benchmarks.", "cookbook."))
+    ]
     assert len(named) >= 15
     for words in named:
         path = ROOT / words[2].replace(".", "/")

@@ -2,9 +2,9 @@
 
 import re
 
-from benchmarks.metrics.edits import distance
 from cookbook.ming_mini.numbers import number_words
 from cookbook.ming_mini.thinker.items import Item
+from measurement.edit_distance import distance
 
 _NUMBER = re.compile(r"-?\d+")
 _LETTER = re.compile(r"\b([A-D])\b")

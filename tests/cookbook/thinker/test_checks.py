@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.metrics.edits import distance
 from cookbook.ming_mini.thinker.checks import is_right, word_errors
 from cookbook.ming_mini.thinker.items import Check, Item
+from measurement.edit_distance import distance
 
 CASES: tuple[tuple[Check, str, str, bool], ...] = (
     ("exact", "At the top left.", "at the top left", True),

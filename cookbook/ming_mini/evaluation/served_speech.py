@@ -1,8 +1,9 @@
-"""Does the running model speak clearly? The server says fresh sentences, a recogniser listens.
+"""Measure how clearly a running Ming-mini speaks: a recogniser transcribes fresh sentences.
 
-Part of `benchmarks.quality`. Each voice says sentences of the recipe's own kinds, held out, and
-everyday ones that no recipe wrote. The recogniser hears the source synthesizer say them too, so
-that its own errors can be told from the model's. Sentences are spoken one at a time, streamed.
+This is the speech half of `cookbook.ming_mini.evaluation.quality`. Each voice says held-out
+sentences of the recipe and everyday sentences that the recipe did not write. The recogniser also
+transcribes the source synthesizer, so that its own errors can be told from the model's. Sentences
+are spoken one at a time and streamed.
 """
 
 import time
@@ -13,15 +14,15 @@ from typing import Any
 import httpx
 import numpy as np
 
-from benchmarks.everyday import everyday
-from benchmarks.metrics.edits import distance
-from benchmarks.metrics.intervals import bootstrap, wilson
-from benchmarks.metrics.pocket import Recogniser, spoken_words
 from cookbook.ming_mini import grammar
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.sentences import commands, finish, held_out
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from cookbook.ming_mini.synthesize import source
+from measurement.edit_distance import distance
+from measurement.everyday_sentences import everyday
+from measurement.intervals import bootstrap, wilson
+from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.media.wav import HEADER_BYTES
 
 COMMANDS, SPEED = "speak a command", "speed of speech"

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from benchmarks.voice_drift import CUT_S, RATE, _apart, drift
+from cookbook.ming_mini.evaluation.voice_drift import CUT_S, RATE, _apart, drift
 
 
 def angle(samples: np.ndarray) -> np.ndarray:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.metrics.intervals import wilson
-from benchmarks.quality import (
+from cookbook.ming_mini.evaluation.quality import (
     Answered,
     Question,
     all_rows,
@@ -19,7 +18,12 @@ from benchmarks.quality import (
     unmet,
 )
 from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.scenes import SYSTEM_FONTS
+from measurement.intervals import wilson
 from tests.cookbook.thinker.conftest import LEXICON, hum
+
+if not SYSTEM_FONTS.is_dir():
+    pytest.importorskip("matplotlib", reason="no fonts to draw with")
 
 ROWS = ("spell", "picture_count", "transcribe, unseen voice", "spoken_question, seen voice")
 

@@ -7,8 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-from benchmarks import quality_speech
-from benchmarks.quality_speech import Speech, clarity, measure, obedience
+from cookbook.ming_mini.evaluation import served_speech
+from cookbook.ming_mini.evaluation.served_speech import Speech, clarity, measure, obedience
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from sglang_omni.media.wav import HEADER_BYTES
@@ -96,11 +96,11 @@ def test_each_voice_says_sentences_of_both_kinds(monkeypatch: pytest.MonkeyPatch
     def noted(speech: Speech, texts: list[str], voice: Speaker, *_: object) -> dict[str, object]:
         return {"texts": texts, "voice": voice.name}
 
-    monkeypatch.setattr(quality_speech, "Speech", lambda client: None)
-    monkeypatch.setattr(quality_speech, "Recogniser", Silent)
-    monkeypatch.setattr(quality_speech, "clarity", noted)
-    monkeypatch.setattr(quality_speech, "held_out", lambda count, *_: TEXTS[:count])
-    monkeypatch.setattr(quality_speech, "everyday", lambda count, _: TEXTS[-count:])
+    monkeypatch.setattr(served_speech, "Speech", lambda client: None)
+    monkeypatch.setattr(served_speech, "Recogniser", Silent)
+    monkeypatch.setattr(served_speech, "clarity", noted)
+    monkeypatch.setattr(served_speech, "held_out", lambda count, *_: TEXTS[:count])
+    monkeypatch.setattr(served_speech, "everyday", lambda count, _: TEXTS[-count:])
     wanted = ("speak, slt", "speak everyday, kal")
     rows = dict(measure("http://server", 1, 2, Lexicon((), (), (), (), ()), wanted))
     assert rows == {

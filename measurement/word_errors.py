@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from benchmarks.metrics.edits import distance
+from measurement.edit_distance import distance
 
 # zhon's `hanzi.punctuation`, which the reference script removes besides ASCII's.
 _CHINESE = (

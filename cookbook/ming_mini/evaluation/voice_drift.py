@@ -1,6 +1,6 @@
 """Whether a voice stays who it is through a long text read aloud by a running server.
 
-    python -m benchmarks.voice_drift --voices slt rms --sentences 110 --out FILE
+    python -m cookbook.ming_mini.evaluation.voice_drift --voices slt rms --sentences 110 --out FILE
 
 The last seconds of the reading are compared with its first, and random cuts from between with each
 other, by the speaker embeddings of resemblyzer (a package apart from this one, which needs
@@ -19,10 +19,10 @@ from random import Random
 import httpx
 import numpy as np
 
-from benchmarks.environment import fingerprint
-from benchmarks.speech_serving import served_model
 from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
 from cookbook.ming_mini.sentences import held_out
+from measurement.environment import fingerprint
+from measurement.openai_api import served_model
 from sglang_omni.media.wav import HEADER_BYTES
 
 RATE = 44_100

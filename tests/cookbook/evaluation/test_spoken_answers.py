@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from websockets.asyncio.client import connect
 
-from benchmarks.metrics.pocket import Recogniser
-from benchmarks.quality import Question
-from benchmarks.spoken_answers import (
+from cookbook.ming_mini.evaluation.quality import Question
+from cookbook.ming_mini.evaluation.spoken_answers import (
     CLIP_RATE,
     RATE,
     Exchange,
@@ -21,6 +20,7 @@ from benchmarks.spoken_answers import (
     summary,
 )
 from cookbook.ming_mini.thinker.items import Item
+from measurement.pocketsphinx_recogniser import Recogniser
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta, Usage
 from tests.cookbook.thinker.conftest import LEXICON
 from tests.entrypoints.http.fake import Served, playing, serving, tone

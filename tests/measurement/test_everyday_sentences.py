@@ -4,10 +4,12 @@ from importlib.util import find_spec
 
 import pytest
 
-from benchmarks import everyday as source
-from benchmarks.everyday import FEWEST, MOST, everyday
+from measurement import everyday_sentences
+from measurement.everyday_sentences import FEWEST, MOST, everyday
 
-pytestmark = pytest.mark.skipif(find_spec(source.PACKAGE) is None, reason="needs chatterbot-corpus")
+pytestmark = pytest.mark.skipif(
+    find_spec(everyday_sentences.PACKAGE) is None, reason="needs chatterbot-corpus"
+)
 MORE_THAN_ALL = 1_000_000
 
 
@@ -22,11 +24,13 @@ def test_a_sentence_is_said_in_one_way_only() -> None:
     "text", ["In 1999 it was new.", "Is it an IBM computer?", "Too short.", "what? - I can not say"]
 )
 def test_digits_abbreviations_and_other_signs_are_left_out(text: str) -> None:
-    assert not source._fits(text)
+    assert not everyday_sentences._fits(text)
 
 
 def test_a_sentence_longer_than_the_bound_is_left_out() -> None:
-    assert source._fits("word " * MOST) and not source._fits("word " * (MOST + 1))
+    assert everyday_sentences._fits("word " * MOST) and not everyday_sentences._fits(
+        "word " * (MOST + 1)
+    )
 
 
 def test_the_seed_decides_which_and_none_comes_twice() -> None:

@@ -1,10 +1,10 @@
-"""Does the running model answer and speak well? Fresh items of a seed, over the OpenAI API.
+"""Measure how well a running Ming-mini answers and speaks, on fresh items of a seed.
 
-`python -m benchmarks.quality --suite mini --url http://127.0.0.1:8000 --seed 7 --out FILE`
+    python -m cookbook.ming_mini.evaluation.quality --url http://127.0.0.1:8000 --seed 7 --out FILE
 
-Every item is of the held-out split, so no training has seen its text, picture or sentence. Speech
-is asked in voices of the training and in voices that it never heard. Accuracies come with Wilson's
-95 % intervals, the word error of transcripts with the spread of a bootstrap.
+Every item is of the held-out split, so no training has seen its text, picture or sentence. Spoken
+questions come in voices of the training and in voices that were not part of it. Accuracies have
+Wilson's 95 % intervals; the word error rate of transcripts has a bootstrap interval.
 """
 
 import argparse
@@ -21,10 +21,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from benchmarks import quality_speech
-from benchmarks.datasets.drawing import png, wav
-from benchmarks.environment import fingerprint
-from benchmarks.metrics.intervals import bootstrap, wilson
+from cookbook.ming_mini.evaluation import served_speech
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
 from cookbook.ming_mini.synthesize import SynthesisError, source
@@ -32,6 +29,9 @@ from cookbook.ming_mini.thinker.checks import is_right, word_errors, words
 from cookbook.ming_mini.thinker.hearing import Speak, at_16khz
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, TAUGHT_ONLY, groups
+from measurement.environment import fingerprint
+from measurement.intervals import bootstrap, wilson
+from measurement.media_files import png, wav
 
 VOICES = {"seen voice": PRESETS, "unseen voice": held_out_speakers()}
 MOST_TOKENS = 160
@@ -225,7 +225,7 @@ def main() -> int:
     rows = report(answers)
     for row, result in rows.items():
         _show(row, result, [one for one in answers if one.question.row == row], args.show)
-    for row, result in quality_speech.measure(args.url, args.seed, args.count, lexicon, args.rows):
+    for row, result in served_speech.measure(args.url, args.seed, args.count, lexicon, args.rows):
         print(f"{row}: {json.dumps(result)}", flush=True)
         rows[row] = result
     if args.out:

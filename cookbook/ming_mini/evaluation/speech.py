@@ -1,6 +1,6 @@
 """How well Ming-mini speaks: measured on sentences that no training saw, written as JSON.
 
-`python -m cookbook.ming_mini.evaluate_speech --model CHECKPOINT --output FILE`
+`python -m cookbook.ming_mini.evaluation.speech --model CHECKPOINT --output FILE`
 
 Word errors of an independent recogniser, beside its errors on the source synthesizer's own audio
 of the same sentences and on that audio copied through the VAE; commands of a grammar; whether a
@@ -18,14 +18,14 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from benchmarks.everyday import everyday
-from benchmarks.metrics.edits import distance
-from benchmarks.metrics.pocket import Recogniser, spoken_words
 from cookbook.ming_mini import grammar
 from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
 from cookbook.ming_mini.sentences import commands, finish, held_out
 from cookbook.ming_mini.speakers import PRESETS, held_out_speakers
 from cookbook.ming_mini.synthesize import RATE, source, synthesize
+from measurement.edit_distance import distance
+from measurement.everyday_sentences import everyday
+from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import SpeechModel, TalkerWorker, load_speech_model

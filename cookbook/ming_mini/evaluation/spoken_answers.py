@@ -1,7 +1,7 @@
 """A spoken question in, a spoken answer out, through a realtime session; a recogniser judges it.
 
     sgl-omni serve --version v1 --port 8000 &
-    python -m benchmarks.spoken_answers --url ws://127.0.0.1:8000 --count 40 --out result.json
+    python -m cookbook.ming_mini.evaluation.spoken_answers --count 40 --out result.json
 
 Fresh held-out questions of Ming-mini's whose answer is a number or a word or two, said by the
 synthesizers of its training, go in as PCM; the server's voice activity detection ends the turn.
@@ -25,17 +25,17 @@ import numpy as np
 import soxr
 from websockets.asyncio.client import ClientConnection, connect
 
-from benchmarks.client.realtime import send
-from benchmarks.environment import fingerprint
-from benchmarks.metrics.intervals import wilson
-from benchmarks.metrics.pocket import Recogniser, spoken_words
-from benchmarks.quality import Question, questions
+from cookbook.ming_mini.evaluation.quality import Question, questions
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.numbers import number_words
 from cookbook.ming_mini.thinker.checks import is_right
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.speech_tasks import said
 from cookbook.ming_mini.thinker.tasks import groups
+from measurement.environment import fingerprint
+from measurement.intervals import wilson
+from measurement.openai_api import send_event
+from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 
 RATE = 24_000
 """Of sound in realtime sessions."""
@@ -133,9 +133,9 @@ def chunks(clip: np.ndarray) -> Iterator[str]:
 async def exchange(connection: ClientConnection, clip: np.ndarray) -> tuple[str, np.ndarray]:
     """Say a clip; the transcript of the answer and its samples [n] at 24 kHz. Raises
     `RuntimeError` where the session reports an error."""
-    await send(connection, "session.update", session=SESSION)
+    await send_event(connection, "session.update", session=SESSION)
     for audio in chunks(clip):
-        await send(connection, "input_audio_buffer.append", audio=audio)
+        await send_event(connection, "input_audio_buffer.append", audio=audio)
     transcript, sound = "", b""
     while True:
         event: dict[str, Any] = json.loads(await connection.recv())
