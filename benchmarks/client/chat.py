@@ -11,7 +11,7 @@ from PIL import Image
 
 from benchmarks.client.exchange import Call, Record, exchange
 from benchmarks.client.speech import MUTE
-from benchmarks.speech_texts import TEXTS
+from benchmarks.client.texts import TEXTS
 
 Kind = Literal["text", "image", "speech"]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.speech_load import watch_lag
+from benchmarks.client.load import watch_lag
 from sglang_omni.entrypoints.http.transport.uvicorn_server import run
 
 # How a body in chunks ends. Samples that happen to end a read like this are 56 bits of chance.

@@ -2,7 +2,7 @@
 
 import struct
 
-from benchmarks.metrics.playback import Piece, Playback
+from benchmarks.client.playback import Piece, Playback
 from sglang_omni.media.wav import BYTES_PER_SAMPLE
 
 # pcm of OpenAI's routes, by its definition; a server that sends another rate says so.

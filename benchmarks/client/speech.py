@@ -6,7 +6,7 @@ from typing import Any
 import aiohttp
 
 from benchmarks.client.exchange import Call, Record, exchange
-from benchmarks.speech_texts import TEXTS
+from benchmarks.client.texts import TEXTS
 
 # What a request for speech is told that ended well and without any.
 MUTE = "an answer without audio"

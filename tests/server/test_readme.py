@@ -153,10 +153,16 @@ def test_the_commands_of_the_evaluation_run_in_their_order(tmp_path: Path) -> No
             python, *words = [here.get(word, word) for word in shlex.split(line)]
             assert python == "python"
             command = [sys.executable, *words]
-            if "--preset" in words or "benchmarks.audio_audit" in words:
+            if "--preset" in words or "benchmarks.evaluation.audio_audit" in words:
                 command += asks
-            if "benchmarks.gates" in words:
-                made = [sys.executable, "-m", "benchmarks.gates", "calibrate", *["runs/mmmu"] * 5]
+            if "benchmarks.evaluation.gates" in words:
+                made = [
+                    sys.executable,
+                    "-m",
+                    "benchmarks.evaluation.gates",
+                    "calibrate",
+                    *["runs/mmmu"] * 5,
+                ]
                 assert _ended([*made, "--out", "made.json"], tmp_path, environment) == 0
             assert _ended(command, tmp_path, environment) == 0, line
     assert (tmp_path / "runs" / "mmmu" / "run.json").is_file()

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from benchmarks.shapes import SMALL, randomise, write_vision_checkpoint
+from benchmarks.encoders.shapes import SMALL, randomise, write_vision_checkpoint
 from sglang_omni.engines.encoder.contract import EncoderSettings
 from sglang_omni.engines.encoder.launch import environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec

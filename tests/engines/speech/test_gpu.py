@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.speech_shapes import TALKER, random_speech_model
-from benchmarks.talker import admission, run_steps
+from benchmarks.talker.shapes import TALKER, random_speech_model
+from benchmarks.talker.steps import admission, run_steps
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
