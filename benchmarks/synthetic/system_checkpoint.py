@@ -25,7 +25,7 @@ from benchmarks.encoders.shapes import SMALL as SMALL_ENCODERS
 from benchmarks.synthetic.random_models.names import SCRIPT
 from benchmarks.synthetic.speech_checkpoint import QuickDraw, write_speech_checkpoint
 from benchmarks.talker.shapes import TALKER, VAE
-from benchmarks.thinker.shapes import SHAPE, SMALL, config_of
+from benchmarks.thinker.shapes import SHAPE, SMALL, build_config
 from sglang_omni.models.ming.config import EncoderConfig, TalkerConfig, VAEConfig
 from sglang_omni.models.ming.tiny import configs
 from sglang_omni.models.ming.tiny.encoders import encoder_weights
@@ -49,7 +49,7 @@ def write_system_checkpoint(
     """Write everything but the thinker's weights to the new folder `folder`."""
     write_speech_checkpoint(folder, *speech, patches=NEVER_PATCHES, device=device)
     tokenizer = build_thinker_tokenizer()
-    config = config_of("plug-in", shape, fp8) | encoder_config(encoders)
+    config = build_config("plug-in", shape, fp8) | encoder_config(encoders)
     config[SCRIPT] = script(tokenizer)
     for path in folder.glob("model*"):
         path.unlink()

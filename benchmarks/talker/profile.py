@@ -22,7 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.talker.shapes import random_speech_model
 from benchmarks.talker.steps import SHAPES, WARM_UPS, admission, run_steps
-from benchmarks.tools.kernel_times import Ran, spent
+from benchmarks.tools.kernel_times import KernelEvent, kernel_costs_us
 from measurement.environment import fingerprint
 from sglang_omni.engines.speech.launch import environment
 from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
@@ -34,7 +34,7 @@ NAME_LENGTH = 60
 Row = dict[str, Any]
 
 
-def kernels_of(replay: Callable[[], object], runs: int) -> list[list[Ran]]:
+def kernels_of(replay: Callable[[], object], runs: int) -> list[list[KernelEvent]]:
     """The kernels of each of several calls, in the order in which they ended.
 
     Raises `RuntimeError` if the calls did not run equally many.
@@ -44,7 +44,7 @@ def kernels_of(replay: Callable[[], object], runs: int) -> list[list[Ran]]:
             replay()
             torch.cuda.synchronize()
     found = [
-        Ran(event.name, event.time_range.end)
+        KernelEvent(event.name, event.time_range.end)
         for event in profiler.events()
         if event.device_type == DeviceType.CUDA
     ]
@@ -55,7 +55,7 @@ def kernels_of(replay: Callable[[], object], runs: int) -> list[list[Ran]]:
     return [found[first : first + count] for first in range(0, len(found), count)]
 
 
-def places(kernels: Sequence[Ran]) -> list[str]:
+def places(kernels: Sequence[KernelEvent]) -> list[str]:
     """A label for every kernel: its name, and how many came since the last attention."""
     labels, since = [], 0
     for one in kernels:
@@ -64,12 +64,12 @@ def places(kernels: Sequence[Ran]) -> list[str]:
     return labels
 
 
-def costs(calls: Sequence[Sequence[Ran]]) -> list[Row]:
+def costs(calls: Sequence[Sequence[KernelEvent]]) -> list[Row]:
     """What kernels of each label cost in a call: microseconds in all, mean, count; the dearest
     first. The first kernel of a call has none in front of it and is left out."""
     total, count = defaultdict[str, float](float), defaultdict[str, int](int)
     for kernels in calls:
-        for label, took in zip(places(kernels)[1:], spent(kernels), strict=True):
+        for label, took in zip(places(kernels)[1:], kernel_costs_us(kernels), strict=True):
             total[label] += took
             count[label] += 1
     rows = [

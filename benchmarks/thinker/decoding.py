@@ -27,8 +27,8 @@ from typing import Any
 from benchmarks.synthetic.random_models import names
 from benchmarks.synthetic.random_models.census import FILE, ROWS, experts_touched
 from benchmarks.thinker.load import Round, run_rounds
-from benchmarks.thinker.profile import trace
-from benchmarks.thinker.shapes import SHAPE, SMALL, write_shape
+from benchmarks.thinker.profile import write_trace
+from benchmarks.thinker.shapes import SHAPE, SMALL, write_shape_checkpoint
 from measurement.environment import deep_gemm, fingerprint
 from sglang_omni.engines.runtime.gpus import visible_gpus
 from sglang_omni.engines.runtime.ports import rendezvous_port
@@ -38,7 +38,7 @@ from sglang_omni.engines.thinker.moe_configs import tuned_environment
 from sglang_omni.models.ming.config import read_json
 
 SYSTEMS = ("plug-in", "stock")
-# What only the plug-in's model is asked, or takes no part in speed.
+# For the plug-in's model alone, and without influence on speed.
 PLUG_IN_ONLY = ("json_model_override_args",)
 MEMORY_SHARE = 0.92
 
@@ -47,8 +47,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """One system at one precision. `server_args` are SGLang's, by name, and win over ours;
-    `profile` is a folder for traces."""
+    """One system at one precision.
+
+    `server_args` are SGLang's, by name, and override ours. `profile` is a folder for traces.
+    """
 
     system: str
     shape: Mapping[str, Any]
@@ -64,12 +66,12 @@ class Job:
 
     @property
     def census_rows(self) -> int:
-        """Requests of the batch in which experts are counted: more than any graph holds."""
+        """Return the batch size at which used experts are counted: larger than any graph's."""
         return max(self.clients) + 1
 
 
-def settings_of(job: Job, folder: Path) -> ThinkerSettings:
-    """How our server would launch this, with room for exactly the largest load."""
+def build_settings(job: Job, folder: Path) -> ThinkerSettings:
+    """Return the settings of our server for this job, with room for exactly the largest load."""
     cuda = job.device == "cuda"
     graphs = {"cuda_graph_max_bs_decode": max(job.clients)} if cuda else {}
     return ThinkerSettings(
@@ -85,11 +87,12 @@ def settings_of(job: Job, folder: Path) -> ThinkerSettings:
 
 
 def measure(job: Job) -> Iterator[Row]:
-    """The rows of one system. It sets this process's environment, and must have it to itself."""
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        write_shape(folder, job.system, dict(job.shape), job.fp8)
-        settings = settings_of(job, folder)
+    """Yield the rows of one system. It sets this process's environment, so run it in its own
+    process."""
+    with tempfile.TemporaryDirectory() as temp_dir:
+        folder = Path(temp_dir)
+        write_shape_checkpoint(folder, job.system, dict(job.shape), job.fp8)
+        settings = build_settings(job, folder)
         os.environ |= environment(settings, threads=max(1, (os.cpu_count() or 1) // job.tp))
         os.environ |= {
             "SGLANG_EXTERNAL_MODEL_PACKAGE": names.PACKAGE,
@@ -108,52 +111,54 @@ def measure(job: Job) -> Iterator[Row]:
 def _measure_engine(job: Job, arguments: dict[str, Any], census: Path) -> Iterator[Row]:
     from sglang import Engine
 
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     engine = Engine(**arguments)
-    about = {"system": job.system, "start_s": round(time.perf_counter() - began, 1)}
+    about = {"system": job.system, "start_s": round(time.perf_counter() - started_at, 1)}
     print(f"{job.system}: ready in {about['start_s']} s", flush=True)
     try:
         vocabulary = int(job.shape["vocab_size"])
         rounds = [Round(count, job.prompt, job.tokens) for count in job.clients]
-        # Decodes in company long enough for a batch of all of them.
-        counting = Round(job.census_rows, 8, 32)
-        # As many prompts at once as will be measured: kernels compile by the size of a prefill.
-        first = (Round(count, job.prompt, 2) for count in job.clients)
-        run_rounds(engine, [counting, *first], vocabulary)
+        # Long enough for a decode batch of all requests.
+        census_round = Round(job.census_rows, 8, 32)
+        # Compile each size of prefill: as many prompts at once as in the measurement.
+        warm_up_rounds = (Round(count, job.prompt, 2) for count in job.clients)
+        run_rounds(engine, [census_round, *warm_up_rounds], vocabulary)
         layers = json.loads(census.read_text(encoding="utf-8"))
         for number in range(job.rounds):
             for row in run_rounds(engine, rounds, vocabulary):
-                touched = experts_touched(layers, row["clients"], int(job.shape["num_experts"]))
-                yield {**about, "round": number, **row, "experts_touched": touched}
+                experts_used = experts_touched(
+                    layers, row["clients"], int(job.shape["num_experts"])
+                )
+                yield {**about, "round": number, **row, "experts_touched": experts_used}
         for count in job.clients if job.profile else ():
             path = Path(job.profile or "") / f"{job.system}-{count}.trace.json.gz"
-            trace(engine, count, job.prompt, vocabulary, path)
+            write_trace(engine, count, job.prompt, vocabulary, path)
     finally:
         engine.shutdown()
 
 
 def run_job(job: Job) -> list[Row]:
-    """Measure in this process, printing as it goes."""
+    """Measure in this process, print each row and return all."""
     rows = []
     for row in measure(job):
-        show(row)
+        print_row(row)
         rows.append(row)
     return rows
 
 
-def show(row: Row) -> None:
-    """Print one line."""
-    touched = row["experts_touched"]
+def print_row(row: Row) -> None:
+    """Print one row as a line."""
+    experts = row["experts_touched"]
     print(
         f"{row['system']:8} {row['clients']:3} clients  {row['tokens_per_s']:8.1f} tok/s  "
         f"TPOT {row['tpot_ms']:.2f} ms  TTFT p50/p95 {row['ttft_ms']['p50']:.0f}/"
-        f"{row['ttft_ms']['p95']:.0f} ms  experts touched {min(touched)} to {max(touched)}",
+        f"{row['ttft_ms']['p95']:.0f} ms  experts touched {min(experts)} to {max(experts)}",
         flush=True,
     )
 
 
-def compare(rows: list[Row]) -> Row:
-    """Best tokens per second of the plug-in over stock's, by number of clients, in percent."""
+def compare_systems(rows: list[Row]) -> Row:
+    """Return the plug-in's best tokens per second in percent of stock's, by number of clients."""
     best: dict[tuple[str, int], float] = {}
     for row in rows:
         key = row["system"], row["clients"]
@@ -165,13 +170,13 @@ def compare(rows: list[Row]) -> Row:
     }
 
 
-def numbers(text: str) -> tuple[int, ...]:
-    """A list such as 1,16,64."""
+def parse_counts(text: str) -> tuple[int, ...]:
+    """Parse a list such as 1,16,64."""
     return tuple(int(number) for number in text.split(","))
 
 
-def parse() -> argparse.Namespace:
-    """The command line."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -179,7 +184,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
     parser.add_argument("--tp", type=int, default=1)
     parser.add_argument("--fp8", action="store_true", help="block FP8 instead of bfloat16")
-    parser.add_argument("--clients", type=numbers, default=(1, 8, 16, 32, 64))
+    parser.add_argument("--clients", type=parse_counts, default=(1, 8, 16, 32, 64))
     parser.add_argument("--prompt", type=int, default=128, help="tokens of each prompt")
     parser.add_argument("--tokens", type=int, default=256, help="tokens of each answer")
     parser.add_argument("--rounds", type=int, default=2, help="measure everything so often")
@@ -193,8 +198,8 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def job_of(system: str, options: argparse.Namespace) -> Job:
-    """What the command line asks of one system."""
+def build_job(system: str, options: argparse.Namespace) -> Job:
+    """Build the job of one system from the command line."""
     shape = SMALL if options.small else SHAPE
     if options.layers:
         shape = shape | {"num_hidden_layers": options.layers}
@@ -215,14 +220,14 @@ def job_of(system: str, options: argparse.Namespace) -> Job:
 
 
 def main() -> int:
-    """Measure every system, print and write after each; fails where one of them could not run."""
-    options = parse()
+    """Measure every system, print and write after each. Return 1 if one of them could not run."""
+    options = parse_arguments()
     environment = {**fingerprint(), "deep_gemm": deep_gemm()}
     result: Row = {"environment": environment, "jobs": [], "rows": []}
     print(json.dumps(result["environment"]))
     failed = 0
     for system in options.systems:
-        job = job_of(system, options)
+        job = build_job(system, options)
         result["jobs"].append(asdict(job))
         try:
             with ProcessPoolExecutor(1, get_context("spawn")) as pool:
@@ -231,7 +236,7 @@ def main() -> int:
             failed += 1
             result.setdefault("failed", {})[system] = f"{type(error).__name__}: {error}"[:300]
             print(f"{system} failed: {error}", flush=True)
-        result["plug_in_over_stock_percent"] = compare(result["rows"])
+        result["plug_in_over_stock_percent"] = compare_systems(result["rows"])
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"plug-in over stock, percent: {json.dumps(result['plug_in_over_stock_percent'])}")
     return 1 if failed else 0

@@ -1,4 +1,4 @@
-"""The thinker at the released model's shape, as `config.json` of two model classes.
+"""The thinker's released shape as `config.json` of two model classes.
 
 `plug-in` is this project's model; `stock` is SGLang's own text-only BailingMoeV2 at the same shape.
 """
@@ -33,7 +33,7 @@ SHAPE: Json = {
     "n_group": 8,
     "topk_group": 4,
 }
-# To see that a benchmark runs at all, on any machine.
+# A shape that any machine can run, to try a benchmark.
 SMALL: Json = SHAPE | {
     "vocab_size": 2048,
     "hidden_size": 128,
@@ -60,7 +60,7 @@ CONSTANTS: Json = {
     "tie_word_embeddings": False,
     "torch_dtype": "bfloat16",
 }
-# What SGLang's own class asks for besides.
+# What SGLang's own class needs besides.
 STOCK_CONSTANTS: Json = {
     "score_function": "sigmoid",
     "moe_router_enable_expert_bias": True,
@@ -70,8 +70,8 @@ STOCK_CONSTANTS: Json = {
 FP8: Json = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
 
 
-def config_of(system: str, shape: Json, fp8: bool) -> Json:
-    """`config.json` for `system` ("plug-in" or "stock")."""
+def build_config(system: str, shape: Json, fp8: bool) -> Json:
+    """Return `config.json` for `system` ("plug-in" or "stock")."""
     tokens = thinker_token_ids(build_thinker_tokenizer())
     text = tokens | shape | CONSTANTS
     quantised: Json = {"quantization_config": FP8} if fp8 else {}
@@ -86,10 +86,10 @@ def config_of(system: str, shape: Json, fp8: bool) -> Json:
     } | quantised
 
 
-def write_shape(folder: Path, system: str, shape: Json, fp8: bool) -> None:
-    """Write a folder that SGLang takes for a checkpoint; the weights are drawn as it loads."""
-    config = config_of(system, shape, fp8)
+def write_shape_checkpoint(folder: Path, system: str, shape: Json, fp8: bool) -> None:
+    """Write a checkpoint folder for SGLang whose weights are drawn as it loads."""
+    config = build_config(system, shape, fp8)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
     write_thinker_tokenizer(folder, build_thinker_tokenizer())
-    # SGLang looks for a file of weights before it asks the model to load them.
+    # SGLang looks for a weight file before the model loads.
     save_file({"drawn": torch.zeros(1)}, folder / "model.safetensors")

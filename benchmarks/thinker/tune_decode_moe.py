@@ -19,7 +19,13 @@ import torch
 from torch import multiprocessing
 from triton.runtime.errors import OutOfResources
 
-from benchmarks.thinker.decode_kernels import HIDDEN, LAYERS, Layers, microseconds, normal
+from benchmarks.thinker.decode_kernels import (
+    HIDDEN,
+    LAYERS,
+    ExpertLayers,
+    random_bf16,
+    time_layer_us,
+)
 from measurement.environment import fingerprint
 from sglang_omni.models.ming.thinker.decode_moe import CUTS, MoeTiling, cut_for
 from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import MoeGemmTile
@@ -30,65 +36,69 @@ TILES = [
     *(MoeGemmTile(128, 4, stages) for stages in (3, 4)),
     *(MoeGemmTile(128, 8, stages) for stages in (3, 4, 5)),
 ]
-# Triton compiles anew for one row, and for counts that 16 divides.
+# Triton compiles one row, and counts that 16 divides, separately.
 COMPILED_ROWS = (1, 8, 16)
 
 Times = dict[MoeTiling, float]
 
 
-def compile_some(which: int, processes: int) -> None:
-    """Every so-manieth candidate is run once, and so is compiled and kept."""
-    layers = Layers()
+def compile_share(which: int, processes: int) -> None:
+    """Compile every `processes`-th candidate by running it once, from number `which`."""
+    layers = ExpertLayers()
     base = cut_for(1)
-    cuts = [replace(base, up=tile, down=tile) for tile in TILES]
-    for cut in cuts[which::processes]:
+    tilings = [replace(base, up=tile, down=tile) for tile in TILES]
+    for tiling in tilings[which::processes]:
         for rows in COMPILED_ROWS:
-            try_once(layers, cut, rows)
+            fits_gpu(layers, tiling, rows)
 
 
-def try_once(layers: Layers, cut: MoeTiling, rows: int) -> bool:
-    """Whether it fits the card."""
+def fits_gpu(layers: ExpertLayers, tiling: MoeTiling, rows: int) -> bool:
+    """Return whether the tiling fits the GPU's resources. Runs it once."""
     try:
-        layers.step.parts(normal(rows, HIDDEN), cut)
+        layers.step.parts(random_bf16(rows, HIDDEN), tiling)
     except OutOfResources:
         return False
     return True
 
 
-def time_all(layers: Layers, rows: int, cuts: Sequence[MoeTiling], found: Times) -> MoeTiling:
-    """Note the microseconds of these cuts; the best of all noted."""
-    xs = [normal(rows, HIDDEN) for _ in range(LAYERS)]
-    for cut in cuts:
-        if cut not in found and try_once(layers, cut, rows):
-            found[cut] = microseconds(lambda index, cut=cut: layers.step.parts(xs[index], cut))
-    return min(found, key=found.__getitem__)
+def time_tilings(
+    layers: ExpertLayers, rows: int, tilings: Sequence[MoeTiling], times: Times
+) -> MoeTiling:
+    """Add the microseconds of these tilings to `times`, and return the fastest in it."""
+    xs = [random_bf16(rows, HIDDEN) for _ in range(LAYERS)]
+    for tiling in tilings:
+        if tiling not in times and fits_gpu(layers, tiling, rows):
+            times[tiling] = time_layer_us(
+                lambda index, tiling=tiling: layers.step.parts(xs[index], tiling)
+            )
+    return min(times, key=times.__getitem__)
 
 
-def tune(layers: Layers, rows: int) -> Times:
-    """Microseconds of all that was tried with so many rows, the best first."""
-    found: Times = {}
-    best = time_all(layers, rows, [replace(cut_for(rows), up=tile) for tile in TILES], found)
-    time_all(layers, rows, [replace(best, down=tile) for tile in TILES], found)
-    return dict(sorted(found.items(), key=lambda pair: pair[1]))
+def tune(layers: ExpertLayers, rows: int) -> Times:
+    """Return the microseconds of every tiling tried at this number of rows, the fastest first."""
+    times: Times = {}
+    best = time_tilings(layers, rows, [replace(cut_for(rows), up=tile) for tile in TILES], times)
+    time_tilings(layers, rows, [replace(best, down=tile) for tile in TILES], times)
+    return dict(sorted(times.items(), key=lambda pair: pair[1]))
 
 
 def main() -> None:
-    """Time everything, print the best, write all."""
+    """Time every tiling, print the fastest and write the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--compile", type=int, help="compile all, in so many processes, and end")
+    parser.add_argument("--compile", type=int, help="compile all in this many processes, then exit")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.compile:
-        multiprocessing.spawn(compile_some, (options.compile,), options.compile)
+        multiprocessing.spawn(compile_share, (options.compile,), options.compile)
         return
-    layers, found = Layers(), {}
+    layers, times_by_rows = ExpertLayers(), {}
     for rows in CUTS:
         times = tune(layers, rows)
         best = next(iter(times))
-        print(f"    {rows}: {best},  # {times[best]:.1f} us, as it was {times[cut_for(rows)]:.1f}")
-        found[str(rows)] = {str(cut): took for cut, took in times.items()}
+        print(f"    {rows}: {best},  # {times[best]:.1f} us, before {times[cut_for(rows)]:.1f}")
+        times_by_rows[str(rows)] = {str(tiling): tiling_us for tiling, tiling_us in times.items()}
     if options.out:
-        result = {"environment": fingerprint(), "microseconds": found}
+        result = {"environment": fingerprint(), "microseconds": times_by_rows}
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 

@@ -1,13 +1,13 @@
-"""Find the fastest Triton configurations of the fused MoE products for the thinker's experts.
+"""Find the fastest Triton configurations of the fused MoE GEMMs for the thinker's experts.
 
     python -m benchmarks.thinker.tune_moe --tp 1 2 4 --out FILE             # bfloat16
     python -m benchmarks.thinker.tune_moe --tp 1 2 4 --fp8 --out FILE       # blocks of 128 x 128
 
-One card tunes for any number of ranks, since a rank's experts are narrower, and nothing else. The
-winners are written where `sglang_omni.engines.thinker.moe_configs` finds them, one file for the
-product up (gate and up) and one for the product down, which share BLOCK_SIZE_M because they share
-one sorting of tokens. Kernels are compiled first, in as many processes as there are cores; then
-each product is timed of a CUDA graph in which every launch meets other experts, so that
+One GPU tunes for any number of ranks, since only the width of a rank's experts differs. The fastest
+configurations are written where `sglang_omni.engines.thinker.moe_configs` finds them: one file for
+the up-projection (gate and up) and one for the down-projection. The two share BLOCK_SIZE_M because
+they share one sorting of tokens. Kernels are compiled first, in as many processes as there are
+cores. Then each GEMM is timed as a CUDA graph in which every launch uses other experts, so that
 none of them is in the cache.
 """
 
@@ -37,9 +37,9 @@ EXPERTS = int(SHAPE["num_experts"]) + 1
 TOP_K = int(SHAPE["num_experts_per_tok"]) + 1
 HIDDEN = int(SHAPE["hidden_size"])
 LAUNCHES, REPLAYS = 6, 3
-# Of one multiprocessor, less what the kernel itself needs.
+# The shared memory of one multiprocessor, less what the kernel itself needs.
 SHARED_BYTES = 200 * 1024
-# Triton compiles anew for sizes that 16 divides and for others; these meet both, in every tile.
+# Triton compiles sizes that 16 divides separately; these sizes cover both, in every tile.
 COMPILED_TOKENS = (1, 16, 24, 64, 512)
 
 Config = dict[str, int]
@@ -48,20 +48,20 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """Experts as wide as one of `tp` ranks has them."""
+    """The experts of one of `tp` ranks."""
 
     tp: int
     fp8: bool
 
     @property
     def width(self) -> int:
-        """Intermediate columns of one expert on one rank."""
+        """Return the intermediate columns of one expert on one rank."""
         return int(SHAPE["moe_intermediate_size"]) // self.tp
 
 
 @dataclass(frozen=True)
 class Experts:
-    """Weights of one rank. Scales are None in bfloat16."""
+    """The weights of one rank. Scales are None in bfloat16."""
 
     up: Tensor
     down: Tensor
@@ -70,22 +70,23 @@ class Experts:
 
 
 def candidates(fp8: bool) -> list[Config]:
-    """Configurations worth a try on a Hopper card."""
+    """Return the configurations worth trying on a Hopper GPU."""
     ks = (64, 128) if fp8 else (64, 128, 256)
     space = product((16, 32, 64, 128), (32, 64, 128, 256), ks, (1, 16), (4, 8), (2, 3, 4, 5))
-    return [config for values in space if sensible(config := named(*values), fp8)]
+    return [config for values in space if is_promising(config := make_config(*values), fp8)]
 
 
-def named(m: int, n: int, k: int, group: int, warps: int, stages: int) -> Config:
-    """A configuration in SGLang's names."""
+def make_config(m: int, n: int, k: int, group: int, warps: int, stages: int) -> Config:
+    """Make a configuration with SGLang's names."""
     names = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M")
     return dict(
         zip((*names, "num_warps", "num_stages"), (m, n, k, group, warps, stages), strict=True)
     )
 
 
-def sensible(config: Config, fp8: bool) -> bool:
-    """Whether it can be fast: small tiles of rows wait for memory, large ones for arithmetic."""
+def is_promising(config: Config, fp8: bool) -> bool:
+    """Return whether it can be fast: tiles of few rows wait for memory, tiles of many for
+    arithmetic."""
     m, n, k = (config[f"BLOCK_SIZE_{axis}"] for axis in "MNK")
     warps, stages, group = config["num_warps"], config["num_stages"], config["GROUP_SIZE_M"]
     if (m + n) * k * (1 if fp8 else 2) * (stages - 1) > SHARED_BYTES:
@@ -95,19 +96,19 @@ def sensible(config: Config, fp8: bool) -> bool:
     return n >= 64 and k <= 128 and 3 <= stages <= 4 and (warps == 8 or m * n <= 64 * 128)
 
 
-def suits(config: Config, tokens: int) -> bool:
-    """Whether rows of a tile are about as many as an expert's tokens."""
+def suits_tokens(config: Config, tokens: int) -> bool:
+    """Return whether a tile has about as many rows as an expert has tokens."""
     mean, m = tokens * TOP_K / EXPERTS, config["BLOCK_SIZE_M"]
     if mean < 4:
         return m <= 32
     return m <= 64 if mean < 16 else m >= 64
 
 
-def draw_experts(case: Case, device: torch.device) -> Experts:
-    """Random weights of one rank, all experts."""
+def random_experts(case: Case, device: torch.device) -> Experts:
+    """Draw random weights of all experts of one rank."""
     dtype = torch.float8_e4m3fn if case.fp8 else torch.bfloat16
     shapes = (EXPERTS, 2 * case.width, HIDDEN), (EXPERTS, HIDDEN, case.width)
-    up, down = (_random(shape, dtype, device) for shape in shapes)
+    up, down = (_random_weights(shape, dtype, device) for shape in shapes)
     if not case.fp8:
         return Experts(up, down, None, None)
     scales = [
@@ -117,15 +118,15 @@ def draw_experts(case: Case, device: torch.device) -> Experts:
     return Experts(up, down, *scales)
 
 
-def _random(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+def _random_weights(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     weights = torch.empty(shape, dtype=dtype, device=device)
     for expert in weights:
         expert.copy_(torch.randn(expert.shape, device=device, dtype=torch.bfloat16))
     return weights
 
 
-class Product:
-    """One of the two products for so many tokens; routes differ from launch to launch."""
+class ExpertGemm:
+    """One of the two GEMMs for `tokens` tokens; routes differ from launch to launch."""
 
     def __init__(self, case: Case, experts: Experts, tokens: int, down: bool) -> None:
         self._case, self._down, self._tokens = case, down, tokens
@@ -141,7 +142,7 @@ class Product:
         self._sorted: dict[int, list[tuple[Tensor, ...]]] = {}
 
     def milliseconds(self, config: Config) -> float:
-        """Time of one launch, without the sorting."""
+        """Return the time of one launch, without the sorting."""
         self._sort(config["BLOCK_SIZE_M"])
         self._launch(config, 0)
         torch.cuda.synchronize()
@@ -149,10 +150,10 @@ class Product:
         with torch.cuda.graph(graph):
             for index in range(LAUNCHES):
                 self._launch(config, index)
-        return cuda_graphs.milliseconds(graph, REPLAYS) / LAUNCHES
+        return cuda_graphs.mean_replay_ms(graph, REPLAYS) / LAUNCHES
 
     def compile(self, config: Config) -> None:
-        """Launch once, for the compiler's cache."""
+        """Launch once, which fills the compiler's cache."""
         self._sort(config["BLOCK_SIZE_M"])
         self._launch(config, 0)
         torch.cuda.synchronize()
@@ -195,71 +196,80 @@ class Product:
 
 
 def random_routes(tokens: int, device: torch.device) -> Tensor:
-    """Expert ids [tokens, top_k + 1]: distinct routed experts, and the shared one."""
+    """Draw expert ids [tokens, top_k + 1]: distinct routed experts, and the shared one."""
     routed = torch.rand(tokens, EXPERTS - 1, device=device).topk(TOP_K - 1).indices
     shared = torch.full((tokens, 1), EXPERTS - 1, device=device)
     return torch.cat((routed, shared), dim=1).int()
 
 
 def compile_all(case: Case, configs: Sequence[Config], workers: int) -> None:
-    """Fill the compiler's cache; what cannot be compiled fails again, and is left out, later."""
+    """Fill the compiler's cache. A kernel that cannot be compiled fails again, and is skipped,
+    later."""
     parts = [list(configs[index::workers]) for index in range(workers)]
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        for one in [pool.submit(_compile_part, case, part) for part in parts]:
-            one.result()
+        for future in [pool.submit(_compile_part, case, part) for part in parts]:
+            future.result()
 
 
 def _compile_part(case: Case, configs: Sequence[Config]) -> None:
     device = torch.device("cuda")
     dtype = torch.float8_e4m3fn if case.fp8 else torch.bfloat16
-    experts = draw_tiny(case, dtype, device)
-    products = {
-        tokens: [Product(case, experts, tokens, down) for down in (False, True)]
+    experts = share_one_expert(case, dtype, device)
+    gemms = {
+        tokens: [ExpertGemm(case, experts, tokens, down) for down in (False, True)]
         for tokens in COMPILED_TOKENS
     }
     for config, tokens in product(configs, COMPILED_TOKENS):
-        if not suits(config, tokens):
+        if not suits_tokens(config, tokens):
             continue
-        for one in products[tokens]:
+        for gemm in gemms[tokens]:
             try:
-                one.compile(config)
+                gemm.compile(config)
             except Exception:
-                # Too large for the card: `best` meets the same error, and counts it.
+                # Too large for the GPU: `find_fastest` meets the same error, and counts it.
                 torch.cuda.synchronize()
 
 
-def draw_tiny(case: Case, dtype: torch.dtype, device: torch.device) -> Experts:
-    """One expert's weights that stand for all: strides of zero between experts."""
+def share_one_expert(case: Case, dtype: torch.dtype, device: torch.device) -> Experts:
+    """Return weights of one expert that stand for all: strides between experts are zero."""
 
-    def one(rows: int, columns: int, kind: torch.dtype) -> Tensor:
-        return torch.ones(1, rows, columns, device=device).to(kind).expand(EXPERTS, -1, -1)
+    def expanded_ones(rows: int, columns: int, dtype_of_values: torch.dtype) -> Tensor:
+        return (
+            torch.ones(1, rows, columns, device=device).to(dtype_of_values).expand(EXPERTS, -1, -1)
+        )
 
-    up, down = one(2 * case.width, HIDDEN, dtype), one(HIDDEN, case.width, dtype)
+    up, down = (
+        expanded_ones(2 * case.width, HIDDEN, dtype),
+        expanded_ones(HIDDEN, case.width, dtype),
+    )
     if not case.fp8:
         return Experts(up, down, None, None)
     scales = [
-        one(-(-w.shape[1] // BLOCK), -(-w.shape[2] // BLOCK), torch.float32) for w in (up, down)
+        expanded_ones(-(-w.shape[1] // BLOCK), -(-w.shape[2] // BLOCK), torch.float32)
+        for w in (up, down)
     ]
     return Experts(up, down, *scales)
 
 
-def best(case: Case, experts: Experts, configs: Sequence[Config], tokens: int) -> Row:
-    """The fastest pair of configurations with one BLOCK_SIZE_M, and their times."""
+def find_fastest(case: Case, experts: Experts, configs: Sequence[Config], tokens: int) -> Row:
+    """Return the fastest pair of configurations with one BLOCK_SIZE_M, and their times."""
     fastest: dict[tuple[bool, int], tuple[float, Config]] = {}
     failed = 0
     for down in (False, True):
-        one = Product(case, experts, tokens, down)
+        gemm = ExpertGemm(case, experts, tokens, down)
         for config in configs:
-            if not suits(config, tokens):
+            if not suits_tokens(config, tokens):
                 continue
             try:
-                took = one.milliseconds(config)
+                launch_ms = gemm.milliseconds(config)
             except Exception:
                 failed += 1
                 torch.cuda.synchronize()
                 continue
             key = down, config["BLOCK_SIZE_M"]
-            fastest[key] = min(fastest.get(key, (took, config)), (took, config), key=lambda x: x[0])
+            fastest[key] = min(
+                fastest.get(key, (launch_ms, config)), (launch_ms, config), key=lambda x: x[0]
+            )
     blocks = [m for down, m in fastest if not down and (True, m) in fastest]
     m = min(blocks, key=lambda m: fastest[False, m][0] + fastest[True, m][0])
     (up_ms, up), (down_ms, down_config) = fastest[False, m], fastest[True, m]
@@ -269,40 +279,42 @@ def best(case: Case, experts: Experts, configs: Sequence[Config], tokens: int) -
     }
 
 
-def default_milliseconds(case: Case, experts: Experts, tokens: int) -> float:
-    """Both products with the configuration that SGLang takes when it has no file."""
+def time_default_ms(case: Case, experts: Experts, tokens: int) -> float:
+    """Return the time of both GEMMs with the configuration that SGLang uses without a file."""
     if case.fp8:
-        config = named(64, BLOCK, BLOCK, 32, 4, 3)
+        config = make_config(64, BLOCK, BLOCK, 32, 4, 3)
     elif tokens <= EXPERTS:
-        config = named(16, 32, 64, 1, 4, 3)
+        config = make_config(16, 32, 64, 1, 4, 3)
     else:
-        config = named(64, 64, 32, 8, 4, 3)
-    return sum(Product(case, experts, tokens, down).milliseconds(config) for down in (False, True))
+        config = make_config(64, 64, 32, 8, 4, 3)
+    return sum(
+        ExpertGemm(case, experts, tokens, down).milliseconds(config) for down in (False, True)
+    )
 
 
 def tune(case: Case, configs: Sequence[Config], tokens: Sequence[int]) -> Iterator[Row]:
-    """The winners for every number of tokens."""
-    experts = draw_experts(case, torch.device("cuda"))
+    """Yield the fastest configurations for every number of tokens."""
+    experts = random_experts(case, torch.device("cuda"))
     for count in tokens:
-        row = best(case, experts, configs, count)
-        row["default_ms"] = default_milliseconds(case, experts, count)
-        show(case, row)
+        row = find_fastest(case, experts, configs, count)
+        row["default_ms"] = time_default_ms(case, experts, count)
+        print_row(case, row)
         yield row
 
 
-def show(case: Case, row: Row) -> None:
-    """Print one line."""
-    both = row["up_ms"] + row["down_ms"]
-    kind = "fp8" if case.fp8 else "bf16"
+def print_row(case: Case, row: Row) -> None:
+    """Print one row as a line."""
+    total_ms = row["up_ms"] + row["down_ms"]
+    precision = "fp8" if case.fp8 else "bf16"
     print(
-        f"tp {case.tp} {kind} {row['tokens']:5} tokens  {both * 1e3:8.1f} us  "
+        f"tp {case.tp} {precision} {row['tokens']:5} tokens  {total_ms * 1e3:8.1f} us  "
         f"default {row['default_ms'] * 1e3:8.1f} us  "
         f"up {list(row['up'].values())}  down {list(row['down'].values())}",
         flush=True,
     )
 
 
-def write(case: Case, rows: Sequence[Row], root: Path) -> None:
+def write_configs(case: Case, rows: Sequence[Row], root: Path) -> None:
     """Write the two files of a case as SGLang reads them."""
     from sglang.srt.layers.moe.moe_runner.triton_utils import get_config_file_name
 
@@ -316,7 +328,7 @@ def write(case: Case, rows: Sequence[Row], root: Path) -> None:
 
 
 def main() -> None:
-    """Tune every case, write the files and the record."""
+    """Tune every case, write the files and the results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -324,21 +336,21 @@ def main() -> None:
     parser.add_argument("--fp8", action="store_true")
     parser.add_argument("--tokens", type=int, nargs="+", default=list(TOKENS))
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2))
-    parser.add_argument("--root", type=Path, default=FOLDER, help="where SGLang will look")
-    parser.add_argument("--out", type=Path, required=True, help="the record of what was measured")
+    parser.add_argument("--root", type=Path, default=FOLDER, help="folder in which SGLang looks")
+    parser.add_argument("--out", type=Path, required=True, help="where to write the results")
     options = parser.parse_args()
-    configs, began = candidates(options.fp8), time.perf_counter()
+    configs, started_at = candidates(options.fp8), time.perf_counter()
     print(f"{len(configs)} configurations", flush=True)
     compile_all(Case(1, options.fp8), configs, options.workers)
-    print(f"compiled after {time.perf_counter() - began:.0f} s", flush=True)
+    print(f"compiled after {time.perf_counter() - started_at:.0f} s", flush=True)
     result: Row = {"environment": fingerprint(), "cases": []}
     for tp in options.tp:
         case = Case(tp, options.fp8)
         rows = list(tune(case, configs, options.tokens))
-        write(case, rows, options.root)
+        write_configs(case, rows, options.root)
         result["cases"].append({**asdict(case), "rows": rows})
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        print(f"tp {tp} after {time.perf_counter() - began:.0f} s", flush=True)
+        print(f"tp {tp} after {time.perf_counter() - started_at:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

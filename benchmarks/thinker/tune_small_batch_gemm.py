@@ -43,8 +43,10 @@ Weights = Sequence[tuple[Tensor, Tensor]]
 
 
 def candidates(rows: int) -> list[SmallBatchTile]:
-    """Ways to cut: few programs with long sums, or many with short ones; of more than 16 rows,
-    also with these in eight bits."""
+    """Return the tilings to try: few programs with long sums, or many with short ones.
+
+    Above 16 rows, the list also has tilings with activations in FP8.
+    """
     direct = [
         *product((16,), (1, 2, 4), (1, 2, 4), (4, 8)),
         *product((32,), (1, 2, 4), (2, 4), (4, 6, 8)),
@@ -56,41 +58,43 @@ def candidates(rows: int) -> list[SmallBatchTile]:
     tiles += [SmallBatchTile(*values, swapped=True) for values in swapped if rows > 16]
     if rows <= 16:
         return tiles
-    eight = [
+    fp8_tilings = [
         *product((64,), (1, 2, 3, 4, 6, 8), (4,), (3, 4, 6), (True, False)),
         *product((128,), (2, 3, 4, 6, 8), (4, 8), (3, 4), (True, False)),
         *product((32,), (1, 2), (4,), (4, 6), (False,)),
     ]
-    return tiles + [SmallBatchTile(*values, eight_bits=True) for values in eight]
+    return tiles + [SmallBatchTile(*values, eight_bits=True) for values in fp8_tilings]
 
 
-def rows_of(rows: int) -> Tensor:
-    """Random rows."""
+def random_rows(rows: int) -> Tensor:
+    """Return random rows in bfloat16 on the GPU."""
     return torch.randn(rows, HIDDEN, device="cuda", dtype=torch.bfloat16)
 
 
-def compile_some(which: int, processes: int, heights: Sequence[int]) -> None:
-    """Every so-manieth candidate is run once, and so is compiled and kept."""
+def compile_share(which: int, processes: int, row_counts: Sequence[int]) -> None:
+    """Compile every `processes`-th candidate by running it once, from number `which`."""
     space = Workspace(SCRATCH, torch.device("cuda"))
-    weight, scale = draw(*MATRICES["dense"], count=1)[0]
-    every = [(rows, tile) for rows in heights for tile in candidates(rows)]
+    weight, scale = random_fp8_weights(*MATRICES["dense"], count=1)[0]
+    every = [(rows, tile) for rows in row_counts for tile in candidates(rows)]
     for rows, tile in every[which::processes]:
         with suppress(OutOfResources):
-            few_rows_linear(rows_of(rows), weight, scale, space, tile, chained=True)
+            few_rows_linear(random_rows(rows), weight, scale, space, tile, chained=True)
 
 
-def draw(rows: int, columns: int, count: int = LAUNCHES) -> list[tuple[Tensor, Tensor]]:
-    """Random quantised weights of one shape."""
+def random_fp8_weights(
+    rows: int, columns: int, count: int = LAUNCHES
+) -> list[tuple[Tensor, Tensor]]:
+    """Draw `count` random FP8 weights of one shape, with their scales."""
     device = torch.device("cuda")
-    made = []
+    weights = []
     for _ in range(count):
         weight = torch.randn(rows, columns, device=device).to(torch.float8_e4m3fn)
-        made.append((weight, torch.rand(rows // BLOCK, columns // BLOCK, device=device)))
-    return made
+        weights.append((weight, torch.rand(rows // BLOCK, columns // BLOCK, device=device)))
+    return weights
 
 
-def microseconds(run: Callable[[Tensor, Tensor], object], weights: Weights) -> float:
-    """Time of one product; endless where it does not fit the card."""
+def time_gemm_us(run: Callable[[Tensor, Tensor], object], weights: Weights) -> float:
+    """Return the microseconds of one GEMM; infinity where it does not fit the GPU."""
     try:
         run(*weights[0])
     except OutOfResources:
@@ -100,61 +104,64 @@ def microseconds(run: Callable[[Tensor, Tensor], object], weights: Weights) -> f
     with torch.cuda.graph(graph):
         for weight, scale in weights:
             run(weight, scale)
-    return 1e3 * cuda_graphs.milliseconds(graph, REPLAYS) / len(weights)
+    return 1e3 * cuda_graphs.mean_replay_ms(graph, REPLAYS) / len(weights)
 
 
 def main() -> None:
-    """Time everything, print the best, write all."""
+    """Time every tiling, print the fastest and write the results."""
     from sglang.srt.layers.quantization.fp8_utils import (
-        cutlass_w8a8_block_fp8_linear_with_fallback as library,
+        cutlass_w8a8_block_fp8_linear_with_fallback as sglang_linear,
     )
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--compile", type=int, help="compile all, in so many processes, and end")
+    parser.add_argument("--compile", type=int, help="compile all in this many processes, then exit")
     parser.add_argument("--rows", type=int, nargs="+", choices=TILES, default=list(TILES))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.compile:
-        given = options.compile, options.rows
-        multiprocessing.spawn(compile_some, given, options.compile)
+        arguments = options.compile, options.rows
+        multiprocessing.spawn(compile_share, arguments, options.compile)
         return
     space = Workspace(SCRATCH, torch.device("cuda"))
-    weights = {name: draw(*shape) for name, shape in MATRICES.items()}
-    weights["dense, held"] = draw(*MATRICES["dense"], count=1) * LAUNCHES
-    found: dict[str, object] = {}
+    weights = {name: random_fp8_weights(*shape) for name, shape in MATRICES.items()}
+    weights["dense, held"] = random_fp8_weights(*MATRICES["dense"], count=1) * LAUNCHES
+    times_by_rows: dict[str, object] = {}
     for rows in options.rows:
-        x = rows_of(rows)
-        theirs = {
-            name: microseconds(lambda w, s, x=x: library(x, w, [BLOCK, BLOCK], s), some)
-            for name, some in weights.items()
+        x = random_rows(rows)
+        sglang_us = {
+            name: time_gemm_us(lambda w, s, x=x: sglang_linear(x, w, [BLOCK, BLOCK], s), matrices)
+            for name, matrices in weights.items()
         }
         times = {
             tile: {
-                name: microseconds(
+                name: time_gemm_us(
                     lambda w, s, x=x, tile=tile: few_rows_linear(
                         x, w, s, space, tile, chained=True
                     ),
-                    some,
+                    matrices,
                 )
-                for name, some in weights.items()
+                for name, matrices in weights.items()
             }
             for tile in candidates(rows)
             if tile.split * rows * MATRICES["qkv"][0] <= SCRATCH
         }
         for name in weights:
             best = min(times, key=lambda tile, name=name: times[tile][name])
-            took = f"{shown(times[best])}, SGLang's {theirs[name]:.1f} us"
-            print(f"    {rows}: {best},  # best for {name}: {took}", flush=True)
+            tiling_us = f"{format_times(times[best])}, SGLang's {sglang_us[name]:.1f} us"
+            print(f"    {rows}: {best},  # best for {name}: {tiling_us}", flush=True)
         ranked = sorted(times.items(), key=lambda pair: sum(pair[1].values()))
-        found[str(rows)] = {"sglang": theirs, **{str(tile): took for tile, took in ranked}}
+        times_by_rows[str(rows)] = {
+            "sglang": sglang_us,
+            **{str(tile): tiling_us for tile, tiling_us in ranked},
+        }
     if options.out:
-        result = {"environment": fingerprint(), "microseconds": found}
+        result = {"environment": fingerprint(), "microseconds": times_by_rows}
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def shown(times: dict[str, float]) -> str:
-    """Times by name."""
-    return ", ".join(f"{name} {took:.1f} us" for name, took in times.items())
+def format_times(times: dict[str, float]) -> str:
+    """Format times by name."""
+    return ", ".join(f"{name} {microseconds:.1f} us" for name, microseconds in times.items())
 
 
 if __name__ == "__main__":

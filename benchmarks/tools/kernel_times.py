@@ -1,4 +1,4 @@
-"""Kernels that a profiler saw, and what each of them cost."""
+"""Kernels that a profiler recorded, and the cost of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,17 +6,18 @@ from itertools import pairwise
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A kernel, copy or fill that ran: its name, and when it ended, in microseconds."""
+class KernelEvent:
+    """A kernel, copy or fill of the GPU: its name and its end in microseconds."""
 
     name: str
     end: float
 
 
-def spent(kernels: Sequence[Ran]) -> list[float]:
-    """Microseconds from the end of each kernel to that of the next: what all but the first cost.
+def kernel_costs_us(kernels: Sequence[KernelEvent]) -> list[float]:
+    """Return the microseconds from the end of each kernel to that of the next: the cost of all but
+    the first.
 
-    Chained kernels start while the one in front still runs, and would be counted twice by their
-    own durations; the gap in front of a kernel is part of its cost.
+    With programmatic dependent launch a kernel starts while the previous one still runs, so
+    durations would count time twice. The gap before a kernel is part of its cost.
     """
-    return [one.end - before.end for before, one in pairwise(kernels)]
+    return [kernel.end - previous.end for previous, kernel in pairwise(kernels)]

@@ -1,12 +1,12 @@
 """What the profile of a talker's step makes of the kernels that the profiler saw."""
 
 from benchmarks.talker.profile import costs, places
-from benchmarks.tools.kernel_times import Ran
+from benchmarks.tools.kernel_times import KernelEvent
 
 BLOCK = [
-    Ran("_short_attention_kernel", 10.0),
-    Ran("_linear_kernel", 13.0),
-    Ran("_linear_kernel", 18.0),
+    KernelEvent("_short_attention_kernel", 10.0),
+    KernelEvent("_linear_kernel", 13.0),
+    KernelEvent("_linear_kernel", 18.0),
 ]
 
 

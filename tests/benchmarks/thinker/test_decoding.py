@@ -11,10 +11,10 @@ from benchmarks.synthetic.random_models.census import FILE, ROWS, Census, expert
 from benchmarks.synthetic.random_models.drawing import FP8_STD, draw_parameters
 from benchmarks.synthetic.random_models.scripting import Script
 from benchmarks.synthetic.system_checkpoint import FIRST_SENTENCE, script
-from benchmarks.thinker.decoding import compare
-from benchmarks.thinker.load import Arrivals, Round, row_of
-from benchmarks.thinker.shapes import CONSTANTS, SHAPE, SMALL, config_of, write_shape
-from benchmarks.thinker.tune_moe import TOKENS, candidates, suits
+from benchmarks.thinker.decoding import compare_systems
+from benchmarks.thinker.load import Arrivals, Round, summarise_round
+from benchmarks.thinker.shapes import CONSTANTS, SHAPE, SMALL, build_config, write_shape_checkpoint
+from benchmarks.thinker.tune_moe import TOKENS, candidates, suits_tokens
 from sglang_omni.engines.thinker.moe_configs import file_name, tuned_environment, version_folder
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8, is_quantised
 from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
@@ -130,7 +130,7 @@ def test_a_script_is_said_whatever_the_logits() -> None:
 def test_rates_count_only_the_time_when_everybody_decodes() -> None:
     slow = Arrivals(((1.0, 1), (2.0, 2), (3.0, 3), (4.0, 4)))
     fast = Arrivals(((0.5, 1), (1.5, 3), (2.5, 5)))
-    row = row_of(Round(2, 8, 5), [slow, fast])
+    row = summarise_round(Round(2, 8, 5), [slow, fast])
     # From 1.0 to 2.5: one token of the slow answer, four of the fast one.
     assert row["tokens_per_s"] == pytest.approx(5 / 1.5, abs=0.01)
     assert row["tokens_per_s_prefill_included"] == pytest.approx(9 / 4, abs=0.01)
@@ -148,7 +148,7 @@ def test_systems_are_compared_by_their_best_rounds() -> None:
             ("stock", 8, 300.0),
         )
     ]
-    assert compare(rows) == {"1": 120.0}
+    assert compare_systems(rows) == {"1": 120.0}
 
 
 def test_the_shape_is_the_released_one_in_either_precision(tmp_path: Path) -> None:
@@ -158,9 +158,9 @@ def test_the_shape_is_the_released_one_in_either_precision(tmp_path: Path) -> No
     assert 102e9 < sum(elements.values()) < 104e9
     eight = sum(count for name, count in elements.items() if is_quantised(name))
     assert 0.98 < eight / sum(elements.values()) < 0.995
-    assert block_fp8(config_of("plug-in", SMALL, fp8=True)["quantization_config"])
-    assert "quantization_config" not in config_of("stock", SMALL, fp8=False)
-    write_shape(tmp_path, "stock", SMALL, fp8=True)
+    assert block_fp8(build_config("plug-in", SMALL, fp8=True)["quantization_config"])
+    assert "quantization_config" not in build_config("stock", SMALL, fp8=False)
+    write_shape_checkpoint(tmp_path, "stock", SMALL, fp8=True)
     assert (tmp_path / "model.safetensors").exists()
 
 
@@ -168,13 +168,13 @@ def test_the_shape_is_the_released_one_in_either_precision(tmp_path: Path) -> No
 def test_tuning_has_candidates_for_every_number_of_tokens(fp8: bool) -> None:
     configs = candidates(fp8)
     for tokens in TOKENS:
-        assert sum(suits(config, tokens) for config in configs) >= 20
+        assert sum(suits_tokens(config, tokens) for config in configs) >= 20
     if fp8:
         assert all(128 % config["BLOCK_SIZE_K"] == 0 for config in configs)
 
 
 def test_tuned_kernels_are_named_only_for_exactly_these_experts(tmp_path: Path) -> None:
-    config = config_of("plug-in", SHAPE, fp8=True)
+    config = build_config("plug-in", SHAPE, fp8=True)
     folder = version_folder(tmp_path)
     folder.mkdir(parents=True)
     name = file_name("NVIDIA H200", 257, 512, fp8=True)
@@ -185,5 +185,5 @@ def test_tuned_kernels_are_named_only_for_exactly_these_experts(tmp_path: Path) 
     }
     assert tuned_environment(config, "NVIDIA H200", 1, tmp_path) == {}
     assert tuned_environment(config, "NVIDIA H100", 2, tmp_path) == {}
-    plain = config_of("plug-in", SHAPE, fp8=False)
+    plain = build_config("plug-in", SHAPE, fp8=False)
     assert tuned_environment(plain, "NVIDIA H200", 2, tmp_path) == {}
