@@ -1,14 +1,18 @@
-"""How far one sequence is from another, in edits: word errors, and spelling."""
+"""Edit distance of two sequences, for word errors and spelling."""
 
 from collections.abc import Sequence
 
 
-def distance(one: Sequence[str], other: Sequence[str]) -> int:
-    """Fewest insertions, deletions and substitutions between the two (Levenshtein's distance)."""
-    row = list(range(len(other) + 1))
-    for number, left in enumerate(one, 1):
-        before, row[0] = row[0], number
-        for place, right in enumerate(other, 1):
-            change = before + (left != right)
-            before, row[place] = row[place], min(change, row[place] + 1, row[place - 1] + 1)
+def edit_distance(source: Sequence[str], target: Sequence[str]) -> int:
+    """Return the fewest insertions, deletions and substitutions between the two (Levenshtein
+    distance)."""
+    row = list(range(len(target) + 1))
+    for number, left in enumerate(source, 1):
+        diagonal, row[0] = row[0], number
+        for column, right in enumerate(target, 1):
+            substituted = diagonal + (left != right)
+            diagonal, row[column] = (
+                row[column],
+                min(substituted, row[column] + 1, row[column - 1] + 1),
+            )
     return row[-1]

@@ -1,4 +1,4 @@
-"""Where a measurement was made: hardware, versions and commit, to stand beside its numbers."""
+"""Fingerprint of the machine and software of a measurement: hardware, versions and commit."""
 
 import os
 import platform
@@ -9,9 +9,11 @@ from pathlib import Path
 
 
 def fingerprint() -> dict[str, str]:
-    """Names and versions; a value that cannot be had is "unknown". `devices` counts cards, or the
-    cores of a machine without any."""
-    # Here, for a client that measures another machine waits seconds for it.
+    """Return names and versions; an unavailable value is "unknown".
+
+    `devices` is the number of GPUs, or of CPU cores on a machine without GPUs.
+    """
+    # Imported here: it takes seconds, also for a client that measures another machine.
     import torch
 
     cuda = torch.cuda.is_available()
@@ -25,8 +27,8 @@ def fingerprint() -> dict[str, str]:
     }
 
 
-def deep_gemm() -> str:
-    """The version of DeepGEMM, which SGLang takes for products in FP8 where it is installed."""
+def deep_gemm_version() -> str:
+    """Return the version of DeepGEMM, which SGLang uses for FP8 GEMMs where it is installed."""
     try:
         return version("sgl-deep-gemm")
     except PackageNotFoundError:
@@ -34,7 +36,7 @@ def deep_gemm() -> str:
 
 
 def _processor() -> str:
-    """The model of the processor; Python's own answer is empty on many Linux systems."""
+    """Return the model of the CPU; Python's own answer is empty on many Linux systems."""
     try:
         found = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:
@@ -43,7 +45,7 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """The commit of this checkout, marked when files differ from it."""
+    """Return the commit of this checkout, marked as dirty when files differ from it."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     folder = Path(__file__).parent
     try:

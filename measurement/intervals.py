@@ -1,4 +1,4 @@
-"""How sure a measured share or rate is: 95 % intervals."""
+"""95 % confidence intervals of measured shares and rates."""
 
 import math
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ Z = 1.96
 DRAWS = 1000
 
 
-def wilson(right: int, count: int) -> tuple[float, float]:
-    """The interval of a share, by Wilson's score."""
+def wilson_interval(right: int, count: int) -> tuple[float, float]:
+    """Return the interval of a share, by Wilson's score."""
     if count == 0:
         return 0.0, 1.0
     share, weight = right / count, Z * Z / count
@@ -19,8 +19,8 @@ def wilson(right: int, count: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def bootstrap(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The interval of a rate: of the sum of the first numbers over that of the second."""
+def bootstrap_interval(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the interval of a rate: the sum of the first numbers over the sum of the second."""
     table, rng = np.array(pairs), np.random.default_rng(0)
     sums = table[rng.integers(len(table), size=(DRAWS, len(table)))].sum(axis=1)
     low, high = np.quantile(sums[:, 0] / sums[:, 1], (0.025, 0.975))

@@ -1,4 +1,4 @@
-"""Picture and sound files of arrays, in memory."""
+"""Image and audio files from arrays, in memory."""
 
 import io
 import wave
@@ -6,18 +6,18 @@ import wave
 import numpy as np
 from PIL import Image
 
-RATE = 16_000
-"""Samples per second of sound that a model hears."""
+SAMPLE_RATE = 16_000
+"""The default sample rate in Hz: that of the model's audio input."""
 
 
-def png(pixels: np.ndarray) -> bytes:
+def encode_png(pixels: np.ndarray) -> bytes:
     """Encode pixels, uint8 [height, width, 3], as PNG."""
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
     return file.getvalue()
 
 
-def wav(samples: np.ndarray, rate: int = RATE) -> bytes:
+def encode_wav(samples: np.ndarray, rate: int = SAMPLE_RATE) -> bytes:
     """Encode mono samples, int16 [n], as WAV. `rate` is in Hz."""
     file = io.BytesIO()
     with wave.open(file, "wb") as out:

@@ -1,7 +1,7 @@
 """Word errors of speech, with the normalisation of seed-tts-eval.
 
-Its `run_wer.py` removes punctuation but the apostrophe, puts English in lower case, and takes
-Chinese by the character. Words that punctuation joined become one word ("well-known").
+Its `run_wer.py` removes punctuation except the apostrophe, converts English to lower case, and
+splits Chinese into characters. Words that punctuation joins become one word ("well-known").
 """
 
 import string
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from measurement.edit_distance import distance
+from measurement.edit_distance import edit_distance
 
 # zhon's `hanzi.punctuation`, which the reference script removes besides ASCII's.
 _CHINESE = (
@@ -17,45 +17,47 @@ _CHINESE = (
     "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏﹑﹔·！？｡。"
 )
 _REMOVED = str.maketrans("", "", (string.punctuation + _CHINESE).replace("'", ""))
-# An item with more than half of its words wrong is one that failed, not one that was misheard.
-BAD = 0.5
+# With more than half of its words wrong an item has failed, rather than been misheard.
+FAILED_RATE = 0.5
 
 
 @dataclass(frozen=True)
 class WordErrors:
-    """Wrong words (substituted, left out or added) of so many that should be said."""
+    """The wrong words (substituted, deleted or inserted) of a transcript, and the reference's
+    length."""
 
     wrong: int
     words: int
 
     @property
     def rate(self) -> float:
-        """The word error rate of the item; 1 for words where none should be."""
+        """Return the word error rate; 1 if there are words where the reference has none."""
         return self.wrong / self.words if self.words else float(self.wrong > 0)
 
 
-def normalise(text: str, language: str) -> list[str]:
-    """The words of a text in "en", its characters in "zh"."""
+def normalise_words(text: str, language: str) -> list[str]:
+    """Return the words of a text in "en", its characters in "zh"."""
     text = text.translate(_REMOVED)
     return list("".join(text.split())) if language == "zh" else text.lower().split()
 
 
-def errors(said: str, heard: str, language: str) -> WordErrors:
-    """The word errors of what was heard, where `said` should be."""
-    words = normalise(said, language)
-    return WordErrors(distance(words, normalise(heard, language)), len(words))
+def count_word_errors(reference: str, transcript: str, language: str) -> WordErrors:
+    """Count the word errors of the transcript `transcript` against the reference `reference`."""
+    words = normalise_words(reference, language)
+    return WordErrors(edit_distance(words, normalise_words(transcript, language)), len(words))
 
 
-def summarise(items: Sequence[WordErrors]) -> dict[str, float | int | None]:
-    """The rates that are in use, by name: they are not comparable with each other.
+def summarise_word_errors(items: Sequence[WordErrors]) -> dict[str, float | int | None]:
+    """Return the common word error rates by name; they are not comparable with each other.
 
-    `wer_corpus`: all wrong words by all words (sglang-omni). `wer_mean`: the mean of the items'
-    rates (seed-tts-eval, vllm-omni). `bad`: items with more than half of their words wrong.
+    `wer_corpus`: all wrong words over all words (sglang-omni). `wer_mean`: the mean of the items'
+    rates (seed-tts-eval, vllm-omni). `bad`: the number of items with more than half of their words
+    wrong.
     """
-    words = sum(one.words for one in items)
+    words = sum(item.words for item in items)
     return {
         "items": len(items),
-        "wer_corpus": sum(one.wrong for one in items) / words if words else None,
-        "wer_mean": fmean(one.rate for one in items) if items else None,
-        "bad": sum(one.rate > BAD for one in items),
+        "wer_corpus": sum(item.wrong for item in items) / words if words else None,
+        "wer_mean": fmean(item.rate for item in items) if items else None,
+        "bad": sum(item.rate > FAILED_RATE for item in items),
     }

@@ -1,8 +1,8 @@
-"""Loads of requests, and the client processes that make them.
+"""Loads of requests, and the client processes that send them.
 
-Closed loop: a fixed number of clients, each asking again as soon as it was answered. Open loop:
-requests come as a Poisson process, whatever the server does. Listeners: each plays its answer in
-real time and asks again when the playback has ended.
+Closed loop: a fixed number of clients, each of which sends its next request when the last was
+answered. Open loop: requests arrive as a Poisson process, independent of the server. Listeners:
+each plays its answer in real time, and sends its next request when playback has ended.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ import aiohttp
 from sglang_omni.entrypoints.http.transport.uvicorn_server import run
 
 LAG_INTERVAL_S = 0.02
-# After a failure a listener waits, or a refusing server would be asked without a pause.
+# After a failure a listener waits, so that it does not flood a server that rejects requests.
 RETRY_S = 1.0
-# Servers commonly close an idle connection after 5 s; a request that met that would fail.
+# Servers commonly close idle connections after 5 s; a request on a closing one would fail.
 KEEP_ALIVE_S = 4.0
-# Processes need a moment to start; they all begin at the same instant.
+# The time for client processes to start; all of them begin at the same time.
 START_S = 2.0
 
 
-class Record(Protocol):
-    """How one request went, as far as a load must know it."""
+class LoadRecord(Protocol):
+    """The part of a request's record that a load needs."""
 
     @property
     def number(self) -> int: ...
@@ -45,23 +45,24 @@ class Record(Protocol):
     def error(self) -> str | None: ...
 
 
-R = TypeVar("R", bound=Record, covariant=True)
+R = TypeVar("R", bound=LoadRecord, covariant=True)
 
 
 class Query(Protocol[R]):
-    """What every request of a load asks. It travels to the client processes."""
+    """The requests of a load. It is sent to the client processes."""
 
-    async def ask(self, session: aiohttp.ClientSession, number: int) -> R:
-        """Make request `number`, and see it to its end."""
+    async def send(self, session: aiohttp.ClientSession, number: int) -> R:
+        """Send request `number` and read its answer."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What all processes do together, for `duration_s` seconds from its start.
+    """The load of all client processes together, for `duration_s` seconds from its start.
 
-    `amount` is the number of clients or listeners, or requests per second in an open loop;
-    `requests` bounds a closed loop by their number instead of by time. Listeners join one after
-    the other over the first `ramp_s` seconds. `first_number` is that of the first request.
+    `amount` is the number of clients or listeners, or requests per second in an open loop.
+    `requests` limits a closed loop by the number of requests instead of by time. Listeners join one
+    after the other over the first `ramp_s` seconds. `first_number` is the number of the first
+    request.
     """
 
     kind: Literal["closed", "open", "listeners"]
@@ -75,7 +76,8 @@ class Load:
 
 @dataclass(frozen=True)
 class ClientShare:
-    """How one client process fared: its share of a core, and how late its loop ran (seconds)."""
+    """The load of one client process: its share of a core, and the lag of its event loop in
+    seconds."""
 
     cpu: float
     lag_p99_s: float
@@ -83,8 +85,8 @@ class ClientShare:
 
 
 @dataclass(frozen=True)
-class Observed(Generic[R]):
-    """What came of a load. Times are on the machine's monotonic clock."""
+class LoadResult(Generic[R]):
+    """The result of a load. Times are on the machine's monotonic clock."""
 
     began_s: float
     ended_s: float
@@ -93,7 +95,7 @@ class Observed(Generic[R]):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ProcessLoad:
     """One process's part of a load: number `index` of `of`, from `start_s` on."""
 
     load: Load
@@ -101,99 +103,109 @@ class _Part:
     of: int
     start_s: float
 
-    def share(self, whole: int) -> int:
-        """This process's part of `whole` things."""
-        return whole // self.of + (self.index < whole % self.of)
+    def share(self, total: int) -> int:
+        """Return this process's share of `total`."""
+        return total // self.of + (self.index < total % self.of)
 
     def numbers(self) -> Iterator[int]:
-        """Numbers of its requests; no two processes have one in common."""
+        """Yield the numbers of its requests; no two processes have one in common."""
         return count(self.load.first_number + self.index, self.of)
 
 
-def row_of(record: Any) -> list[Any]:
-    """The values of a record, a dataclass, in the order of its fields, rounded to 0.1 ms."""
+def record_values(record: Any) -> list[Any]:
+    """Return the values of a record, in the order of its fields, rounded to 0.1 ms."""
     return [round(x, 4) if isinstance(x, float) else x for x in asdict(record).values()]
 
 
-def run_load(load: Load, processes: int) -> Observed[Any]:
-    """Make a load from `processes` client processes; blocks until the last answer is in."""
+def run_load(load: Load, processes: int) -> LoadResult[Any]:
+    """Run a load from `processes` client processes. Blocks until the last answer has ended."""
     start_s = time.monotonic() + START_S
-    parts = [_Part(load, index, processes, start_s) for index in range(processes)]
+    process_loads = [_ProcessLoad(load, index, processes, start_s) for index in range(processes)]
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        results = list(pool.map(_run_part, parts))
-    records = sorted((one for records, _ in results for one in records), key=lambda r: r.began_s)
-    ended_s = max((one.began_s + one.took_s for one in records), default=time.monotonic())
-    return Observed(start_s, ended_s, records, [share for _, share in results])
+        results = list(pool.map(_run_process, process_loads))
+    records = sorted(
+        (record for records, _ in results for record in records), key=lambda r: r.began_s
+    )
+    ended_s = max((record.began_s + record.took_s for record in records), default=time.monotonic())
+    return LoadResult(start_s, ended_s, records, [share for _, share in results])
 
 
-def _run_part(part: _Part) -> tuple[list[Record], ClientShare]:
-    return run(_make_part(part))
+def _run_process(process_load: _ProcessLoad) -> tuple[list[LoadRecord], ClientShare]:
+    return run(_run_process_load(process_load))
 
 
-async def _make_part(part: _Part) -> tuple[list[Record], ClientShare]:
-    makers = {"closed": _closed, "open": _open, "listeners": _listeners}
+async def _run_process_load(process_load: _ProcessLoad) -> tuple[list[LoadRecord], ClientShare]:
+    runners = {"closed": _run_closed_loop, "open": _run_open_loop, "listeners": _run_listeners}
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
     async with aiohttp.ClientSession(connector=connector) as session:
-        await asyncio.sleep(part.start_s - time.monotonic())
+        await asyncio.sleep(process_load.start_s - time.monotonic())
         lags: list[float] = []
-        watching = asyncio.create_task(watch_lag(lags))
+        lag_task = asyncio.create_task(record_lag(lags))
         began_s, cpu_s = time.monotonic(), time.process_time()
-        records: list[Record] = []
-        await makers[part.load.kind](part, session, records)
+        records: list[LoadRecord] = []
+        await runners[process_load.load.kind](process_load, session, records)
         cpu = (time.process_time() - cpu_s) / max(1e-9, time.monotonic() - began_s)
-        watching.cancel()
+        lag_task.cancel()
     lags = sorted(lags) or [0.0]
     return records, ClientShare(cpu, lags[int(0.99 * (len(lags) - 1))], lags[-1])
 
 
-async def watch_lag(lags: list[float]) -> None:
-    """Note how much later than asked the loop comes back: a busy client sees late audio."""
+async def record_lag(lags: list[float]) -> None:
+    """Record how late the event loop wakes up: a busy client sees audio late."""
     while True:
         due = time.monotonic() + LAG_INTERVAL_S
         await asyncio.sleep(LAG_INTERVAL_S)
         lags.append(time.monotonic() - due)
 
 
-async def _closed(part: _Part, session: aiohttp.ClientSession, records: list[Record]) -> None:
-    load, numbers = part.load, part.numbers()
-    left = None if load.requests is None else count(part.share(load.requests), -1)
-    ends_s = part.start_s + load.duration_s
+async def _run_closed_loop(
+    process_load: _ProcessLoad, session: aiohttp.ClientSession, records: list[LoadRecord]
+) -> None:
+    load, numbers = process_load.load, process_load.numbers()
+    remaining = None if load.requests is None else count(process_load.share(load.requests), -1)
+    ends_s = process_load.start_s + load.duration_s
 
     async def client() -> None:
-        while time.monotonic() < ends_s and (left is None or next(left) > 0):
-            records.append(await load.query.ask(session, next(numbers)))
+        while time.monotonic() < ends_s and (remaining is None or next(remaining) > 0):
+            records.append(await load.query.send(session, next(numbers)))
 
-    await asyncio.gather(*(client() for _ in range(part.share(int(load.amount)))))
+    await asyncio.gather(*(client() for _ in range(process_load.share(int(load.amount)))))
 
 
-async def _open(part: _Part, session: aiohttp.ClientSession, records: list[Record]) -> None:
-    load, numbers = part.load, part.numbers()
-    gaps = random.Random(load.first_number * part.of + part.index)
-    due_s, asked = part.start_s, []
+async def _run_open_loop(
+    process_load: _ProcessLoad, session: aiohttp.ClientSession, records: list[LoadRecord]
+) -> None:
+    load, numbers = process_load.load, process_load.numbers()
+    gaps = random.Random(load.first_number * process_load.of + process_load.index)
+    due_s, tasks = process_load.start_s, []
 
     async def client() -> None:
-        records.append(await load.query.ask(session, next(numbers)))
+        records.append(await load.query.send(session, next(numbers)))
 
-    # Poisson processes of equal parts of the rate add up to one of the whole rate.
-    while (due_s := due_s + gaps.expovariate(load.amount / part.of)) < (
-        part.start_s + load.duration_s
+    # Poisson processes with equal parts of the rate add up to one with the whole rate.
+    while (due_s := due_s + gaps.expovariate(load.amount / process_load.of)) < (
+        process_load.start_s + load.duration_s
     ):
         await asyncio.sleep(due_s - time.monotonic())
-        asked.append(asyncio.create_task(client()))
-    await asyncio.gather(*asked)
+        tasks.append(asyncio.create_task(client()))
+    await asyncio.gather(*tasks)
 
 
-async def _listeners(part: _Part, session: aiohttp.ClientSession, records: list[Record]) -> None:
-    load, numbers = part.load, part.numbers()
-    ends_s = part.start_s + load.duration_s
+async def _run_listeners(
+    process_load: _ProcessLoad, session: aiohttp.ClientSession, records: list[LoadRecord]
+) -> None:
+    load, numbers = process_load.load, process_load.numbers()
+    ends_s = process_load.start_s + load.duration_s
 
     async def listener(joins_s: float) -> None:
         await asyncio.sleep(joins_s - time.monotonic())
         while time.monotonic() < ends_s:
-            record = await load.query.ask(session, next(numbers))
+            record = await load.query.send(session, next(numbers))
             records.append(record)
             await asyncio.sleep(RETRY_S if record.error else record.left_s)
 
-    everybody = range(part.index, int(load.amount), part.of)
-    pace_s = load.ramp_s / max(1.0, load.amount)
-    await asyncio.gather(*(listener(part.start_s + index * pace_s) for index in everybody))
+    listener_numbers = range(process_load.index, int(load.amount), process_load.of)
+    join_interval_s = load.ramp_s / max(1.0, load.amount)
+    await asyncio.gather(
+        *(listener(process_load.start_s + index * join_interval_s) for index in listener_numbers)
+    )

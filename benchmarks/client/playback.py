@@ -1,15 +1,14 @@
-"""What a listener hears of a stream: playback starts with the first audio and stops where it
-has caught up with what arrived."""
+"""Playback of a stream: it starts with the first audio and stops at an underrun."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Clocks and floats are not exact; a gap this short is no gap.
+# Clocks and floats are not exact; a gap this short is no underrun.
 TOLERANCE_S = 1e-6
 
 
 @dataclass(frozen=True)
-class Piece:
+class AudioChunk:
     """Audio that arrived at `at_s` and plays for `audio_s` seconds."""
 
     at_s: float
@@ -18,29 +17,32 @@ class Piece:
 
 @dataclass(frozen=True)
 class Playback:
-    """How a stream played: how often and for how many seconds in all it ran dry, how many seconds
-    of audio it had, and when it ends (None when there was no audio)."""
+    """The playback of a stream.
+
+    It has the number of underruns, their total seconds (`dry_s`), the seconds of audio, and when it
+    ends (None without audio).
+    """
 
     underruns: int = 0
     dry_s: float = 0.0
     audio_s: float = 0.0
     ends_at_s: float | None = None
 
-    def then(self, piece: Piece) -> "Playback":
-        """The playback with one more piece, which arrived after all others."""
-        ends = piece.at_s if self.ends_at_s is None else self.ends_at_s
-        late = max(0.0, piece.at_s - ends)
+    def add(self, chunk: AudioChunk) -> "Playback":
+        """Return the playback with one more chunk, which arrived after all others."""
+        playback_end_s = chunk.at_s if self.ends_at_s is None else self.ends_at_s
+        late = max(0.0, chunk.at_s - playback_end_s)
         return Playback(
             self.underruns + (late > TOLERANCE_S),
             self.dry_s + late,
-            self.audio_s + piece.audio_s,
-            ends + late + piece.audio_s,
+            self.audio_s + chunk.audio_s,
+            playback_end_s + late + chunk.audio_s,
         )
 
 
-def play(pieces: Iterable[Piece]) -> Playback:
-    """Play pieces in the order in which they arrived."""
+def play_chunks(chunks: Iterable[AudioChunk]) -> Playback:
+    """Play chunks in the order in which they arrived."""
     playback = Playback()
-    for piece in pieces:
-        playback = playback.then(piece)
+    for chunk in chunks:
+        playback = playback.add(chunk)
     return playback

@@ -1,4 +1,4 @@
-"""What the speech benchmarks have read aloud."""
+"""The texts that the speech benchmarks read aloud."""
 
 TEXTS = (
     "Good morning. The train to the coast leaves from platform four in ten minutes.",

@@ -1,4 +1,4 @@
-"""The encoders at the released model's shapes, with random weights that keep activations sane."""
+"""The encoders at the released shapes, with random weights that keep activations bounded."""
 
 import json
 import math
@@ -22,7 +22,7 @@ REAL = EncoderConfig(
     AudioEncoderConfig(15_000, 20, 32, 128, 1280, 3, 2),
     4096,
 )
-# To see that a benchmark runs at all, on any machine.
+# Shapes that any machine can run, to try a benchmark.
 SMALL = EncoderConfig(
     VisionConfig(2, 144, 2, 256, 3, 16, 2, 2, 128, 100, (0, 1, 1)),
     AudioEncoderConfig(3000, 2, 2, 128, 128, 3, 2),
@@ -30,17 +30,17 @@ SMALL = EncoderConfig(
 )
 
 
-def randomise(module: nn.Module, seed: int = 0) -> None:
-    """Draw every parameter and persistent buffer on the device where it lies."""
+def randomise_weights(module: nn.Module, seed: int = 0) -> None:
+    """Draw every parameter and persistent buffer on its device."""
     tensors = module.state_dict(keep_vars=True)
     device = next(iter(tensors.values())).device
     generator = torch.Generator(device).manual_seed(seed)
     for name, tensor in tensors.items():
-        draw(name, tensor.data, generator)
+        fill_random(name, tensor.data, generator)
 
 
-def draw(name: str, tensor: Tensor, generator: torch.Generator) -> None:
-    """Unit norms, small biases, matrices scaled by their fan-in."""
+def fill_random(name: str, tensor: Tensor, generator: torch.Generator) -> None:
+    """Fill a tensor: norms with one, biases with small numbers, matrices scaled by their fan-in."""
     if tensor.ndim == 1 and name.endswith("weight"):
         tensor.fill_(1)
     elif tensor.ndim == 1 or "pos" in name:
@@ -56,9 +56,9 @@ def write_vision_checkpoint(folder: Path, config: EncoderConfig) -> None:
     tensors = {}
     for name, shape in vision_tensors(config.vision, config.hidden_size).items():
         tensors[name] = torch.empty(shape)
-        draw(name, tensors[name], generator)
-    halves = {name: tensor.bfloat16() for name, tensor in tensors.items()}
-    save_file(halves, folder / "model.safetensors")
+        fill_random(name, tensors[name], generator)
+    bf16_tensors = {name: tensor.bfloat16() for name, tensor in tensors.items()}
+    save_file(bf16_tensors, folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(dict(_as_json(config))), encoding="utf-8")
 
 

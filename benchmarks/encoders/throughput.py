@@ -1,11 +1,11 @@
-"""How fast the encoders are at the released model's shapes, with random weights.
+"""Measure how fast the encoders are at the released shapes, with random weights.
 
     python -m benchmarks.encoders.throughput --out result.json
     python -m benchmarks.encoders.throughput --tp 2 --out result.json
 
-Times are from pixels or samples on the device to unit-norm features on the device: the median of
-several runs, each between two CUDA events. With `--tp`, instead, the features of the engine on
-several GPUs are compared with those of the engine on one.
+Times are from pixels or samples on the GPU to unit-norm features on the GPU: the median of several
+runs, each between two CUDA events. With `--tp` the features of the engine on several GPUs are
+compared with those of the engine on one instead.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.encoders.shapes import REAL, SMALL, randomise, write_vision_checkpoint
+from benchmarks.encoders.shapes import REAL, SMALL, randomise_weights, write_vision_checkpoint
 from measurement.environment import fingerprint
 from sglang_omni.engines.encoder.contract import EncoderSettings, VisionEncodeRequest
 from sglang_omni.engines.encoder.launch import environment
@@ -51,8 +51,8 @@ Row = dict[str, Any]
 Compute = Callable[[], Any]
 
 
-def milliseconds(compute: Compute, device: torch.device) -> float:
-    """Median time of a run."""
+def median_ms(compute: Compute, device: torch.device) -> float:
+    """Return the median time of a run in milliseconds."""
     for _ in range(WARM_UPS):
         compute()
     times = []
@@ -65,27 +65,27 @@ def milliseconds(compute: Compute, device: torch.device) -> float:
             end.synchronize()
             times.append(start.elapsed_time(end))
         else:
-            began = time.perf_counter()
+            started_at = time.perf_counter()
             compute()
-            times.append((time.perf_counter() - began) * 1e3)
+            times.append((time.perf_counter() - started_at) * 1e3)
     return statistics.median(times)
 
 
-def attempt(row: Row, compute: Compute, device: torch.device) -> Row:
-    """Add a time to `row`, or why there is none: a kernel may miss its binaries."""
+def time_row(row: Row, compute: Compute, device: torch.device) -> Row:
+    """Add a time to `row`, or why there is none: binaries of a kernel may be missing."""
     try:
-        return row | {"ms": round(milliseconds(compute, device), 3)}
+        return row | {"ms": round(median_ms(compute, device), 3)}
     except Exception as error:
         return row | {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:160]}
 
 
 @torch.inference_mode()
 def measure_images(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Row]:
-    """Images of every batch size by every attention kernel, with and without graphs."""
+    """Time images of every batch size by every attention kernel, with and without CUDA graphs."""
     device = torch.device(arguments.device)
     for backend in arguments.attention:
         try:
-            encode, encode_by_graph = image_encoders(config, backend, arguments)
+            encode, encode_by_graph = build_image_encoders(config, backend, arguments)
         except ConfigError as error:
             yield {"media": "image", "attention": backend, "failed": error.message}
             continue
@@ -94,15 +94,16 @@ def measure_images(config: EncoderConfig, arguments: argparse.Namespace) -> Iter
             frames = torch.randint(0, 256, (batch, 1, side, side, 3), dtype=torch.uint8)
             frames = frames.to(device)
             row = {"media": "image", "attention": backend, "graph": False, "batch": batch}
-            yield attempt(row, partial(encode, frames), device)
+            yield time_row(row, partial(encode, frames), device)
             if encode_by_graph is not None:
-                yield attempt(row | {"graph": True}, partial(encode_by_graph, frames), device)
+                yield time_row(row | {"graph": True}, partial(encode_by_graph, frames), device)
 
 
-def image_encoders(
+def build_image_encoders(
     config: EncoderConfig, backend: str, arguments: argparse.Namespace
 ) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor] | None]:
-    """What turns frames [batch, 1, side, side, 3] into features: eagerly, and by CUDA graphs."""
+    """Return two functions from frames [batch, 1, side, side, 3] to features: eager, and by CUDA
+    graphs."""
     from sglang_omni.engines.encoder.graphs import BlockGraphs
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import VisionEncoder
@@ -110,11 +111,11 @@ def image_encoders(
     device, dtype = torch.device(arguments.device), getattr(torch, arguments.dtype)
     with created_as(device, dtype):
         encoder = VisionEncoder(config, load_attention(backend), ParallelLinears(), device)
-    randomise(encoder)
+    randomise_weights(encoder)
 
     def inputs(frames: Tensor) -> Any:
-        grids = [grid_of(picture.shape, config.vision) for picture in frames]
-        patches = torch.cat([patchify(picture, config.vision) for picture in frames])
+        grids = [grid_of(image.shape, config.vision) for image in frames]
+        patches = torch.cat([patchify(image, config.vision) for image in frames])
         return encoder.vision.embed(patches, grids)
 
     def eager(frames: Tensor) -> Tensor:
@@ -133,12 +134,12 @@ def image_encoders(
 
 @torch.inference_mode()
 def measure_audio(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Row]:
-    """One clip, and a batch of eight."""
+    """Time one clip, and a batch of eight."""
     device, dtype = torch.device(arguments.device), getattr(torch, arguments.dtype)
     attention = load_attention(default_backend(device, dtype, config.audio.head_dim))
     with created_as(device, dtype):
         encoder = AudioEncoder(config, attention)
-    randomise(encoder)
+    randomise_weights(encoder)
     for batch in (1, 8):
         clips = torch.randn(batch, CLIP_SECONDS * SAMPLE_RATE, device=device) / 8
 
@@ -146,18 +147,18 @@ def measure_audio(config: EncoderConfig, arguments: argparse.Namespace) -> Itera
             return encoder([log_mel(clip, config.audio.n_mels) for clip in clips])
 
         row = {"media": f"audio {CLIP_SECONDS} s", "attention": attention.name, "batch": batch}
-        yield attempt(row, encode, device)
+        yield time_row(row, encode, device)
 
 
 def profile_image(config: EncoderConfig, arguments: argparse.Namespace) -> None:
-    """Print where the GPU's time goes for one image, by the first attention kernel."""
+    """Print the GPU times of one image's operators, with the first attention kernel."""
     from torch.profiler import ProfilerActivity, profile
 
-    encode, _ = image_encoders(config, arguments.attention[0], arguments)
+    encode, _ = build_image_encoders(config, arguments.attention[0], arguments)
     side, device = arguments.side, torch.device(arguments.device)
     frames = torch.randint(0, 256, (1, 1, side, side, 3), dtype=torch.uint8, device=device)
     with torch.inference_mode():
-        milliseconds(lambda: encode(frames), device)
+        median_ms(lambda: encode(frames), device)
         with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiler:
             encode(frames)
             if device.type == "cuda":
@@ -167,23 +168,23 @@ def profile_image(config: EncoderConfig, arguments: argparse.Namespace) -> None:
 
 
 async def compare_ranks(config: EncoderConfig, arguments: argparse.Namespace) -> Row:
-    """Features of the engine on `--tp` ranks beside those on one, and the times of both."""
+    """Compare features of the engine on `--tp` ranks with those on one, and time both."""
     ranks, side = arguments.tp, arguments.side
-    pictures = torch.randint(0, 256, (4, 1, side, side, 3), dtype=torch.uint8).numpy()
+    images = torch.randint(0, 256, (4, 1, side, side, 3), dtype=torch.uint8).numpy()
     with tempfile.TemporaryDirectory() as folder:
         write_vision_checkpoint(Path(folder), config)
-        one, one_ms = await engine_features(Path(folder), 1, pictures, arguments)
-        several, several_ms = await engine_features(Path(folder), ranks, pictures, arguments)
-    cosine = torch.cosine_similarity(one, several, dim=-1).min().item()
-    error = ((one - several).abs().max() / one.abs().max()).item()
-    row = {"media": "image", "ranks": ranks, "ms": several_ms, "ms on one rank": one_ms}
+        single_rank, single_rank_ms = await encode_with_engine(Path(folder), 1, images, arguments)
+        multi_rank, multi_rank_ms = await encode_with_engine(Path(folder), ranks, images, arguments)
+    cosine = torch.cosine_similarity(single_rank, multi_rank, dim=-1).min().item()
+    error = ((single_rank - multi_rank).abs().max() / single_rank.abs().max()).item()
+    row = {"media": "image", "ranks": ranks, "ms": multi_rank_ms, "ms on one rank": single_rank_ms}
     return row | {"smallest cosine": cosine, "largest error": error, "equal": cosine > TP_TOLERANCE}
 
 
-async def engine_features(
-    checkpoint: Path, ranks: int, pictures: Any, arguments: argparse.Namespace
+async def encode_with_engine(
+    checkpoint: Path, ranks: int, images: Any, arguments: argparse.Namespace
 ) -> tuple[Tensor, float]:
-    """Features of `pictures`, one after the other, and the median time of one in milliseconds."""
+    """Encode `images` one after the other. Return features, and the median milliseconds of one."""
     cuda = arguments.device == "cuda"
     settings = EncoderSettings(
         checkpoint,
@@ -201,17 +202,17 @@ async def engine_features(
     await process.start()
     rows, times = [], []
     try:
-        for frames in [pictures[0], *pictures]:
-            began = time.perf_counter()
-            rows.append(await one_picture(process, frames))
-            times.append((time.perf_counter() - began) * 1e3)
+        for frames in [images[0], *images]:
+            started_at = time.perf_counter()
+            rows.append(await encode_image(process, frames))
+            times.append((time.perf_counter() - started_at) * 1e3)
     finally:
         await process.stop()
     return torch.cat(rows), round(statistics.median(times[1:]), 2)
 
 
-async def one_picture(process: EngineProcess, frames: Any) -> Tensor:
-    """Features [tokens, hidden] of one picture, in float32."""
+async def encode_image(process: EngineProcess, frames: Any) -> Tensor:
+    """Return the features [tokens, hidden] of one image, in float32."""
     pixels = SharedArray()
     request = VisionEncodeRequest(pixels, pixels.write(frames), SharedArray())
     (output,) = [output async for output in process.submit(request)]
@@ -219,16 +220,18 @@ async def one_picture(process: EngineProcess, frames: Any) -> Tensor:
     return rows.view(torch.bfloat16).float() if output.layout.dtype == "<u2" else rows
 
 
-def show(row: Row) -> None:
-    """Print one line."""
-    what = "  ".join(f"{key} {value}" for key, value in row.items() if key not in ("ms", "failed"))
-    took = f"{row['ms']:9.2f} ms" if "ms" in row else f"  failed: {row['failed']}"
+def print_row(row: Row) -> None:
+    """Print one row as a line."""
+    labels = "  ".join(
+        f"{key} {value}" for key, value in row.items() if key not in ("ms", "failed")
+    )
+    time = f"{row['ms']:9.2f} ms" if "ms" in row else f"  failed: {row['failed']}"
     rate = f"{row['batch'] / row['ms'] * 1e3:9.1f} /s" if "ms" in row and "batch" in row else ""
-    print(f"{what:60} {took}{rate}", flush=True)
+    print(f"{labels:60} {time}{rate}", flush=True)
 
 
-def parse() -> argparse.Namespace:
-    """The command line."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
     cuda = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="where to write the JSON")
@@ -237,14 +240,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--attention", nargs="+", default=list(BACKENDS), choices=BACKENDS)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 4, 8, 16])
     parser.add_argument("--side", type=int, default=1024, help="of the square images, in pixels")
-    parser.add_argument("--small", action="store_true", help="small shapes, to see that it runs")
+    parser.add_argument("--small", action="store_true", help="small shapes, to try the benchmark")
     parser.add_argument("--profile", action="store_true", help="only profile one image")
     parser.add_argument("--tp", type=int, default=1, help="only compare this many ranks with one")
     return parser.parse_args()
 
 
 def measure(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Row]:
-    """What the command line asks for."""
+    """Measure what the command line asks for."""
     if arguments.tp > 1:
         yield asyncio.run(compare_ranks(config, arguments))
         return
@@ -260,17 +263,17 @@ def measure(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Ro
 
 
 def main() -> int:
-    """Measure, print and write; fails when ranks disagree."""
-    arguments = parse()
+    """Measure, print and write. Return 1 if ranks disagree."""
+    arguments = parse_arguments()
     config = SMALL if arguments.small else REAL
     about = fingerprint()
     print(json.dumps(about))
     rows = []
     for row in measure(config, arguments):
-        show(row)
+        print_row(row)
         rows.append(row)
-    chosen = {name: value for name, value in vars(arguments).items() if name != "out"}
-    result = {"environment": about, "arguments": chosen, "rows": rows}
+    recorded_arguments = {name: value for name, value in vars(arguments).items() if name != "out"}
+    result = {"environment": about, "arguments": recorded_arguments, "rows": rows}
     arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0 if all(row.get("equal", True) for row in rows) else 1
 

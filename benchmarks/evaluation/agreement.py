@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.evaluation.tasks import choices, numbers, open_answers
-from measurement.word_errors import errors
+from measurement.word_errors import count_word_errors
 
 GUESS = "guess"
 OPTIONS = ("Kidney", "Liver", "Heart muscle", "Left lung")
@@ -345,11 +345,11 @@ def spoken_cases() -> Iterator[Case]:
     """Word errors, ours beside jiwer's of the seed-tts normalisation."""
     import jiwer
 
-    from measurement.word_errors import normalise
+    from measurement.word_errors import normalise_words
 
     for language, said, heard in SPEECH_FORMS:
-        ours = errors(said, heard, language)
-        words, found = normalise(said, language), normalise(heard, language)
+        ours = count_word_errors(said, heard, language)
+        words, found = normalise_words(said, language), normalise_words(heard, language)
         counted = jiwer.process_words(" ".join(words), " ".join(found))
         wrong = counted.substitutions + counted.deletions + counted.insertions
         label = words == found

@@ -31,15 +31,15 @@ import aiohttp
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.client.exchange import exchange
-from benchmarks.client.speech import MUTE
-from benchmarks.client.target import DIALECTS, Recite, Target
+from benchmarks.client.exchange import send_request
+from benchmarks.client.speech import NO_AUDIO
+from benchmarks.client.target import DIALECTS, SpeechRequest, Target
 from benchmarks.evaluation.datasets.bundled import seed_tts_en
 from benchmarks.evaluation.metrics.mel import distance, log_mel
 from benchmarks.evaluation.metrics.recognisers import LISTENERS, Listener, NoRecogniser
 from measurement.environment import fingerprint
 from measurement.openai_api import served_model
-from measurement.word_errors import errors
+from measurement.word_errors import count_word_errors
 
 LEAST_TEXTS = 20
 MOST_DISTANCE, MOST_DURATION = 1.5, 0.03
@@ -91,11 +91,13 @@ async def speak(target: Target, texts: Sequence[str]) -> list[Renditions]:
             made: Renditions = {}
             for way, seed in product(WAYS, SEEDS):
                 asked = replace(target, streaming=way == "streamed")
-                answer = await exchange(session, asked.call(Recite(text, seed=seed)))
-                samples = np.frombuffer(bytes(answer.ear.samples), "<i2").astype(np.float32) / 32768
+                answer = await send_request(session, asked.call(SpeechRequest(text, seed=seed)))
+                samples = (
+                    np.frombuffer(bytes(answer.audio.samples), "<i2").astype(np.float32) / 32768
+                )
                 if answer.error or not len(samples):
-                    raise Failed(f"{text!r}, {way}: {answer.error or MUTE}")
-                made[way, seed] = Spoken(samples, answer.ear.rate)
+                    raise Failed(f"{text!r}, {way}: {answer.error or NO_AUDIO}")
+                made[way, seed] = Spoken(samples, answer.audio.rate)
             found.append(made)
     return found
 
@@ -131,7 +133,7 @@ def audit(text: str, made: Renditions, listener: Listener | None) -> Audited:
 
 
 def _characters(said: str, heard: str) -> int:
-    return errors(said.lower(), heard.lower(), "zh").wrong
+    return count_word_errors(said.lower(), heard.lower(), "zh").wrong
 
 
 def judge(found: Sequence[Audited], listener: str | None) -> dict[str, Any]:

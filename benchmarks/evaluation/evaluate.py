@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.client.target import DIALECTS, CannotAsk, Target
+from benchmarks.client.target import DIALECTS, Target, UnsupportedRequest
 from benchmarks.evaluation.datasets.source import FIXTURE, DatasetError
 from benchmarks.evaluation.metrics.recognisers import LISTENERS, Listener, NoRecogniser
 from benchmarks.evaluation.metrics.similarity import Voices
@@ -190,7 +190,7 @@ def main(command: Sequence[str] | None = None) -> int:
             result = evaluate(config, folder, listeners.get(language or ""), voices)
             show(result)
             failed += sum(one["failed"] for row in result["summary"] for one in row["repeats"])
-    except (DatasetError, CannotAsk, NoRecogniser, OtherRun, OSError) as error:
+    except (DatasetError, UnsupportedRequest, NoRecogniser, OtherRun, OSError) as error:
         print(f"evaluate: {error}", file=sys.stderr)
         return 2
     return 1 if failed else 0

@@ -33,7 +33,14 @@ from typing import Any, Literal
 import numpy as np
 import psutil
 
-from benchmarks.client.raw import Plan, RawLoad, arrival_times, carry_out, pieces, post
+from benchmarks.client.raw import (
+    RawLoad,
+    StreamPlan,
+    arrival_times,
+    body_chunks,
+    build_post,
+    run_plan,
+)
 from benchmarks.client.texts import TEXTS
 from benchmarks.serving.api_process import ANSWER, CHECKPOINT, ROOT, answer_ids
 from benchmarks.serving.ready import wait_ready
@@ -119,14 +126,14 @@ def question(case: Case, arguments: argparse.Namespace) -> bytes:
     """The request that every stream makes."""
     if case.kind == "speech":
         body = {"input": TEXTS[0], "response_format": "wav", "stream_format": "audio"}
-        return post(SPEECH, json.dumps({"model": "ming-omni", **body}).encode())
+        return build_post(SPEECH, json.dumps({"model": "ming-omni", **body}).encode())
     body = {
         "model": "ming-omni",
         "messages": [{"role": "user", "content": TEXTS[0]}],
         "stream": True,
         "max_tokens": arguments.tokens,
     }
-    return post(CHAT, json.dumps(body).encode())
+    return build_post(CHAT, json.dumps(body).encode())
 
 
 def measure(case: Case, arguments: argparse.Namespace) -> Row:
@@ -137,10 +144,10 @@ def measure(case: Case, arguments: argparse.Namespace) -> Row:
         opens_s = start_s + answer_s
         closes_s = opens_s + arguments.seconds
         asked = question(case, arguments)
-        plan = Plan(
+        plan = StreamPlan(
             arguments.port, asked, case.streams, start_s, closes_s, answer_s, case.kind == "text"
         )
-        future = pool.submit(carry_out, plan)
+        future = pool.submit(run_plan, plan)
         spent = [processor_s(api, at_s) for at_s in (opens_s, closes_s)]
         load = future.result()
     window = (opens_s, closes_s)
@@ -199,7 +206,7 @@ def text_row(load: RawLoad, window: tuple[float, float]) -> Row:
         if not answer.reads:
             continue
         said = 0
-        found = pieces(bytes(answer.body))
+        found = body_chunks(bytes(answer.body))
         times = arrival_times(answer, [end for end, _ in found])
         for at, (_, piece) in zip(times, found, strict=True):
             for content in contents(piece):
@@ -254,7 +261,7 @@ def audio_row(load: RawLoad, window: tuple[float, float]) -> Row:
 
 def check_tone(body: bytes) -> None:
     """Raises `ValueError` unless an answer is a WAV file of the synthetic talker's tone."""
-    data = b"".join(piece for _, piece in pieces(body))
+    data = b"".join(piece for _, piece in body_chunks(body))
     # Between the fades at the ends of a fragment, which the pipeline makes.
     samples = np.frombuffer(data[44 : len(data) - len(data) % 2], "<i2")[:PATCH_SAMPLES]
     tone = 0.25 * np.sin(np.arange(PATCH_SAMPLES) / 16) * 32767

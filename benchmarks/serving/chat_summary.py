@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from benchmarks.client.chat import ChatRecord
-from benchmarks.client.load import ClientShare, Observed
+from benchmarks.client.load import ClientShare, LoadResult
 from benchmarks.serving.speech_summary import client_saturated, percentiles, reason
 
 
@@ -35,7 +35,7 @@ class Measured(Protocol):
     def error(self) -> str | None: ...
 
 
-def summarise_chats(seen: Observed[ChatRecord]) -> dict[str, Any]:
+def summarise_chats(seen: LoadResult[ChatRecord]) -> dict[str, Any]:
     """The row of a load, from its start to its last answer."""
     return summarise_records(seen.records, seen.ended_s - seen.began_s, seen.clients)
 

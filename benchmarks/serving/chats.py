@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from benchmarks.client.chat import ChatQuery, ChatRecord, Kind
-from benchmarks.client.load import Load, row_of, run_load
+from benchmarks.client.load import Load, record_values, run_load
 from benchmarks.serving.chat_summary import summarise_chats
 from benchmarks.serving.speech import FOREVER_S, numbers
 from benchmarks.serving.speech_summary import shown
@@ -56,7 +56,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[Row]:
                 continue
             row = {"chat": kind, "load": load.kind, "amount": load.amount, **summarise_chats(seen)}
             show(row)
-            yield row | {"records": [row_of(record) for record in seen.records]}
+            yield row | {"records": [record_values(record) for record in seen.records]}
 
 
 def _numbered(load: Load, first: int) -> Load:

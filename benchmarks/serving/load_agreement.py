@@ -32,7 +32,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from benchmarks.client.target import Ask, Text
+from benchmarks.client.target import ChatRequest, TextPart
 from benchmarks.evaluation.tasks import TASKS
 from measurement.environment import fingerprint
 from measurement.openai_api import served_model
@@ -130,7 +130,7 @@ def questions(count: int, path: Path) -> None:
     lines = []
     for sample in TASKS[TASK].samples("fixture", count):
         ask = sample.request
-        assert isinstance(ask, Ask) and isinstance(ask.parts[0], Text)
+        assert isinstance(ask, ChatRequest) and isinstance(ask.parts[0], TextPart)
         line: dict[str, Any] = {
             "messages": [{"role": "user", "content": ask.parts[0].text}],
             "seed": ask.seed,

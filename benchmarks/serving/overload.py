@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.client.exchange import Record
+from benchmarks.client.exchange import RequestRecord
 from benchmarks.client.load import Load, run_load
 from benchmarks.client.speech import SpeechQuery
 from benchmarks.serving.ready import wait_ready
@@ -46,7 +46,7 @@ class Served:
     refusal_s: tuple[float, float, float]
 
 
-def summary(records: Sequence[Record], seconds: float) -> Served:
+def summary(records: Sequence[RequestRecord], seconds: float) -> Served:
     """Count what came of a load that took `seconds`."""
     admitted = [one for one in records if one.error is None]
     refused = [one for one in records if one.status == 429]

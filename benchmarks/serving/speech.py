@@ -20,8 +20,8 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.client.exchange import Record
-from benchmarks.client.load import Load, row_of, run_load
+from benchmarks.client.exchange import RequestRecord
+from benchmarks.client.load import Load, record_values, run_load
 from benchmarks.client.speech import SpeechQuery
 from benchmarks.client.texts import TEXTS
 from benchmarks.serving.speech_summary import most_that_pass, plays_through, shown, summarise
@@ -53,7 +53,7 @@ class Bench:
         )
         row = {"load": load.kind, "amount": load.amount, **about, **summarise(seen)}
         show(row)
-        self.rows.append(row | {"records": [row_of(record) for record in seen.records]})
+        self.rows.append(row | {"records": [record_values(record) for record in seen.records]})
         return row
 
 
@@ -166,7 +166,7 @@ def main() -> int:
         result["most_listeners"] = find_listeners(bench, query, arguments)
         print(f"listeners in real time without an underrun: {result['most_listeners']}")
     chosen = {name: value for name, value in vars(arguments).items() if name != "out"}
-    columns = [entry.name for entry in fields(Record)]
+    columns = [entry.name for entry in fields(RequestRecord)]
     result |= {"arguments": chosen, "record_columns": columns, "rows": bench.rows}
     arguments.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
     return 0 if all(row["failed"] == 0 for row in rows) else 1

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from benchmarks.client.exchange import Record
-from benchmarks.client.load import ClientShare, Observed
+from benchmarks.client.exchange import RequestRecord
+from benchmarks.client.load import ClientShare, LoadResult
 
 # Fewer samples say nothing about one in a hundred.
 P99_SAMPLES = 100
@@ -40,7 +40,7 @@ def shown(values: dict[str, float | None]) -> str:
     return "/".join("-" if value is None else f"{value:.0f}" for value in three)
 
 
-def summarise(seen: Observed[Record]) -> dict[str, Any]:
+def summarise(seen: LoadResult[RequestRecord]) -> dict[str, Any]:
     """One row: latencies in milliseconds of what succeeded, throughput, failures by reason.
 
     Throughput counts the audio of successful requests over the time from the start of the load to

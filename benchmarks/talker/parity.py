@@ -1,15 +1,16 @@
-"""Whether a stream depends on who else is in its batch, at the released shapes in bfloat16.
+"""Measure whether a stream depends on the other streams of its batch, at the released shapes in
+BF16.
 
     python -m benchmarks.talker.parity --out result.json
     python -m benchmarks.talker.parity --fp8 --out result.json
     python -m benchmarks.talker.parity --model DIR --requests 400 --out result.json
 
-Teacher-forced: 20 requests alone and among 63 others, each patch from the same state, until their
-stop head fires; the largest relative latent error, and stop decisions that differ although neither
-is near 0.5. Free running: 100 requests, or as many as asked, alone and in batches of 64, each ended
-by its stop head, which is made to fire after some tens of patches; how many have equal patch
-counts. With `--fp8` all of that with the flow model in eight bits, and besides the error of each
-patch against bfloat16 from the same state.
+Teacher-forced: 20 requests, each alone and among 63 others, with each patch from the same state,
+until the stop head fires. Reported are the largest relative error of the latents, and the stop
+decisions that differ although neither probability is near 0.5. Free-running: 100 requests (or
+`--requests`), alone and in batches of 64, each ended by its stop head, which is fitted to fire
+after some tens of patches. Reported is how many have equal patch counts. `--fp8` runs all of it
+with the flow model in FP8, and adds the error of each patch against bfloat16 from the same state.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from torch import Tensor
 
 from benchmarks.client.texts import TEXTS
 from benchmarks.talker.shapes import TALKER, random_speech_model
-from benchmarks.talker.steps import admission
+from benchmarks.talker.steps import build_admission
 from measurement.environment import fingerprint
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.launch import environment
@@ -41,24 +42,24 @@ from sglang_omni.models.ming.speech.talker import STOP_THRESHOLD
 
 BATCH, REQUESTS = 64, 100
 FORCED_REQUESTS, FORCED_STEPS = 20, 40
-MOST_PATCHES, LEAST_PATCHES = 60, 3
+MAX_PATCHES, MIN_PATCHES = 60, 3
 MIDDLE, SLOPE, RIDGE = 25, 0.5, 1e-2
-NEAR = 0.02
+STOP_MARGIN = 0.02
 TOLERANCE, EQUAL_SHARE = 3e-2, 0.95
 
 
-Start = Callable[[int, int], Admission]
-"""Makes what slot s begins with for request number n."""
+BuildAdmission = Callable[[int, int], Admission]
+"""Builds the admission of a slot for a request, by its number."""
 
 
-def random_start(model: SpeechModel) -> Start:
-    """The same prompt every time; the number is its seed."""
+def fixed_prompt_start(model: SpeechModel) -> BuildAdmission:
+    """Return a start with the same prompt every time; the request number is its seed."""
     (voice,) = model.voices.values()
-    return lambda slot, number: replace(admission(slot, voice), seed=number)
+    return lambda slot, number: replace(build_admission(slot, voice), seed=number)
 
 
-def sentence_start(model: SpeechModel) -> Start:
-    """Sentences in turn, each in the first voice and with the number as its seed."""
+def sentences_start(model: SpeechModel) -> BuildAdmission:
+    """Return a start with sentences in turn, in the first voice; the request number is the seed."""
     voice = next(iter(model.voices.values()))
     english = [text for text in TEXTS if text.isascii()]
 
@@ -75,48 +76,48 @@ def sentence_start(model: SpeechModel) -> Start:
 
 
 @torch.inference_mode()
-def enliven_stop_head(model: SpeechModel, executor: GraphExecutor, start: Start) -> None:
-    """Have the stop head fire after some tens of patches, as one that was trained would.
+def train_stop_head(model: SpeechModel, executor: GraphExecutor, start: BuildAdmission) -> None:
+    """Fit the stop head to fire after some tens of patches, as a trained one would.
 
-    Random states tell little of how far a text has been read, but something: the head becomes their
-    best linear guess at it (ridge regression over a batch of streams), as a logit that grows by
-    `SLOPE` a patch and is even at patch `MIDDLE`.
+    Random states hold a little information about the position in the text. The head becomes the
+    best linear estimate of the position from them (ridge regression over a batch of streams), as a
+    logit that grows by `SLOPE` per patch and is zero at patch `MIDDLE`.
     """
-    # On the host: the talker's process leaves cuBLAS no memory for what its steps do not do.
-    states = free_states(model, executor, start).cpu()
+    # On the CPU: the talker's process leaves cuBLAS no memory beyond what its steps need.
+    states = collect_states(model, executor, start).cpu()
     rows, mean = states.flatten(0, 1), states.mean(dim=(0, 1))
-    patch = torch.arange(MOST_PATCHES).repeat_interleave(BATCH).float()
+    patch = torch.arange(MAX_PATCHES).repeat_interleave(BATCH).float()
     rows, patch = rows - mean, patch - patch.mean()
     gram = rows.T @ rows
     gram.diagonal().add_(RIDGE * gram.diagonal().mean())
-    guess = torch.linalg.solve(gram, rows.T @ patch)
-    guess *= SLOPE * patch.square().sum() / ((rows @ guess) @ patch)
-    offset = SLOPE * ((MOST_PATCHES - 1) / 2 - MIDDLE) - mean @ guess
+    estimate = torch.linalg.solve(gram, rows.T @ patch)
+    estimate *= SLOPE * patch.square().sum() / ((rows @ estimate) @ patch)
+    offset = SLOPE * ((MAX_PATCHES - 1) / 2 - MIDDLE) - mean @ estimate
     head = model.talker.stop_head
-    head.weight.copy_(torch.stack((-guess / 2, guess / 2)))
+    head.weight.copy_(torch.stack((-estimate / 2, estimate / 2)))
     head.bias.copy_(torch.stack((-offset / 2, offset / 2)))
 
 
-def free_states(model: SpeechModel, executor: GraphExecutor, start: Start) -> Tensor:
-    """States of the backbone that the stop head sees, of a batch of streams: [patch, row, D]."""
+def collect_states(model: SpeechModel, executor: GraphExecutor, start: BuildAdmission) -> Tensor:
+    """Return the states that the stop head sees, of a batch of streams: [patch, row, dim]."""
     slots, index = list(range(BATCH)), torch.arange(BATCH, device="cuda")
     step = FastStep(model.talker, executor.state)
     executor.prefill([start(slot, slot) for slot in slots])
     states = []
-    for _ in range(MOST_PATCHES):
-        states.append(step.look(index, LibraryOps())[0].float())
+    for _ in range(MAX_PATCHES):
+        states.append(step.run_backbone(index, LibraryOps())[0].float())
         torch.cuda.synchronize()
-        one_step(executor, slots)
+        run_step(executor, slots)
     return torch.stack(states)
 
 
 def open_executor(model: SpeechModel, *, fp8: bool) -> GraphExecutor:
-    """Slots for a batch and one request alone."""
+    """Open an executor with slots for a batch and one request alone."""
     return GraphExecutor(model, BATCH + 1, 512, 256, fp8=fp8)
 
 
-def one_step(executor: GraphExecutor, slots: list[int]) -> list[float]:
-    """Step these slots and wait for everything."""
+def run_step(executor: GraphExecutor, slots: list[int]) -> list[float]:
+    """Step these slots, wait for everything and return the stop probabilities."""
     executor.begin(slots)
     stops = executor.stops()
     executor.finish([False] * len(slots))
@@ -125,7 +126,7 @@ def one_step(executor: GraphExecutor, slots: list[int]) -> list[float]:
 
 
 def copy_slot(state: SlotState, source: int, target: int) -> None:
-    """Make one slot the other's twin."""
+    """Copy the state of one slot to another."""
     for rows in (state.ring, state.next_embed, state.lengths, state.patches):
         rows[target] = rows[source]
     for cache in (state.keys, state.values):
@@ -133,148 +134,168 @@ def copy_slot(state: SlotState, source: int, target: int) -> None:
 
 
 def copy_state(source: SlotState, target: SlotState) -> None:
-    """Make all slots those of another state."""
+    """Copy all slots from another state."""
     for name in ("ring", "next_embed", "lengths", "patches", "keys", "values"):
         getattr(target, name).copy_(getattr(source, name))
 
 
-def error_of_fp8(exact: GraphExecutor, eight: GraphExecutor, start: Start) -> dict[str, Any]:
-    """Patches of a batch in eight bits against those in bfloat16, each from the same state."""
+def measure_fp8_error(
+    bf16: GraphExecutor, fp8: GraphExecutor, start: BuildAdmission
+) -> dict[str, Any]:
+    """Compare the patches of a batch in FP8 with those in bfloat16, each from the same state."""
     slots = list(range(BATCH))
-    for executor in (exact, eight):
+    for executor in (bf16, fp8):
         executor.prefill([start(slot, slot) for slot in slots])
-    largest, squares, powers = [], 0.0, 0.0
+    errors, squares, powers = [], 0.0, 0.0
     for _ in range(FORCED_STEPS):
-        copy_state(exact.state, eight.state)
-        one_step(exact, slots)
-        one_step(eight, slots)
-        entry = exact.state.entry(exact.state.patches[:BATCH] - 1)
-        theirs, ours = (one.state.ring[slots, entry].float() for one in (exact, eight))
-        largest.append(((theirs - ours).abs().max() / theirs.abs().max()).item())
-        squares += (theirs - ours).square().mean().item()
-        powers += theirs.square().mean().item()
-    return {"largest": max(largest), "rms": (squares / powers) ** 0.5, "steps": FORCED_STEPS}
+        copy_state(bf16.state, fp8.state)
+        run_step(bf16, slots)
+        run_step(fp8, slots)
+        entry = bf16.state.entry(bf16.state.patches[:BATCH] - 1)
+        bf16_patch, fp8_patch = (
+            executor.state.ring[slots, entry].float() for executor in (bf16, fp8)
+        )
+        errors.append(((bf16_patch - fp8_patch).abs().max() / bf16_patch.abs().max()).item())
+        squares += (bf16_patch - fp8_patch).square().mean().item()
+        powers += bf16_patch.square().mean().item()
+    return {"largest": max(errors), "rms": (squares / powers) ** 0.5, "steps": FORCED_STEPS}
 
 
-def teacher_forced(executor: GraphExecutor, start: Start) -> dict[str, Any]:
-    """Some requests, each alone and among 63 others, until its stop head fires."""
-    errors, flips = [], 0
+def compare_teacher_forced(executor: GraphExecutor, start: BuildAdmission) -> dict[str, Any]:
+    """Compare requests alone and among 63 others, until each stop head fires."""
+    errors, stop_flips = [], 0
     for number in range(FORCED_REQUESTS):
-        for error, alone, among in twin_steps(executor, start, number):
+        for error, alone, batched in run_twins(executor, start, number):
             errors.append(error)
-            differ = (alone > STOP_THRESHOLD) != (among > STOP_THRESHOLD)
-            flips += differ and min(abs(p - STOP_THRESHOLD) for p in (alone, among)) >= NEAR
+            decisions_differ = (alone > STOP_THRESHOLD) != (batched > STOP_THRESHOLD)
+            stop_flips += (
+                decisions_differ
+                and min(abs(p - STOP_THRESHOLD) for p in (alone, batched)) >= STOP_MARGIN
+            )
     return {
         "largest_error": max(errors),
         "median_error": median(errors),
-        "stop_flips": flips,
+        "stop_flips": stop_flips,
         "steps": len(errors),
     }
 
 
-def twin_steps(
-    executor: GraphExecutor, start: Start, number: int
+def run_twins(
+    executor: GraphExecutor, start: BuildAdmission, number: int
 ) -> Iterator[tuple[float, float, float]]:
-    """Slot 0 steps alone, slot 1 its twin among 63 others, which begins each step as it does: the
-    relative error of the patch, and both stop probabilities."""
+    """Step slot 0 alone and its twin, slot 1, among 63 others, each step from the same state.
+
+    Yields the relative error of the patch, and both stop probabilities.
+    """
     state = executor.state
-    others = [start(slot, FORCED_REQUESTS + slot) for slot in range(2, BATCH + 1)]
-    executor.prefill([start(0, number), start(1, number), *others])
+    other_admissions = [start(slot, FORCED_REQUESTS + slot) for slot in range(2, BATCH + 1)]
+    executor.prefill([start(0, number), start(1, number), *other_admissions])
     for count in range(1, FORCED_STEPS + 1):
-        alone = one_step(executor, [0])[0]
-        among = one_step(executor, list(range(1, BATCH + 1)))[0]
+        alone = run_step(executor, [0])[0]
+        batched = run_step(executor, list(range(1, BATCH + 1)))[0]
         entry = state.entry(state.patches[0] - 1)
-        mine, theirs = state.ring[0, entry].float(), state.ring[1, entry].float()
-        yield ((mine - theirs).abs().max() / mine.abs().max()).item(), alone, among
-        if count > LEAST_PATCHES + 1 and alone > STOP_THRESHOLD:
+        alone_patch, batched_patch = state.ring[0, entry].float(), state.ring[1, entry].float()
+        yield (
+            ((alone_patch - batched_patch).abs().max() / alone_patch.abs().max()).item(),
+            alone,
+            batched,
+        )
+        if count > MIN_PATCHES + 1 and alone > STOP_THRESHOLD:
             return
         copy_slot(state, 0, 1)
 
 
-def patch_counts(executor: GraphExecutor, numbers: list[int], start: Start) -> list[int]:
-    """How many patches each request makes before its stop head fires, all in one batch."""
+def count_patches(executor: GraphExecutor, numbers: list[int], start: BuildAdmission) -> list[int]:
+    """Return how many patches each request makes before its stop head fires, all in one batch."""
     executor.prefill([start(slot, number) for slot, number in enumerate(numbers)])
     counts, running = [0] * len(numbers), list(range(len(numbers)))
     while running:
-        stops = one_step(executor, running)
+        stops = run_step(executor, running)
         ended = set()
         for slot, stop in zip(running, stops, strict=True):
             counts[slot] += 1
-            fired = counts[slot] > LEAST_PATCHES + 1 and stop > STOP_THRESHOLD
-            if fired or counts[slot] == MOST_PATCHES:
+            fired = counts[slot] > MIN_PATCHES + 1 and stop > STOP_THRESHOLD
+            if fired or counts[slot] == MAX_PATCHES:
                 ended.add(slot)
         running = [slot for slot in running if slot not in ended]
     return counts
 
 
-def free_running(executor: GraphExecutor, start: Start, requests: int) -> dict[str, Any]:
-    """So many requests alone and together."""
+def compare_free_running(
+    executor: GraphExecutor, start: BuildAdmission, requests: int
+) -> dict[str, Any]:
+    """Compare the patch counts of `requests` requests alone and in batches."""
     numbers = list(range(requests))
-    alone = [patch_counts(executor, [number], start)[0] for number in numbers]
-    together = [
+    alone = [count_patches(executor, [number], start)[0] for number in numbers]
+    batched = [
         count
         for first in range(0, requests, BATCH)
-        for count in patch_counts(executor, numbers[first : first + BATCH], start)
+        for count in count_patches(executor, numbers[first : first + BATCH], start)
     ]
-    equal = sum(a == b for a, b in zip(alone, together, strict=True))
-    capped = sum(count == MOST_PATCHES for count in alone)
+    equal = sum(a == b for a, b in zip(alone, batched, strict=True))
+    capped = sum(count == MAX_PATCHES for count in alone)
     return {
         "equal_counts": equal,
         "requests": requests,
         "capped": capped,
         "different_counts": len(set(alone)),
         "counts": alone,
-        "counts_together": together,
+        "counts_together": batched,
     }
 
 
-def load(folder: Path | None) -> tuple[SpeechModel, Start]:
-    """The model, and what its requests begin with."""
+def load_model(folder: Path | None) -> tuple[SpeechModel, BuildAdmission]:
+    """Load the model (random weights without a folder), and return it with the start of its
+    requests."""
     if folder is None:
         model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
-        return model, random_start(model)
+        return model, fixed_prompt_start(model)
     settings = TalkerSettings(folder, device="cuda", dtype="bfloat16")
     model = load_speech_model(settings)
-    return model, sentence_start(model)
+    return model, sentences_start(model)
 
 
 def measure(folder: Path | None, *, fp8: bool, requests: int) -> dict[str, Any]:
-    """All that the module's head describes."""
-    model, start = load(folder)
+    """Run everything that the module's docstring describes."""
+    model, start = load_model(folder)
     executor = open_executor(model, fp8=fp8)
     if folder is None:
-        enliven_stop_head(model, executor, start)
+        train_stop_head(model, executor, start)
     result: dict[str, Any] = {
-        "teacher_forced": teacher_forced(executor, start),
-        "free_running": free_running(executor, start, requests),
+        "teacher_forced": compare_teacher_forced(executor, start),
+        "free_running": compare_free_running(executor, start, requests),
     }
     if fp8:
-        result["error_of_fp8"] = error_of_fp8(open_executor(model, fp8=False), executor, start)
+        result["error_of_fp8"] = measure_fp8_error(open_executor(model, fp8=False), executor, start)
     return result
 
 
-def is_fine(result: dict[str, Any]) -> bool:
-    """Whether every bound is kept."""
-    forced, free = result["teacher_forced"], result["free_running"]
-    steady = forced["largest_error"] <= TOLERANCE and not forced["stop_flips"]
-    return bool(steady and free["equal_counts"] >= EQUAL_SHARE * free["requests"])
+def is_within_bounds(result: dict[str, Any]) -> bool:
+    """Return whether every bound is kept."""
+    teacher_forced, free_running = result["teacher_forced"], result["free_running"]
+    forced_is_within = (
+        teacher_forced["largest_error"] <= TOLERANCE and not teacher_forced["stop_flips"]
+    )
+    return bool(
+        forced_is_within and free_running["equal_counts"] >= EQUAL_SHARE * free_running["requests"]
+    )
 
 
 def main() -> None:
-    """Measure, print, write; exit 1 where a bound is missed."""
+    """Measure, print and write. Exit with 1 if a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--fp8", action="store_true", help="the flow model in eight bits")
+    parser.add_argument("--fp8", action="store_true", help="the flow model in FP8")
     parser.add_argument("--model", type=Path, help="a trained checkpoint")
     parser.add_argument("--requests", type=int, default=REQUESTS, help="free-running requests")
     options = parser.parse_args()
     os.environ |= environment("cuda", 1)
     result = measure(options.model, fp8=options.fp8, requests=options.requests)
-    for name, found in result.items():
-        print(name, {key: value for key, value in found.items() if not isinstance(value, list)})
+    for name, values in result.items():
+        print(name, {key: value for key, value in values.items() if not isinstance(value, list)})
     about = {"environment": fingerprint(), "model": str(options.model or "random weights")}
     options.out.write_text(json.dumps(about | result, indent=1) + "\n", encoding="utf-8")
-    raise SystemExit(0 if is_fine(result) else 1)
+    raise SystemExit(0 if is_within_bounds(result) else 1)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import cast
 import torch
 from torch import nn
 
-from benchmarks.encoders.shapes import randomise
+from benchmarks.encoders.shapes import randomise_weights
 from sglang_omni.models.ming.config import (
     DiTConfig,
     Qwen2Config,
@@ -23,12 +23,12 @@ from sglang_omni.models.weights import created_as
 
 _LLM = Qwen2Config(896, 4864, 24, 14, 2, 1e-6, 1e6, 151_936)
 _FLOW = DiTConfig(64, 1024, 8, 16, 4)
-# Of the VAE's backbone the width and the window are known; the rest is taken to be the talker's.
+# The width and window of the VAE's backbone are known; the rest is assumed to be the talker's.
 _WINDOWED = replace(_LLM, vocab_size=1, use_sliding_window=True, sliding_window=64)
 
 TALKER = TalkerConfig(_LLM, _FLOW, _FLOW, 10, 4, 32, 2.0)
 DEEP = replace(TALKER, flow=replace(_FLOW, depth=28), aggregator=replace(_FLOW, depth=28))
-"""The 28-layer flow model that some published step times speak of."""
+"""The 28-layer flow model of some published step times."""
 VAE = VAEConfig(44_100, 4, VAESideConfig(882, 64, _WINDOWED), VAESideConfig(882, 64, _WINDOWED))
 
 VOICE_PATCHES = 12
@@ -38,11 +38,11 @@ STOP_LOGIT = -8.0
 def random_speech_model(
     talker: TalkerConfig, device: torch.device, dtype: torch.dtype
 ) -> SpeechModel:
-    """Modules of these shapes that never want to stop, and one voice. There is no tokenizer."""
+    """Build modules of these shapes that never stop, and one voice. There is no tokenizer."""
     with created_as(device, dtype):
         modules: tuple[nn.Module, nn.Module] = Talker(talker).to(dtype), AudioVAE(VAE)
     for module in modules:
-        randomise(module)
+        randomise_weights(module)
         module.eval().requires_grad_(False)
     speech, vae = cast(tuple[Talker, AudioVAE], modules)
     speech.stop_head.weight.zero_()

@@ -1,12 +1,12 @@
-"""Find how the talker's kernels are best cut on this card, at the released shapes.
+"""Find the fastest tilings of the talker's kernels on this GPU, at the released shapes.
 
-    python -m benchmarks.talker.tune_kernels --compile 8      # all candidates, in so many processes
+    python -m benchmarks.talker.tune_kernels --compile 8      # every candidate, in 8 processes
     python -m benchmarks.talker.tune_kernels --out result.json
 
-The products of the flow model for one stream are tried inside a chain of its blocks, one product
-after the other, for they start while the one in front still runs; attention, norm and window are
-timed alone at 128 streams. What is best is printed as lines for `fast/tiling.py`,
-`kernels/rows.py` and `kernels/window.py` in `sglang_omni/models/ming/speech`.
+The flow model's GEMMs for one stream are timed inside a chain of its blocks, one GEMM after the
+other, because each starts while the previous one still runs (programmatic dependent launch).
+Attention, norm and window are timed alone at 128 streams. The fastest are printed as lines for
+`fast/tiling.py`, `kernels/rows.py` and `kernels/window.py` in `sglang_omni/models/ming/speech`.
 """
 
 import argparse
@@ -50,7 +50,7 @@ Choice = TypeVar("Choice")
 
 
 def tile_candidates(outputs: int, inputs: int) -> Iterator[LinearTile]:
-    """Ways to cut a product of 74 rows: tiles high enough for all of them or for most."""
+    """Yield tiles for a GEMM of 74 rows, high enough for all of the rows or for most."""
     splits = (2, 4, 8) if inputs >= 4096 else (1, 2, 4) if outputs <= 1024 else (1, 2)
     columns = (16, 32, 64) if outputs <= 1024 and inputs < 4096 else (32, 64, 128)
     for rows, cols, depth, split in product((64, 128), columns, (64, 128), splits):
@@ -60,15 +60,15 @@ def tile_candidates(outputs: int, inputs: int) -> Iterator[LinearTile]:
         yield LinearTile(rows, cols, depth, split, warps=4 if rows == 64 else 8, stages=stages)
 
 
-def cut_candidates() -> Iterator[AttentionTiling]:
-    """Ways to share out attention among programs."""
+def tiling_candidates() -> Iterator[AttentionTiling]:
+    """Yield ways to distribute attention among programs."""
     for heads, warps, stages in product((1, 2, 4), (1, 2, 4), (1, 2)):
         if heads > 1 or stages == 2:
             yield AttentionTiling(heads, warps, stages)
 
 
 def random_flow(device: torch.device) -> FlowStack:
-    """The flow model's packed blocks with random weights."""
+    """Return the flow model's packed blocks with random weights."""
     with created_as(device, torch.bfloat16):
         flow: BlockStack = DiT(TALKER.flow, TALKER.llm.hidden_size)
     flow.to(torch.bfloat16)
@@ -77,8 +77,8 @@ def random_flow(device: torch.device) -> FlowStack:
     return pack_flow(flow.requires_grad_(False), LENGTH)
 
 
-def milliseconds(run: Callable[[], object]) -> float:
-    """Median time of a call as a graph."""
+def median_graph_ms(run: Callable[[], object]) -> float:
+    """Return the median time of a call as a CUDA graph, in milliseconds."""
     times = []
     with torch.cuda.stream(torch.cuda.Stream()):
         graph = Graph(run, torch.cuda.graph_pool_handle())
@@ -92,8 +92,8 @@ def milliseconds(run: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
-def blocks_us(flow: FlowStack, sequences: int, ops: Ops, tail: Ops) -> float:
-    """Microseconds of a block of the flow model, the mean over all of them."""
+def time_block_us(flow: FlowStack, sequences: int, ops: Ops, tail: Ops) -> float:
+    """Return the microseconds of a block of the flow model, the mean over all blocks."""
     first = torch.randn(
         sequences, LENGTH, TALKER.flow.hidden_size, device="cuda", dtype=torch.bfloat16
     )
@@ -103,71 +103,72 @@ def blocks_us(flow: FlowStack, sequences: int, ops: Ops, tail: Ops) -> float:
         tokens.copy_(first)
         run_flow_blocks(flow, tokens, slice(-PATCH, None), ops, tail)
 
-    return 1e3 * milliseconds(run) / len(flow.blocks)
+    return 1e3 * median_graph_ms(run) / len(flow.blocks)
 
 
-def fastest(choices: Sequence[Choice], time: Callable[[Choice], float]) -> tuple[Choice, Any]:
-    """The choice that takes the least time, and the times of all by name."""
-    times = {choice: _time_if_it_fits(choice, time) for choice in choices}
+def find_fastest(choices: Sequence[Choice], time: Callable[[Choice], float]) -> tuple[Choice, Any]:
+    """Return the fastest choice, and the times of all by name."""
+    times = {choice: _time_if_fits(choice, time) for choice in choices}
     best = min(choices, key=times.__getitem__)
     ranked = sorted(times.items(), key=lambda pair: pair[1])
-    return best, {str(choice): round(took, 3) for choice, took in ranked}
+    return best, {str(choice): round(microseconds, 3) for choice, microseconds in ranked}
 
 
-def _time_if_it_fits(choice: Choice, time: Callable[[Choice], float]) -> float:
+def _time_if_fits(choice: Choice, time: Callable[[Choice], float]) -> float:
     try:
         return time(choice)
     except OutOfResources:
         return float("inf")
 
 
-def tune_products(flow: FlowStack) -> Iterator[tuple[str, LinearTile, Any]]:
-    """Each product of a block in turn, the dearest first; those before it stay at their best."""
+def tune_gemms(flow: FlowStack) -> Iterator[tuple[str, LinearTile, Any]]:
+    """Tune each GEMM of a block in turn, the most expensive first. Tuned ones keep their best
+    tile."""
     ops = FusedOps(Workspace(1 << 23, torch.device("cuda")), chained=True)
     shapes = {"DOWN": (1024, 4096), "UP": (4096, 1024), "OUT": (1024, 1024), "QKV": (3072, 1024)}
     for name, shape in shapes.items():
-        usual = tiles.FLOW[shape]
+        current = tiles.FLOW[shape]
 
         def time(tile: LinearTile, shape: tuple[int, int] = shape) -> float:
             tiles.FLOW[shape] = tile
-            return blocks_us(flow, 2, ops, ops)
+            return time_block_us(flow, 2, ops, ops)
 
-        best, times = fastest([usual, *tile_candidates(*shape)], time)
-        # A kernel may start on a multiprocessor once its shared memory fits beside the one ahead's,
-        # so fewer stages can be faster.
+        best, times = find_fastest([current, *tile_candidates(*shape)], time)
+        # A kernel may start on a multiprocessor once its shared memory fits beside that of the
+        # previous one, so fewer stages can be faster.
         stages = [replace(best, stages=count) for count in range(2, best.stages)]
-        best, fewer = fastest([best, *stages], time)
+        best, times_by_stages = find_fastest([best, *stages], time)
         tiles.FLOW[shape] = best
-        yield f"FLOW_{name}", best, {**times, **fewer}
+        yield f"FLOW_{name}", best, {**times, **times_by_stages}
 
 
-def attention_us(sequences: int, cut: AttentionTiling, chained: bool) -> float:
-    """Microseconds of attention in so many sequences."""
+def time_attention_us(sequences: int, cut: AttentionTiling, chained: bool) -> float:
+    """Return the microseconds of attention in this number of sequences."""
     heads, width = TALKER.flow.num_heads, TALKER.flow.hidden_size
     qkv = [random_rows(sequences, LENGTH, 3 * width) for _ in range(COPIES)]
     cos, sin = random_rows(2, LENGTH, width // heads // 2)
 
     def run() -> None:
-        for one in qkv:
-            short_attention(one, cos, sin, heads, slice(None), cut=cut, chained=chained)
+        for rows in qkv:
+            short_attention(rows, cos, sin, heads, slice(None), cut=cut, chained=chained)
 
-    return 1e3 * milliseconds(run) / COPIES
+    return 1e3 * median_graph_ms(run) / COPIES
 
 
-def norm_us(warps: int) -> float:
-    """Microseconds of a norm of all rows of the flow model."""
+def time_norm_us(warps: int) -> float:
+    """Return the microseconds of a norm of all rows of the flow model."""
     x = [random_rows(2 * STREAMS * LENGTH, 1024) for _ in range(COPIES)]
     gain, shift = random_rows(1024), torch.zeros(1024, device="cuda")
 
     def run() -> None:
-        for one in x:
-            rms_norm(one, gain, 1e-6, shift, warps=warps)
+        for rows in x:
+            rms_norm(rows, gain, 1e-6, shift, warps=warps)
 
-    return 1e3 * milliseconds(run) / COPIES
+    return 1e3 * median_graph_ms(run) / COPIES
 
 
-def window_us(warps: int) -> float:
-    """Microseconds of the vocoder's attention."""
+def time_window_us(warps: int) -> float:
+    """Return the microseconds of the vocoder's attention."""
     config, frames = VAE.decoder.backbone, 16
     size, kv = config.head_dim, config.num_key_value_heads
     qkv = random_rows(STREAMS, frames, (config.num_attention_heads + 2 * kv) * size)
@@ -179,7 +180,7 @@ def window_us(warps: int) -> float:
         for _ in range(COPIES):
             window_attention(qkv, keys, values, index, starts, cos, sin, 64, warps=warps)
 
-    return 1e3 * milliseconds(run) / COPIES
+    return 1e3 * median_graph_ms(run) / COPIES
 
 
 def random_rows(*shape: int) -> Tensor:
@@ -187,27 +188,33 @@ def random_rows(*shape: int) -> Tensor:
 
 
 def tune(flow: FlowStack) -> Iterator[tuple[str, Any, Mapping[str, float]]]:
-    """What is tuned: a constant's name, its best value, and the microseconds of all tried."""
-    yield from tune_products(flow)
+    """Yield each tuned constant's name, its best value, and the microseconds of all candidates."""
+    yield from tune_gemms(flow)
     few = [AttentionTiling(1, warps) for warps in (1, 2, 4, 8)]
-    yield "FEW_SEQUENCES", *fastest(few, lambda cut: attention_us(2, cut, chained=True))
-    many = list(cut_candidates())
-    yield "MANY_SEQUENCES", *fastest(many, lambda cut: attention_us(2 * STREAMS, cut, False))
-    yield "NORM_WARPS", *fastest((1, 2, 4, 8), norm_us)
-    yield "WARPS", *fastest((1, 2, 4), window_us)
+    yield "FEW_SEQUENCES", *find_fastest(few, lambda cut: time_attention_us(2, cut, chained=True))
+    many = list(tiling_candidates())
+    yield (
+        "MANY_SEQUENCES",
+        *find_fastest(many, lambda cut: time_attention_us(2 * STREAMS, cut, False)),
+    )
+    yield "NORM_WARPS", *find_fastest((1, 2, 4, 8), time_norm_us)
+    yield "WARPS", *find_fastest((1, 2, 4), time_window_us)
 
 
-def compile_some(which: int, processes: int) -> None:
-    """Every so-manieth candidate is run once, and so is compiled and kept."""
-    runs = list(candidate_runs(Workspace(1 << 23, torch.device("cuda"))))
-    for run in runs[which::processes]:
+def compile_share(which: int, processes: int) -> None:
+    """Compile every `processes`-th candidate by running it once, from number `which`."""
+    calls = list(candidate_calls(Workspace(1 << 23, torch.device("cuda"))))
+    for call in calls[which::processes]:
         with suppress(OutOfResources):
-            run()
+            call()
 
 
-def candidate_runs(space: Workspace) -> Iterator[Callable[[], object]]:
-    """Every candidate as a block runs it. A product after a norm is another kernel for each number
-    of parts that the sums of squares come in, which follows from the tile of the product before."""
+def candidate_calls(space: Workspace) -> Iterator[Callable[[], object]]:
+    """Yield every candidate as a block runs it.
+
+    A GEMM after a norm is a separate kernel for each number of parts of the sums of squares, which
+    follows from the tile of the previous GEMM.
+    """
     for outputs, inputs in tiles.FLOW:
         x, weight = random_rows(2 * LENGTH, inputs), random_rows(outputs, inputs)
         out, gain = random_rows(2 * LENGTH, outputs), random_rows(outputs)
@@ -225,29 +232,29 @@ def candidate_runs(space: Workspace) -> Iterator[Callable[[], object]]:
 def main() -> None:
     """Compile, or tune, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--compile", type=int, help="compile all, in so many processes, and end")
+    parser.add_argument("--compile", type=int, help="compile all in this many processes, then exit")
     parser.add_argument("--library", action="store_true", help="only time blocks of 128 streams")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     os.environ |= environment("cuda", 1)
     if options.compile:
-        multiprocessing.spawn(compile_some, (options.compile,), options.compile)
+        multiprocessing.spawn(compile_share, (options.compile,), options.compile)
         return
     device = torch.device("cuda")
     with torch.inference_mode():
-        flow, library = random_flow(device), LibraryOps()
-        few = FusedOps(Workspace(1 << 23, device), chained=True)
-        print(f"block, 128 streams: {blocks_us(flow, 2 * STREAMS, library, library):.2f} us")
+        flow, cublas = random_flow(device), LibraryOps()
+        fused_ops = FusedOps(Workspace(1 << 23, device), chained=True)
+        print(f"block, 128 streams: {time_block_us(flow, 2 * STREAMS, cublas, cublas):.2f} us")
         if options.library:
             return
-        print(f"block, one stream: {blocks_us(flow, 2, few, few):.2f} us")
-        found = {}
+        print(f"block, one stream: {time_block_us(flow, 2, fused_ops, fused_ops):.2f} us")
+        times_by_name = {}
         for name, best, times in tune(flow):
-            found[name] = times
+            times_by_name[name] = times
             print(f"{name} = {best}  # {', '.join(map(str, list(times.values())[:6]))}", flush=True)
-        print(f"block, one stream: {blocks_us(flow, 2, few, few):.2f} us")
+        print(f"block, one stream: {time_block_us(flow, 2, fused_ops, fused_ops):.2f} us")
     if options.out:
-        result = {"environment": fingerprint(), "microseconds": found}
+        result = {"environment": fingerprint(), "microseconds": times_by_name}
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 

@@ -29,7 +29,7 @@ from benchmarks.synthetic.random_models.census import FILE, ROWS, experts_touche
 from benchmarks.thinker.load import Round, run_rounds
 from benchmarks.thinker.profile import write_trace
 from benchmarks.thinker.shapes import SHAPE, SMALL, write_shape_checkpoint
-from measurement.environment import deep_gemm, fingerprint
+from measurement.environment import deep_gemm_version, fingerprint
 from sglang_omni.engines.runtime.gpus import visible_gpus
 from sglang_omni.engines.runtime.ports import rendezvous_port
 from sglang_omni.engines.thinker.contract import ThinkerSettings
@@ -222,7 +222,7 @@ def build_job(system: str, options: argparse.Namespace) -> Job:
 def main() -> int:
     """Measure every system, print and write after each. Return 1 if one of them could not run."""
     options = parse_arguments()
-    environment = {**fingerprint(), "deep_gemm": deep_gemm()}
+    environment = {**fingerprint(), "deep_gemm": deep_gemm_version()}
     result: Row = {"environment": environment, "jobs": [], "rows": []}
     print(json.dumps(result["environment"]))
     failed = 0

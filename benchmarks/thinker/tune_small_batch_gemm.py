@@ -63,7 +63,7 @@ def candidates(rows: int) -> list[SmallBatchTile]:
         *product((128,), (2, 3, 4, 6, 8), (4, 8), (3, 4), (True, False)),
         *product((32,), (1, 2), (4,), (4, 6), (False,)),
     ]
-    return tiles + [SmallBatchTile(*values, eight_bits=True) for values in fp8_tilings]
+    return tiles + [SmallBatchTile(*values, fp8=True) for values in fp8_tilings]
 
 
 def random_rows(rows: int) -> Tensor:

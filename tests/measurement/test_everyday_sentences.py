@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 from measurement import everyday_sentences
-from measurement.everyday_sentences import FEWEST, MOST, everyday
+from measurement.everyday_sentences import MAX_WORDS, MIN_WORDS, sample_sentences
 
 pytestmark = pytest.mark.skipif(
     find_spec(everyday_sentences.PACKAGE) is None, reason="needs chatterbot-corpus"
@@ -14,8 +14,8 @@ MORE_THAN_ALL = 1_000_000
 
 
 def test_a_sentence_is_said_in_one_way_only() -> None:
-    for text in everyday(300, 1):
-        assert FEWEST <= len(text.split()) <= MOST
+    for text in sample_sentences(300, 1):
+        assert MIN_WORDS <= len(text.split()) <= MAX_WORDS
         assert set(text) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ' ,.!?")
         assert not any(word.isupper() and len(word) > 1 for word in text.split())
 
@@ -28,17 +28,17 @@ def test_digits_abbreviations_and_other_signs_are_left_out(text: str) -> None:
 
 
 def test_a_sentence_longer_than_the_bound_is_left_out() -> None:
-    assert everyday_sentences._fits("word " * MOST) and not everyday_sentences._fits(
-        "word " * (MOST + 1)
+    assert everyday_sentences._fits("word " * MAX_WORDS) and not everyday_sentences._fits(
+        "word " * (MAX_WORDS + 1)
     )
 
 
 def test_the_seed_decides_which_and_none_comes_twice() -> None:
-    assert everyday(50, 7) == everyday(50, 7)
-    assert set(everyday(50, 7)) != set(everyday(50, 8))
-    assert len(set(everyday(300, 7))) == 300
+    assert sample_sentences(50, 7) == sample_sentences(50, 7)
+    assert set(sample_sentences(50, 7)) != set(sample_sentences(50, 8))
+    assert len(set(sample_sentences(300, 7))) == 300
 
 
 def test_more_sentences_than_there_are_is_an_error() -> None:
     with pytest.raises(ValueError, match="there are"):
-        everyday(MORE_THAN_ALL, 1)
+        sample_sentences(MORE_THAN_ALL, 1)

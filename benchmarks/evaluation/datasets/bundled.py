@@ -6,7 +6,7 @@ Every row follows from its number alone.
 
 from benchmarks.evaluation.datasets.drawing import COLOURS, SHAPES, mp4, picture, sweep
 from benchmarks.evaluation.datasets.source import Row
-from measurement.media_files import png, wav
+from measurement.media_files import encode_png, encode_wav
 
 GSM8K_ROWS, GSM8K_SHOTS, ROWS, SEED_TTS_ROWS = 40, 8, 12, 24
 _NAMES = ("Ada", "Ben", "Chen", "Dana", "Emil", "Fatima", "Goran", "Hana")
@@ -60,7 +60,7 @@ def _pictured(number: int) -> Row:
         "question_type": "open" if still_open else "multiple-choice",
         "subfield": "Drawing",
     }
-    media = {"bytes": png(picture(colour, shape, count)), "path": f"{row['id']}.png"}
+    media = {"bytes": encode_png(picture(colour, shape, count)), "path": f"{row['id']}.png"}
     return row | {f"image_{place}": media if place == 1 else None for place in range(1, 8)}
 
 
@@ -70,7 +70,7 @@ def mmsu() -> list[Row]:
     rows = []
     for number in range(ROWS):
         _, low, high = kinds[number % 3]
-        clip = wav(sweep(low, high, 0.8 + 0.1 * (number % 4)))
+        clip = encode_wav(sweep(low, high, 0.8 + 0.1 * (number % 4)))
         rows.append(
             {
                 "id": f"pitch_{number}",
@@ -158,7 +158,7 @@ def seed_tts_zh() -> list[Row]:
 
 def _recited(number: int, text: str) -> Row:
     low = 100.0 + 10 * (number % 8)
-    clip = wav(sweep(low, 1.3 * low, 1.6))
+    clip = encode_wav(sweep(low, 1.3 * low, 1.6))
     return {
         "utt": f"drawn-{number:03}",
         "prompt_text": "Ah, ah.",
@@ -171,7 +171,7 @@ def spoken() -> list[Row]:
     """Spoken questions: a clip, its words, and what a right answer may contain."""
     rows = []
     for number in range(ROWS // 2):
-        clip = wav(sweep(110.0 + 15 * number, 150.0, 1.2))
+        clip = encode_wav(sweep(110.0 + 15 * number, 150.0, 1.2))
         rows.append(
             {
                 "id": f"spoken_{number}",

@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import Image, ImageDraw
 
-from measurement.media_files import RATE
+from measurement.media_files import SAMPLE_RATE
 
 SIDE = 96
 FRAMES_PER_S = 4
@@ -30,7 +30,9 @@ def picture(colour: str, shape: str, count: int = 1, side: int = SIDE) -> np.nda
     return np.asarray(image)
 
 
-def sweep(low_hz: float, high_hz: float, seconds: float = 1.0, rate: int = RATE) -> np.ndarray:
+def sweep(
+    low_hz: float, high_hz: float, seconds: float = 1.0, rate: int = SAMPLE_RATE
+) -> np.ndarray:
     """A tone that goes from one pitch to the other, with overtones like a voice's: int16 [n]."""
     time = np.arange(int(seconds * rate)) / rate
     pitch = low_hz + (high_hz - low_hz) * time / seconds

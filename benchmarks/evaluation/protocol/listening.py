@@ -12,13 +12,13 @@ import numpy as np
 import soundfile
 from tqdm import tqdm
 
-from benchmarks.client.target import Recite
+from benchmarks.client.target import SpeechRequest
 from benchmarks.evaluation.metrics.recognisers import Listener
 from benchmarks.evaluation.metrics.similarity import Voices
 from benchmarks.evaluation.protocol.record import Key, SampleRecord
 from benchmarks.evaluation.protocol.summary import Heard
 from benchmarks.evaluation.tasks.task import Sample
-from measurement.word_errors import WordErrors, errors
+from measurement.word_errors import WordErrors, count_word_errors
 
 
 def listen(
@@ -40,7 +40,7 @@ def listen(
     for one in records:
         heard = texts.get(one.key, "")
         said = due[one.sample] or one.text
-        counted[one.key] = errors(said, heard, language)
+        counted[one.key] = count_word_errors(said, heard, language)
         rows.append({"key": list(one.key), "heard": heard, **vars(counted[one.key])})
     return Heard(counted), rows
 
@@ -72,7 +72,7 @@ def compare(
     rows, loads = [], defaultdict(list)
     for one in tqdm(records, desc=f"comparing ({voices.name})", unit="clip"):
         request = asked[one.sample]
-        assert isinstance(request, Recite) and request.reference is not None
+        assert isinstance(request, SpeechRequest) and request.reference is not None
         cosine = None
         if one.audio:
             like = _samples(io.BytesIO(request.reference))
@@ -87,7 +87,8 @@ def compare(
 def clones(samples: Sequence[Sample]) -> bool:
     """Whether every sample asks for the voice of a recording."""
     return all(
-        isinstance(one.request, Recite) and one.request.reference is not None for one in samples
+        isinstance(one.request, SpeechRequest) and one.request.reference is not None
+        for one in samples
     )
 
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 import aiohttp
 
-from benchmarks.client.exchange import Answer, exchange
-from benchmarks.client.load import KEEP_ALIVE_S, ClientShare, watch_lag
+from benchmarks.client.exchange import Answer, send_request
+from benchmarks.client.load import KEEP_ALIVE_S, ClientShare, record_lag
 from benchmarks.client.target import Target
 from benchmarks.evaluation.tasks.task import Sample
 
@@ -58,11 +58,11 @@ async def run_pass(
     # Before the clock starts: large media take a while, in which nobody would listen.
     calls = {sample.id: target.call(sample.request) for sample in samples}
     async with aiohttp.ClientSession(connector=connector) as session:
-        watching = asyncio.create_task(watch_lag(lags))
+        watching = asyncio.create_task(record_lag(lags))
         began_s, cpu_s = time.monotonic(), time.process_time()
 
         async def ask(sample: Sample) -> None:
-            took(sample, await exchange(session, calls[sample.id]))
+            took(sample, await send_request(session, calls[sample.id]))
 
         if load.kind == "closed":
             await _closed(samples, int(load.amount), ask)

@@ -71,7 +71,7 @@ def record(
     verdict = None
     if task.judge is not None:
         verdict = task.judge(sample, "" if answer.error else answer.said)
-    playback = answer.ear.playback
+    playback = answer.audio.playback
     return SampleRecord(
         load=place.load,
         repeat=place.repeat,

@@ -16,7 +16,7 @@ from typing import Any
 from tqdm import tqdm
 
 from benchmarks.client.exchange import Answer
-from benchmarks.client.target import Target, timeline
+from benchmarks.client.target import Target, fetch_timeline
 from benchmarks.evaluation.protocol.journal import Journal, Stored, read
 from benchmarks.evaluation.protocol.passes import LoadPlan, run_pass, warm_up
 from benchmarks.evaluation.protocol.record import Place, as_json, record
@@ -99,7 +99,7 @@ class Run:
             return
         stored = read(self._journal, self.config.as_json())
         last = {one.load: one.request_id for one in stored.records.values() if one.request_id}
-        found = [timeline(self.config.target, each) for each in last.values()]
+        found = [fetch_timeline(self.config.target, each) for each in last.values()]
         path.write_text(json.dumps([one for one in found if one]) + "\n", encoding="utf-8")
 
     async def _ask(self, journal: Journal, bar: tqdm) -> None:
@@ -131,17 +131,17 @@ class Run:
         journal.end_pass(load.name, repeat, share)
 
     def _mute(self, answer: Answer) -> bool:
-        return self.task.speaks and answer.ear.first_at_s is None
+        return self.task.speaks and answer.audio.first_at_s is None
 
     def _keep(self, sample: Sample, answer: Answer, place: Place) -> str | None:
         """Write what is to be listened to; its name in the folder."""
-        samples = bytes(answer.ear.samples)
+        samples = bytes(answer.audio.samples)
         if self.task.language is None or not samples or answer.error:
             return None
         name = re.sub(r"[^\w.-]", "_", f"{place.load}_{place.repeat}_{sample.id}")
         path = self.folder / "audio" / f"{name}.wav"
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(header(answer.ear.rate, len(samples)) + samples)
+        path.write_bytes(header(answer.audio.rate, len(samples)) + samples)
         return f"audio/{path.name}"
 
     def finish(self, heard: Heard | None = None, about: Json | None = None) -> Json:

@@ -7,9 +7,9 @@ from typing import Any
 from benchmarks.client.load import ClientShare
 from benchmarks.evaluation.protocol.record import SampleRecord
 from benchmarks.serving.chat_summary import summarise_records
-from measurement.intervals import wilson
+from measurement.intervals import wilson_interval
 from measurement.word_errors import WordErrors
-from measurement.word_errors import summarise as summarise_words
+from measurement.word_errors import summarise_word_errors as summarise_words
 
 Json = dict[str, Any]
 
@@ -45,7 +45,7 @@ def accuracy(records: Sequence[SampleRecord]) -> Json:
         "items": len(records),
         "right": right,
         "share": right / len(records),
-        "interval": wilson(right, len(records)),
+        "interval": wilson_interval(right, len(records)),
         "guessed": sum(one.how == "guessed" for one in records),
         "unparsed": sum(one.how == "none" for one in records),
     }

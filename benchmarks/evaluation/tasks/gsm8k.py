@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.client.target import Ask, Text
+from benchmarks.client.target import ChatRequest, TextPart
 from benchmarks.evaluation.datasets import bundled
 from benchmarks.evaluation.datasets.source import Dataset, Row
 from benchmarks.evaluation.tasks import numbers
@@ -47,17 +47,21 @@ def _in_a_row(shots: Sequence[Row], rows: Sequence[Row], stop: tuple[str, ...]) 
     """Each question behind the same worked ones, all in one message."""
     head = "".join(worked(shot, True) + "\n\n" for shot in shots)
     return [
-        _sample(index, row, Ask((Text(head + worked(row, False)),), max_tokens=512, stop=stop))
+        _sample(
+            index,
+            row,
+            ChatRequest((TextPart(head + worked(row, False)),), max_tokens=512, stop=stop),
+        )
         for index, row in enumerate(rows)
     ]
 
 
 def _plain(rows: Sequence[Row], form: str, most: int) -> list[Sample]:
-    asks = (Ask((Text(form.format(row["question"])),), max_tokens=most) for row in rows)
+    asks = (ChatRequest((TextPart(form.format(row["question"])),), max_tokens=most) for row in rows)
     return [_sample(index, *pair) for index, pair in enumerate(zip(rows, asks, strict=True))]
 
 
-def _sample(index: int, row: Row, ask: Ask) -> Sample:
+def _sample(index: int, row: Row, ask: ChatRequest) -> Sample:
     return Sample(f"{index:04}", ask, row["answer"])
 
 

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 
-from benchmarks.client.target import Ask, Media, Part, Text
+from benchmarks.client.target import ChatRequest, MediaPart, Part, TextPart
 from benchmarks.evaluation.datasets import bundled
 from benchmarks.evaluation.datasets.source import Dataset, Row
 from benchmarks.evaluation.tasks import choices, open_answers
@@ -62,26 +62,26 @@ def _is_choice(row: Row) -> bool:
     return bool(row["question_type"] == "multiple-choice")
 
 
-def _like_sglang(row: Row) -> Ask:
+def _like_sglang(row: Row) -> ChatRequest:
     """Options as "(A) text"; the picture stands where its tag is."""
     if _is_choice(row):
         lines = choices.lines_of(options_of(row), "({}) {}")
         text = f"{row['question']}\n{lines}\n{_LETTER}"
     else:
         text = f"{row['question']}\n{_PHRASE}"
-    return Ask(_interleaved(text, row), max_tokens=30, temperature=0.001)
+    return ChatRequest(_interleaved(text, row), max_tokens=30, temperature=0.001)
 
 
-def _like_lmms_eval(row: Row) -> Ask:
+def _like_lmms_eval(row: Row) -> ChatRequest:
     """Pictures in front of the text, which keeps its tags."""
     if _is_choice(row):
         text = f"{row['question']}\n{choices.lines_of(options_of(row))}\n\n{_LETTER}"
     else:
         text = f"{row['question']}\n\n{_PHRASE}"
-    return Ask((*_media(row), Text(text)), max_tokens=128)
+    return ChatRequest((*_media(row), TextPart(text)), max_tokens=128)
 
 
-def _like_sglang_omni(row: Row) -> Ask:
+def _like_sglang_omni(row: Row) -> ChatRequest:
     """Pictures in front of the text without tags; the model thinks aloud and ends in one line."""
     question = re.sub(r"\s*<image \d>\s*", " ", row["question"]).strip()
     if _is_choice(row):
@@ -89,10 +89,10 @@ def _like_sglang_omni(row: Row) -> Ask:
         text = f"{question}\n\n{lines}\n\n{_COT_LETTER}"
     else:
         text = f"{question}\n\n{_COT_OPEN}"
-    return Ask((*_media(row), Text(text)), max_tokens=2048)
+    return ChatRequest((*_media(row), TextPart(text)), max_tokens=2048)
 
 
-def _like_run_eval(row: Row) -> Ask:
+def _like_run_eval(row: Row) -> ChatRequest:
     """The first picture alone, in the place of the first tag; open questions end in "Answer: "."""
     text = f"{row['question']}\n"
     if _is_choice(row):
@@ -100,14 +100,16 @@ def _like_run_eval(row: Row) -> Ask:
     else:
         text += "\nAnswer: "
     before, tag, rest = text.partition("<")
-    picture = Media("image", pictures(row)[0][1], "png")
+    picture = MediaPart("image", pictures(row)[0][1], "png")
     after = rest.partition(">")[2] if tag else ""
-    parts = (Text(before), picture, Text(after))
-    return Ask(tuple(p for p in parts if isinstance(p, Media) or p.text), max_tokens=2048)
+    parts = (TextPart(before), picture, TextPart(after))
+    return ChatRequest(
+        tuple(p for p in parts if isinstance(p, MediaPart) or p.text), max_tokens=2048
+    )
 
 
 def _media(row: Row) -> list[Part]:
-    return [Media("image", data, "png") for _, data in pictures(row)]
+    return [MediaPart("image", data, "png") for _, data in pictures(row)]
 
 
 def _interleaved(text: str, row: Row) -> tuple[Part, ...]:
@@ -115,9 +117,9 @@ def _interleaved(text: str, row: Row) -> tuple[Part, ...]:
     parts: list[Part] = []
     for piece in re.split(r"(<image \d>)", text):
         if piece in files:
-            parts.append(Media("image", files[piece], "png"))
+            parts.append(MediaPart("image", files[piece], "png"))
         elif piece.strip():
-            parts.append(Text(piece))
+            parts.append(TextPart(piece))
     return tuple(parts)
 
 

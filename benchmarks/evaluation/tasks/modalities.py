@@ -4,12 +4,12 @@ out), and a sweep of plain texts."""
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from benchmarks.client.target import Ask, Media, Part, Text
+from benchmarks.client.target import ChatRequest, MediaPart, Part, TextPart
 from benchmarks.client.texts import TEXTS
 from benchmarks.evaluation.datasets.drawing import COLOURS, SHAPES, mp4, picture, sweep
 from benchmarks.evaluation.datasets.source import Dataset, Row
 from benchmarks.evaluation.tasks.task import Sample, Task
-from measurement.media_files import png, wav
+from measurement.media_files import encode_png, encode_wav
 
 INPUTS = ("text", "image", "audio", "video")
 OUTPUTS = ("text", "speech")
@@ -28,11 +28,11 @@ def _image(number: int) -> Part:
     """A picture that no other number has: one that came again would not be encoded again."""
     pixels = picture(COLOURS[number % 4], SHAPES[number % 3], 1 + number % 3, SIDE).copy()
     pixels[0, number % SIDE] = (number % 256, 0, 0)
-    return Media("image", png(pixels), "png")
+    return MediaPart("image", encode_png(pixels), "png")
 
 
 def _audio(number: int) -> Part:
-    return Media("audio", wav(sweep(100.0 + number, 200.0, 1.5)), "wav")
+    return MediaPart("audio", encode_wav(sweep(100.0 + number, 200.0, 1.5)), "wav")
 
 
 def _video(number: int) -> Part:
@@ -41,7 +41,7 @@ def _video(number: int) -> Part:
     frames = [
         picture(colour, SHAPES[number % 3], side=64 + 2 * (number % 32)) for colour in colours
     ]
-    return Media("video", mp4(frames), "mp4")
+    return MediaPart("video", mp4(frames), "mp4")
 
 
 _MEDIA: dict[str, Callable[[int], Part]] = {"image": _image, "audio": _audio, "video": _video}
@@ -53,8 +53,8 @@ def _samples(rows: Sequence[Row], brings: str, speech: bool, most: int) -> list[
         # Nothing that a run with the other kind of answer has shown before.
         drawn = number + COUNT * speech
         media = () if brings == "text" else (_MEDIA[brings](drawn),)
-        ask = Ask(
-            (*media, Text(f"{number}. {row['text']}")),
+        ask = ChatRequest(
+            (*media, TextPart(f"{number}. {row['text']}")),
             max_tokens=most,
             temperature=0.0,
             seed=number,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from benchmarks.client.target import Ask, Media, Text
+from benchmarks.client.target import ChatRequest, MediaPart, TextPart
 from benchmarks.evaluation.datasets import bundled
 from benchmarks.evaluation.datasets.source import Dataset, Row
 from benchmarks.evaluation.tasks import choices
@@ -35,7 +35,7 @@ def _mmlu(rows: Sequence[Row], most: int, stop: tuple[str, ...], tail: str) -> l
     for index, row in enumerate(rows):
         text = f"{row['question'].strip()}\n{choices.lines_of(row['choices'])}\n{tail}"
         truth = {"answer": "ABCD"[row["answer"]], "options": row["choices"]}
-        ask = Ask((Text(text),), max_tokens=most, stop=stop)
+        ask = ChatRequest((TextPart(text),), max_tokens=most, stop=stop)
         samples.append(Sample(f"{index:05}", ask, truth, row["subject"]))
     return samples
 
@@ -49,9 +49,9 @@ def _mmsu(rows: Sequence[Row], speech: bool) -> list[Sample]:
             f"Question: {row['question']}\n\n{choices.lines_of(options)}\n\n"
             "Answer with the letter (A, B, C, or D) only."
         )
-        clip = Media("audio", row["audio"]["bytes"], "wav")
+        clip = MediaPart("audio", row["audio"]["bytes"], "wav")
         truth = {"answer": row["answer"], "options": options}
-        ask = Ask((clip, Text(text)), max_tokens=256, speech=speech)
+        ask = ChatRequest((clip, TextPart(text)), max_tokens=256, speech=speech)
         samples.append(Sample(str(row.get("id", index)), ask, truth, row["task_name"]))
     return samples
 
@@ -65,9 +65,9 @@ def _video_mme(rows: Sequence[Row]) -> list[Sample]:
             "\n" + "\n".join([row["question"], *row["options"]]) + "\n"
             "\nAnswer with the option's letter from the given choices directly."
         )
-        video = Media("video", row["video"]["bytes"], "mp4")
+        video = MediaPart("video", row["video"]["bytes"], "mp4")
         truth = {"answer": row["answer"], "options": row["options"]}
-        ask = Ask((video, Text(text)), max_tokens=16)
+        ask = ChatRequest((video, TextPart(text)), max_tokens=16)
         samples.append(Sample(row["question_id"], ask, truth, row["task_type"]))
     return samples
 

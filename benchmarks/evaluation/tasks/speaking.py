@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from benchmarks.client.target import Ask, Media, Recite, Text
+from benchmarks.client.target import ChatRequest, MediaPart, SpeechRequest, TextPart
 from benchmarks.evaluation.datasets import bundled
 from benchmarks.evaluation.datasets.source import Dataset, Row
 from benchmarks.evaluation.tasks.task import Sample, Task, Verdict
@@ -48,7 +48,7 @@ def _recited(rows: Sequence[Row], cloned: bool) -> list[Sample]:
     samples = []
     for index, row in enumerate(rows):
         like = {"reference": row["prompt_wav"]["bytes"], "said": row["prompt_text"]}
-        recite = Recite(row["infer_text"], seed=index, **(like if cloned else {}))
+        recite = SpeechRequest(row["infer_text"], seed=index, **(like if cloned else {}))
         samples.append(Sample(row["utt"], recite, words=row["infer_text"]))
     return samples
 
@@ -57,7 +57,7 @@ def _chatted(rows: Sequence[Row], language: Language) -> list[Sample]:
     samples = []
     for index, row in enumerate(rows):
         text = f"{_READ[language]}\n\n{row['infer_text']}"
-        ask = Ask((Text(text),), max_tokens=256, speech=True, seed=index)
+        ask = ChatRequest((TextPart(text),), max_tokens=256, speech=True, seed=index)
         samples.append(Sample(row["utt"], ask, words=row["infer_text"]))
     return samples
 
@@ -65,8 +65,8 @@ def _chatted(rows: Sequence[Row], language: Language) -> list[Sample]:
 def _spoken(rows: Sequence[Row]) -> list[Sample]:
     samples = []
     for index, row in enumerate(rows):
-        clip = Media("audio", row["audio"]["bytes"], "wav")
-        ask = Ask((clip,), max_tokens=256, speech=True, seed=index)
+        clip = MediaPart("audio", row["audio"]["bytes"], "wav")
+        ask = ChatRequest((clip,), max_tokens=256, speech=True, seed=index)
         samples.append(Sample(row["id"], ask, {"answers": row["answers"]}))
     return samples
 

@@ -30,8 +30,8 @@ from cookbook.ming_mini.thinker.hearing import Speak, at_16khz
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, TAUGHT_ONLY, groups
 from measurement.environment import fingerprint
-from measurement.intervals import bootstrap, wilson
-from measurement.media_files import png, wav
+from measurement.intervals import bootstrap_interval, wilson_interval
+from measurement.media_files import encode_png, encode_wav
 
 VOICES = {"seen voice": PRESETS, "unseen voice": held_out_speakers()}
 MOST_TOKENS = 160
@@ -117,10 +117,10 @@ def message(question: Question) -> dict[str, Any]:
     """The user's message in the form of the OpenAI API."""
     item, media = question.item, list[dict[str, Any]]()
     if item.scene:
-        url = f"data:image/png;base64,{_base64(png(item.scene.draw()))}"
+        url = f"data:image/png;base64,{_base64(encode_png(item.scene.draw()))}"
         media.append({"type": "image_url", "image_url": {"url": url}})
     if question.clip is not None:
-        sound = {"data": _base64(wav(question.clip)), "format": "wav"}
+        sound = {"data": _base64(encode_wav(question.clip)), "format": "wav"}
         media.append({"type": "input_audio", "input_audio": sound})
     text = [{"type": "text", "text": item.question}] if item.question else []
     return {"role": "user", "content": media + text if item.media_first else text + media}
@@ -166,7 +166,7 @@ async def _chat(client: httpx.AsyncClient, model: str, question: Question) -> st
 async def _transcribe(client: httpx.AsyncClient, model: str, question: Question) -> str:
     """What the route for it writes down, with the server's own prompt."""
     assert question.clip is not None
-    file = ("clip.wav", wav(question.clip), "audio/wav")
+    file = ("clip.wav", encode_wav(question.clip), "audio/wav")
     reply = await client.post(
         "/v1/audio/transcriptions", data={"model": model}, files={"file": file}
     )
@@ -188,13 +188,13 @@ def _row(answers: Sequence[Answered]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "items": len(answers),
         "accuracy": right / len(answers),
-        "interval": wilson(right, len(answers)),
+        "interval": wilson_interval(right, len(answers)),
         "median_seconds": float(np.median([one.seconds for one in answers])),
     }
     if answers[0].question.item.check == "words":
         pairs = [_errors(one) for one in answers]
         result["word_error"] = sum(wrong for wrong, _ in pairs) / sum(count for _, count in pairs)
-        result["word_error_interval"] = bootstrap(pairs)
+        result["word_error_interval"] = bootstrap_interval(pairs)
     return result
 
 

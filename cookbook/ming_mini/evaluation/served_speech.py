@@ -19,9 +19,9 @@ from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.sentences import commands, finish, held_out
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from cookbook.ming_mini.synthesize import source
-from measurement.edit_distance import distance
-from measurement.everyday_sentences import everyday
-from measurement.intervals import bootstrap, wilson
+from measurement.edit_distance import edit_distance
+from measurement.everyday_sentences import sample_sentences
+from measurement.intervals import bootstrap_interval, wilson_interval
 from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.media.wav import HEADER_BYTES
 
@@ -112,7 +112,7 @@ def measure(
 
 
 def _texts(kind: str, count: int, seed: int, lexicon: Lexicon) -> list[str]:
-    return held_out(count, seed, lexicon) if kind == OWN else everyday(count, seed)
+    return held_out(count, seed, lexicon) if kind == OWN else sample_sentences(count, seed)
 
 
 def clarity(
@@ -122,15 +122,17 @@ def clarity(
     heard = []
     for text in texts:
         said = spoken_words(text)
-        model = distance(said, hear(speech.say(text, speaker.name, seed)))
-        heard.append(Heard(len(said), model, distance(said, hear(source(text, speaker)))))
+        model = edit_distance(said, hear(speech.say(text, speaker.name, seed)))
+        heard.append(Heard(len(said), model, edit_distance(said, hear(source(text, speaker)))))
     total = sum(one.words for one in heard)
     return {
         "items": len(heard),
         "word_error": sum(one.model for one in heard) / total,
         "word_error_of_source": sum(one.source for one in heard) / total,
         "excess": sum(one.model - one.source for one in heard) / total,
-        "excess_interval": bootstrap([(one.model - one.source, one.words) for one in heard]),
+        "excess_interval": bootstrap_interval(
+            [(one.model - one.source, one.words) for one in heard]
+        ),
     }
 
 
@@ -146,6 +148,6 @@ def obedience(
     return {
         "items": len(texts),
         "accuracy": model / len(texts),
-        "interval": wilson(model, len(texts)),
+        "interval": wilson_interval(model, len(texts)),
         "accuracy_of_source": original / len(texts),
     }

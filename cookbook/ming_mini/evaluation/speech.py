@@ -23,8 +23,8 @@ from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
 from cookbook.ming_mini.sentences import commands, finish, held_out
 from cookbook.ming_mini.speakers import PRESETS, held_out_speakers
 from cookbook.ming_mini.synthesize import RATE, source, synthesize
-from measurement.edit_distance import distance
-from measurement.everyday_sentences import everyday
+from measurement.edit_distance import edit_distance
+from measurement.everyday_sentences import sample_sentences
 from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
@@ -129,10 +129,10 @@ def word_error_rates(
         for text in texts:
             steady, said = synthesize(text, speaker), spoken_words(text)
             errors.words += len(said)
-            errors.source += distance(said, hear(source(text, speaker)))
-            errors.steady += distance(said, hear(steady))
-            errors.copy += distance(said, hear(copied(speech.model, steady)))
-            errors.model += distance(said, hear(speech.say(text, speaker.name, seed)))
+            errors.source += edit_distance(said, hear(source(text, speaker)))
+            errors.steady += edit_distance(said, hear(steady))
+            errors.copy += edit_distance(said, hear(copied(speech.model, steady)))
+            errors.model += edit_distance(said, hear(speech.say(text, speaker.name, seed)))
         yield speaker.name, errors.rates()
 
 
@@ -203,7 +203,7 @@ def main() -> None:
         report["sentences"] = len(texts)
         report["word_error_rate"] = dict(word_error_rates(speech, texts, args.seed))
     if "everyday" in args.parts:
-        texts = everyday(args.sentences, args.seed)
+        texts = sample_sentences(args.sentences, args.seed)
         report["everyday_word_error_rate"] = dict(word_error_rates(speech, texts, args.seed))
     if "commands" in args.parts:
         report["command_accuracy"] = command_accuracy(speech, args.commands, args.seed)

@@ -33,7 +33,7 @@ from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.speech_tasks import said
 from cookbook.ming_mini.thinker.tasks import groups
 from measurement.environment import fingerprint
-from measurement.intervals import wilson
+from measurement.intervals import wilson_interval
 from measurement.openai_api import send_event
 from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 
@@ -184,7 +184,7 @@ def summary(done: Sequence[Exchange]) -> dict[str, Any]:
         "right": sum(one.right for one in done),
         "heard": sum(one.heard_as_transcript for one in done),
         "heard_right": right,
-        "interval": wilson(right, len(done)),
+        "interval": wilson_interval(right, len(done)),
     }
 
 

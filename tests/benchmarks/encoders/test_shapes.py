@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.encoders.shapes import REAL, SMALL, randomise, write_vision_checkpoint
+from benchmarks.encoders.shapes import REAL, SMALL, randomise_weights, write_vision_checkpoint
 from measurement.environment import fingerprint
 from sglang_omni.models.ming.encoders.attention import load_attention
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
@@ -26,7 +26,7 @@ def test_random_weights_reach_every_tensor() -> None:
     encoder = AudioEncoder(SMALL, load_attention("sdpa"))
     for tensor in encoder.state_dict().values():
         tensor.fill_(torch.nan)
-    randomise(encoder)
+    randomise_weights(encoder)
     assert all(tensor.isfinite().all() for tensor in encoder.state_dict().values())
 
 

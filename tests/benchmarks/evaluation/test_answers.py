@@ -8,7 +8,7 @@ import pytest
 from benchmarks.evaluation import agreement
 from benchmarks.evaluation.tasks import TASKS, choices, numbers, open_answers
 from benchmarks.evaluation.tasks.task import Sample
-from measurement.word_errors import errors, normalise, summarise
+from measurement.word_errors import count_word_errors, normalise_words, summarise_word_errors
 
 OPTIONS = ("Kidney", "Liver", "Heart muscle", "Left lung")
 COT = "The tissue has striations and one nucleus per cell, so B is out.\n\n"
@@ -137,13 +137,23 @@ def test_scores_agree_with_those_of_the_independent_harnesses() -> None:
     ]
     assert different == []
     for case in (case for case in cases if case.convention == "wer"):
-        counted = errors(case.truth, case.output, case.form)
+        counted = count_word_errors(case.truth, case.output, case.form)
         assert f"{counted.wrong}/{counted.words}" == case.theirs
 
 
 def test_words_are_normalised_as_seed_tts_does() -> None:
-    assert normalise("It's well-known, isn't it?", "en") == ["it's", "wellknown", "isn't", "it"]
-    assert normalise("会议改到“下午”，OK！", "zh") == list("会议改到下午OK")
-    rates = summarise([errors("a b c d", "a b c d", "en"), errors("one two", "three", "en")])
+    assert normalise_words("It's well-known, isn't it?", "en") == [
+        "it's",
+        "wellknown",
+        "isn't",
+        "it",
+    ]
+    assert normalise_words("会议改到“下午”，OK！", "zh") == list("会议改到下午OK")
+    rates = summarise_word_errors(
+        [count_word_errors("a b c d", "a b c d", "en"), count_word_errors("one two", "three", "en")]
+    )
     assert rates == {"items": 2, "wer_corpus": 2 / 6, "wer_mean": 0.5, "bad": 1}
-    assert errors("", "noise", "en").rate == 1.0 and errors("", "", "en").rate == 0.0
+    assert (
+        count_word_errors("", "noise", "en").rate == 1.0
+        and count_word_errors("", "", "en").rate == 0.0
+    )

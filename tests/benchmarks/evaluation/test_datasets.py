@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from benchmarks.client.target import Ask, Media, Recite, Text
+from benchmarks.client.target import ChatRequest, MediaPart, SpeechRequest, TextPart
 from benchmarks.evaluation.datasets.source import DatasetError, load
 from benchmarks.evaluation.tasks import TASKS
 from benchmarks.evaluation.tasks.gsm8k import TEST
@@ -49,8 +49,8 @@ def test_every_task_makes_samples_of_its_bundled_rows(name: str) -> None:
 def test_drawn_media_are_real_files() -> None:
     def first(name: str) -> bytes:
         ask = TASKS[name].samples("fixture")[0].request
-        assert isinstance(ask, Ask)
-        return next(part.data for part in ask.parts if isinstance(part, Media))
+        assert isinstance(ask, ChatRequest)
+        return next(part.data for part in ask.parts if isinstance(part, MediaPart))
 
     assert Image.open(io.BytesIO(first("mmmu/sglang"))).size == (96, 96)
     with av.open(io.BytesIO(first("videomme/lmms-eval"))) as video:
@@ -128,9 +128,9 @@ def test_pictures_above_the_limit_are_left_out_where_sglang_does() -> None:
 def text_of(name: str) -> tuple[str, str]:
     """What a task asks first: the kinds of its parts, and its text."""
     ask = TASKS[name].samples("fixture")[0].request
-    assert isinstance(ask, Ask)
-    kinds = "".join(part.kind[0] if isinstance(part, Media) else "t" for part in ask.parts)
-    return kinds, "|".join(part.text for part in ask.parts if isinstance(part, Text))
+    assert isinstance(ask, ChatRequest)
+    kinds = "".join(part.kind[0] if isinstance(part, MediaPart) else "t" for part in ask.parts)
+    return kinds, "|".join(part.text for part in ask.parts if isinstance(part, TextPart))
 
 
 def test_prompts_are_those_of_their_conventions() -> None:
@@ -153,4 +153,4 @@ def test_prompts_are_those_of_their_conventions() -> None:
     kinds, asked = text_of("mmsu/lmms-eval")
     assert kinds == "at" and asked.endswith("Answer with the letter (A, B, C, or D) only.")
     cloned = TASKS["seed-tts-en/speech-cloned"].samples("fixture")[0].request
-    assert isinstance(cloned, Recite) and cloned.reference and cloned.said == "Ah, ah."
+    assert isinstance(cloned, SpeechRequest) and cloned.reference and cloned.said == "Ah, ah."

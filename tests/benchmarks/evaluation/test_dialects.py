@@ -10,8 +10,16 @@ import aiohttp
 import pytest
 import soundfile
 
-from benchmarks.client.exchange import Answer, exchange
-from benchmarks.client.target import DIALECTS, Ask, CannotAsk, Media, Recite, Target, Text
+from benchmarks.client.exchange import Answer, send_request
+from benchmarks.client.target import (
+    DIALECTS,
+    ChatRequest,
+    MediaPart,
+    SpeechRequest,
+    Target,
+    TextPart,
+    UnsupportedRequest,
+)
 from benchmarks.evaluation import evaluate
 from benchmarks.evaluation.metrics import recognisers
 from benchmarks.evaluation.metrics.recognisers import Clip
@@ -134,30 +142,30 @@ def test_speech_that_is_not_streamed_is_a_batch_here() -> None:
     async def ask(url: str) -> Answer:
         target = Target(url, "org/ming", "ours", streaming=False)
         async with aiohttp.ClientSession() as session:
-            return await exchange(session, target.call(Recite("one two three", seed=5)))
+            return await send_request(session, target.call(SpeechRequest("one two three", seed=5)))
 
     with serving() as served:
         answer = asyncio.run(ask(served.url))
-        assert (answer.error, len(answer.ear.samples)) == (None, 2 * 3 * len(tone()))
+        assert (answer.error, len(answer.audio.samples)) == (None, 2 * 3 * len(tone()))
         assert served.backend.requests[-1].voice.seed == 5
         served.backend.script = playing(then=EngineFailed("died"))
         assert "died" in (asyncio.run(ask(served.url)).error or "")
 
 
 def test_what_a_dialect_cannot_say_is_refused() -> None:
-    video = Ask((Media("video", b"", "mp4"), Text("What happens?")))
-    with pytest.raises(CannotAsk, match="no video"):
+    video = ChatRequest((MediaPart("video", b"", "mp4"), TextPart("What happens?")))
+    with pytest.raises(UnsupportedRequest, match="no video"):
         Target("http://127.0.0.1:1", "m", "openai").call(video)
-    with pytest.raises(CannotAsk, match="like no recording"):
-        Target("http://127.0.0.1:1", "m", "openai").call(Recite("a", b"wav"))
+    with pytest.raises(UnsupportedRequest, match="like no recording"):
+        Target("http://127.0.0.1:1", "m", "openai").call(SpeechRequest("a", b"wav"))
     for dialect in set(DIALECTS) - {"openai"}:
         body = Target("http://127.0.0.1:1/", "m", dialect).call(video).body
         assert body["messages"][0]["content"][0]["type"] == "video_url"
 
 
 def test_media_and_sampling_are_put_in_the_words_of_the_api() -> None:
-    ask = Ask(
-        (Media("image", b"p", "png"), Media("audio", b"w", "wav"), Text("?")),
+    ask = ChatRequest(
+        (MediaPart("image", b"p", "png"), MediaPart("audio", b"w", "wav"), TextPart("?")),
         (("system", "Be brief."),),
         7,
         0.5,

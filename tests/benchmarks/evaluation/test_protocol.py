@@ -23,7 +23,7 @@ from benchmarks.evaluation.protocol.record import SampleRecord, as_json, from_js
 from benchmarks.evaluation.protocol.run import Run, RunConfig
 from benchmarks.evaluation.protocol.summary import accuracy, over_repeats, summarise_pass
 from benchmarks.evaluation.tasks import TASKS
-from measurement.intervals import wilson
+from measurement.intervals import wilson_interval
 from sglang_omni.pipeline.request import ChatRequest, Finished, TextDelta, TextPart
 from sglang_omni.protocol.errors import Overloaded
 from tests.entrypoints.http.fake import USAGE, Served, echo, playing, serving
@@ -110,7 +110,7 @@ def test_right_answers_are_right(server: Served, tmp_path: Path) -> None:
     run.generate()
     (row,) = run.finish()["summary"][0]["repeats"]
     assert (row["accuracy"]["right"], row["accuracy"]["items"]) == (1, 2)
-    assert tuple(row["accuracy"]["interval"]) == pytest.approx(wilson(1, 2))
+    assert tuple(row["accuracy"]["interval"]) == pytest.approx(wilson_interval(1, 2))
 
 
 def test_a_failed_request_is_counted_and_wrong(server: Served, tmp_path: Path) -> None:

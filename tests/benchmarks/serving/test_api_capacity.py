@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from benchmarks.client.raw import RawAnswer, RawLoad, arrival_times, pieces
+from benchmarks.client.raw import RawAnswer, RawLoad, arrival_times, body_chunks
 from benchmarks.serving.api_capacity import (
     Case,
     Expected,
@@ -39,17 +39,17 @@ def answer(body: bytes, *reads: tuple[float, int]) -> RawAnswer:
 
 def test_pieces_are_timed_by_the_read_that_completed_them() -> None:
     body = HEAD + framed(b"one", b"two")
-    ends = [end for end, _ in pieces(body)]
-    assert [piece for _, piece in pieces(body)] == [b"one", b"two"]
+    ends = [end for end, _ in body_chunks(body)]
+    assert [piece for _, piece in body_chunks(body)] == [b"one", b"two"]
     cut = ends[0] - 1
     seen = answer(body, (1.0, cut), (2.0, 2), (3.0, len(body) - cut - 2))
     assert arrival_times(seen, ends) == [2.0, 3.0]
-    assert [piece for _, piece in pieces(body[:-1])] == [b"one"]
+    assert [piece for _, piece in body_chunks(body[:-1])] == [b"one"]
 
 
 def test_an_error_is_no_answer() -> None:
     with pytest.raises(ValueError, match="429"):
-        pieces(b"HTTP/1.1 429 Too Many Requests\r\n\r\n")
+        body_chunks(b"HTTP/1.1 429 Too Many Requests\r\n\r\n")
     with pytest.raises(ValueError, match="died"):
         list(contents(b'data: {"error":{"message":"it died"}}\n\n'))
 
@@ -74,7 +74,7 @@ def test_only_what_came_in_the_window_counts_and_a_wrong_word_is_found() -> None
     ends = [size for size in range(len(expected.text) + 1) if _is_end(expected, size)]
     one, three = expected.text[: ends[1]], expected.text[ends[1] : ends[4]]
     body = HEAD + framed(said(one), said(three))
-    reads = ((1.0, pieces(body)[0][0]), (2.5, 10_000))
+    reads = ((1.0, body_chunks(body)[0][0]), (2.5, 10_000))
     row = text_row(RawLoad([answer(body, *reads)], 0.1, 0.0), (2.0, 3.0))
     assert (row["tokens_per_s"], row["events_per_s"], row["tokens_per_event"]) == (3, 1, 3.0)
     wrong = answer(HEAD + framed(said("Never")), (1.0, 10_000))

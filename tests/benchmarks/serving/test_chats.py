@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.client import load
-from benchmarks.client.chat import ChatQuery, Kind, picture
+from benchmarks.client.chat import ChatQuery, Kind, unique_picture
 from benchmarks.client.load import Load, run_load
 from benchmarks.evaluation.report import __main__, figures
 from benchmarks.serving import chats
@@ -60,8 +60,8 @@ def test_a_refusal_is_a_failure_with_its_status(server: Served) -> None:
 
 
 def test_no_two_pictures_are_alike() -> None:
-    assert len({picture(number, 64) for number in range(300)}) == 300
-    assert picture(1, 64) == picture(1, 64)
+    assert len({unique_picture(number, 64) for number in range(300)}) == 300
+    assert unique_picture(1, 64) == unique_picture(1, 64)
 
 
 def test_the_command_writes_a_file_that_the_table_reads(

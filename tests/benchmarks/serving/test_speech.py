@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.client import load
 from benchmarks.client.load import Load, run_load
-from benchmarks.client.playback import Piece, Playback, play
-from benchmarks.client.sound import Ear
+from benchmarks.client.playback import AudioChunk, Playback, play_chunks
+from benchmarks.client.sound import AudioReceiver
 from benchmarks.client.speech import SpeechQuery
 from benchmarks.serving import speech
 from benchmarks.serving.speech_summary import most_that_pass, percentile, percentiles, summarise
@@ -62,7 +62,7 @@ def query(server: Served, **fields: Any) -> SpeechQuery:
 def test_playback_runs_dry_where_it_catches_up(
     pieces: list[tuple[float, float]], expected: Playback
 ) -> None:
-    heard = play(Piece(*piece) for piece in pieces)
+    heard = play_chunks(AudioChunk(*piece) for piece in pieces)
     assert (heard.underruns, heard.ends_at_s) == (expected.underruns, expected.ends_at_s)
     assert heard.dry_s == pytest.approx(expected.dry_s)
     assert heard.audio_s == pytest.approx(expected.audio_s)
@@ -70,28 +70,28 @@ def test_playback_runs_dry_where_it_catches_up(
 
 def test_a_header_is_no_audio_wherever_it_is_cut() -> None:
     head, samples = header(50, None), bytes(range(200))
-    ear = Ear(keep=True)
-    ear.hear(head[:3], at_s=1.0)
-    ear.hear(head[3:40], at_s=1.5)
-    ear.hear(head[40:], at_s=2.0)
+    ear = AudioReceiver(keep=True)
+    ear.receive(head[:3], at_s=1.0)
+    ear.receive(head[3:40], at_s=1.5)
+    ear.receive(head[40:], at_s=2.0)
     assert ear.first_at_s is None
-    ear.hear(samples[:50], at_s=3.0)
+    ear.receive(samples[:50], at_s=3.0)
     assert (ear.first_at_s, ear.playback.ends_at_s, ear.rate) == (3.0, 3.5, 50)
-    ear.hear(samples[50:], at_s=3.1)
+    ear.receive(samples[50:], at_s=3.1)
     assert bytes(ear.samples) == samples
-    joined = Ear()
-    joined.hear(head + samples[:100], at_s=1.0)
+    joined = AudioReceiver()
+    joined.receive(head + samples[:100], at_s=1.0)
     assert (joined.first_at_s, joined.playback.audio_s) == (1.0, 1.0)
 
 
 def test_pieces_may_be_files_of_their_own_or_bare_samples() -> None:
-    files = Ear(keep=True)
+    files = AudioReceiver(keep=True)
     for _ in range(2):
-        files.hear(header(8000, 4) + b"abcd", at_s=1.0, begins=True)
+        files.receive(header(8000, 4) + b"abcd", at_s=1.0, begins=True)
     assert bytes(files.samples) == b"abcdabcd" and files.rate == 8000
-    bare = Ear(keep=True)
-    bare.hear(b"RI", at_s=1.0)
-    bare.hear(b"cheese", at_s=1.0)
+    bare = AudioReceiver(keep=True)
+    bare.receive(b"RI", at_s=1.0)
+    bare.receive(b"cheese", at_s=1.0)
     assert bytes(bare.samples) == b"RIcheese" and bare.rate == 24_000
 
 
@@ -99,7 +99,7 @@ def test_sound_that_cannot_be_measured_is_refused() -> None:
     stereo = bytearray(header(8000, 4))
     stereo[22] = 2
     with pytest.raises(ValueError, match="2 channels"):
-        Ear().hear(bytes(stereo) + b"abcd", at_s=1.0)
+        AudioReceiver().receive(bytes(stereo) + b"abcd", at_s=1.0)
 
 
 def test_percentiles_are_values_that_were_seen_and_need_enough_of_them() -> None:

@@ -19,7 +19,7 @@ from cookbook.ming_mini.evaluation.quality import (
 )
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.scenes import SYSTEM_FONTS
-from measurement.intervals import wilson
+from measurement.intervals import wilson_interval
 from tests.cookbook.thinker.conftest import LEXICON, hum
 
 if not SYSTEM_FONTS.is_dir():
@@ -64,7 +64,7 @@ def test_media_travel_as_they_are() -> None:
     ((0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (50, 100, 0.4038, 0.5962)),
 )
 def test_wilsons_intervals(right: int, count: int, low: float, high: float) -> None:
-    assert wilson(right, count) == pytest.approx((low, high), abs=1e-4)
+    assert wilson_interval(right, count) == pytest.approx((low, high), abs=1e-4)
 
 
 def test_the_report_counts_right_answers_and_words() -> None:
