@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from cookbook.ming_mini.evaluate_speech import Speech
+from cookbook.ming_mini.evaluation.speech import Speech
 from cookbook.ming_mini.losses import mel_matrix, spectrum
 from cookbook.ming_mini.speakers import PRESETS
 from cookbook.ming_mini.synthesize import RATE, source, synthesize

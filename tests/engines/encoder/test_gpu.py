@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from benchmarks.shapes import SMALL, randomise, write_vision_checkpoint
+from benchmarks.encoders.shapes import SMALL, randomise_weights, write_vision_checkpoint
 from sglang_omni.engines.encoder.contract import EncoderSettings
 from sglang_omni.engines.encoder.launch import build_environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
@@ -118,7 +118,7 @@ def test_a_replay_equals_the_eager_blocks(one_rank) -> None:
     device = torch.device("cuda")
     with created_as(device, torch.bfloat16):
         encoder = VisionEncoder(SMALL, load_attention("varlen"), ParallelLinears(), device)
-    randomise(encoder)
+    randomise_weights(encoder)
     graphs = BlockGraphs(encoder, (64, 256, 1024))
     batches = [
         (Grid(1, 8, 8),),

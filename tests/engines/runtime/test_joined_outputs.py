@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from benchmarks.synthetic_thinker import ThinkerPace
+from benchmarks.synthetic.thinker import ThinkerPace
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.thinker.contract import (
     SamplingParams,
@@ -23,7 +23,7 @@ REQUEST = ThinkerRequest((1, 2), SamplingParams(max_tokens=TOKENS))
 
 
 def thinker(step_ms: float) -> EngineProcess:
-    factory = "benchmarks.synthetic_thinker:open_worker"
+    factory = "benchmarks.synthetic.thinker:open_worker"
     pace = ThinkerPace(step_ms=step_ms, answer=ANSWER)
     return EngineProcess(ProcessSpec("thinker", factory, pace, {"PYTHONPATH": str(ROOT)}))
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.speech_shapes import TALKER, random_speech_model
-from benchmarks.talker import admission, run_steps
+from benchmarks.talker.shapes import TALKER, random_speech_model
+from benchmarks.talker.steps import build_admission, time_steps
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
@@ -131,7 +131,7 @@ def test_graphs_write_into_no_memory_of_others():
     executor = GraphExecutor(model, 1, 256, 64)
     others = [torch.zeros(SCRATCH, device="cuda") for _ in range(4)]
     others += [torch.zeros(MAX_TILES, device="cuda", dtype=torch.int32) for _ in range(64)]
-    executor.prefill([admission(0, model.voices["voice"])])
-    run_steps(executor, range(1), 2)
+    executor.prefill([build_admission(0, model.voices["voice"])])
+    time_steps(executor, range(1), 2)
     torch.cuda.synchronize()
     assert not any(other.any() for other in others)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.metrics.pocket import Recogniser, spoken_words
 from cookbook.ming_mini import grammar
-from cookbook.ming_mini.evaluate_speech import Speech
+from cookbook.ming_mini.evaluation.speech import Speech
 from cookbook.ming_mini.sentences import commands, finish
 from cookbook.ming_mini.speakers import PRESETS
 from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.thinker.answer import Answerer
+from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.entrypoints.cli.checkpoint import MING_MINI, find_checkpoint
 from sglang_omni.models.ming.speech.modules import load_modules

@@ -36,7 +36,7 @@ class MoeTiling:
     down: MoeGemmTile
 
 
-# By the rows of a step, or the next more: found by `benchmarks.tune_experts` on an H200.
+# By the rows of a step, or the next more: found by `benchmarks.thinker.tune_decode_moe` on an H200.
 CUTS = {
     1: MoeTiling(MoeGemmTile(64, 4, 6), MoeGemmTile(128, 4, 3)),
     8: MoeTiling(MoeGemmTile(64, 4, 6), MoeGemmTile(64, 4, 6)),

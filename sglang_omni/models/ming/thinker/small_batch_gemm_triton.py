@@ -46,7 +46,7 @@ class SmallBatchTile:
     fp8: bool = False
 
 
-# By the rows that a tile has: found by `benchmarks.tune_few_rows` on an H200.
+# By the rows that a tile has: found by `benchmarks.thinker.tune_small_batch_gemm` on an H200.
 TILES = {
     16: SmallBatchTile(32, 4, warps=2),
     32: SmallBatchTile(64, 4, stages=3, swapped=True),

@@ -1,5 +1,5 @@
 """How the fused products and attention are cut, by shape: found by measurement on an H200, what has
-a name by `benchmarks.tune_talker`."""
+a name by `benchmarks.talker.tune_kernels`."""
 
 from sglang_omni.models.ming.speech.kernels.attention import AttentionTiling
 from sglang_omni.models.ming.speech.kernels.linear import LinearTile
