@@ -19,8 +19,6 @@ PYTHON=${PYTHON:-.venv/bin/python}
 [ $# -gt 0 ] || { sed -n '2,17p' "$0"; exit 2; }
 stage=$1; shift
 
-parity=(tests/models tests/engines/speech tests/engines/thinker tests/engines/encoder)
-end_to_end=(tests/server tests/entrypoints/cli tests/cookbook)
 test() { "$PYTHON" -m pytest "$@"; }
 
 # An environment of its own, which sees that of $PYTHON, with some packages of PyPI in it.
@@ -34,11 +32,9 @@ beside() {
 }
 
 case $stage in
-unit)
-    ignored=("${parity[@]/#/--ignore=}" "${end_to_end[@]/#/--ignore=}")
-    test tests "${ignored[@]}" "$@" ;;
-parity) test "${parity[@]}" "$@" ;;
-end_to_end) test "${end_to_end[@]}" "$@" ;;
+unit) test -m unit "$@" ;;
+parity) test -m parity "$@" ;;
+end_to_end) test -m server "$@" ;;
 clients) "$PYTHON" ci/clients/run.py "$@" ;;
 browser) ci/browser.sh "$@" ;;
 faults) ci/faults.sh "$@" ;;

@@ -33,7 +33,7 @@ from measurement.environment import deep_gemm_version, fingerprint
 from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.engines.runtime.ports import find_rendezvous_port
 from sglang_omni.engines.thinker.contract import ThinkerSettings
-from sglang_omni.engines.thinker.launch import build_server_args
+from sglang_omni.engines.thinker.launch import build_environment, build_server_args
 from sglang_omni.engines.thinker.moe_configs import build_moe_environment
 from sglang_omni.models.json_file import read_json
 

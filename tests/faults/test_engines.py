@@ -20,8 +20,6 @@ from sglang_omni.engines.runtime.shm_cleanup import SHM_DIR, find_mapped_inodes,
 from tests.media.files import encoded
 from tests.server.running import PATIENCE, Call, RunningServer, call, wait_until
 
-pytestmark = pytest.mark.faults
-
 DEAD_S, HUNG_S, UNREADY_S = 5.0, 15.0, 5.0
 # What is claimed is 60 s on two idle cores.
 RECOVERY_S = 60.0 * PATIENCE

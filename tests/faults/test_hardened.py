@@ -27,10 +27,7 @@ from tests.faults.hardened import (
 )
 from tests.server.running import HTTP, RunningServer, run_server, serve_options, wait_until
 
-pytestmark = [
-    pytest.mark.faults,
-    pytest.mark.skipif(not can_be_hardened(), reason="needs root, and leave to mount"),
-]
+pytestmark = pytest.mark.skipif(not can_be_hardened(), reason="needs root, and leave to mount")
 
 SERVE = ("-m", "sglang_omni", "serve", "--version", "v1", *serve_options())
 PROBE = ("-m", "tests.faults.hardened")

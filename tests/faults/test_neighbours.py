@@ -3,13 +3,9 @@
 import os
 import signal
 
-import pytest
-
 from sglang_omni.engines.runtime.shm_cleanup import SHM_DIR
 from tests.faults.conftest import COMMAND
 from tests.server.running import HTTP, RunningServer, run_server, wait_until
-
-pytestmark = pytest.mark.faults
 
 
 def speaks(server: RunningServer) -> bool:

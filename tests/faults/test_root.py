@@ -13,8 +13,6 @@ from sglang_omni.engines.runtime.shm_cleanup import SHM_DIR, find_mapped_inodes
 from tests.faults.conftest import COMMAND
 from tests.server.running import HTTP, answers, call, free_port, wait_until
 
-pytestmark = pytest.mark.faults
-
 GONE_S = 20.0
 
 

@@ -16,8 +16,6 @@ from sglang_omni.protocol.errors import StartupError
 from sglang_omni.serving.engine_config import encoder_specs, thinker_spec
 from tests.testing.golden import TINY
 
-pytestmark = pytest.mark.faults
-
 ENDS_WITHIN_S = 30.0
 SPAWNED_WITHIN_S = 120.0
 # Before and after SGLang gives its processes names.

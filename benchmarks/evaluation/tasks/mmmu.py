@@ -138,7 +138,7 @@ def _truth(row: Row) -> dict[str, object]:
 
 
 def _subject(name: str) -> str:
-    """ "Art_Theory" of "validation_Art_Theory_7"."""
+    """Return the subject: "Art_Theory" of "validation_Art_Theory_7"."""
     return "_".join(name.split("_")[1:-1])
 
 

@@ -61,7 +61,7 @@ def test_media_travel_as_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("right", "count", "low", "high"),
-    ((0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (50, 100, 0.4038, 0.5962)),
+    [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (50, 100, 0.4038, 0.5962)],
 )
 def test_wilsons_intervals(right: int, count: int, low: float, high: float) -> None:
     assert wilson_interval(right, count) == pytest.approx((low, high), abs=1e-4)

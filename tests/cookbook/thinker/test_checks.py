@@ -39,14 +39,14 @@ def test_answers(check: Check, answer: str, said: str, right: bool) -> None:
 
 @pytest.mark.parametrize(
     ("expected", "said", "errors"),
-    (
+    [
         ("a b c", "a b c", 0),
         ("a b c", "a c", 1),
         ("a b c", "a x c", 1),
         ("a b c", "a b c d", 1),
         ("a b c", "", 3),
         ("Twenty-one, please!", "twenty one please", 0),
-    ),
+    ],
 )
 def test_word_errors(expected: str, said: str, errors: int) -> None:
     assert word_errors(expected, said) == errors

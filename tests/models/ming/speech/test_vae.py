@@ -97,7 +97,7 @@ def copy_with(folder: Path, change: dict[str, torch.Tensor | None]) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name, value, message",
+    ("name", "value", "message"),
     [
         ("encoder.cls_embed", None, "is missing"),
         ("decoder.head.istft.window", None, "is missing"),

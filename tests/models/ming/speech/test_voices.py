@@ -14,7 +14,7 @@ from sglang_omni.models.ming.speech.speaker_encoder import SpeakerEncoder, resam
 from sglang_omni.models.ming.speech.talker import Talker, load_talker
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
 from sglang_omni.protocol.errors import CheckpointError
-from tests.testing.golden import ROOTS, TINY, load_case
+from tests.testing.golden import TINY, cases, load_case
 
 CPU = torch.device("cpu")
 
@@ -29,13 +29,7 @@ def talker() -> Talker:
     return load_talker(TINY / "talker", CPU, torch.float32)
 
 
-def voice_cases() -> list[str]:
-    """The registration cases where the full golden set is present."""
-    found = {path.parent.name for root in ROOTS for path in root.glob("talker/voice_*/case.json")}
-    return [f"talker/{name}" for name in sorted(found)]
-
-
-@pytest.mark.parametrize("name", voice_cases())
+@pytest.mark.parametrize("name", cases("talker", "voice_", required=False))
 def test_registration_matches_the_reference_stage_by_stage(
     vae: AudioVAE, talker: Talker, name: str
 ) -> None:
