@@ -14,7 +14,7 @@ from sglang_omni.entrypoints.http.middleware.head import HeadMiddleware
 from sglang_omni.entrypoints.http.middleware.rate_limit import LIMIT_HEADERS, RateLimitMiddleware
 from sglang_omni.entrypoints.http.middleware.request_context import RequestContextMiddleware
 from sglang_omni.entrypoints.http.openapi import describe_keys
-from sglang_omni.entrypoints.http.request_body.reader import BodyLimit, BodyRules
+from sglang_omni.entrypoints.http.request_body.reader import BodyLimitMiddleware, BodyRules
 from sglang_omni.entrypoints.http.routes import (
     admin,
     chat,
@@ -87,7 +87,7 @@ def create_app(
         DrainMiddleware, draining=backend.draining, in_flight=in_flight or InFlight()
     )
     app.add_middleware(
-        BodyLimit,
+        BodyLimitMiddleware,
         max_body_bytes=backend.max_body_bytes,
         rules=bodies or BodyRules(),
         draining=backend.draining,

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from sglang_omni.entrypoints.http.errors import VALIDATION_CODES
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
-from sglang_omni.entrypoints.http.request_body.reader import frame_size
+from sglang_omni.entrypoints.http.request_body.reader import get_offload_size
 from sglang_omni.entrypoints.realtime.client_events import EVENTS, Event
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.unicode import is_unicode
@@ -32,7 +32,7 @@ def read_object(frame: str) -> dict[str, Any]:
     """The JSON object in a frame. Raises `InvalidRequest` for anything else; a large one is
     known to be Unicode then."""
     text = frame.encode()
-    if frame_size(frame):
+    if get_offload_size(frame):
         value = parse_json(text, "the event", _no_constant)
     else:
         check_small_json(text)

@@ -9,7 +9,7 @@ import asyncio
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import public_error
-from sglang_omni.entrypoints.http.request_body.reader import frame_size
+from sglang_omni.entrypoints.http.request_body.reader import get_offload_size
 from sglang_omni.entrypoints.realtime import client_events as client
 from sglang_omni.entrypoints.realtime.audio_codec import from_base64
 from sglang_omni.entrypoints.realtime.conversation import ItemError
@@ -80,7 +80,7 @@ class RealtimeSession:
         """Take one frame. Whatever is wrong with it becomes an `error` event."""
         value: JSON = {}
         try:
-            size = frame_size(frame)
+            size = get_offload_size(frame)
             value = await run_off_loop(size, read_object, frame)
             if not size:
                 check_unicode(value)
@@ -93,7 +93,7 @@ class RealtimeSession:
         floor, conversation = self._floor, self._floor.conversation
         match event:
             case client.InputAudioBufferAppend(audio=audio):
-                await floor.hear(await run_off_loop(frame_size(audio), from_base64, audio))
+                await floor.hear(await run_off_loop(get_offload_size(audio), from_base64, audio))
             case client.InputAudioBufferCommit():
                 floor.commit()
             case client.InputAudioBufferClear():

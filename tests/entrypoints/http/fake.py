@@ -128,8 +128,8 @@ class FakeBackend:
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()
-    knows_speakers = True
-    has_grammars = has_lark = True
+    has_speaker_encoder = True
+    has_grammars = supports_grammar = True
 
     def __init__(self) -> None:
         self.draining = asyncio.Event()

@@ -145,7 +145,7 @@ def test_a_thinker_that_knows_schemas_alone_is_held_to_no_calls(
     fields: Any,
     param: str,
 ) -> None:
-    monkeypatch.setattr(type(backend), "has_lark", False)
+    monkeypatch.setattr(type(backend), "supports_grammar", False)
     body = {"model": "org/ming", "messages": HELLO, **fields}
     refused = http.post("/v1/chat/completions", json=body).json()["error"]
     assert refused["param"] == param and "llguidance" in refused["message"]

@@ -10,7 +10,7 @@ from sglang_omni.entrypoints.api_keys import Keys
 from sglang_omni.entrypoints.http.middleware.hosts import require_host
 from sglang_omni.entrypoints.http.middleware.send_error import send_error
 from sglang_omni.entrypoints.http.paths import is_admin, is_open
-from sglang_omni.entrypoints.http.request_body.json_route import body_type, is_json
+from sglang_omni.entrypoints.http.request_body.json_route import get_media_type, is_json_type
 from sglang_omni.observability.trace import current_trace
 from sglang_omni.protocol.errors import Forbidden, OmniError, Unauthorized
 
@@ -115,7 +115,7 @@ def needs_no_preflight(scope: Scope, headers: Headers) -> bool:
     """
     if scope["type"] == "websocket":
         return True
-    return scope["method"] not in READING and not is_json(body_type(headers))
+    return scope["method"] not in READING and not is_json_type(get_media_type(headers))
 
 
 def require_origin(headers: Headers, origins: tuple[str, ...]) -> None:

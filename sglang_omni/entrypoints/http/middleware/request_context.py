@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sglang_omni.entrypoints.http.errors import error_response, public_error
 from sglang_omni.entrypoints.http.paths import is_watched
-from sglang_omni.entrypoints.http.request_body.reader import ClientGone
+from sglang_omni.entrypoints.http.request_body.reader import ClientDisconnected
 from sglang_omni.observability.refusals import address_of
 from sglang_omni.observability.trace import Trace, tracing
 from sglang_omni.observability.trace_recorder import TraceRecorder
@@ -42,7 +42,7 @@ class RequestContextMiddleware:
     async def _serve(self, scope: Scope, receive: Receive, sender: "_Sender") -> None:
         try:
             await self._app(scope, receive, sender)
-        except ClientGone:
+        except ClientDisconnected:
             return
         except Exception as error:
             known = public_error(error)
@@ -68,7 +68,7 @@ class _Sender:
         except OSError as error:
             # So ASGI tells that the client left. Sessions under way await it, handshakes do not.
             if message["type"] in _HANDSHAKE_ANSWERS:
-                raise ClientGone from error
+                raise ClientDisconnected from error
             raise
 
 

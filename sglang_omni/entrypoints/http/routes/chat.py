@@ -19,7 +19,7 @@ from sglang_omni.entrypoints.http.audio_transcript_cache import AudioTranscriptC
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.message_content import Recall, to_messages
 from sglang_omni.entrypoints.http.openapi import EVENTS, examples, success
-from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute, body_size
+from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute, get_large_body_size
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, until_finished
@@ -244,7 +244,7 @@ def routes(backend: Backend) -> APIRouter:
         recall = partial(spoken.recall, terms.tenant)
         owner = owner_of(request)
         # What is large has had a parse of its own; to look through it takes about as long.
-        size = body_size(request)
+        size = get_large_body_size(request)
         chat = await run_off_loop(size, to_request, body, backend, terms, owner, recall)
         answer = to_answer(body, backend, chat, spoken)
         choices = [until_finished(backend.respond(one)) for one in each_choice(chat, body.n)]

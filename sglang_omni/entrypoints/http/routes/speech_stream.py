@@ -21,7 +21,7 @@ from sglang_omni.entrypoints.http.audio_output import check_spoken, choose_outpu
 from sglang_omni.entrypoints.http.errors import envelope, error_response, invalid_body, public_error
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
-from sglang_omni.entrypoints.http.request_body.reader import SMALL_BYTES, frame_size
+from sglang_omni.entrypoints.http.request_body.reader import MAX_SMALL_BODY_BYTES, get_offload_size
 from sglang_omni.entrypoints.http.request_metadata import owner_of, terms_of
 from sglang_omni.entrypoints.http.responses.cancellable import until_finished
 from sglang_omni.entrypoints.http.routes.speech import usage_json
@@ -79,7 +79,7 @@ def parse(frame: str) -> Any:
     """An event of the client. Raises `InvalidRequest`, naming the field."""
     text = frame.encode()
     try:
-        if len(text) > SMALL_BYTES:
+        if len(text) > MAX_SMALL_BODY_BYTES:
             return EVENTS.validate_python(parse_json(text, "the event"))
         check_small_json(text)
         check_json(text)
@@ -267,7 +267,9 @@ class SpeechSession:
                 elif message.get("text") is None:
                     raise InvalidRequest("an event is a text frame that holds a JSON object")
                 else:
-                    event = await run_off_loop(frame_size(message["text"]), parse, message["text"])
+                    event = await run_off_loop(
+                        get_offload_size(message["text"]), parse, message["text"]
+                    )
             except WebSocketDisconnect:
                 event = None
             except InvalidRequest as error:
