@@ -21,7 +21,7 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
-from sglang_omni.entrypoints.http.transport.uvicorn_server import web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import (
@@ -225,7 +225,7 @@ def serving(
     app = create_app(backend, access, observer=observer, **wiring)
     options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
     options["on_refusal"] = observer.refuse
-    server = web_server(app, "critical", 1, **options)
+    server = create_web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
