@@ -1,6 +1,6 @@
 """The `error` event."""
 
-from sglang_omni.entrypoints.http.errors import envelope
+from sglang_omni.entrypoints.http.errors import build_envelope
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import JSON
 from sglang_omni.protocol.errors import OmniError
@@ -8,7 +8,7 @@ from sglang_omni.protocol.errors import OmniError
 
 def error_json(error: OmniError) -> JSON:
     """An error as events carry it."""
-    told: JSON = envelope(error)["error"]
+    told: JSON = build_envelope(error)["error"]
     return told
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sglang_omni.admission.rate_limit.limiter import current_rate_limits
-from sglang_omni.entrypoints.http.errors import public_error
+from sglang_omni.entrypoints.http.errors import to_public_error
 from sglang_omni.entrypoints.http.responses.cancellable import until_finished
 from sglang_omni.entrypoints.realtime.audio_codec import OutputEncoder
 from sglang_omni.entrypoints.realtime.conversation import Conversation
@@ -161,7 +161,7 @@ class Response:
             outcome = Outcome("cancelled", self._cancelled)
         except Exception as error:
             await self._finish_sound()
-            outcome = Outcome("failed", error=public_error(error))
+            outcome = Outcome("failed", error=to_public_error(error))
         # Last of all: whoever reads `response.done` may ask for the next response at once.
         self._end(outcome)
 

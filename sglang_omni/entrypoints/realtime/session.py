@@ -8,7 +8,7 @@ import asyncio
 
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.errors import public_error
+from sglang_omni.entrypoints.http.errors import to_public_error
 from sglang_omni.entrypoints.http.request_body.reader import get_offload_size
 from sglang_omni.entrypoints.realtime import client_events as client
 from sglang_omni.entrypoints.realtime.audio_codec import from_base64
@@ -87,7 +87,7 @@ class RealtimeSession:
             event = await run_off_loop(size, to_event, self._dialect.from_client(value))
             await self._take(event)
         except Exception as error:
-            put_error(self._outbox, public_error(error), event_id_of(value))
+            put_error(self._outbox, to_public_error(error), event_id_of(value))
 
     async def _take(self, event: client.Event) -> None:
         floor, conversation = self._floor, self._floor.conversation

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.errors import public_error
+from sglang_omni.entrypoints.http.errors import to_public_error
 from sglang_omni.entrypoints.http.responses.cancellable import until_finished
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.error_event import error_json
@@ -102,7 +102,7 @@ class Transcriber:
         try:
             text, usage = await self._listen(clip, task.wanted)
         except Exception as error:
-            self._put("failed", **place, error=error_json(public_error(error)))
+            self._put("failed", **place, error=error_json(to_public_error(error)))
             return
         self._keep(task, text)
         self._put("delta", **place, delta=text)

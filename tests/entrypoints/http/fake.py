@@ -221,10 +221,10 @@ def serving(
     # A port that was served a moment ago can be served again.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    observer = wiring.pop("observer", None) or TraceRecorder(lambda: backend.sample_rate)
-    app = create_app(backend, access, observer=observer, **wiring)
+    recorder = wiring.pop("recorder", None) or TraceRecorder(lambda: backend.sample_rate)
+    app = create_app(backend, access, recorder=recorder, **wiring)
     options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
-    options["on_refusal"] = observer.refuse
+    options["on_refusal"] = recorder.refuse
     server = create_web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

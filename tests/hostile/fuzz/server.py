@@ -72,9 +72,9 @@ async def main() -> None:
     """Serve until this process is ended."""
     backend = FuzzedBackend()
     await backend.start()
-    observer = TraceRecorder(lambda: backend.sample_rate)
-    app = create_app(backend, observer=observer, bodies=BODIES)
-    options = {"limits": HTTP, "on_refusal": observer.refuse, "log_config": None}
+    recorder = TraceRecorder(lambda: backend.sample_rate)
+    app = create_app(backend, recorder=recorder, bodies=BODIES)
+    options = {"limits": HTTP, "on_refusal": recorder.refuse, "log_config": None}
     freeze_gc()
     with bind("127.0.0.1", 0) as listener:
         print(listener.getsockname()[1], flush=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sglang_omni.entrypoints.http.errors import error_response
-from sglang_omni.entrypoints.http.paths import is_watched
+from sglang_omni.entrypoints.http.errors import build_error_response
+from sglang_omni.entrypoints.http.paths import is_monitoring_path
 from sglang_omni.entrypoints.http.request_body.budget import BodyBudget, HeldBody
 from sglang_omni.entrypoints.http.request_body.rate import BodyRate
 from sglang_omni.entrypoints.http.request_metadata import TIMEOUT_HEADER, parse_timeout
@@ -93,12 +93,12 @@ class BodyLimitMiddleware:
             try:
                 check_json_body(scope, body)
             except InvalidRequest as error:
-                await error_response(error)(scope, receive, send)
+                await build_error_response(error)(scope, receive, send)
                 return
             await self._app(scope, _replay_once(body, receive), send)
 
     def _will_be_rejected(self, scope: Scope) -> bool:
-        return self._draining.is_set() and not is_watched(scope["path"])
+        return self._draining.is_set() and not is_monitoring_path(scope["path"])
 
     async def _read(self, scope: Scope, receive: Receive, held_body: HeldBody) -> None:
         """Read the whole body into `held_body`."""

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
-from sglang_omni.entrypoints.http.errors import public_error
+from sglang_omni.entrypoints.http.errors import to_public_error
 from sglang_omni.observability.trace import Trace, current_trace
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, TextDelta
 from sglang_omni.protocol.errors import EngineFailed
@@ -107,7 +107,7 @@ class CancellableStream(Response):
                 raise
             if (words := self._last_words(error)) is None:
                 # Without a last piece the server drops the connection: the client sees the cut.
-                logger.error("a response broke off: %s", public_error(error).code)
+                logger.error("a response broke off: %s", to_public_error(error).code)
                 return
             await self._put(send, words)
         await self._start(send)

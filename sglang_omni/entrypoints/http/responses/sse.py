@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.types import Send
 
-from sglang_omni.entrypoints.http.errors import envelope, public_error
+from sglang_omni.entrypoints.http.errors import build_envelope, to_public_error
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream
 
 MEDIA_TYPE = "text/event-stream"
@@ -72,7 +72,7 @@ class SSEResponse(CancellableStream):
                 await self._put(send, KEEP_ALIVE)
 
     def _last_words(self, error: Exception) -> bytes:
-        return event(envelope(public_error(error)))
+        return event(build_envelope(to_public_error(error)))
 
 
 async def _events(objects: AsyncGenerator[Data, None], end: bytes) -> AsyncGenerator[bytes, None]:

@@ -13,7 +13,12 @@ from pydantic import Field, ValidationError, WrapValidator
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import choose_output, require_model
-from sglang_omni.entrypoints.http.errors import RESPONSES, envelope, invalid_body, public_error
+from sglang_omni.entrypoints.http.errors import (
+    RESPONSES,
+    build_envelope,
+    to_invalid_request,
+    to_public_error,
+)
 from sglang_omni.entrypoints.http.openapi import examples
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
@@ -58,7 +63,7 @@ def read_item(value: Any, index: int) -> BatchItem:
     except ValidationError as error:
         place = ("body", "items", index)
         problems = [{**one, "loc": (*place, *one["loc"])} for one in error.errors()]
-        raise invalid_body(problems) from None
+        raise to_invalid_request(problems) from None
 
 
 @contextmanager
@@ -143,7 +148,7 @@ def routes(backend: Backend) -> APIRouter:
                     with naming_item(index):
                         made = await speak_item(item.input, options, backend, terms, owner)
             except Exception as error:
-                return {"index": index, "status": "error", **envelope(public_error(error))}
+                return {"index": index, "status": "error", **build_envelope(to_public_error(error))}
             return {"index": index, "status": "success", **made}
 
         async def whole() -> Response:

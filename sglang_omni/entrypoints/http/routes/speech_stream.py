@@ -18,7 +18,12 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import check_spoken, choose_output, require_model
-from sglang_omni.entrypoints.http.errors import envelope, error_response, invalid_body, public_error
+from sglang_omni.entrypoints.http.errors import (
+    build_envelope,
+    build_error_response,
+    to_invalid_request,
+    to_public_error,
+)
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
 from sglang_omni.entrypoints.http.request_body.reader import MAX_SMALL_BODY_BYTES, get_offload_size
@@ -86,7 +91,7 @@ def parse(frame: str) -> Any:
         return EVENTS.validate_json(text)
     except ValidationError as error:
         problems = [{**one, "loc": ("body", *one["loc"][1:])} for one in error.errors()]
-        raise invalid_body(problems) from None
+        raise to_invalid_request(problems) from None
 
 
 class TextFeed:
@@ -306,7 +311,7 @@ def routes(backend: Backend) -> APIRouter:
         leave = seats.take()
         if leave is None:
             error = Overloaded(f"there are {seats.taken} speech sessions, the most allowed")
-            await websocket.send_denial_response(error_response(error))
+            await websocket.send_denial_response(build_error_response(error))
             return
         try:
             await websocket.accept()
@@ -336,11 +341,11 @@ async def _serve(websocket: WebSocket, backend: Backend) -> None:
     except WebSocketDisconnect:
         return
     except Exception as error:
-        known = public_error(error)
+        known = to_public_error(error)
         code, reason = _close_code(known), known.code
         with suppress(WebSocketDisconnect, RuntimeError, TimeoutError):
             async with asyncio.timeout(1.0):
-                await websocket.send_json({"type": "error", **envelope(known)})
+                await websocket.send_json({"type": "error", **build_envelope(known)})
     if websocket.application_state is WebSocketState.CONNECTED:
         with suppress(WebSocketDisconnect, RuntimeError):
             await websocket.close(code, reason)

@@ -108,7 +108,7 @@ def routes(backend: Backend) -> APIRouter:
     @router.delete("/v1/audio/voices/{voice}", responses=RESPONSES)
     async def delete_voice(voice: str, request: Request) -> dict[str, Any]:
         """Delete a stored voice by its id or name, file and all. Answers under way go on."""
-        admin = bool(request.state.admin)
+        admin = bool(request.state.is_admin)
         gone = backend.shelf.remove(voice, owner_of(request), admin=admin)
         return {"id": gone.id, "object": "audio.voice", "deleted": True}
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sglang_omni.config.http_options import HttpOptions
-from sglang_omni.entrypoints.http.errors import envelope
+from sglang_omni.entrypoints.http.errors import build_envelope
 from sglang_omni.entrypoints.http.transport.half_close import PROBE, HalfClosedGuard
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientGuard, SlowClientRules
 from sglang_omni.observability.refusals import (
@@ -196,7 +196,7 @@ class SlowClientProtocol(HttpToolsProtocol):
                 InvalidRequest("a WebSocket may start only after all earlier responses")
             )
             return
-        # A WebSocket session has its own limits on input and slow_client_guard output.
+        # A WebSocket session has its own limits on input and on unread output.
         self._is_upgraded = True
         self.slow_client_guard.stop()
         self.transport.set_write_buffer_limits()
@@ -331,7 +331,7 @@ def configure_protocol(
 
 def encode_error_response(error: OmniError, headers: list[tuple[bytes, bytes]]) -> bytes:
     """Return the bytes of the response for `error`, the last one of its connection."""
-    body = json.dumps(envelope(error)).encode()
+    body = json.dumps(build_envelope(error)).encode()
     lines = [name + b": " + value for name, value in headers]
     lines += [
         b"content-type: application/json",
