@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from sglang_omni.admission.rate_limit.limiter import current_rate_limits
 from sglang_omni.entrypoints.http.errors import to_public_error
-from sglang_omni.entrypoints.http.responses.cancellable import until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.realtime.audio_codec import OutputEncoder
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
@@ -150,7 +150,7 @@ class Response:
             if self._cancelled is not None:
                 # A task that is cancelled before its first step never says how it ended.
                 raise asyncio.CancelledError
-            async with aclosing(until_finished(events)) as answer:
+            async with aclosing(require_finished(events)) as answer:
                 async for event in answer:
                     await self._outbox.room()
                     await self._take(event)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import to_public_error
-from sglang_omni.entrypoints.http.responses.cancellable import until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.error_event import error_json
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
@@ -111,7 +111,7 @@ class Transcriber:
     async def _listen(self, clip: AudioContent, wanted: Transcription) -> tuple[str, Usage]:
         text = ""
         request = transcription_request(clip, wanted, self._backend.capabilities, self._tenant)
-        async with aclosing(until_finished(self._backend.respond(request))) as events:
+        async with aclosing(require_finished(self._backend.respond(request))) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     text += event.text

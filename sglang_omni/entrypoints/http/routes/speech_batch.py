@@ -22,7 +22,7 @@ from sglang_omni.entrypoints.http.errors import (
 from sglang_omni.entrypoints.http.openapi import examples
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
-from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
 from sglang_omni.entrypoints.http.routes.speech import usage_json
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.work_threads import run_off_loop
@@ -103,7 +103,7 @@ async def speak_item(
     )
     output = choose_output(options.response_format, options.sample_rate, backend, options.speed)
     encoder, usage = output.encoder(streaming=False), Usage()
-    async with aclosing(until_finished(backend.speak(speech))) as events:
+    async with aclosing(require_finished(backend.speak(speech))) as events:
         async for event in events:
             if isinstance(event, AudioDelta):
                 await encoder.encode(event.pcm)

@@ -28,7 +28,7 @@ from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
 from sglang_omni.entrypoints.http.request_body.reader import MAX_SMALL_BODY_BYTES, get_offload_size
 from sglang_omni.entrypoints.http.request_metadata import owner_of, terms_of
-from sglang_omni.entrypoints.http.responses.cancellable import until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.http.routes.speech import usage_json
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.session_limiter import SessionLimiter
@@ -206,7 +206,7 @@ class SpeechSession:
         output = choose_output(config.response_format, config.sample_rate, backend, config.speed)
         encoder, index = output.encoder(streaming=True), -1
         async with aclosing(
-            until_finished(backend.stream_speech(request, feed.pieces()))
+            require_finished(backend.stream_speech(request, feed.pieces()))
         ) as events:
             async for event in events:
                 match event:

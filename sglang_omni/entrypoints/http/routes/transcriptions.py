@@ -16,7 +16,7 @@ from sglang_omni.entrypoints.http.openapi import EVENTS, success
 from sglang_omni.entrypoints.http.request_body.form import FormBody, document_form, read_form
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, terms_of
 from sglang_omni.entrypoints.http.responses import sse
-from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.pipeline.request import (
     ChatRequest,
@@ -125,7 +125,7 @@ def routes(backend: Backend) -> APIRouter:
         form, recording = await read_form(request, TranscriptionForm, (FILE,))
         require_model(form.model, backend)
         chat = to_request(form, recording, backend, terms_of(request, form))
-        events = transcript_events(until_finished(backend.respond(chat)))
+        events = transcript_events(require_finished(backend.respond(chat)))
         if form.stream:
             return sse.SSEResponse(events)
 
