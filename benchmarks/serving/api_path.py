@@ -27,7 +27,7 @@ from benchmarks.synthetic.talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, Synth
 from measurement.environment import fingerprint
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerRequest
-from sglang_omni.entrypoints.http.responses.cancellable import until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.http.routes.speech import audio_bytes
 from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run
 from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder
@@ -61,7 +61,7 @@ def encoding(
 ) -> AsyncGenerator[Any, None]:
     """The pieces of the answer's body."""
     encoder = OutputAudioEncoder(audio_format, SAMPLE_RATE, rate, streaming=True)
-    return audio_bytes(until_finished(pipeline(talker, number)), encoder)
+    return audio_bytes(require_finished(pipeline(talker, number)), encoder)
 
 
 STAGES: dict[str, Stage] = {

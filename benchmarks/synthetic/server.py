@@ -22,7 +22,7 @@ from sglang_omni.admission.queue import QueueRules
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.entrypoints.http.app import create_app
-from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
@@ -129,7 +129,7 @@ class SyntheticBackend:
 
 def server_of(backend: SyntheticBackend, port: int) -> uvicorn.Server:
     """The HTTP server over `backend`, on loopback."""
-    return web_server(create_app(backend), "warning", grace_s=0, port=port)
+    return create_web_server(create_app(backend), "warning", grace_s=0, port=port)
 
 
 async def serve(settings: SyntheticSettings, port: int, queue_length: int | None) -> None:

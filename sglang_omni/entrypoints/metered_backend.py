@@ -17,7 +17,7 @@ from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 Events = AsyncGenerator[Event, None]
 
 
-def metered(backend: Backend, limiter: RateLimiter) -> Backend:
+def meter_tokens(backend: Backend, limiter: RateLimiter) -> Backend:
     """Return `backend`, holding each key to its tokens on every route and in every session; the
     same one where tokens are not limited."""
     if limiter.options.tokens_per_minute is None:

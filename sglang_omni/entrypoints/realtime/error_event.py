@@ -1,6 +1,6 @@
 """Builds and queues the `error` event."""
 
-from sglang_omni.entrypoints.http.errors import envelope
+from sglang_omni.entrypoints.http.errors import build_envelope
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import JSON
 from sglang_omni.protocol.errors import OmniError
@@ -8,7 +8,7 @@ from sglang_omni.protocol.errors import OmniError
 
 def error_to_json(error: OmniError) -> JSON:
     """Return an error in the form that events carry."""
-    body: JSON = envelope(error)["error"]
+    body: JSON = build_envelope(error)["error"]
     return body
 
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from sglang_omni.entrypoints.http.errors import VALIDATION_CODES
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
-from sglang_omni.entrypoints.http.request_body.reader import frame_size
+from sglang_omni.entrypoints.http.request_body.reader import get_offload_size
 from sglang_omni.entrypoints.realtime.client_events import EVENTS, Event
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.unicode import is_unicode
@@ -35,7 +35,7 @@ def parse_object(frame: str) -> dict[str, Any]:
         InvalidRequest: The frame is not valid JSON, or not an object.
     """
     text = frame.encode()
-    if frame_size(frame):
+    if get_offload_size(frame):
         value = parse_json(text, "the event", _reject_constant)
     else:
         check_small_json(text)

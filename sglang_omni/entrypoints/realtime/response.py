@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sglang_omni.admission.rate_limit.limiter import current_rate_limits
-from sglang_omni.entrypoints.http.errors import public_error
-from sglang_omni.entrypoints.http.responses.cancellable import until_finished
+from sglang_omni.entrypoints.http.errors import to_public_error
+from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.realtime.audio_codec import OutputEncoder
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
@@ -157,7 +157,7 @@ class Response:
                 # `cancel` does not cancel a task before its first step, because such a task would
                 # not reach the code that sends `response.done`.
                 raise asyncio.CancelledError
-            async with aclosing(until_finished(events)) as answer:
+            async with aclosing(require_finished(events)) as answer:
                 async for event in answer:
                     await self._sender.wait_for_room()
                     await self._handle_event(event)
@@ -168,7 +168,7 @@ class Response:
             outcome = Outcome("cancelled", self._cancelled)
         except Exception as error:
             await self._flush_audio()
-            outcome = Outcome("failed", error=public_error(error))
+            outcome = Outcome("failed", error=to_public_error(error))
         # Must come last: a client that reads `response.done` may create a response at once.
         self._finish(outcome)
 

@@ -10,7 +10,7 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import require_model
-from sglang_omni.entrypoints.http.errors import RESPONSES, error_response, public_error
+from sglang_omni.entrypoints.http.errors import RESPONSES, build_error_response, to_public_error
 from sglang_omni.entrypoints.http.request_metadata import owner_of, tenant_of
 from sglang_omni.entrypoints.realtime.beta import SUBPROTOCOL, is_beta_requested
 from sglang_omni.entrypoints.realtime.client_events import Event
@@ -120,13 +120,13 @@ async def _serve(
         detector = await asyncio.to_thread(SileroDetector)
         connection = connect(websocket, backend, protocol_version, detector, trace_recorder)
     except Exception as error:
-        await _reject_handshake(websocket, public_error(error))
+        await _reject_handshake(websocket, to_public_error(error))
         return
     await websocket.accept(next((name for name in SUBPROTOCOLS if name in subprotocols), None))
     try:
         await connection.run()
     except Exception as error:
-        logger.error("a realtime session failed: %s", public_error(error).code)
+        logger.error("a realtime session failed: %s", to_public_error(error).code)
 
 
 def connect(
@@ -151,4 +151,4 @@ def connect(
 
 async def _reject_handshake(websocket: WebSocket, error: OmniError) -> None:
     """Answer the handshake with an HTTP error."""
-    await websocket.send_denial_response(error_response(error))
+    await websocket.send_denial_response(build_error_response(error))

@@ -8,8 +8,8 @@ import asyncio
 
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.errors import public_error
-from sglang_omni.entrypoints.http.request_body.reader import frame_size
+from sglang_omni.entrypoints.http.errors import to_public_error
+from sglang_omni.entrypoints.http.request_body.reader import get_offload_size
 from sglang_omni.entrypoints.realtime import client_events as client
 from sglang_omni.entrypoints.realtime.audio_codec import decode_base64
 from sglang_omni.entrypoints.realtime.conversation import ItemError
@@ -110,20 +110,20 @@ class RealtimeSession:
         """Handle one frame. Send an `error` event if it is invalid."""
         value: JSON = {}
         try:
-            size = frame_size(frame)
+            size = get_offload_size(frame)
             value = await run_off_loop(size, parse_object, frame)
             if not size:
                 check_unicode(value)
             event = await run_off_loop(size, parse_event, self._protocol_version.from_client(value))
             await self._dispatch(event)
         except Exception as error:
-            put_error(self._sender, public_error(error), get_event_id(value))
+            put_error(self._sender, to_public_error(error), get_event_id(value))
 
     async def _dispatch(self, event: client.Event) -> None:
         controller, conversation = self._turn_controller, self._turn_controller.conversation
         match event:
             case client.InputAudioBufferAppend(audio=audio):
-                data = await run_off_loop(frame_size(audio), decode_base64, audio)
+                data = await run_off_loop(get_offload_size(audio), decode_base64, audio)
                 await controller.append_audio(data)
             case client.InputAudioBufferCommit():
                 controller.commit()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.errors import public_error
-from sglang_omni.entrypoints.http.responses.cancellable import until_finished
+from sglang_omni.entrypoints.http.errors import to_public_error
+from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.error_event import error_to_json
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
@@ -102,7 +102,7 @@ class Transcriber:
         try:
             text, usage = await self._generate_transcript(audio, task.options)
         except Exception as error:
-            self._put_event("failed", **fields, error=error_to_json(public_error(error)))
+            self._put_event("failed", **fields, error=error_to_json(to_public_error(error)))
             return
         self._store_transcript(task, text)
         self._put_event("delta", **fields, delta=text)
@@ -115,7 +115,7 @@ class Transcriber:
         request = build_transcription_request(
             audio, options, self._backend.capabilities, self._tenant
         )
-        async with aclosing(until_finished(self._backend.respond(request))) as events:
+        async with aclosing(require_finished(self._backend.respond(request))) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     text += event.text

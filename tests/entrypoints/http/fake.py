@@ -21,7 +21,7 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
-from sglang_omni.entrypoints.http.transport.uvicorn_server import web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
 from sglang_omni.models.ming.speech_text import MingSpeechText
@@ -226,11 +226,11 @@ def serving(
     # A port that was served a moment ago can be served again.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    observer = wiring.pop("observer", None) or TraceRecorder(lambda: backend.sample_rate)
-    app = create_app(backend, access, observer=observer, **wiring)
+    recorder = wiring.pop("recorder", None) or TraceRecorder(lambda: backend.sample_rate)
+    app = create_app(backend, access, recorder=recorder, **wiring)
     options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
-    options["on_refusal"] = observer.refuse
-    server = web_server(app, "critical", 1, **options)
+    options["on_refusal"] = recorder.refuse
+    server = create_web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

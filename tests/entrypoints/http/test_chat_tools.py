@@ -328,9 +328,11 @@ async def test_comments_keep_a_quiet_stream_alive() -> None:
         yield {"n": 1}
         await asyncio.sleep(0.05)
 
-    pieces = await sent(sse.SSEResponse(slow(), end=sse.DONE, quiet_s=0.02))
+    pieces = await sent(sse.SSEResponse(slow(), end=sse.DONE, keep_alive_s=0.02))
     assert pieces[0] == sse.KEEP_ALIVE and pieces[-1] == sse.DONE
-    assert [piece for piece in pieces if piece.startswith(b"data: {")] == [sse.event({"n": 1})]
+    assert [piece for piece in pieces if piece.startswith(b"data: {")] == [
+        sse.encode_event({"n": 1})
+    ]
 
 
 async def test_an_error_after_a_comment_is_an_event() -> None:
@@ -339,7 +341,7 @@ async def test_an_error_after_a_comment_is_an_event() -> None:
         raise EngineFailed("the thinker died")
         yield {}
 
-    *quiet, last = await sent(sse.SSEResponse(fails(), end=sse.DONE, quiet_s=0.02))
+    *quiet, last = await sent(sse.SSEResponse(fails(), end=sse.DONE, keep_alive_s=0.02))
     assert set(quiet) == {sse.KEEP_ALIVE}
     assert json.loads(last.removeprefix(b"data: "))["error"]["code"] == "engine_failed"
 

@@ -19,7 +19,7 @@ from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
 from sglang_omni.entrypoints.cli.serve import bind
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
-from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.models.registry import family_of
@@ -74,14 +74,16 @@ async def main() -> None:
     """Serve until this process is ended."""
     backend = FuzzedBackend()
     await backend.start()
-    observer = TraceRecorder(lambda: backend.sample_rate)
-    app = create_app(backend, observer=observer, bodies=BODIES)
-    options = {"limits": HTTP, "on_refusal": observer.refuse, "log_config": None}
+    recorder = TraceRecorder(lambda: backend.sample_rate)
+    app = create_app(backend, recorder=recorder, bodies=BODIES)
+    options = {"limits": HTTP, "on_refusal": recorder.refuse, "log_config": None}
     freeze_gc()
     with bind("127.0.0.1", 0) as listener:
         print(listener.getsockname()[1], flush=True)
         try:
-            await web_server(app, "warning", 1, access_log=False, **options).serve([listener])  # type: ignore[arg-type]
+            await create_web_server(app, "warning", 1, access_log=False, **options).serve(
+                [listener]
+            )  # type: ignore[arg-type]
         finally:
             await backend.stop()
 
