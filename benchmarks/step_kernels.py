@@ -112,7 +112,7 @@ def around(rows: int) -> list[Pair]:
 
     def our_order(layer: int) -> None:
         total.zero_()
-        group_by_expert(ids, EXPERTS, HEIGHT, total, chained=True)
+        group_by_expert(ids, EXPERTS, HEIGHT, total, pdl=True)
 
     def zeroed_order(layer: int) -> None:
         total.zero_()
@@ -132,11 +132,11 @@ def around(rows: int) -> list[Pair]:
         Pair(
             "router, routing, rows in eight bits",
             their_router,
-            lambda layer: route_rows(x, weights[layer], bias[0], ROUTING, chained=True),
+            lambda layer: route_rows(x, weights[layer], bias[0], ROUTING, pdl=True),
         ),
         Pair("a fill and the order", zeroed_order, our_order),
-        Pair("SwiGLU in eight bits", their_activation, lambda _: activate(gate_up, chained=True)),
-        Pair("sum of experts", their_sum, lambda _: sum_experts(parts, chained=True)),
+        Pair("SwiGLU in eight bits", their_activation, lambda _: activate(gate_up, pdl=True)),
+        Pair("sum of experts", their_sum, lambda _: sum_experts(parts, pdl=True)),
     ]
 
 

@@ -76,7 +76,7 @@ def compile_some(which: int, processes: int, heights: Sequence[int]) -> None:
     every = [(rows, tile) for rows in heights for tile in candidates(rows)]
     for rows, tile in every[which::processes]:
         with suppress(OutOfResources):
-            few_rows_linear(rows_of(rows), weight, scale, space, tile, chained=True)
+            few_rows_linear(rows_of(rows), weight, scale, space, tile, pdl=True)
 
 
 def draw(rows: int, columns: int, count: int = LAUNCHES) -> list[tuple[Tensor, Tensor]]:
@@ -131,9 +131,7 @@ def main() -> None:
         times = {
             tile: {
                 name: microseconds(
-                    lambda w, s, x=x, tile=tile: few_rows_linear(
-                        x, w, s, space, tile, chained=True
-                    ),
+                    lambda w, s, x=x, tile=tile: few_rows_linear(x, w, s, space, tile, pdl=True),
                     some,
                 )
                 for name, some in weights.items()

@@ -123,13 +123,13 @@ def _time_if_it_fits(choice: Choice, time: Callable[[Choice], float]) -> float:
 
 def tune_products(flow: FlowStack) -> Iterator[tuple[str, LinearTile, Any]]:
     """Each product of a block in turn, the dearest first; those before it stay at their best."""
-    ops = FusedOps(Workspace(1 << 23, torch.device("cuda")), chained=True)
+    ops = FusedOps(Workspace(1 << 23, torch.device("cuda")), pdl=True)
     shapes = {"DOWN": (1024, 4096), "UP": (4096, 1024), "OUT": (1024, 1024), "QKV": (3072, 1024)}
     for name, shape in shapes.items():
-        usual = tiles.FLOW[shape]
+        usual = tiles.FLOW_TILES[shape]
 
         def time(tile: LinearTile, shape: tuple[int, int] = shape) -> float:
-            tiles.FLOW[shape] = tile
+            tiles.FLOW_TILES[shape] = tile
             return blocks_us(flow, 2, ops, ops)
 
         best, times = fastest([usual, *tile_candidates(*shape)], time)
@@ -137,11 +137,11 @@ def tune_products(flow: FlowStack) -> Iterator[tuple[str, LinearTile, Any]]:
         # so fewer stages can be faster.
         stages = [replace(best, stages=count) for count in range(2, best.stages)]
         best, fewer = fastest([best, *stages], time)
-        tiles.FLOW[shape] = best
+        tiles.FLOW_TILES[shape] = best
         yield f"FLOW_{name}", best, {**times, **fewer}
 
 
-def attention_us(sequences: int, cut: AttentionTiling, chained: bool) -> float:
+def attention_us(sequences: int, cut: AttentionTiling, pdl: bool) -> float:
     """Microseconds of attention in so many sequences."""
     heads, width = TALKER.flow.num_heads, TALKER.flow.hidden_size
     qkv = [random_rows(sequences, LENGTH, 3 * width) for _ in range(COPIES)]
@@ -149,7 +149,7 @@ def attention_us(sequences: int, cut: AttentionTiling, chained: bool) -> float:
 
     def run() -> None:
         for one in qkv:
-            short_attention(one, cos, sin, heads, slice(None), cut=cut, chained=chained)
+            short_attention(one, cos, sin, heads, slice(None), cut=cut, pdl=pdl)
 
     return 1e3 * milliseconds(run) / COPIES
 
@@ -190,7 +190,7 @@ def tune(flow: FlowStack) -> Iterator[tuple[str, Any, Mapping[str, float]]]:
     """What is tuned: a constant's name, its best value, and the microseconds of all tried."""
     yield from tune_products(flow)
     few = [AttentionTiling(1, warps) for warps in (1, 2, 4, 8)]
-    yield "FEW_SEQUENCES", *fastest(few, lambda cut: attention_us(2, cut, chained=True))
+    yield "FEW_SEQUENCES", *fastest(few, lambda cut: attention_us(2, cut, pdl=True))
     many = list(cut_candidates())
     yield "MANY_SEQUENCES", *fastest(many, lambda cut: attention_us(2 * STREAMS, cut, False))
     yield "NORM_WARPS", *fastest((1, 2, 4, 8), norm_us)
@@ -208,11 +208,11 @@ def compile_some(which: int, processes: int) -> None:
 def candidate_runs(space: Workspace) -> Iterator[Callable[[], object]]:
     """Every candidate as a block runs it. A product after a norm is another kernel for each number
     of parts that the sums of squares come in, which follows from the tile of the product before."""
-    for outputs, inputs in tiles.FLOW:
+    for outputs, inputs in tiles.FLOW_TILES:
         x, weight = random_rows(2 * LENGTH, inputs), random_rows(outputs, inputs)
         out, gain = random_rows(2 * LENGTH, outputs), random_rows(outputs)
         for tile in tile_candidates(outputs, inputs):
-            call = partial(linear, weight=weight, out=out, tile=tile, space=space, chained=True)
+            call = partial(linear, weight=weight, out=out, tile=tile, space=space, pdl=True)
             call = partial(call, bias=gain)
             if outputs == 1024:
                 yield partial(call, x, add=True, then=(gain, 1e-6))
@@ -236,7 +236,7 @@ def main() -> None:
     device = torch.device("cuda")
     with torch.inference_mode():
         flow, library = random_flow(device), LibraryOps()
-        few = FusedOps(Workspace(1 << 23, device), chained=True)
+        few = FusedOps(Workspace(1 << 23, device), pdl=True)
         print(f"block, 128 streams: {blocks_us(flow, 2 * STREAMS, library, library):.2f} us")
         if options.library:
             return

@@ -214,7 +214,7 @@ class Trainer:
         # The product's head, in two steps.
         log_magnitude, phase = decoder.head.out(hidden).chunk(2, dim=-1)
         istft = decoder.head.istft
-        made = istft(istft.windowed(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase))
+        made = istft(istft.invert_spectra(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase))
         return made, posterior, torch.stack(self.frames(log_magnitude, phase, real, band))
 
     def _improve(

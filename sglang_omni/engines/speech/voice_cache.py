@@ -10,7 +10,12 @@ import torch
 from sglang_omni.engines.runtime.worker import StepResults
 from sglang_omni.engines.speech.contract import ClonedVoice, EncodedVoice, VoiceRequest
 from sglang_omni.models.ming.speech.loading import SpeechModel
-from sglang_omni.models.ming.speech.voices import VoicePrompt, encode_voice, no_voice, voice_prompt
+from sglang_omni.models.ming.speech.voices import (
+    VoicePrompt,
+    build_empty_voice,
+    build_voice_prompt,
+    encode_voice,
+)
 from sglang_omni.protocol.errors import OmniError, UnknownVoice
 
 CLONES = 256
@@ -23,7 +28,7 @@ class VoiceCache:
     def __init__(self, model: SpeechModel, most: int = CLONES) -> None:
         self._model, self._most = model, most
         self._clones: OrderedDict[tuple[str, str | None], VoicePrompt] = OrderedDict()
-        self._nobody = no_voice(model.talker)
+        self._nobody = build_empty_voice(model.talker)
 
     def find(self, voice: str | ClonedVoice | None) -> VoicePrompt:
         """The prompt of a voice. Raises `UnknownVoice` for a name that is no preset's, `OSError`
@@ -52,7 +57,7 @@ def _read(voice: ClonedVoice, model: SpeechModel) -> VoicePrompt:
     size = voice.latents * model.talker.config.latent_dim
     latents = values[:size].unflatten(0, (voice.latents, -1))
     vector = values[size:] if len(values) > size and model.speakers is not None else None
-    return voice_prompt(voice.key, voice.text, latents, vector, model.talker)
+    return build_voice_prompt(voice.key, voice.text, latents, vector, model.talker)
 
 
 class VoiceEncoder:

@@ -35,7 +35,7 @@ from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
 from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.executor import Admission, Executor, PlainExecutor
 from sglang_omni.models.ming.speech.loading import SpeechModel, load_speech_model
-from sglang_omni.models.ming.speech.prompt import SPEECH, PromptIds, SpeechPrompt
+from sglang_omni.models.ming.speech.prompt import SPEECH_TASK, PromptIds, SpeechPrompt
 from sglang_omni.models.ming.speech.silence import SilenceTrimmer
 from sglang_omni.models.ming.speech.voices import VoicePrompt
 from sglang_omni.protocol.errors import OmniError
@@ -336,7 +336,7 @@ def speech_prompt(request: TalkerRequest, voice: VoicePrompt) -> SpeechPrompt:
     manner = request.manner
     return SpeechPrompt(
         request.text,
-        description=SPEECH if manner.description is None else manner.description,
+        description=SPEECH_TASK if manner.description is None else manner.description,
         prompt_text=voice.text if manner.instruction is None else None,
         prompt_patches=len(voice.embeds),
         speakers=0 if voice.speaker is None else 1,

@@ -6,12 +6,12 @@ from sglang_omni.entrypoints.http.audio_output import check_spoken, choose_speak
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.ming.speech.caption import (
-    MUSIC,
     MUSIC_FIELDS,
-    SOUND,
+    MUSIC_TASK,
     SOUND_SAMPLING,
+    SOUND_TASK,
     Caption,
-    caption_json,
+    render_caption,
 )
 from sglang_omni.pipeline.request import SpeechRequest, Voice
 from sglang_omni.protocol.errors import InvalidRequest
@@ -41,7 +41,7 @@ def build_speech_request(
 
 def manner_of(options: SpeechOptions) -> SpeechStyle:
     """How to speak: the task's own settings under whatever the options say."""
-    description = {"speech": None, "music": MUSIC, "sound": SOUND}[options.task]
+    description = {"speech": None, "music": MUSIC_TASK, "sound": SOUND_TASK}[options.task]
     usual = SpeechStyle()
     cfg, sigma, temperature = usual.cfg, usual.sigma, usual.temperature
     if options.task == "sound":
@@ -49,7 +49,7 @@ def manner_of(options: SpeechOptions) -> SpeechStyle:
     asked = options.instructions
     return SpeechStyle(
         description=description,
-        instruction=None if asked is None else caption_json(Caption(**asked.model_dump())),
+        instruction=None if asked is None else render_caption(Caption(**asked.model_dump())),
         cfg=cfg if options.cfg is None else options.cfg,
         sigma=sigma if options.sigma is None else options.sigma,
         temperature=temperature if options.temperature is None else options.temperature,

@@ -17,7 +17,7 @@ from sglang_omni.engines.speech.contract import (
 )
 from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
 from sglang_omni.engines.speech.worker import speech_prompt
-from sglang_omni.models.ming.speech.fast.prefill import CLONE_ROWS, VoiceTable
+from sglang_omni.models.ming.speech.fast.prefill import ROWS_PER_CLONE, VoiceTable
 from sglang_omni.models.ming.speech.voices import read_presets, read_recording
 from tests.testing.golden import TINY
 
@@ -180,7 +180,7 @@ def test_a_cloned_voice_takes_the_rows_of_the_one_used_longest_ago(model):
     assert table.place(named("a")) == a
     assert table.place(named("c")) == b
     assert len({a.first, b.first, *(place.first for place in presets)}) == 4
-    assert abs(a.first - b.first) == CLONE_ROWS
+    assert abs(a.first - b.first) == ROWS_PER_CLONE
     rows = table.rows[a.first : a.first + 1 + len(voice.embeds)]
     assert torch.equal(rows, torch.cat((voice.speaker[None], voice.embeds)))
     assert [table.place(voice) for voice in model.voices.values()] == presets

@@ -4,8 +4,8 @@ other tasks. Plain data; no torch."""
 import json
 from dataclasses import dataclass
 
-MUSIC = "Please generate music based on the following description.\n"
-SOUND = "Please generate audio events based on given text.\n"
+MUSIC_TASK = "Please generate music based on the following description.\n"
+SOUND_TASK = "Please generate audio events based on given text.\n"
 # A text with all of these describes music.
 MUSIC_FIELDS = ("Genre: ", "Mood: ", "Instrument: ", "Theme: ", "Duration: ")
 # Strength of guidance, and scale and temperature of the sampler's noise, as the released demo has
@@ -32,7 +32,7 @@ class Caption:
     volume: str | None = None
 
 
-def caption_json(caption: Caption) -> str:
+def render_caption(caption: Caption) -> str:
     """The caption as the model was trained to read it: every key in this order, nulls kept."""
     entry = {
         "序号": 1,

@@ -24,14 +24,14 @@ EPSS = {
 }
 
 
-def epss_schedule(steps: int, dtype: torch.dtype) -> Tensor:
+def compute_epss_schedule(steps: int, dtype: torch.dtype) -> Tensor:
     """Base schedule of `steps` + 1 times in [0, 1]; even spacing where EPSS has no table."""
     if steps in EPSS:
         return torch.tensor(EPSS[steps], dtype=dtype) / 32
     return torch.linspace(0, 1, steps + 1, dtype=dtype)
 
 
-def sway(t: Tensor) -> Tensor:
+def apply_sway(t: Tensor) -> Tensor:
     """Sway sampling with coefficient -1: t - (cos(pi t / 2) - 1 + t).
 
     Evaluated op by op in the dtype of t, because in bf16 the rounding of every step is part of
@@ -41,9 +41,9 @@ def sway(t: Tensor) -> Tensor:
 
 
 @lru_cache
-def sway_schedule(steps: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+def compute_sway_schedule(steps: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Times of a sampler with `steps` steps, [steps + 1]; cached so that a step copies nothing."""
-    return sway(epss_schedule(steps, dtype)).to(device)
+    return apply_sway(compute_epss_schedule(steps, dtype)).to(device)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class RowSampling:
         self.stochastic = bool((noise_scale > 0).any())
 
 
-How = Sampling | RowSampling
+AnySampling = Sampling | RowSampling
 
 
 class CFM(nn.Module):
@@ -85,13 +85,23 @@ class CFM(nn.Module):
         self.steps = steps
 
     def sample(
-        self, hidden: Tensor, history: Tensor, y0: Tensor, sde_noise: Tensor | None, how: How
+        self,
+        hidden: Tensor,
+        history: Tensor,
+        y0: Tensor,
+        sde_noise: Tensor | None,
+        how: AnySampling,
     ) -> Tensor:
         """Sample patches [batch, patch, latent]; see `trajectory`, whose last state this is."""
         return self.trajectory(hidden, history, y0, sde_noise, how)[-1]
 
     def trajectory(
-        self, hidden: Tensor, history: Tensor, y0: Tensor, sde_noise: Tensor | None, how: How
+        self,
+        hidden: Tensor,
+        history: Tensor,
+        y0: Tensor,
+        sde_noise: Tensor | None,
+        how: AnySampling,
     ) -> list[Tensor]:
         """States before each step and after the last, each [batch, patch, latent].
 
@@ -99,7 +109,7 @@ class CFM(nn.Module):
         y0 [batch, patch, latent] is the initial noise, sde_noise [batch, steps, patch, latent] is
         read only where `how.stochastic`.
         """
-        times = sway_schedule(self.steps, y0.dtype, y0.device)
+        times = compute_sway_schedule(self.steps, y0.dtype, y0.device)
         heads = self._heads(hidden, times[:-1])
         past = self.model.x_embedder(history).repeat(2, 1, 1)
         states = [y0]

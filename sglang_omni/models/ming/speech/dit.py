@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import DiTConfig
-from sglang_omni.models.ming.speech.qwen2 import inverse_frequencies
+from sglang_omni.models.ming.speech.qwen2 import compute_inverse_frequencies
 
 NORM_EPS = 1e-6
 ROTARY_THETA = 10000.0
@@ -44,7 +44,7 @@ class RotaryEmbedding(nn.Module):
 
     def __init__(self, head_dim: int) -> None:
         super().__init__()
-        frequencies = inverse_frequencies(head_dim, ROTARY_THETA)
+        frequencies = compute_inverse_frequencies(head_dim, ROTARY_THETA)
         self.register_buffer("inv_freq", frequencies, persistent=False)
 
     def forward(self, length: int) -> Rotary:
@@ -147,7 +147,7 @@ class BlockStack(nn.Module):
         return self.final_layer(last(tokens, rotary, rows))
 
 
-def sinusoidal_time(t: Tensor) -> Tensor:
+def embed_time(t: Tensor) -> Tensor:
     """Sine and cosine features [batch, 256] of times t [batch] in [0, 1], in the dtype of t."""
     half = TIME_WIDTH // 2
     steps = torch.arange(half, device=t.device, dtype=torch.float32)
@@ -165,7 +165,7 @@ class TimeEmbedder(nn.Module):
         self.time_mlp = nn.Sequential(nn.Linear(TIME_WIDTH, size), nn.SiLU(), nn.Linear(size, size))
 
     def forward(self, t: Tensor) -> Tensor:
-        return self.time_mlp(sinusoidal_time(t))
+        return self.time_mlp(embed_time(t))
 
 
 class ConditionEmbedder(nn.Module):

@@ -13,9 +13,9 @@ import torch
 from sglang_omni.engines.speech.pacing import StepTimes
 from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.loading import SpeechModel
-from sglang_omni.models.ming.speech.prompt import PromptIds, embed_prompt, initial_history
+from sglang_omni.models.ming.speech.prompt import PromptIds, build_initial_history, embed_prompt
 from sglang_omni.models.ming.speech.slots import TalkerSlots
-from sglang_omni.models.ming.speech.step import StepOutput, decode_step
+from sglang_omni.models.ming.speech.step import StepOutput, run_decode_step
 from sglang_omni.models.ming.speech.vae_slots import VaeSlots
 from sglang_omni.models.ming.speech.voices import VoicePrompt
 
@@ -86,7 +86,7 @@ class PlainExecutor:
             talker, voice = self._model.talker, one.voice
             speakers = None if voice.speaker is None else voice.speaker[None]
             embeddings = embed_prompt(talker, one.prompt, speakers, voice.embeds)
-            history = initial_history(talker, voice.latents)
+            history = build_initial_history(talker, voice.latents)
             self._slots.prefill(one.slot, embeddings, history, one.seed, one.segment, one.sampling)
             self._streams.reset(one.slot)
 
@@ -94,7 +94,7 @@ class PlainExecutor:
         self._stepped = list(slots)
         index = torch.tensor(self._stepped, device=self._slots.lengths.device)
         span = self._slots.span(int(self._slots.lengths[index].max()))
-        self._output = decode_step(self._model.talker, self._slots, index, span)
+        self._output = run_decode_step(self._model.talker, self._slots, index, span)
 
     def stops(self) -> list[float]:
         assert self._output is not None

@@ -12,7 +12,7 @@ from sglang_omni.models.ming.speech.caption import MUSIC_FIELDS
 from sglang_omni.models.ming.speech.talker import Talker
 from sglang_omni.protocol.errors import CheckpointError
 
-SPEECH = "Please generate speech based on the following description.\n"
+SPEECH_TASK = "Please generate speech based on the following description.\n"
 SYSTEM = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
 TEXT_INPUT = " Text input:\n"
 USER, ASSISTANT = "<|im_start|>user\n", "<|im_start|>assistant\n"
@@ -32,7 +32,7 @@ class SpeechPrompt:
     """
 
     text: str
-    description: str = SPEECH
+    description: str = SPEECH_TASK
     prompt_text: str | None = None
     prompt_patches: int = 0
     speakers: int = 0
@@ -85,7 +85,7 @@ class PromptTokenizer:
             ids += self._encode_all((f"  speaker_{number}:", SPEAKER_START))
             speaker_rows.append(len(ids))
             ids += self._encode_all((SPEAKER, SPEAKER_END + "\n"))
-        ids += self._encode_all(_body(prompt))
+        ids += self._encode_all(_iter_body(prompt))
         audio_row = len(ids)
         patches = prompt.prompt_patches if prompt.has_prompt_audio else 0
         ids += self.encode(AUDIO_PATCH) * patches
@@ -95,7 +95,7 @@ class PromptTokenizer:
         return [token for piece in pieces for token in self.encode(piece)]
 
 
-def _body(prompt: SpeechPrompt) -> Iterator[str]:
+def _iter_body(prompt: SpeechPrompt) -> Iterator[str]:
     """The strings after the speakers, up to and including `<audio>`."""
     # A description of music has no such line.
     if not all(field in prompt.text for field in MUSIC_FIELDS):
@@ -129,7 +129,7 @@ def embed_prompt(
     return rows
 
 
-def initial_history(talker: Talker, latents: Tensor | None) -> Tensor:
+def build_initial_history(talker: Talker, latents: Tensor | None) -> Tensor:
     """History [past, latent] before the first patch: zeros, then the last prompt latents.
 
     `latents` [time, latent] are those of the voice prompt. They prime the history even where the

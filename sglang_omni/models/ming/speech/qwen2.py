@@ -31,13 +31,15 @@ class AttentionContext(Protocol):
         ...
 
 
-def inverse_frequencies(head_dim: int, theta: float) -> Tensor:
+def compute_inverse_frequencies(head_dim: int, theta: float) -> Tensor:
     """Rotary frequencies `theta^(-2k/head_dim)` in float32, shape [head_dim / 2]."""
     exponent = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
     return 1.0 / theta**exponent
 
 
-def rotary_tables(positions: Tensor, inv_freq: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def compute_rotary_tables(
+    positions: Tensor, inv_freq: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
     """cos and sin for integer positions [batch, time], as [batch, 1, time, 2 * len(inv_freq)]."""
     angles = positions[:, None, :, None].float() * inv_freq
     angles = torch.cat((angles, angles), dim=-1)
@@ -50,7 +52,7 @@ def rotate_half(x: Tensor) -> Tensor:
     return torch.cat((-second, first), dim=-1)
 
 
-def causal_mask(queries: Tensor, keys: Tensor, window: int | None) -> Tensor:
+def build_causal_mask(queries: Tensor, keys: Tensor, window: int | None) -> Tensor:
     """Boolean mask [..., query, key] of who sees whom, from absolute positions.
 
     A query sees keys at its own position and before; with a window, the last `window` of them.
@@ -137,7 +139,7 @@ class Qwen2Stack(nn.Module):
         count = config.num_hidden_layers if layers is None else layers
         self.layers = nn.ModuleList(Qwen2Layer(config, index) for index in range(count))
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        frequencies = inverse_frequencies(config.head_dim, config.rope_theta)
+        frequencies = compute_inverse_frequencies(config.head_dim, config.rope_theta)
         self.register_buffer("inv_freq", frequencies, persistent=False)
 
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
@@ -148,7 +150,7 @@ class Qwen2Stack(nn.Module):
 
     def tables(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Rotary tables for integer positions [batch, time]."""
-        return rotary_tables(positions, self.inv_freq, dtype)
+        return compute_rotary_tables(positions, self.inv_freq, dtype)
 
     def full(self, x: Tensor) -> Tensor:
         """The plain reference: one causal pass over x [batch, time, hidden], no cache."""
@@ -161,7 +163,7 @@ class FullContext:
     def __init__(self, stack: Qwen2Stack, x: Tensor) -> None:
         positions = torch.arange(x.shape[1], device=x.device)
         self.cos, self.sin = stack.tables(positions[None], x.dtype)
-        self._mask = causal_mask(positions, positions, stack.config.window)
+        self._mask = build_causal_mask(positions, positions, stack.config.window)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask, enable_gqa=True)

@@ -6,9 +6,9 @@ silent frames until speech follows them, so pauses inside speech survive and the
 
 import numpy as np
 
-FRAME_SECONDS = 0.1
-TAIL_SECONDS = 0.3
-THRESHOLD = 1e-3
+FRAME_S = 0.1
+MAX_TAIL_S = 0.3
+SILENCE_THRESHOLD = 1e-3
 
 
 class SilenceTrimmer:
@@ -25,8 +25,8 @@ class SilenceTrimmer:
     """
 
     def __init__(self, sample_rate: int) -> None:
-        self._frame = int(sample_rate * FRAME_SECONDS)
-        self._tail = int(sample_rate * TAIL_SECONDS)
+        self._frame = int(sample_rate * FRAME_S)
+        self._tail = int(sample_rate * MAX_TAIL_S)
         self._held = _EMPTY
         self._partial = _EMPTY
 
@@ -53,7 +53,7 @@ class SilenceTrimmer:
     def _spoken(self, frames: np.ndarray) -> int:
         """Samples up to the end of the last frame that is not silent; 0 if all are."""
         level = np.abs(frames).reshape(-1, self._frame).mean(axis=1)
-        loud = np.flatnonzero(level > THRESHOLD)
+        loud = np.flatnonzero(level > SILENCE_THRESHOLD)
         return 0 if len(loud) == 0 else int(loud[-1] + 1) * self._frame
 
 

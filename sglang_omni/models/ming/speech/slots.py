@@ -51,11 +51,11 @@ class TalkerSlots:
         first step is a step like any other. `history` is [past, latent].
         """
         prompt = embeddings[None, :-1]
-        self._talker.model(prompt, SlotPrefill(self, slot, prompt))
+        self._talker.model(prompt, PrefillContext(self, slot, prompt))
         self.next_embed[slot] = embeddings[-1]
         self.history[slot] = history
         self.lengths[slot] = prompt.shape[1]
-        self.seed[slot], self.segment[slot] = as_int64(seed), as_int64(segment)
+        self.seed[slot], self.segment[slot] = to_int64(seed), to_int64(segment)
         self.patch[slot] = 0
         self.cfg[slot], self.noise_scale[slot] = sampling.cfg, sampling.noise_scale
 
@@ -76,7 +76,7 @@ class TalkerSlots:
         return min(-(-needed // SPAN_BUCKET) * SPAN_BUCKET, self.context)
 
 
-class SlotPrefill(FullContext):
+class PrefillContext(FullContext):
     """A causal pass over a prompt that leaves its keys and values in a slot."""
 
     def __init__(self, slots: TalkerSlots, slot: int, prompt: Tensor) -> None:
@@ -89,7 +89,7 @@ class SlotPrefill(FullContext):
         return super().attend(layer, q, k, v)
 
 
-class Decode:
+class DecodeContext:
     """One position per slot: writes its key and value, attends over the slot's own cache.
 
     `index` [n] names distinct slots; the first `span` cache positions are read.
@@ -116,6 +116,6 @@ class Decode:
         return cache[:, :, : self._span][self._index]
 
 
-def as_int64(value: int) -> int:
+def to_int64(value: int) -> int:
     """The 64 low bits of `value`, read as a signed number."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)

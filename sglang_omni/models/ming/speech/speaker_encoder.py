@@ -21,7 +21,7 @@ def resample(waveform: Tensor, source: int, target: int) -> Tensor:
     return torchaudio.functional.resample(waveform, source, target)
 
 
-def speaker_fbank(waveform: Tensor) -> Tensor:
+def compute_speaker_fbank(waveform: Tensor) -> Tensor:
     """Kaldi log-mel features [frames, 80] of 16 kHz samples [n] in [-1, 1], less their mean.
 
     25 ms frames every 10 ms, Povey window, no dither. The samples are not scaled to 16 bits.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from sglang_omni.models.ming.speech.cfm import RowSampling
-from sglang_omni.models.ming.speech.slots import Decode, TalkerSlots
+from sglang_omni.models.ming.speech.slots import DecodeContext, TalkerSlots
 from sglang_omni.models.ming.speech.talker import Talker
 
 
@@ -26,14 +26,16 @@ class StepOutput:
 
 
 @torch.inference_mode()
-def decode_step(talker: Talker, slots: TalkerSlots, index: Tensor, span: int) -> StepOutput:
+def run_decode_step(talker: Talker, slots: TalkerSlots, index: Tensor, span: int) -> StepOutput:
     """Advance the distinct slots `index` (int64 [n], on the device) by one patch.
 
     `span` bounds the cache positions that are read; see `TalkerSlots.span`.
     """
     how = RowSampling(slots.cfg[index], slots.noise_scale[index])
-    hidden = talker.model(slots.next_embed[index][:, None], Decode(slots, index, span))[:, 0]
-    noise = talker.patch_noise(slots.seed[index], slots.segment[index], slots.patch[index], how)
+    hidden = talker.model(slots.next_embed[index][:, None], DecodeContext(slots, index, span))[:, 0]
+    noise = talker.sample_patch_noise(
+        slots.seed[index], slots.segment[index], slots.patch[index], how
+    )
     latents = talker.cfm.sample(hidden, slots.history[index], *noise, how)
     slots.advance(index, latents, talker.aggregator(latents))
-    return StepOutput(latents, talker.stop_probabilities(hidden)[:, 1])
+    return StepOutput(latents, talker.compute_stop_probabilities(hidden)[:, 1])

@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import Qwen2Config, TalkerConfig, read_talker_config
-from sglang_omni.models.ming.speech.cfm import CFM, How, Sampling
+from sglang_omni.models.ming.speech.cfm import CFM, AnySampling, Sampling
 from sglang_omni.models.ming.speech.dit import Aggregator
-from sglang_omni.models.ming.speech.noise import gaussian
-from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, causal_mask
+from sglang_omni.models.ming.speech.noise import sample_gaussian
+from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, build_causal_mask
 from sglang_omni.models.weights import TensorFolder, created_as, load_strict
 
 STOP_THRESHOLD = 0.5
@@ -44,12 +44,12 @@ class Talker(nn.Module):
         self.stop_head = nn.Linear(hidden, 2)
         self.spk_head = nn.Linear(config.speaker_dim, hidden)
 
-    def stop_probabilities(self, hidden: Tensor) -> Tensor:
+    def compute_stop_probabilities(self, hidden: Tensor) -> Tensor:
         """Probabilities [batch, 2] in float32 of backbone states [batch, hidden]; 1 is stop."""
         return F.softmax(self.stop_head(hidden).float(), dim=-1)
 
-    def patch_noise(
-        self, seed: Tensor, segment: Tensor, patch: Tensor, how: How
+    def sample_patch_noise(
+        self, seed: Tensor, segment: Tensor, patch: Tensor, how: AnySampling
     ) -> tuple[Tensor, Tensor | None]:
         """Initial noise [batch, patch, latent] and, where needed, the sampler's own noise.
 
@@ -59,10 +59,10 @@ class Talker(nn.Module):
         shape = (self.config.patch_size, self.config.latent_dim)
         size = shape[0] * shape[1]
         dtype = self.stop_head.weight.dtype
-        y0 = gaussian(seed, segment, patch, size).unflatten(1, shape).to(dtype)
+        y0 = sample_gaussian(seed, segment, patch, size).unflatten(1, shape).to(dtype)
         if not how.stochastic:
             return y0, None
-        more = gaussian(seed, segment, patch, size * self.config.steps, first=size)
+        more = sample_gaussian(seed, segment, patch, size * self.config.steps, first=size)
         return y0, more.unflatten(1, (self.config.steps, *shape)).to(dtype)
 
 
@@ -90,7 +90,7 @@ class GrowingCache:
         positions = torch.arange(self.length, self.length + x.shape[1], device=x.device)
         self.cos, self.sin = self._stack.tables(positions[None], x.dtype)
         keys = torch.arange(self.length + x.shape[1], device=x.device)
-        self._mask = causal_mask(positions, keys, self._stack.config.window)
+        self._mask = build_causal_mask(positions, keys, self._stack.config.window)
         self.length += x.shape[1]
         return self._stack(x, self)
 
@@ -140,7 +140,7 @@ def generate(
         latents = talker.cfm.sample(hidden, past, y0, sde_noise, how)
         x = talker.aggregator(latents)[:, None]
         past = torch.cat((past[:, latents.shape[1] :], latents), dim=1)
-        probs = talker.stop_probabilities(hidden)[0]
+        probs = talker.compute_stop_probabilities(hidden)[0]
         stop = step > min_patches and probs[1].item() > STOP_THRESHOLD
         last = stop or step + 1 == max_patches
         yield Patch(latents[0], hidden[0], x[0, 0], probs, last)

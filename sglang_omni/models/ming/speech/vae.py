@@ -25,7 +25,7 @@ AGGREGATOR_LAYERS = 4
 # count to 4: of the layers in the file, the reference executes only the first four.
 EXECUTED_ENCODER_LAYERS = 4
 # Each inverse-STFT frame overlaps its neighbours: window length over hop.
-OVERLAP = 4
+HOPS_PER_WINDOW = 4
 MAX_MAGNITUDE = 100.0
 
 
@@ -90,12 +90,12 @@ class ISTFT(nn.Module):
 
     def __init__(self, hop: int) -> None:
         super().__init__()
-        self.hop, self.size = hop, hop * OVERLAP
+        self.hop, self.size = hop, hop * HOPS_PER_WINDOW
         self.crop = (self.size - hop) // 2
         window = torch.hann_window(self.size, dtype=torch.float32)
         self.register_buffer("window", window)
 
-    def windowed(self, magnitude: Tensor, phase: Tensor) -> Tensor:
+    def invert_spectra(self, magnitude: Tensor, phase: Tensor) -> Tensor:
         """Time frames [batch, frames, 4 * hop] of float32 spectra [batch, frames, bins]."""
         # Twice as fast on a CPU as torch.polar, which is not vectorised there.
         spectrum = torch.complex(magnitude * phase.cos(), magnitude * phase.sin())
@@ -103,9 +103,9 @@ class ISTFT(nn.Module):
 
     def overlap_add(self, frames: Tensor) -> Tensor:
         """Sum frames [batch, frames, 4 * hop] at hop distance: [batch, (frames + 3) * hop]."""
-        length = (frames.shape[1] + OVERLAP - 1) * self.hop
+        length = (frames.shape[1] + HOPS_PER_WINDOW - 1) * self.hop
         out = frames.new_zeros(frames.shape[0], length)
-        for part in range(OVERLAP):
+        for part in range(HOPS_PER_WINDOW):
             span = frames[..., part * self.hop : (part + 1) * self.hop].flatten(1)
             out[:, part * self.hop : part * self.hop + span.shape[1]] += span
         return out
@@ -121,7 +121,7 @@ class ISTFT(nn.Module):
         return self.overlap_add(frames)[:, keep] / envelope
 
 
-class Head(nn.Module):
+class ISTFTHead(nn.Module):
     """Hidden states to windowed time frames, by log magnitude and phase."""
 
     def __init__(self, hidden: int, hop: int) -> None:
@@ -132,7 +132,7 @@ class Head(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """[batch, frames, hidden] to float32 windowed frames [batch, frames, 4 * hop]."""
         log_magnitude, phase = self.out(hidden).float().chunk(2, dim=-1)
-        return self.istft.windowed(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase)
+        return self.istft.invert_spectra(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase)
 
 
 class VAEDecoder(nn.Module):
@@ -144,7 +144,7 @@ class VAEDecoder(nn.Module):
         self.patch = patch
         self.fc1 = nn.Linear(config.latent_dim, hidden)
         self.decoder = Qwen2Stack(config.backbone)
-        self.head = Head(hidden, config.frame)
+        self.head = ISTFTHead(hidden, config.frame)
 
     def forward(self, latents: Tensor) -> Tensor:
         """Decode all latents [batch, time, dim] at once: float32 [batch, time * 3528] samples."""

@@ -11,11 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, causal_mask
+from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, build_causal_mask
 from sglang_omni.models.ming.speech.vae import ISTFT, AudioVAE
 from sglang_omni.protocol.errors import CheckpointError
 
-PATCH = 4
+LATENTS_PER_PATCH = 4
 """Latents of a talker patch."""
 # The squared-window envelope is zero at the first sample of a stream, which is cropped.
 MIN_ENVELOPE = 1e-11
@@ -33,14 +33,16 @@ class VaeSlots:
     def __init__(self, vae: AudioVAE, slots: int) -> None:
         self._decoder, self._istft = vae.decoder, vae.decoder.head.istft
         weight = vae.decoder.fc1.weight
-        self._frames = PATCH * vae.decoder.patch
+        self._frames = LATENTS_PER_PATCH * vae.decoder.patch
         self._unit_samples = self._frames * self._istft.hop
         self._overlap = self._istft.size - self._istft.hop
         self._patches = torch.zeros(slots, dtype=torch.int64)
-        self._latents = weight.new_zeros(slots, PATCH + 1, vae.config.decoder.latent_dim)
+        self._latents = weight.new_zeros(
+            slots, LATENTS_PER_PATCH + 1, vae.config.decoder.latent_dim
+        )
         self._cache = SlotCache(vae.decoder.decoder, slots)
         self._audio = weight.new_zeros(slots, self._overlap, dtype=torch.float32)
-        self._envelopes = unit_envelopes(self._istft, self._frames)
+        self._envelopes = compute_unit_envelopes(self._istft, self._frames)
 
     def reset(self, slot: int) -> None:
         """Forget everything about a slot, so that it can serve another request."""
@@ -115,7 +117,7 @@ class VaeSlots:
         return tensor.to(self._latents.device, non_blocking=True)
 
 
-def unit_envelopes(istft: ISTFT, frames: int) -> Tensor:
+def compute_unit_envelopes(istft: ISTFT, frames: int) -> Tensor:
     """Squared-window sums of a stream's first unit of `frames` frames and of a later one.
 
     [2, frames * hop + crop]: the samples that a unit completes if the stream ends with it.
@@ -142,7 +144,7 @@ class SlotCache:
 
     def forward(self, x: Tensor, index: Tensor, start: Tensor) -> Tensor:
         """Continue the stack over x [m, time, hidden], from position `start` [m] of each slot."""
-        return self.stack(x, SlotWindow(self, x, index, start))
+        return self.stack(x, SlotWindowContext(self, x, index, start))
 
     def clear(self, index: Tensor) -> None:
         """Zero the rows `index` [m]: a masked key still must not be NaN."""
@@ -150,7 +152,7 @@ class SlotCache:
         self.values[:, index] = 0
 
 
-class SlotWindow:
+class SlotWindowContext:
     """One pass over chosen slots: their rotary positions, their mask and their rows."""
 
     def __init__(self, cache: SlotCache, x: Tensor, index: Tensor, start: Tensor) -> None:
@@ -161,7 +163,7 @@ class SlotWindow:
         self.cos, self.sin = cache.stack.tables(queries, x.dtype)
         # Positions below zero are keys of nobody: the slot has not seen `past` rows yet.
         written = (positions >= 0)[:, None, :]
-        self._mask = (causal_mask(queries, positions, cache.window) & written)[:, None]
+        self._mask = (build_causal_mask(queries, positions, cache.window) & written)[:, None]
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         k = self._extend(self._cache.keys[layer], k)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, causal_mask
+from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, build_causal_mask
 from sglang_omni.models.ming.speech.vae import ISTFT, AudioVAE, upsample
 from sglang_omni.protocol.errors import CheckpointError, InvalidRequest
 
@@ -58,7 +58,7 @@ class WindowCache:
         past = min(self._seen, self._window - 1)
         positions = torch.arange(self._seen - past, self._seen + x.shape[1], device=x.device)
         self.cos, self.sin = self._stack.tables(positions[None, past:], x.dtype)
-        self._mask = causal_mask(positions[past:], positions, self._window)
+        self._mask = build_causal_mask(positions[past:], positions, self._window)
         self._seen += x.shape[1]
         return self._stack(x, self)
 

@@ -18,12 +18,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sglang_omni.models.ming.speech.noise import gaussian
+from sglang_omni.models.ming.speech.noise import sample_gaussian
 from sglang_omni.models.ming.speech.speaker_encoder import (
     SPEAKER_RATE,
     SpeakerEncoder,
+    compute_speaker_fbank,
     resample,
-    speaker_fbank,
 )
 from sglang_omni.models.ming.speech.talker import Talker
 from sglang_omni.models.ming.speech.vae import AudioVAE
@@ -33,8 +33,8 @@ from sglang_omni.protocol.errors import CheckpointError
 logger = logging.getLogger(__name__)
 
 SPEAKER_MODEL = "campplus.onnx"
-ASSET_ROOT = "SGLANG_OMNI_VOICE_ASSET_ROOT"
-MIN_SECONDS = 0.1
+ASSET_ROOT_VARIABLE = "SGLANG_OMNI_VOICE_ASSET_ROOT"
+MIN_RECORDING_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def load_voices(
     for preset in read_presets(checkpoint / "talker"):
         waveform, rate = read_recording(preset.wav)
         latents, vector = encode_voice(preset.name, waveform, rate, talker, vae, speakers)
-        voices[preset.name] = voice_prompt(preset.name, preset.text, latents, vector, talker)
+        voices[preset.name] = build_voice_prompt(preset.name, preset.text, latents, vector, talker)
     return voices
 
 
@@ -95,12 +95,14 @@ def encode_voice(
     `name` fixes which latents are drawn from the VAE's posterior.
     """
     prompt = pad_prompt(resample(waveform, rate, vae.config.sample_rate), vae, talker)
-    noise = posterior_noise(name, prompt, vae, talker)
+    noise = sample_posterior_noise(name, prompt, vae, talker)
     latents, _ = encode_prompt(prompt, noise, vae, talker)
-    return latents, None if speakers is None else speakers(_speaker_features(waveform, rate))
+    return latents, None if speakers is None else speakers(
+        _compute_speaker_features(waveform, rate)
+    )
 
 
-def voice_prompt(
+def build_voice_prompt(
     name: str, text: str | None, latents: Tensor, vector: Tensor | None, talker: Talker
 ) -> VoicePrompt:
     """Register a voice of latents [T, 64] and speaker vector [192], if it has one."""
@@ -109,7 +111,7 @@ def voice_prompt(
     return VoicePrompt(name, text, latents, embed_latents(latents, talker), speaker)
 
 
-def no_voice(talker: Talker) -> VoicePrompt:
+def build_empty_voice(talker: Talker) -> VoicePrompt:
     """What stands for a voice where none is to speak: music, and the sounds of things."""
     config, like = talker.config, talker.spk_head.weight
     latents = like.new_zeros(0, config.latent_dim, dtype=torch.float32)
@@ -131,12 +133,12 @@ def read_presets(folder: Path) -> list[VoicePreset]:
     Recordings are searched below the folder, then below $SGLANG_OMNI_VOICE_ASSET_ROOT.
     """
     entries = read_manifest(folder)
-    extra = os.environ.get(ASSET_ROOT)
+    extra = os.environ.get(ASSET_ROOT_VARIABLE)
     roots = [folder, Path(extra)] if extra else [folder]
-    return [_preset(name, entry, roots, folder / MANIFEST) for name, entry in entries.items()]
+    return [_parse_preset(name, entry, roots, folder / MANIFEST) for name, entry in entries.items()]
 
 
-def _preset(name: str, entry: Any, roots: Sequence[Path], manifest: Path) -> VoicePreset:
+def _parse_preset(name: str, entry: Any, roots: Sequence[Path], manifest: Path) -> VoicePreset:
     try:
         text, path = entry["prompt_text"], entry["prompt_wav_path"]
     except (KeyError, TypeError):
@@ -162,12 +164,14 @@ def find_asset(path: str, roots: Sequence[Path]) -> Path:
         for start in range(len(parts)):
             candidate = root.joinpath(*parts[start:])
             if candidate.is_file():
-                return _contained(candidate, root)
+                return _check_contained(candidate, root)
     searched = ", ".join(str(root) for root in roots)
-    raise CheckpointError(f"voice file {path!r} is not below {searched} (see ${ASSET_ROOT})")
+    raise CheckpointError(
+        f"voice file {path!r} is not below {searched} (see ${ASSET_ROOT_VARIABLE})"
+    )
 
 
-def _contained(file: Path, root: Path) -> Path:
+def _check_contained(file: Path, root: Path) -> Path:
     """`file`, if what it links to lies below `root`."""
     resolved, home = file.resolve(), root.resolve()
     allowed = [home]
@@ -187,8 +191,8 @@ def read_recording(path: Path) -> tuple[Tensor, int]:
         samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
         raise CheckpointError(f"voice file {path} cannot be read: {error}") from None
-    if len(samples) < MIN_SECONDS * rate:
-        raise CheckpointError(f"voice file {path} is shorter than {MIN_SECONDS} s")
+    if len(samples) < MIN_RECORDING_S * rate:
+        raise CheckpointError(f"voice file {path} is shorter than {MIN_RECORDING_S} s")
     if samples.shape[1] > 1:
         logger.warning("%s has %d channels; their mean is used", path, samples.shape[1])
     return torch.from_numpy(np.ascontiguousarray(samples.mean(axis=1))), rate
@@ -200,7 +204,7 @@ def pad_prompt(waveform: Tensor, vae: AudioVAE, talker: Talker) -> Tensor:
     return F.pad(waveform, (-len(waveform) % patch, 0))
 
 
-def posterior_noise(name: str, prompt: Tensor, vae: AudioVAE, talker: Talker) -> Tensor:
+def sample_posterior_noise(name: str, prompt: Tensor, vae: AudioVAE, talker: Talker) -> Tensor:
     """Noise [T, 64] for the latents of a padded prompt, fixed by the voice's name.
 
     The reference draws it anew in every process, so its voices vary from start to start.
@@ -209,7 +213,9 @@ def posterior_noise(name: str, prompt: Tensor, vae: AudioVAE, talker: Talker) ->
     patches = len(prompt) // (vae.config.samples_per_latent * shape[0])
     digest = hashlib.sha256(name.encode()).digest()
     seed = torch.full((patches,), int.from_bytes(digest[:8], "little", signed=True))
-    noise = gaussian(seed, torch.zeros_like(seed), torch.arange(patches), shape[0] * shape[1])
+    noise = sample_gaussian(
+        seed, torch.zeros_like(seed), torch.arange(patches), shape[0] * shape[1]
+    )
     return noise.unflatten(1, shape).flatten(0, 1)
 
 
@@ -239,5 +245,5 @@ def project_speaker(vector: Tensor, talker: Talker) -> Tensor:
     return talker.spk_head(vector.to(talker.spk_head.weight))
 
 
-def _speaker_features(waveform: Tensor, rate: int) -> Tensor:
-    return speaker_fbank(resample(waveform, rate, SPEAKER_RATE))
+def _compute_speaker_features(waveform: Tensor, rate: int) -> Tensor:
+    return compute_speaker_fbank(resample(waveform, rate, SPEAKER_RATE))

@@ -10,7 +10,11 @@ import soundfile
 import torch
 
 from sglang_omni.models.ming.speech import voices
-from sglang_omni.models.ming.speech.speaker_encoder import SpeakerEncoder, resample, speaker_fbank
+from sglang_omni.models.ming.speech.speaker_encoder import (
+    SpeakerEncoder,
+    compute_speaker_fbank,
+    resample,
+)
 from sglang_omni.models.ming.speech.talker import Talker, load_talker
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
 from sglang_omni.protocol.errors import CheckpointError
@@ -46,7 +50,7 @@ def test_registration_matches_the_reference_stage_by_stage(
     prompt = voices.pad_prompt(resample(waveform, rate, 44100), vae, talker)
     latents, embeds = voices.encode_prompt(prompt, case["posterior_noise"], vae, talker)
     slow = resample(waveform, rate, 16000)
-    features = speaker_fbank(slow)
+    features = compute_speaker_fbank(slow)
     vector = SpeakerEncoder(TINY / "talker" / "campplus.onnx")(features)
     assert preset.text == case.info["prompt_text"]
     case.check("waveform_padded", prompt)
@@ -78,11 +82,13 @@ def test_loaded_voices_are_complete_and_the_same_in_every_load(
 
 def test_posterior_noise_belongs_to_the_voice_alone(vae: AudioVAE, talker: Talker) -> None:
     prompt = torch.zeros(14112 * 50)
-    noise = voices.posterior_noise("DB30", prompt, vae, talker)
+    noise = voices.sample_posterior_noise("DB30", prompt, vae, talker)
     assert noise.shape == (200, 64)
     assert abs(noise.mean()) < 0.05 and abs(noise.std() - 1) < 0.05
-    assert torch.equal(noise[:8], voices.posterior_noise("DB30", prompt[: 14112 * 2], vae, talker))
-    assert not torch.equal(noise, voices.posterior_noise("plain_en", prompt, vae, talker))
+    assert torch.equal(
+        noise[:8], voices.sample_posterior_noise("DB30", prompt[: 14112 * 2], vae, talker)
+    )
+    assert not torch.equal(noise, voices.sample_posterior_noise("plain_en", prompt, vae, talker))
 
 
 def checkpoint_with(folder: Path, manifest: object, *, without: str = "") -> Path:

@@ -10,10 +10,15 @@ from torch import Tensor
 from torch.nn.functional import ScalingType
 
 from sglang_omni.models.ming.speech.fast.ops import LibraryOps, Linear, Norm, Residual
-from sglang_omni.models.ming.speech.kernels.fp8 import Fp8Rows, gelu_rows8, norm_rows8, rows8
+from sglang_omni.models.ming.speech.kernels.fp8 import (
+    Fp8Rows,
+    quantize_gelu,
+    quantize_norm,
+    quantize_rows,
+)
 
 
-def product(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
+def multiply_fp8(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
     """x [M, K] times weight [N, K] transposed, plus bias [N]: bfloat16 [M, N], on a CUDA device."""
     return F.scaled_mm(
         x.values,
@@ -28,7 +33,7 @@ def product(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
     )
 
 
-def plain_product(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
+def multiply_fp8_reference(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
     """The same in float32, by plain operations."""
     wide, other = x.values.float() * x.scale, weight.values.float() * weight.scale
     return F.linear(wide, other, None if bias is None else bias.float())
@@ -38,31 +43,31 @@ class Fp8Ops(LibraryOps):
     """Products in eight bits where a weight has them, and those of the library elsewhere."""
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
-        return Residual(x, normed=norm_rows8(x, norm.gain, norm.eps, norm.shift))
+        return Residual(x, quantized=quantize_norm(x, norm.gain, norm.eps, norm.shift))
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
         if layer.fp8 is None:
             return super().norm_linear(residual, norm, layer)
-        assert residual.normed is not None
-        return product(residual.normed, layer.fp8, layer.bias)
+        assert residual.quantized is not None
+        return multiply_fp8(residual.quantized, layer.fp8, layer.bias)
 
     def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
         if layer.fp8 is None:
             return super().add_linear(y, layer, residual, then)
-        return _add(product(rows8(y), layer.fp8, None), residual, then)
+        return _add_residual(multiply_fp8(quantize_rows(y), layer.fp8, None), residual, then)
 
     def add_mlp(
         self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
     ) -> Residual:
         if up.fp8 is None or down.fp8 is None:
             return super().add_mlp(residual, norm, up, down, then)
-        assert residual.normed is not None
-        wide = gelu_rows8(product(residual.normed, up.fp8, up.bias))
-        return _add(product(wide, down.fp8, None), residual, then)
+        assert residual.quantized is not None
+        wide = quantize_gelu(multiply_fp8(residual.quantized, up.fp8, up.bias))
+        return _add_residual(multiply_fp8(wide, down.fp8, None), residual, then)
 
 
-def _add(made: Tensor, residual: Residual, then: Norm) -> Residual:
+def _add_residual(made: Tensor, residual: Residual, then: Norm) -> Residual:
     """Add to the stream in place, and normalise it for what follows."""
     return Residual(
-        residual.x, normed=norm_rows8(residual.x, then.gain, then.eps, then.shift, added=made)
+        residual.x, quantized=quantize_norm(residual.x, then.gain, then.eps, then.shift, added=made)
     )

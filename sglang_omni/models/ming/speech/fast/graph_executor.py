@@ -22,32 +22,32 @@ from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.executor import Admission
 from sglang_omni.models.ming.speech.fast.fp8 import Fp8Ops
 from sglang_omni.models.ming.speech.fast.graphs import (
-    BATCHES,
+    BATCH_SIZES,
     Graph,
     HostUpload,
-    bucket_for,
-    host_buffer,
+    allocate_pinned,
+    select_bucket,
 )
 from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps, Ops
 from sglang_omni.models.ming.speech.fast.prefill import (
-    PROMPT_ROWS,
-    PROMPTS,
+    MAX_PROMPTS,
+    PROMPT_FIELDS,
     PackedPrefill,
     VoiceTable,
-    pack,
-    take,
+    count_fitting,
+    pack_prompts,
 )
 from sglang_omni.models.ming.speech.fast.state import SlotState
 from sglang_omni.models.ming.speech.fast.step import FastStep
-from sglang_omni.models.ming.speech.fast.tiling import FEW_ROWS, FP8_ROWS
+from sglang_omni.models.ming.speech.fast.tiling import MAX_SMALL_BATCH_ROWS, MIN_FP8_ROWS
 from sglang_omni.models.ming.speech.fast.vocoder import FastVocoder
 from sglang_omni.models.ming.speech.loading import SpeechModel
 
-PREFILL_TOKENS = (64, 128, 256, 512, 1024, 2048)
+PREFILL_SIZES = (64, 128, 256, 512, 1024, 2048)
 """Sizes of a prefill pass that have a graph."""
-SCRATCH = 1 << 23
-PACE_RUNS = 3
-USUAL_PROMPT = 256
+WORKSPACE_SIZE = 1 << 23
+TIMING_RUNS = 3
+TYPICAL_PROMPT_TOKENS = 256
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,16 @@ class GraphExecutor:
     ) -> None:
         self._fp8 = fp8
         self._device = model.talker.stop_head.weight.device
-        self.width = min(slots, BATCHES[-1])
-        largest = bucket_for(self.width, BATCHES)
-        self._sizes = tuple(size for size in BATCHES if size <= largest)
+        self.width = min(slots, BATCH_SIZES[-1])
+        largest = select_bucket(self.width, BATCH_SIZES)
+        self._sizes = tuple(size for size in BATCH_SIZES if size <= largest)
         self.state = SlotState(model.talker, slots, context)
         self._step = FastStep(model.talker, self.state, fp8=fp8)
         self._vocoder = FastVocoder(model.vae, self.state, max_patches)
         self._voices = VoiceTable(model.talker, model.voices)
         backbone = self._step.backbone
         self._prefill = PackedPrefill(model.talker, backbone, self.state, self._voices)
-        self._prefill_sizes = (*(size for size in PREFILL_TOKENS if size < context), context)
+        self._prefill_sizes = (*(size for size in PREFILL_SIZES if size < context), context)
         self._made = [0] * slots
         self._stepped: list[int] = []
         self._units: list[Unit] = []
@@ -99,16 +99,16 @@ class GraphExecutor:
         self.steps, self._decodes = torch.cuda.Stream(device), torch.cuda.Stream(device)
         # Graphs know memory by its address alone: whatever was allocated before their capture and
         # is used in them must live as long as they do.
-        self._space_of_steps = Workspace(SCRATCH, device)
-        self._space_of_decodes = Workspace(SCRATCH, device)
+        self._space_of_steps = Workspace(WORKSPACE_SIZE, device)
+        self._space_of_decodes = Workspace(WORKSPACE_SIZE, device)
         self._index = HostUpload((largest,), device)
         self._unit_rows = HostUpload((3, largest), device)
         self._tokens = {size: HostUpload((4, size), device) for size in self._prefill_sizes}
-        self._prompts = HostUpload((PROMPT_ROWS, PROMPTS), device)
+        self._prompts = HostUpload((PROMPT_FIELDS, MAX_PROMPTS), device)
         self._looked, self._made_patch, self._decoded = (torch.cuda.Event() for _ in range(3))
-        self._stop = host_buffer(largest)
+        self._stop = allocate_pinned(largest)
         samples = self._vocoder.unit_samples + self._vocoder.crop
-        self._pcm = host_buffer(2 * largest, samples)
+        self._pcm = allocate_pinned(2 * largest, samples)
 
     def _capture(self) -> None:
         """Capture every graph; the decoder's use memory of their own, for they run beside steps."""
@@ -149,15 +149,15 @@ class GraphExecutor:
     def _measure_pace(self) -> StepTimes:
         """Time every graph on the spare slot; the sum of a step's parts leaves out overlap."""
         report_progress("timing the talker's graphs")
-        seconds = [sum(self.time_parts(size, PACE_RUNS).values()) / 1e3 for size in self._sizes]
-        size = bucket_for(min(USUAL_PROMPT, self.state.context), self._prefill_sizes)
-        prefill = _milliseconds(self._prefills[size].replay, PACE_RUNS) / 1e3
+        seconds = [sum(self.time_parts(size, TIMING_RUNS).values()) / 1e3 for size in self._sizes]
+        size = select_bucket(min(TYPICAL_PROMPT_TOKENS, self.state.context), self._prefill_sizes)
+        prefill = _time_ms(self._prefills[size].replay, TIMING_RUNS) / 1e3
         return StepTimes(tuple(zip(self._sizes, seconds, strict=True)), prefill, PATCH_SECONDS)
 
     def _ops(self, space: Workspace, rows: int) -> Ops:
-        if rows <= FEW_ROWS:
-            return FusedOps(space, chained=can_chain())
-        return Fp8Ops() if self._fp8 and rows >= FP8_ROWS else LibraryOps()
+        if rows <= MAX_SMALL_BATCH_ROWS:
+            return FusedOps(space, pdl=can_chain())
+        return Fp8Ops() if self._fp8 and rows >= MIN_FP8_ROWS else LibraryOps()
 
     def _run_prefill(self, size: int) -> None:
         self._prefill.run(self._tokens[size].device, self._prompts.device, LibraryOps())
@@ -179,21 +179,21 @@ class GraphExecutor:
             # A voice that a request brought was made ready on the usual stream.
             self.steps.wait_stream(torch.cuda.default_stream(self._device))
             while admissions:
-                count = take(admissions, self._prefill_sizes[-1])
+                count = count_fitting(admissions, self._prefill_sizes[-1])
                 self._prefill_some(admissions[:count])
                 admissions = admissions[count:]
 
     def _prefill_some(self, admissions: Sequence[Admission]) -> None:
         total = sum(len(one.prompt.ids) - 1 for one in admissions)
-        size = bucket_for(total, self._prefill_sizes)
-        packed = pack(admissions, self._voices, size, self.state.spare)
+        size = select_bucket(total, self._prefill_sizes)
+        packed = pack_prompts(admissions, self._voices, size, self.state.spare)
         self._tokens[size].send(packed.tokens)
         self._prompts.send(packed.prompts)
         self._prefills[size].replay()
 
     def begin(self, slots: Sequence[int]) -> None:
         self._stepped = list(slots)
-        size = bucket_for(len(slots), self._sizes)
+        size = select_bucket(len(slots), self._sizes)
         with torch.cuda.stream(self.steps):
             self._index.send(self._filled(slots, self._sizes[-1]))
             self._looks[size].replay()
@@ -228,7 +228,7 @@ class GraphExecutor:
     def _queue_units(self, units: list[Unit], first: int) -> None:
         if not units:
             return
-        size = bucket_for(len(units), self._sizes)
+        size = select_bucket(len(units), self._sizes)
         rows = np.zeros(self._unit_rows.device.shape, np.int64)
         rows[0] = self._filled([unit.slot for unit in units], rows.shape[1])
         rows[1, : len(units)] = [unit.patch for unit in units]
@@ -251,7 +251,7 @@ class GraphExecutor:
 
     def parts(self, batch: int) -> dict[str, Callable[[], None]]:
         """What replays each graph of a step at a batch size, on the current stream."""
-        size = bucket_for(batch, self._sizes)
+        size = select_bucket(batch, self._sizes)
         return {
             "backbone": self._looks[size].replay,
             "patch": self._makes[size].replay,
@@ -260,7 +260,7 @@ class GraphExecutor:
 
     def time_parts(self, batch: int, runs: int) -> dict[str, float]:
         """Milliseconds of each graph alone at a batch size, the median of several replays."""
-        return {name: _milliseconds(replay, runs) for name, replay in self.parts(batch).items()}
+        return {name: _time_ms(replay, runs) for name, replay in self.parts(batch).items()}
 
     def _filled(self, slots: Sequence[int], size: int) -> np.ndarray:
         """Slot numbers [size], the spare slot after the given ones."""
@@ -269,7 +269,7 @@ class GraphExecutor:
         return filled
 
 
-def _milliseconds(run: Callable[[], None], runs: int) -> float:
+def _time_ms(run: Callable[[], None], runs: int) -> float:
     """Median time of a call on the current stream."""
     times = []
     for _ in range(runs):

@@ -11,13 +11,13 @@ from sglang_omni.protocol.errors import ConfigError
 
 T = TypeVar("T")
 
-BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
+BATCH_SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
 """Batch sizes that have a graph."""
-WARM_UPS = 2
-IN_FLIGHT = 4
+WARMUP_RUNS = 2
+MAX_UPLOADS_IN_FLIGHT = 4
 
 
-def bucket_for(count: int, sizes: Sequence[int]) -> int:
+def select_bucket(count: int, sizes: Sequence[int]) -> int:
     """The smallest of the ascending `sizes` that holds `count`.
 
     Raises `ConfigError` if none does: a shape without a graph is an error, never an eager run.
@@ -33,7 +33,7 @@ class Graph(Generic[T]):
 
     def __init__(self, run: Callable[[], T], pool: Any) -> None:
         with torch.inference_mode():
-            for _ in range(WARM_UPS):
+            for _ in range(WARMUP_RUNS):
                 run()
             torch.cuda.synchronize()
             self._graph = torch.cuda.CUDAGraph()
@@ -50,19 +50,21 @@ class HostUpload:
 
     def __init__(self, shape: tuple[int, ...], device: torch.device) -> None:
         self.device = torch.zeros(shape, dtype=torch.int64, device=device)
-        self._host = [torch.zeros(shape, dtype=torch.int64).pin_memory() for _ in range(IN_FLIGHT)]
-        self._copied = [torch.cuda.Event() for _ in range(IN_FLIGHT)]
+        self._host = [
+            torch.zeros(shape, dtype=torch.int64).pin_memory() for _ in range(MAX_UPLOADS_IN_FLIGHT)
+        ]
+        self._copied = [torch.cuda.Event() for _ in range(MAX_UPLOADS_IN_FLIGHT)]
         self._turn = 0
 
     def send(self, values: np.ndarray) -> None:
         """Queue a copy of `values` to the device, on the current stream."""
-        turn = self._turn = (self._turn + 1) % IN_FLIGHT
+        turn = self._turn = (self._turn + 1) % MAX_UPLOADS_IN_FLIGHT
         self._copied[turn].synchronize()
         self._host[turn].numpy()[...] = values
         self.device.copy_(self._host[turn], non_blocking=True)
         self._copied[turn].record()
 
 
-def host_buffer(*shape: int) -> Tensor:
+def allocate_pinned(*shape: int) -> Tensor:
     """Pinned float32 memory."""
     return torch.zeros(shape, dtype=torch.float32).pin_memory()

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from sglang_omni.models.ming.speech.fast.ops import Norm, Ops, Residual
 from sglang_omni.models.ming.speech.fast.packed import DecoderStack, FlowBlock, FlowStack
-from sglang_omni.models.ming.speech.fast.tiling import attention_cut
+from sglang_omni.models.ming.speech.fast.tiling import select_attention_tiling
 from sglang_omni.models.ming.speech.kernels.attention import short_attention
 from sglang_omni.models.ming.speech.kernels.rows import rms_norm
 
@@ -33,18 +33,18 @@ class FirstBlock:
         """
         rows = tokens.view(-1, tokens.shape[-1])
         if self._kept is None or not self._ops.scales_with_rows:
-            residual, qkv = _open(self._block, rows, self._ops)
+            residual, qkv = _open_block(self._block, rows, self._ops)
             self._kept = qkv.view(*tokens.shape[:2], -1)
             return residual, qkv
         changed = torch.cat((tokens[:, :1], tokens[:, -self._fresh :]), dim=1)
-        _, qkv = _open(self._block, changed.view(-1, rows.shape[1]), self._ops)
+        _, qkv = _open_block(self._block, changed.view(-1, rows.shape[1]), self._ops)
         qkv = qkv.view(*changed.shape[:2], -1)
         self._kept[:, :1].copy_(qkv[:, :1])
         self._kept[:, -self._fresh :].copy_(qkv[:, 1:])
         return Residual(rows), self._kept.view(len(rows), -1)
 
 
-def _open(block: FlowBlock, rows: Tensor, ops: Ops) -> tuple[Residual, Tensor]:
+def _open_block(block: FlowBlock, rows: Tensor, ops: Ops) -> tuple[Residual, Tensor]:
     residual = ops.open(rows, block.norm1)
     return residual, ops.norm_linear(residual, block.norm1, block.qkv)
 
@@ -63,7 +63,7 @@ def run_flow_blocks(
     apply: the last block computes the chosen rows alone, by those ops.
     """
     sequences, length, _ = tokens.shape
-    cut, last = attention_cut(sequences, length, stack.heads), stack.blocks[-1]
+    cut, last = select_attention_tiling(sequences, length, stack.heads), stack.blocks[-1]
     residual, qkv = (first or FirstBlock(stack, ops, length)).open(tokens)
     for block, after in pairwise(stack.blocks):
         mixed, _ = short_attention(
@@ -73,9 +73,9 @@ def run_flow_blocks(
             stack.heads,
             ALL_ROWS,
             cut=cut,
-            chained=ops.chained,
+            pdl=ops.pdl,
         )
-        residual = _close_block(block, mixed, residual, after.norm1, ops)
+        residual = _finish_block(block, mixed, residual, after.norm1, ops)
         qkv = ops.norm_linear(residual, after.norm1, after.qkv)
     # What these ops left out of the residual stream, those of the tail will not make up for.
     shift = last.norm1.shift if ops.defers_bias and not tail.defers_bias else None
@@ -88,13 +88,13 @@ def run_flow_blocks(
         tokens,
         shift,
         cut=cut,
-        chained=ops.chained,
+        pdl=ops.pdl,
     )
     assert kept is not None
-    return _close_block(last, mixed, Residual(kept), stack.final_norm, tail)
+    return _finish_block(last, mixed, Residual(kept), stack.final_norm, tail)
 
 
-def _close_block(
+def _finish_block(
     block: FlowBlock, mixed: Tensor, residual: Residual, then: Norm, ops: Ops
 ) -> Residual:
     """What follows the attention of a block; `then` is the norm after the block."""

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sglang_omni.kernels.split_k import Workspace
-from sglang_omni.models.ming.speech.fast.tiling import tile_for
+from sglang_omni.models.ming.speech.fast.tiling import select_linear_tile
 from sglang_omni.models.ming.speech.kernels.fp8 import Fp8Rows
-from sglang_omni.models.ming.speech.kernels.linear import FusedNormInput, carry, linear
+from sglang_omni.models.ming.speech.kernels.linear import FusedNormInput, linear, prepare_norm_input
 from sglang_omni.models.ming.speech.kernels.rows import rms_norm, silu_mul
 
 
@@ -48,11 +48,11 @@ class Norm:
 @dataclass(frozen=True)
 class Residual:
     """The residual stream x [M, width], and its next normalisation where some ops prepared that:
-    `carried` between two products, or `normed`, complete and in eight bits."""
+    `norm_input` between two products, or `quantized`, complete and in eight bits."""
 
     x: Tensor
-    carried: FusedNormInput | None = None
-    normed: Fp8Rows | None = None
+    norm_input: FusedNormInput | None = None
+    quantized: Fp8Rows | None = None
 
 
 class Ops(Protocol):
@@ -63,7 +63,7 @@ class Ops(Protocol):
     addition, or its opening, was told of.
     """
 
-    chained: bool
+    pdl: bool
     """Whether kernels start before the one in front of them has ended."""
     scales_with_rows: bool
     """Whether fewer rows take less time."""
@@ -101,17 +101,17 @@ class FusedOps:
     scales_with_rows = False
     defers_bias = False
 
-    def __init__(self, space: Workspace, *, chained: bool = False) -> None:
-        self._space, self.chained = space, chained
+    def __init__(self, space: Workspace, *, pdl: bool = False) -> None:
+        self._space, self.pdl = space, pdl
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
-        return Residual(x, carry(x, norm.gain, norm.eps, chained=self.chained))
+        return Residual(x, prepare_norm_input(x, norm.gain, norm.eps, pdl=self.pdl))
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
         return self._product(residual, layer, layer.outputs)
 
     def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
-        tile = tile_for(y.shape[0], *layer.weight.shape, split=True)
+        tile = select_linear_tile(y.shape[0], *layer.weight.shape, split=True)
         carried = linear(
             y,
             layer.weight,
@@ -121,7 +121,7 @@ class FusedOps:
             bias=layer.bias,
             add=True,
             then=(then.gain, then.eps),
-            chained=self.chained,
+            pdl=self.pdl,
         )
         return Residual(residual.x, carried)
 
@@ -147,11 +147,11 @@ class FusedOps:
         gated: bool = False,
     ) -> Tensor:
         """act(layer(norm(x))), [M, width]."""
-        assert residual.carried is not None
+        assert residual.norm_input is not None
         out = residual.x.new_empty(residual.x.shape[0], width)
-        tile = tile_for(out.shape[0], *layer.weight.shape)
+        tile = select_linear_tile(out.shape[0], *layer.weight.shape)
         linear(
-            residual.carried,
+            residual.norm_input,
             layer.weight,
             out,
             tile,
@@ -159,7 +159,7 @@ class FusedOps:
             bias=layer.bias,
             gelu=gelu,
             gated=gated,
-            chained=self.chained,
+            pdl=self.pdl,
         )
         return out
 
@@ -167,7 +167,7 @@ class FusedOps:
 class LibraryOps:
     """cuBLAS products: for many rows."""
 
-    chained = False
+    pdl = False
     scales_with_rows = True
     defers_bias = True
 
@@ -175,7 +175,7 @@ class LibraryOps:
         return Residual(x)
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
-        return F.linear(_normed(residual, norm), layer.weight, layer.bias)
+        return F.linear(_normalize(residual, norm), layer.weight, layer.bias)
 
     def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
         residual.x.addmm_(y, layer.weight.T)
@@ -185,16 +185,16 @@ class LibraryOps:
         self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
     ) -> Residual:
         assert up.bias is not None
-        rows = _normed(residual, norm)
+        rows = _normalize(residual, norm)
         wide = torch._addmm_activation(up.bias, rows, up.weight.T, use_gelu=True)
         return self.add_linear(wide, down, residual, then)
 
     def add_gated(
         self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, then: Norm
     ) -> Residual:
-        wide = silu_mul(F.linear(_normed(residual, norm), gate_up.weight))
+        wide = silu_mul(F.linear(_normalize(residual, norm), gate_up.weight))
         return self.add_linear(wide, down, residual, then)
 
 
-def _normed(residual: Residual, norm: Norm) -> Tensor:
+def _normalize(residual: Residual, norm: Norm) -> Tensor:
     return rms_norm(residual.x, norm.gain, norm.eps, norm.shift)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from sglang_omni.models.ming.speech import dit, qwen2
 from sglang_omni.models.ming.speech.fast.ops import Linear, Norm
-from sglang_omni.models.ming.speech.kernels.fp8 import plain_rows8
+from sglang_omni.models.ming.speech.kernels.fp8 import quantize_rows_reference
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def pack_flow(stack: dit.BlockStack, length: int, *, fp8: bool = False) -> FlowS
     blocks = []
     plain = [cast(dit.DiTBlock, block) for block in stack.blocks]
     for block in plain:
-        packed = _flow_block(block, shift, fp8)
+        packed = _pack_flow_block(block, shift, fp8)
         blocks.append(packed)
         assert packed.norm2.shift is not None and packed.down.bias is not None
         shift = packed.norm2.shift + packed.down.bias.float()
@@ -63,15 +63,15 @@ def pack_flow(stack: dit.BlockStack, length: int, *, fp8: bool = False) -> FlowS
     )
 
 
-def _flow_block(block: dit.DiTBlock, shift: Tensor, fp8: bool) -> FlowBlock:
+def _pack_flow_block(block: dit.DiTBlock, shift: Tensor, fp8: bool) -> FlowBlock:
     attn = block.attn
     widen = cast(nn.Linear, cast(nn.Sequential, block.mlp.ff[0])[0])
     narrow, out = cast(nn.Linear, block.mlp.ff[2]), cast(nn.Linear, attn.to_out[0])
 
     def linear(weight: Tensor, bias: Tensor) -> Linear:
-        return Linear(weight, bias, plain_rows8(weight) if fp8 else None)
+        return Linear(weight, bias, quantize_rows_reference(weight) if fp8 else None)
 
-    order = _halves(attn.to_q.out_features, attn.heads, attn.to_q.weight.device)
+    order = _even_first_order(attn.to_q.out_features, attn.heads, attn.to_q.weight.device)
     return FlowBlock(
         norm1=Norm(block.norm1.weight, dit.NORM_EPS, shift),
         qkv=linear(
@@ -85,7 +85,7 @@ def _flow_block(block: dit.DiTBlock, shift: Tensor, fp8: bool) -> FlowBlock:
     )
 
 
-def _halves(width: int, heads: int, device: torch.device) -> Tensor:
+def _even_first_order(width: int, heads: int, device: torch.device) -> Tensor:
     """The order of features that puts a head's even dimensions before its odd ones.
 
     Applied to queries and keys alike it leaves every score as it is.
@@ -122,32 +122,32 @@ def pack_decoder(stack: qwen2.Qwen2Stack, positions: int) -> DecoderStack:
     cos, sin = (table[0, 0] for table in stack.tables(places, like.dtype))
     half = cos.shape[1] // 2
     return DecoderStack(
-        layers=tuple(_decoder_layer(cast(qwen2.Qwen2Layer, layer)) for layer in stack.layers),
-        norm=_norm(stack.norm),
+        layers=tuple(_pack_decoder_layer(cast(qwen2.Qwen2Layer, layer)) for layer in stack.layers),
+        norm=_pack_norm(stack.norm),
         # Both halves of a head turn by the same angles.
         cos=cos[:, :half].contiguous(),
         sin=sin[:, :half].contiguous(),
     )
 
 
-def _decoder_layer(layer: qwen2.Qwen2Layer) -> DecoderLayer:
+def _pack_decoder_layer(layer: qwen2.Qwen2Layer) -> DecoderLayer:
     attn, mlp = layer.self_attn, layer.mlp
     projections = (attn.q_proj, attn.k_proj, attn.v_proj)
     return DecoderLayer(
-        norm1=_norm(layer.input_layernorm),
-        qkv=Linear(_join(projections, "weight"), _join(projections, "bias")),
+        norm1=_pack_norm(layer.input_layernorm),
+        qkv=Linear(_join_weights(projections, "weight"), _join_weights(projections, "bias")),
         out=Linear(attn.o_proj.weight),
-        norm2=_norm(layer.post_attention_layernorm),
-        gate_up=Linear(_join((mlp.gate_proj, mlp.up_proj), "weight")),
+        norm2=_pack_norm(layer.post_attention_layernorm),
+        gate_up=Linear(_join_weights((mlp.gate_proj, mlp.up_proj), "weight")),
         down=Linear(mlp.down_proj.weight),
     )
 
 
-def _norm(norm: qwen2.RMSNorm) -> Norm:
+def _pack_norm(norm: qwen2.RMSNorm) -> Norm:
     return Norm(norm.weight, norm.eps)
 
 
-def _join(modules: tuple[nn.Linear, ...], name: str) -> Tensor:
+def _join_weights(modules: tuple[nn.Linear, ...], name: str) -> Tensor:
     """One tensor of all the modules' rows, which the modules then share: nothing lies twice."""
     parts = [getattr(module, name) for module in modules]
     joined = torch.cat([part.data for part in parts])

@@ -18,25 +18,25 @@ from sglang_omni.models.ming.speech.fast.layers import run_decoder_layers
 from sglang_omni.models.ming.speech.fast.ops import Ops
 from sglang_omni.models.ming.speech.fast.packed import DecoderStack
 from sglang_omni.models.ming.speech.fast.state import SlotState
-from sglang_omni.models.ming.speech.prompt import PromptIds, initial_history
+from sglang_omni.models.ming.speech.prompt import PromptIds, build_initial_history
 from sglang_omni.models.ming.speech.qwen2 import rotate_half
-from sglang_omni.models.ming.speech.slots import as_int64
+from sglang_omni.models.ming.speech.slots import to_int64
 from sglang_omni.models.ming.speech.talker import Talker
 from sglang_omni.models.ming.speech.voices import VoicePrompt
 
-PROMPTS = 16
+MAX_PROMPTS = 16
 """The most prompts of one pass."""
-PROMPT_ROWS = 8
+PROMPT_FIELDS = 8
 """Integers that a pass is told of each."""
-CLONES = 64
+MAX_CLONES = 64
 """Cloned voices that have rows at once; more than one pass can name."""
-CLONE_ROWS = 97
+ROWS_PER_CLONE = 97
 """Rows of a cloned voice: 96 patches, which are thirty seconds and more, and the speaker."""
-NOBODY = -1
+NO_PROMPT = -1
 
 
 @dataclass(frozen=True)
-class Place:
+class VoiceLocation:
     """Where a voice lies: `number` is its row of `history`, `first` its first row of `rows`, that
     of its speaker vector; its patches follow."""
 
@@ -56,25 +56,27 @@ class VoiceTable:
     """
 
     def __init__(
-        self, talker: Talker, voices: dict[str, VoicePrompt], clones: int = CLONES
+        self, talker: Talker, voices: dict[str, VoicePrompt], clones: int = MAX_CLONES
     ) -> None:
         self._talker, like = talker, talker.stop_head.weight
         self.vocabulary = talker.model.embed_tokens.num_embeddings
         own = sum(1 + len(voice.embeds) for voice in voices.values())
-        self.rows = like.new_zeros(own + clones * CLONE_ROWS, talker.config.llm.hidden_size)
+        self.rows = like.new_zeros(own + clones * ROWS_PER_CLONE, talker.config.llm.hidden_size)
         past, latent = talker.config.history_patch_size, talker.config.latent_dim
         self.history = like.new_zeros(len(voices) + clones, past, latent)
-        self._presets: dict[VoiceKey, Place] = {}
+        self._presets: dict[VoiceKey, VoiceLocation] = {}
         first = 0
         for number, voice in enumerate(voices.values()):
-            self._presets[_key(voice)] = self._fill(voice, Place(number, first))
+            self._presets[_voice_key(voice)] = self._fill(voice, VoiceLocation(number, first))
             first += 1 + len(voice.embeds)
-        self._clones: OrderedDict[VoiceKey, Place] = OrderedDict()
-        self._free = [Place(len(voices) + n, own + n * CLONE_ROWS) for n in range(clones)]
+        self._clones: OrderedDict[VoiceKey, VoiceLocation] = OrderedDict()
+        self._free = [
+            VoiceLocation(len(voices) + n, own + n * ROWS_PER_CLONE) for n in range(clones)
+        ]
 
-    def place(self, voice: VoicePrompt) -> Place:
+    def place(self, voice: VoicePrompt) -> VoiceLocation:
         """Where a voice lies; one that is not there is put there, on the current stream."""
-        key = _key(voice)
+        key = _voice_key(voice)
         if key in self._presets:
             return self._presets[key]
         if key not in self._clones:
@@ -83,7 +85,7 @@ class VoiceTable:
         self._clones.move_to_end(key)
         return self._clones[key]
 
-    def tokens(self, prompt: PromptIds, place: Place) -> np.ndarray:
+    def tokens(self, prompt: PromptIds, place: VoiceLocation) -> np.ndarray:
         """The prompt's tokens, int64 [length], those that a voice replaces pointing at its rows."""
         ids, first = np.array(prompt.ids), self.vocabulary + place.first
         ids[list(prompt.speaker_rows)] = first
@@ -91,21 +93,21 @@ class VoiceTable:
         ids[audio] = np.arange(first + 1, first + 1 + prompt.audio_patches)
         return ids
 
-    def _fill(self, voice: VoicePrompt, place: Place) -> Place:
+    def _fill(self, voice: VoicePrompt, place: VoiceLocation) -> VoiceLocation:
         rows = self.rows[place.first :]
         if voice.speaker is not None:
             rows[0] = voice.speaker
         rows[1 : 1 + len(voice.embeds)] = voice.embeds
-        self.history[place.number] = initial_history(self._talker, voice.latents)
+        self.history[place.number] = build_initial_history(self._talker, voice.latents)
         return place
 
 
-def _key(voice: VoicePrompt) -> VoiceKey:
+def _voice_key(voice: VoicePrompt) -> VoiceKey:
     return voice.name, voice.text
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedPrompts:
     """One pass's integers: `tokens` [4, size] and `prompts` [PROMPT_ROWS, PROMPTS], int64.
 
     Rows of `tokens`: id, position, slot, prompt number. Rows of `prompts`: last id, slot, cached
@@ -117,11 +119,13 @@ class Packed:
     prompts: np.ndarray
 
 
-def pack(admissions: Sequence[Admission], voices: VoiceTable, size: int, spare: int) -> Packed:
-    """Lay out at most `PROMPTS` prompts, together at most `size` + one token each."""
+def pack_prompts(
+    admissions: Sequence[Admission], voices: VoiceTable, size: int, spare: int
+) -> PackedPrompts:
+    """Lay out at most `MAX_PROMPTS` prompts, together at most `size` + one token each."""
     tokens = np.zeros((4, size), np.int64)
-    tokens[2:] = [[spare], [NOBODY]]
-    prompts = np.zeros((PROMPT_ROWS, PROMPTS), np.int64)
+    tokens[2:] = [[spare], [NO_PROMPT]]
+    prompts = np.zeros((PROMPT_FIELDS, MAX_PROMPTS), np.int64)
     prompts[1] = spare
     start = 0
     for number, one in enumerate(admissions):
@@ -130,22 +134,22 @@ def pack(admissions: Sequence[Admission], voices: VoiceTable, size: int, spare: 
         end = start + len(ids) - 1
         slot = np.full(end - start, one.slot)
         tokens[:, start:end] = ids[:-1], np.arange(end - start), slot, np.full_like(slot, number)
-        noise = as_int64(one.seed), as_int64(one.segment)
-        how = _bits(one.sampling.cfg), _bits(one.sampling.noise_scale)
+        noise = to_int64(one.seed), to_int64(one.segment)
+        how = _float32_bits(one.sampling.cfg), _float32_bits(one.sampling.noise_scale)
         prompts[:, number] = ids[-1], one.slot, end - start, place.number, *noise, *how
         start = end
-    return Packed(tokens, prompts)
+    return PackedPrompts(tokens, prompts)
 
 
-def _bits(number: float) -> int:
+def _float32_bits(number: float) -> int:
     """A float32 number as the integer of the same bits."""
     return int(np.float32(number).view(np.int32))
 
 
-def take(admissions: Sequence[Admission], size: int) -> int:
+def count_fitting(admissions: Sequence[Admission], size: int) -> int:
     """How many of the first admissions one pass of `size` tokens holds."""
     total = count = 0
-    for one in admissions[:PROMPTS]:
+    for one in admissions[:MAX_PROMPTS]:
         total += len(one.prompt.ids) - 1
         if total > size:
             break
@@ -162,7 +166,7 @@ class PackedPrefill:
         self._talker, self._stack, self._state, self._voices = talker, stack, state, voices
 
     def run(self, tokens: Tensor, prompts: Tensor, ops: Ops) -> None:
-        """Start requests in their slots from `Packed` integers on the device."""
+        """Start requests in their slots from `PackedPrompts` integers on the device."""
         ids, positions, slots, owners = tokens.unbind()
         seen = (owners[:, None] == owners[None]) & (positions[:, None] >= positions[None])
         x = self._embed(ids)

@@ -6,7 +6,7 @@ from torch import Tensor
 from sglang_omni.models.ming.speech.talker import Talker
 
 # Beside the history: the patch being made and the one that the vocoder has yet to read.
-MARGIN = 2
+RING_MARGIN = 2
 
 
 class SlotState:
@@ -27,7 +27,7 @@ class SlotState:
         cache = (llm.num_hidden_layers, rows, llm.num_key_value_heads, context, llm.head_dim)
         self.keys, self.values = like.new_zeros(cache), like.new_zeros(cache)
         self.next_embed = like.new_zeros(rows, llm.hidden_size)
-        ring = (rows, self.past + MARGIN, config.patch_size, config.latent_dim)
+        ring = (rows, self.past + RING_MARGIN, config.patch_size, config.latent_dim)
         self.ring = like.new_zeros(ring)
         counters = like.new_zeros(4, rows, dtype=torch.int64)
         self.lengths, self.seeds, self.segments, self.patches = counters.unbind()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from sglang_omni.models.ming.speech.cfm import sway_schedule
+from sglang_omni.models.ming.speech.cfm import compute_sway_schedule
 from sglang_omni.models.ming.speech.fast.layers import (
     FirstBlock,
     run_decoder_layers,
@@ -21,17 +21,17 @@ from sglang_omni.models.ming.speech.fast.packed import pack_decoder, pack_flow
 from sglang_omni.models.ming.speech.fast.state import SlotState
 from sglang_omni.models.ming.speech.kernels.decode import decode_attention
 from sglang_omni.models.ming.speech.kernels.flow import (
-    assemble_pair,
+    apply_guidance,
+    assemble_guidance_pair,
     assemble_patch,
     embed_history,
-    finish_patch,
-    guide,
+    store_patch,
 )
-from sglang_omni.models.ming.speech.kernels.noise import slot_noise
-from sglang_omni.models.ming.speech.kernels.rows import stop_probability
+from sglang_omni.models.ming.speech.kernels.noise import fill_slot_noise
+from sglang_omni.models.ming.speech.kernels.rows import compute_stop_probability
 from sglang_omni.models.ming.speech.talker import Talker
 
-OpsFor = Callable[[int], Ops]
+OpsSelector = Callable[[int], Ops]
 """Chooses ops by the number of rows."""
 
 
@@ -50,7 +50,7 @@ class FastStep:
         self._flow = pack_flow(flow, length, fp8=fp8)
         self._aggregator = pack_flow(talker.aggregator, 1 + config.patch_size)
         like = talker.stop_head.weight
-        times = sway_schedule(talker.cfm.steps, like.dtype, like.device)
+        times = compute_sway_schedule(talker.cfm.steps, like.dtype, like.device)
         # The schedule is fixed, so its embeddings are constants.
         self._times = flow.t_embedder(times[:-1])
         self._steps = times.diff().tolist()
@@ -73,19 +73,19 @@ class FastStep:
                 state.lengths,
                 stack.cos,
                 stack.sin,
-                chained=ops.chained,
+                pdl=ops.pdl,
             )
 
         hidden = run_decoder_layers(stack, x, attend, ops)
         head = self._talker.stop_head
-        return hidden, stop_probability(hidden, head.weight, head.bias)
+        return hidden, compute_stop_probability(hidden, head.weight, head.bias)
 
-    def sample_patch(self, index: Tensor, hidden: Tensor, ops_for: OpsFor) -> None:
+    def sample_patch(self, index: Tensor, hidden: Tensor, ops_for: OpsSelector) -> None:
         """Sample one patch for each slot and note it, with its embedding, in the slots."""
         slots = self._state
         y, noise = self._draw(index, hidden)
         self._sample(index, hidden, y, noise, ops_for)
-        finish_patch(
+        store_patch(
             y,
             self._aggregate(y, ops_for),
             index,
@@ -103,12 +103,12 @@ class FastStep:
         y = torch.empty(len(index), *self._patch, device=like.device, dtype=torch.float32)
         noise = y.new_empty(len(index), steps, *self._patch)
         counters = (slots.seeds, slots.segments, slots.patches, index)
-        slot_noise(*counters, y, like)
-        slot_noise(*counters, noise, like, first=y[0].numel(), wanted=slots.noise_scale)
+        fill_slot_noise(*counters, y, like)
+        fill_slot_noise(*counters, noise, like, first=y[0].numel(), wanted=slots.noise_scale)
         return y, noise
 
     def _sample(
-        self, index: Tensor, hidden: Tensor, y: Tensor, noise: Tensor, ops_for: OpsFor
+        self, index: Tensor, hidden: Tensor, y: Tensor, noise: Tensor, ops_for: OpsSelector
     ) -> None:
         """Move y [n, patch, latent], which is noise, to a patch, in place."""
         flow, slots = self._flow, self._state
@@ -117,9 +117,9 @@ class FastStep:
         history = embed_history(slots.ring, index, slots.patches, rows, flow.embed, flow.embed_bias)
         sequences, patch = 2 * len(index), self._patch[0]
         ops, tail = ops_for(sequences * len(flow.cos)), ops_for(sequences * patch)
-        first, chained = FirstBlock(flow, ops, patch), ops.chained and tail.chained
+        first, pdl = FirstBlock(flow, ops, patch), ops.pdl and tail.pdl
         for step, (time, dt) in enumerate(zip(self._times, self._steps, strict=True)):
-            tokens = assemble_pair(
+            tokens = assemble_guidance_pair(
                 time,
                 condition,
                 self._null,
@@ -127,11 +127,11 @@ class FastStep:
                 y,
                 flow.embed,
                 flow.embed_bias,
-                chained=chained,
+                pdl=pdl,
             )
             made = run_flow_blocks(flow, tokens, slice(-patch, None), ops, tail, first)
             velocity = tail.norm_linear(made, flow.final_norm, flow.final)
-            guide(
+            apply_guidance(
                 velocity,
                 y,
                 index,
@@ -139,10 +139,10 @@ class FastStep:
                 slots.noise_scale,
                 noise[:, step],
                 dt=dt,
-                chained=chained,
+                pdl=pdl,
             )
 
-    def _aggregate(self, y: Tensor, ops_for: OpsFor) -> Tensor:
+    def _aggregate(self, y: Tensor, ops_for: OpsSelector) -> Tensor:
         """The backbone's next inputs [n, hidden] for patches y."""
         stack = self._aggregator
         cls = self._talker.aggregator.word_embedder.weight[0]

@@ -13,14 +13,18 @@ from sglang_omni.models.ming.speech.fast.layers import run_decoder_layers
 from sglang_omni.models.ming.speech.fast.ops import Ops
 from sglang_omni.models.ming.speech.fast.packed import pack_decoder
 from sglang_omni.models.ming.speech.fast.state import SlotState
-from sglang_omni.models.ming.speech.kernels.vocoder import overlap_add, spectrum, stretch
+from sglang_omni.models.ming.speech.kernels.vocoder import (
+    compute_spectrum,
+    overlap_add,
+    upsample_patch,
+)
 from sglang_omni.models.ming.speech.kernels.window import window_attention
 from sglang_omni.models.ming.speech.vae import MAX_MAGNITUDE, AudioVAE
-from sglang_omni.models.ming.speech.vae_slots import unit_envelopes
+from sglang_omni.models.ming.speech.vae_slots import compute_unit_envelopes
 from sglang_omni.protocol.errors import CheckpointError
 
 # Rows of the output layer are filled up to a multiple of this, or its memory is misaligned.
-ALIGN = 16
+ALIGNMENT = 16
 
 
 class FastVocoder:
@@ -39,9 +43,9 @@ class FastVocoder:
         self._keys, self._values = like.new_zeros(shape), like.new_zeros(shape)
         istft = decoder.head.istft
         self._istft, self._bins = istft, istft.size // 2 + 1
-        self._envelopes = unit_envelopes(istft, self.frames)
+        self._envelopes = compute_unit_envelopes(istft, self.frames)
         self._carry = torch.zeros(slots, 2, istft.size - istft.hop, device=like.device)
-        fill = -decoder.head.out.out_features % ALIGN
+        fill = -decoder.head.out.out_features % ALIGNMENT
         self._out = F.pad(decoder.head.out.weight, (0, 0, 0, fill))
         self._out_bias = F.pad(decoder.head.out.bias, (0, fill))
 
@@ -62,7 +66,7 @@ class FastVocoder:
         those that are if nothing follows.
         """
         n = len(index)
-        latents = stretch(
+        latents = upsample_patch(
             self._state.ring, index, patches, final, self._decoder.patch, self._state.past
         )
         # The input layer is linear, so it may follow the interpolation.
@@ -79,10 +83,12 @@ class FastVocoder:
                 self._stack.cos,
                 self._stack.sin,
                 self._window,
-                chained=ops.chained,
+                pdl=ops.pdl,
             )
 
         rows = run_decoder_layers(self._stack, x, attend, ops)
-        spectra = spectrum(F.linear(rows, self._out, self._out_bias), self._bins, MAX_MAGNITUDE)
+        spectra = compute_spectrum(
+            F.linear(rows, self._out, self._out_bias), self._bins, MAX_MAGNITUDE
+        )
         frames = torch.fft.irfft(spectra, n=self._istft.size).view(n, self.frames, -1)
         return overlap_add(frames, self._istft.window, self._envelopes, self._carry, index, patches)

@@ -49,7 +49,7 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
     ROWS_PAD: tl.constexpr,
     HALF_PAD: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """HEADS heads of one sequence: queries are its rows FIRST .. FIRST + ROWS - 1."""
     sequence = tl.program_id(0).to(tl.int64)
@@ -72,7 +72,7 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
         angle = queries[:, None] * HALF + dims[None, :]
         q_cos = tl.load(cos + angle, mask=query_in, other=0.0).to(tl.float32)
         q_sin = tl.load(sin + angle, mask=query_in, other=0.0).to(tl.float32)
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
 
     for turn in range(HEADS):
         head = tl.program_id(1) * HEADS + turn
@@ -119,7 +119,7 @@ def short_attention(
     shift: Tensor | None = None,
     *,
     cut: AttentionTiling = ONE_HEAD,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Attend within each sequence of qkv [sequences, length, 3 * width], from its `rows` only.
 
@@ -156,9 +156,9 @@ def short_attention(
         ROWS_PAD=max(16, triton.next_power_of_2(last - first)),
         HALF_PAD=max(16, triton.next_power_of_2(half)),
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=cut.warps,
         num_stages=cut.stages,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return out, tail

@@ -31,14 +31,14 @@ def _decode_attention_kernel(  # type: ignore[no-untyped-def]
     HALF_PAD: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """One row's query heads of one key head."""
     row, kv_head = tl.program_id(0), tl.program_id(1)
     dtype = qkv.dtype.element_ty
     size: tl.constexpr = 2 * HALF
     heads: tl.constexpr = KV_HEADS * GROUP
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     slot = tl.load(index + row)
     position = tl.load(lengths + slot)
     group, dims, wide = tl.arange(0, GROUP_PAD), tl.arange(0, HALF_PAD), tl.arange(0, 2 * HALF_PAD)
@@ -106,7 +106,7 @@ def decode_attention(
     cos: Tensor,
     sin: Tensor,
     *,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> Tensor:
     """Store each row's key and value at its slot's next position and attend up to it.
 
@@ -137,8 +137,8 @@ def decode_attention(
         HALF_PAD=max(16, triton.next_power_of_2(size // 2)),
         BLOCK=64,
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return out

@@ -76,7 +76,7 @@ def embed_history(
         WIDTH=width,
         ROWS_PAD=max(16, triton.next_power_of_2(rows)),
         BLOCK=BLOCK,
-        PRECISION=_precision(ring),
+        PRECISION=_select_precision(ring),
         num_warps=4,
     )
     return out
@@ -103,7 +103,7 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
     PATCH_PAD: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Some columns of one sequence, or of a conditioned sequence and its null twin."""
     row = tl.program_id(0).to(tl.int64)
@@ -120,7 +120,7 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
     if PAIR:
         t = tl.load(time + cols, mask=col_in, other=0.0).to(tl.float32)
         z = tl.load(null + cols, mask=col_in, other=0.0).to(tl.float32)
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
 
     h = tl.load(head + (row * WIDTH if PER_ROW_HEAD else 0) + cols, mask=col_in, other=0.0)
     if PAIR:
@@ -148,7 +148,7 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
         tl.store(twin + at, embedded.to(dtype), mask=inside)
 
 
-def assemble_pair(
+def assemble_guidance_pair(
     time: Tensor,
     condition: Tensor,
     null: Tensor,
@@ -157,20 +157,20 @@ def assemble_pair(
     weight: Tensor,
     bias: Tensor,
     *,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> Tensor:
     """Tokens of one flow step, conditioned sequences first, then their null twins.
 
     A sequence is one head token, time [width] plus condition [n, width] or plus null [width]; then
     history [n, past, width]; then the embedded state [n, patch, latent] float32. Returns
-    [2 n, 1 + past + patch, width]. Where `chained`, `time`, `null`, weight and bias are read before
+    [2 n, 1 + past + patch, width]. Where `pdl`, `time`, `null`, weight and bias are read before
     the kernel ahead has ended.
     """
     n, past, width = history.shape
     out = history.new_empty(2 * n, 1 + past + state.shape[1], width)
     _assemble(
         condition, time, null, history, state, weight, bias, out,
-        pair=True, past=past, chained=chained,
+        pair=True, past=past, pdl=pdl,
     )  # fmt: skip
     return out
 
@@ -182,7 +182,7 @@ def assemble_patch(cls: Tensor, state: Tensor, weight: Tensor, bias: Tensor) -> 
     """
     out = cls.new_empty(state.shape[0], 1 + state.shape[1], weight.shape[0])
     _assemble(
-        cls, cls, cls, cls, state, weight, bias, out, pair=False, past=0, chained=False
+        cls, cls, cls, cls, state, weight, bias, out, pair=False, past=0, pdl=False
     )  # fmt: skip
     return out
 
@@ -199,7 +199,7 @@ def _assemble(
     *,
     pair: bool,
     past: int,
-    chained: bool,
+    pdl: bool,
 ) -> None:
     n, patch, latent = state.shape
     width = weight.shape[0]
@@ -223,10 +223,10 @@ def _assemble(
         HISTORY_PAD=triton.next_power_of_2(max(past, 1)),
         PATCH_PAD=max(16, triton.next_power_of_2(patch)),
         BLOCK=BLOCK,
-        PRECISION=_precision(weight),
-        CHAINED=chained,
+        PRECISION=_select_precision(weight),
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
 
 
@@ -244,12 +244,12 @@ def _guide_kernel(  # type: ignore[no-untyped-def]
     TOTAL,
     SIZE: tl.constexpr,
     BLOCK: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < TOTAL
     row = at // SIZE
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     slot = tl.load(index + row, mask=inside, other=0)
     cfg = tl.load(cfgs + slot, mask=inside, other=0.0)
     scale = tl.load(noise_scales + slot, mask=inside, other=0.0)
@@ -262,7 +262,7 @@ def _guide_kernel(  # type: ignore[no-untyped-def]
     tl.store(state + at, moved + scale * root_dt * drawn, mask=inside)
 
 
-def guide(
+def apply_guidance(
     velocity: Tensor,
     state: Tensor,
     index: Tensor,
@@ -271,7 +271,7 @@ def guide(
     noise: Tensor,
     *,
     dt: float,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> None:
     """Advance state [n, patch, latent] float32 in place by one step of guided velocity, and by
     noise where a slot wants some.
@@ -295,14 +295,14 @@ def guide(
         total,
         SIZE=size,
         BLOCK=BLOCK,
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
 
 
 @triton.jit
-def _finish_kernel(  # type: ignore[no-untyped-def]
+def _store_patch_kernel(  # type: ignore[no-untyped-def]
     state,
     embeds,
     index,
@@ -334,7 +334,7 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
         tl.store(lengths + slot, length + 1)
 
 
-def finish_patch(
+def store_patch(
     state: Tensor,
     embeds: Tensor,
     index: Tensor,
@@ -350,7 +350,7 @@ def finish_patch(
     """
     size, width = state[0].numel(), embeds.shape[1]
     assert state.is_contiguous() and embeds.is_contiguous()
-    _finish_kernel[(len(index),)](
+    _store_patch_kernel[(len(index),)](
         state,
         embeds,
         index,
@@ -369,5 +369,5 @@ def finish_patch(
     )
 
 
-def _precision(like: Tensor) -> str:
+def _select_precision(like: Tensor) -> str:
     return "ieee" if like.dtype == torch.float32 else "tf32"

@@ -1,6 +1,6 @@
 """Rows in eight bits, each with a scale of its own, made in one pass with what comes before.
 
-A row's largest value becomes the largest of `float8_e4m3fn`. The plain form is `plain_rows8`.
+A row's largest value becomes the largest of `float8_e4m3fn`. The plain form is `quantize_rows_reference`.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from torch import Tensor
 from sglang_omni.models.ming.speech.kernels.product import gelu_tanh
 
 FP8 = torch.float8_e4m3fn
-LARGEST = torch.finfo(FP8).max
-SMALLEST_PEAK = 1e-12
+FP8_MAX = torch.finfo(FP8).max
+MIN_PEAK = 1e-12
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class Fp8Rows:
     scale: Tensor
 
 
-def plain_rows8(x: Tensor) -> Fp8Rows:
+def quantize_rows_reference(x: Tensor) -> Fp8Rows:
     """The rows of x [M, K], by plain operations."""
     wide = x.float()
-    scale = wide.abs().amax(1, keepdim=True).clamp_min(SMALLEST_PEAK) / LARGEST
+    scale = wide.abs().amax(1, keepdim=True).clamp_min(MIN_PEAK) / FP8_MAX
     return Fp8Rows((wide / scale).to(FP8), scale)
 
 
 @triton.jit
-def _rows8_kernel(  # type: ignore[no-untyped-def]
+def _quantize_kernel(  # type: ignore[no-untyped-def]
     x,
     added,
     gain,
@@ -46,7 +46,7 @@ def _rows8_kernel(  # type: ignore[no-untyped-def]
     NORM: tl.constexpr,
     SHIFT: tl.constexpr,
     GELU: tl.constexpr,
-    LARGEST: tl.constexpr,
+    FP8_MAX: tl.constexpr,
     SMALLEST: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -67,7 +67,7 @@ def _rows8_kernel(  # type: ignore[no-untyped-def]
         wide = wide * root * tl.load(gain + ks, mask=inside, other=0.0).to(tl.float32)
     if GELU:
         wide = gelu_tanh(wide)
-    scale = tl.maximum(tl.max(tl.abs(wide), axis=0), SMALLEST) / LARGEST
+    scale = tl.maximum(tl.max(tl.abs(wide), axis=0), SMALLEST) / FP8_MAX
     tl.store(out + at, (wide / scale).to(out.dtype.element_ty), mask=inside)
     tl.store(scales + row, scale)
 
@@ -87,7 +87,7 @@ def _launch(
         torch.empty(rows, width, device=x.device, dtype=FP8),
         torch.empty(rows, 1, device=x.device, dtype=torch.float32),
     )
-    _rows8_kernel[(rows,)](
+    _quantize_kernel[(rows,)](
         x,
         x if added is None else added,
         x if gain is None else gain,
@@ -100,25 +100,25 @@ def _launch(
         NORM=gain is not None,
         SHIFT=shift is not None,
         GELU=gelu,
-        LARGEST=LARGEST,
-        SMALLEST=SMALLEST_PEAK,
+        LARGEST=FP8_MAX,
+        SMALLEST=MIN_PEAK,
         BLOCK=triton.next_power_of_2(width),
         num_warps=4 if width <= 1024 else 8,
     )
     return out
 
 
-def rows8(x: Tensor) -> Fp8Rows:
+def quantize_rows(x: Tensor) -> Fp8Rows:
     """The rows of x [M, K] in eight bits."""
     return _launch(x)
 
 
-def gelu_rows8(x: Tensor) -> Fp8Rows:
+def quantize_gelu(x: Tensor) -> Fp8Rows:
     """GELU, in its tanh form, of x [M, K] in eight bits."""
     return _launch(x, gelu=True)
 
 
-def norm_rows8(
+def quantize_norm(
     x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None, added: Tensor | None = None
 ) -> Fp8Rows:
     """RMS normalisation of the rows of x [M, K] plus `shift` [K], in eight bits.

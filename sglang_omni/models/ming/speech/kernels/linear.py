@@ -17,12 +17,12 @@ from torch import Tensor
 from sglang_omni.kernels.pdl import LINE, prefetch, wait_for_inputs
 from sglang_omni.kernels.split_k import MAX_TILES, Workspace, share_sum
 from sglang_omni.models.ming.speech.kernels.product import (
-    carry_norm,
+    compute_inverse_rms,
     gelu_tanh,
-    multiply,
-    read_row,
-    read_squares,
-    root_scale,
+    load_row,
+    load_squares,
+    multiply_tile,
+    store_norm_input,
 )
 
 
@@ -56,7 +56,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     LINES: tl.constexpr,
     LINE: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """One tile [BM, BN] of the output, or one of SPLIT shares of its sum over K."""
     tile_n, tile_m, share = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -69,22 +69,22 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     span: tl.constexpr = ((K + BK - 1) // BK + SPLIT - 1) // SPLIT * BK
     # Weights, biases and gains depend on nothing: they travel while the kernel ahead still runs.
     if BIAS:
-        offset = read_row(bias, cols, col_in)
+        offset = load_row(bias, cols, col_in)
     if CARRY:
-        next_gain = read_row(gain, cols, col_in)
-    if CHAINED:
+        next_gain = load_row(gain, cols, col_in)
+    if PDL:
         lines = tl.minimum(share * span + tl.arange(0, LINES) * LINE, K - 1)
         first = tl.minimum(cols, N - 1)[:, None] * K + lines[None, :]
         prefetch(weight + first)
         if GATED:
             prefetch(weight + N * K + first)
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     if PARTS > 0:
-        parts = read_squares(squares, rows, row_in, PARTS, PARTS_PAD)
+        parts = load_squares(squares, rows, row_in, PARTS, PARTS_PAD)
     if ADD:
         # Only the program that ends the sum of this tile writes it, after all others have come.
         before = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
-    acc, gated = multiply(
+    acc, gated = multiply_tile(
         x, weight, rows, row_in, cols, share * span, N, K, span, GATED, BM, BN, BK, PRECISION
     )
     finish = True
@@ -93,7 +93,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
         acc, finish = share_sum(acc, partial, tile, at, inside, share, M * N, SPLIT, BM, BN)
     if finish:
         if PARTS > 0:
-            scale = root_scale(parts, K, eps)
+            scale = compute_inverse_rms(parts, K, eps)
             acc = acc * scale
             gated = gated * scale
         if BIAS:
@@ -107,7 +107,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
         made = tl.where(inside, acc, 0.0).to(dtype)
         tl.store(out + at, made, mask=inside)
         if CARRY:
-            carry_norm(
+            store_norm_input(
                 made,
                 next_gain,
                 scaled,
@@ -159,13 +159,13 @@ def linear(
     gated: bool = False,
     add: bool = False,
     then: tuple[Tensor, float] | None = None,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> FusedNormInput | None:
     """`out` = act(x weight^T + bias), or `out` += that where `add`.
 
     x [M, K] and out [M, N] are contiguous, weight [N, K]; x may be the carried norm of rows.
     `gated` reads weight [2 N, K] as gate rows and up rows and computes silu(gate) * up. `then`, the
-    gain [N] and epsilon of a norm that follows, has it carried. Where `chained`, weight, bias and
+    gain [N] and epsilon of a norm that follows, has it carried. Where `pdl`, weight, bias and
     gain are read before the kernel ahead has ended, and so must not be what it makes.
     """
     rows = x.scaled if isinstance(x, FusedNormInput) else x
@@ -211,25 +211,25 @@ def linear(
         LINES=triton.next_power_of_2(triton.cdiv(k, tile.split * LINE)),
         LINE=LINE,
         PRECISION="ieee" if rows.dtype == torch.float32 else "tf32",
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=tile.warps,
         num_stages=tile.stages,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return carried
 
 
 @triton.jit
-def _carry_kernel(  # type: ignore[no-untyped-def]
+def _norm_input_kernel(  # type: ignore[no-untyped-def]
     x,
     gain,
     scaled,
     squares,
     K: tl.constexpr,
     BLOCK: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     row = tl.program_id(0).to(tl.int64)
     ks = tl.arange(0, BLOCK)
     inside = ks < K
@@ -239,21 +239,21 @@ def _carry_kernel(  # type: ignore[no-untyped-def]
     tl.store(squares + row, tl.sum(wide * wide, axis=0))
 
 
-def carry(x: Tensor, gain: Tensor, eps: float, *, chained: bool = False) -> FusedNormInput:
+def prepare_norm_input(x: Tensor, gain: Tensor, eps: float, *, pdl: bool = False) -> FusedNormInput:
     """What a norm of the rows of x [M, K] needs, for rows that no `linear` made."""
     rows, width = x.shape
     assert x.is_contiguous()
     sums = torch.empty(rows, 1, device=x.device, dtype=torch.float32)
     carried = FusedNormInput(torch.empty_like(x), sums, eps)
-    _carry_kernel[(rows,)](
+    _norm_input_kernel[(rows,)](
         x,
         gain,
         carried.scaled,
         carried.squares,
         K=width,
         BLOCK=triton.next_power_of_2(width),
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return carried

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.models.ming.speech.noise import KEY_STEPS, LANES, MULTIPLIERS, ROUNDS
+from sglang_omni.models.ming.speech.noise import KEY_STEPS, MULTIPLIERS, ROUNDS, WORDS_PER_BLOCK
 
 _M0, _M1 = (tl.constexpr(factor) for factor in MULTIPLIERS)
 _K0, _K1 = (tl.constexpr(step) for step in KEY_STEPS)
@@ -66,7 +66,7 @@ def _noise_kernel(  # type: ignore[no-untyped-def]
     tl.store(at + 3, d.to(tl.float32).to(narrow).to(tl.float32), mask=inside)
 
 
-def slot_noise(
+def fill_slot_noise(
     seeds: Tensor,
     segments: Tensor,
     patches: Tensor,
@@ -84,8 +84,8 @@ def slot_noise(
     Rows of slots for which `wanted` [slots] is zero stay as they are.
     """
     count = out[0].numel()
-    assert first % LANES == 0 and count % LANES == 0 and out.is_contiguous()
-    blocks = count // LANES
+    assert first % WORDS_PER_BLOCK == 0 and count % WORDS_PER_BLOCK == 0 and out.is_contiguous()
+    blocks = count // WORDS_PER_BLOCK
     _noise_kernel[(len(index),)](
         seeds,
         segments,
@@ -94,7 +94,7 @@ def slot_noise(
         out,
         like,
         like if wanted is None else wanted,
-        FIRST=first // LANES,
+        FIRST=first // WORDS_PER_BLOCK,
         ALWAYS=wanted is None,
         BLOCKS=blocks,
         BLOCKS_PAD=triton.next_power_of_2(blocks),

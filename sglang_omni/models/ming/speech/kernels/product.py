@@ -17,13 +17,13 @@ def gelu_tanh(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def read_row(values, cols, col_in):  # type: ignore[no-untyped-def]
+def load_row(values, cols, col_in):  # type: ignore[no-untyped-def]
     """A bias or a gain at these columns, float32."""
     return tl.load(values + cols, mask=col_in, other=0.0).to(tl.float32)
 
 
 @triton.jit
-def read_squares(squares, rows, row_in, PARTS: tl.constexpr, PARTS_PAD: tl.constexpr):  # type: ignore[no-untyped-def]
+def load_squares(squares, rows, row_in, PARTS: tl.constexpr, PARTS_PAD: tl.constexpr):  # type: ignore[no-untyped-def]
     """The parts [rows, PARTS_PAD] of the sums of squares of rows."""
     parts = tl.arange(0, PARTS_PAD)
     inside = row_in[:, None] & (parts[None, :] < PARTS)
@@ -31,13 +31,13 @@ def read_squares(squares, rows, row_in, PARTS: tl.constexpr, PARTS_PAD: tl.const
 
 
 @triton.jit
-def root_scale(parts, K, eps):  # type: ignore[no-untyped-def]
+def compute_inverse_rms(parts, K, eps):  # type: ignore[no-untyped-def]
     """The reciprocal roots [rows, 1] of the mean squares of rows of K, from their parts."""
     return tl.rsqrt(tl.sum(parts, axis=1) / K + eps)[:, None]
 
 
 @triton.jit
-def multiply(  # type: ignore[no-untyped-def]
+def multiply_tile(  # type: ignore[no-untyped-def]
     x,
     weight,
     rows,
@@ -74,7 +74,7 @@ def multiply(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def carry_norm(made, gain, scaled, squares, at, inside, rows, row_in, part, parts):  # type: ignore[no-untyped-def]
+def store_norm_input(made, gain, scaled, squares, at, inside, rows, row_in, part, parts):  # type: ignore[no-untyped-def]
     """Note of finished values what the norm after them, of `gain` at their columns, needs, as part
     number `part` of `parts`."""
     wide = made.to(tl.float32)

@@ -73,7 +73,7 @@ def silu_mul(x: Tensor) -> Tensor:
 
 
 @triton.jit
-def _stop_kernel(  # type: ignore[no-untyped-def]
+def _stop_probability_kernel(  # type: ignore[no-untyped-def]
     x,
     weight,
     bias,
@@ -94,12 +94,12 @@ def _stop_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + row, tl.sigmoid(stop_logit.to(tl.float32) - go_logit.to(tl.float32)))
 
 
-def stop_probability(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def compute_stop_probability(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """The second of the two probabilities of a linear head [2, K] and a softmax: float32 [M]."""
     rows, width = x.shape
     assert weight.shape == (2, width) and x.is_contiguous() and weight.is_contiguous()
     out = torch.empty(rows, device=x.device, dtype=torch.float32)
-    _stop_kernel[(rows,)](
+    _stop_probability_kernel[(rows,)](
         x, weight, bias, out, K=width, BLOCK=triton.next_power_of_2(width), num_warps=4
     )
     return out

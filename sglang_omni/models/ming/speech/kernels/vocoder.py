@@ -12,7 +12,7 @@ BLOCK = 1024
 
 
 @triton.jit
-def _stretch_kernel(  # type: ignore[no-untyped-def]
+def _upsample_kernel(  # type: ignore[no-untyped-def]
     ring,
     index,
     patches,
@@ -49,7 +49,7 @@ def _stretch_kernel(  # type: ignore[no-untyped-def]
     tl.store(at, mixed.to(out.dtype.element_ty), mask=inside)
 
 
-def stretch(
+def upsample_patch(
     ring: Tensor, index: Tensor, patches: Tensor, final: Tensor, factor: int, past: int
 ) -> Tensor:
     """Stretch one patch of latents per row by linear interpolation: [n, patch * factor, latent].
@@ -59,7 +59,7 @@ def stretch(
     """
     _, entries, patch, latent = ring.shape
     out = ring.new_empty(len(index), patch * factor, latent)
-    _stretch_kernel[(len(index),)](
+    _upsample_kernel[(len(index),)](
         ring,
         index,
         patches,
@@ -97,7 +97,7 @@ def _spectrum_kernel(  # type: ignore[no-untyped-def]
     tl.store(at + 1, magnitude * tl.sin(phase), mask=inside)
 
 
-def spectrum(x: Tensor, bins: int, highest: float) -> Tensor:
+def compute_spectrum(x: Tensor, bins: int, highest: float) -> Tensor:
     """Complex64 spectra [rows, bins] of x [rows, >= 2 * bins]: log magnitudes, then phases."""
     rows = x.shape[0]
     out = torch.empty(rows, bins, 2, device=x.device, dtype=torch.float32)

@@ -36,7 +36,7 @@ def _window_attention_kernel(  # type: ignore[no-untyped-def]
     WINDOW_PAD: tl.constexpr,
     HALF_PAD: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """One query head of one slot's unit. The first head of a group stores its key head."""
     row, head = tl.program_id(0), tl.program_id(1)
@@ -45,7 +45,7 @@ def _window_attention_kernel(  # type: ignore[no-untyped-def]
     heads: tl.constexpr = KV_HEADS * GROUP
     width: tl.constexpr = (heads + 2 * KV_HEADS) * size
     kv_head = head // GROUP
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     slot = tl.load(index + row)
     start = tl.load(starts + row)
     frames, dims, wide = (
@@ -118,7 +118,7 @@ def window_attention(
     window: int,
     *,
     warps: int = WARPS,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> Tensor:
     """Attend from one unit of frames per row, and store the unit's keys and values.
 
@@ -152,8 +152,8 @@ def window_attention(
         WINDOW_PAD=max(16, triton.next_power_of_2(window - 1)),
         HALF_PAD=max(16, triton.next_power_of_2(size // 2)),
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=warps,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return out
