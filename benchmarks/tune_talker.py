@@ -149,7 +149,7 @@ def attention_us(sequences: int, cut: AttentionTiling, pdl: bool) -> float:
 
     def run() -> None:
         for one in qkv:
-            short_attention(one, cos, sin, heads, slice(None), cut=cut, pdl=pdl)
+            short_attention(one, cos, sin, heads, slice(None), tiling=cut, pdl=pdl)
 
     return 1e3 * milliseconds(run) / COPIES
 
@@ -212,10 +212,10 @@ def candidate_runs(space: Workspace) -> Iterator[Callable[[], object]]:
         x, weight = random_rows(2 * LENGTH, inputs), random_rows(outputs, inputs)
         out, gain = random_rows(2 * LENGTH, outputs), random_rows(outputs)
         for tile in tile_candidates(outputs, inputs):
-            call = partial(linear, weight=weight, out=out, tile=tile, space=space, pdl=True)
+            call = partial(linear, weight=weight, out=out, tile=tile, workspace=space, pdl=True)
             call = partial(call, bias=gain)
             if outputs == 1024:
-                yield partial(call, x, add=True, then=(gain, 1e-6))
+                yield partial(call, x, add=True, next_norm=(gain, 1e-6))
                 continue
             for parts in (64,) if outputs == 4096 else (1, 8, 16, 32):
                 squares = torch.ones(2 * LENGTH, parts, device="cuda")

@@ -68,7 +68,9 @@ def _loop(talker, tokenizer, voice, noise, in_text):
     history = build_initial_history(talker, voice.flatten(0, 1) if len(voice) else None)
     pairs = ((y0, None) for y0 in noise)
     return list(
-        generate(talker, rows, history, pairs, min_patches=99, max_patches=STEPS, how=Sampling())
+        generate(
+            talker, rows, history, pairs, min_patches=99, max_patches=STEPS, sampling=Sampling()
+        )
     )
 
 

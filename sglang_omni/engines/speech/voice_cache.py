@@ -56,7 +56,7 @@ def _read(voice: ClonedVoice, model: SpeechModel) -> VoicePrompt:
     values = torch.from_numpy(voice.array.read(voice.layout).copy())
     size = voice.latents * model.talker.config.latent_dim
     latents = values[:size].unflatten(0, (voice.latents, -1))
-    vector = values[size:] if len(values) > size and model.speakers is not None else None
+    vector = values[size:] if len(values) > size and model.speaker_encoder is not None else None
     return build_voice_prompt(voice.key, voice.text, latents, vector, model.talker)
 
 
@@ -109,7 +109,7 @@ def make_voice(request: VoiceRequest, model: SpeechModel) -> EncodedVoice:
     """Encode a recording and write the voice where the request wants it."""
     samples = torch.from_numpy(request.recording.read(request.layout).copy())
     latents, vector = encode_voice(
-        request.key, samples, request.sample_rate, model.talker, model.vae, model.speakers
+        request.key, samples, request.sample_rate, model.talker, model.vae, model.speaker_encoder
     )
     parts = [latents.float().cpu().flatten().numpy()]
     if vector is not None:

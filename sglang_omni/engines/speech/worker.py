@@ -136,7 +136,7 @@ class TalkerWorker:
         self._tally = TalkerCounters()
         self._rate = model.vae.config.sample_rate
         self.info = TalkerInfo(
-            self._rate, tuple(model.voices), settings.slots, model.speakers is not None
+            self._rate, tuple(model.voices), settings.slots, model.speaker_encoder is not None
         )
 
     @property

@@ -59,6 +59,6 @@ def reference(model, prompt_parts):
         noise = (model.talker.sample_patch_noise(*row, torch.tensor([p]), how) for p in count())
         limits = {"min_patches": min_patches, "max_patches": patches}
         with torch.inference_mode():
-            return list(generate(model.talker, *prompt_parts(text), noise, **limits, how=how))
+            return list(generate(model.talker, *prompt_parts(text), noise, **limits, sampling=how))
 
     return run

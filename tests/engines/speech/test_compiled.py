@@ -83,10 +83,10 @@ def guide(n: int, **options: Any) -> None:
 
 LAUNCHES: dict[str, Callable[[], Any]] = {
     "linear, added": lambda: product(
-        1, HIDDEN, WIDE, add=True, bias=empty(HIDDEN), then=(empty(HIDDEN), 1e-6)
+        1, HIDDEN, WIDE, add=True, bias=empty(HIDDEN), next_norm=(empty(HIDDEN), 1e-6)
     ),
     "linear, added, tens of rows": lambda: product(
-        74, WIDTH, 4 * WIDTH, add=True, bias=empty(WIDTH), then=(empty(WIDTH), 1e-6)
+        74, WIDTH, 4 * WIDTH, add=True, bias=empty(WIDTH), next_norm=(empty(WIDTH), 1e-6)
     ),
     "linear, carried, gelu": lambda: carried(
         74, 4 * WIDTH, WIDTH, bias=empty(4 * WIDTH), gelu=True
@@ -113,7 +113,7 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
         empty(37, 32),
         16,
         slice(None),
-        cut=attention.AttentionTiling(2),
+        tiling=attention.AttentionTiling(2),
     ),
     "attention, pdl": lambda: attention.short_attention(
         empty(2, 37, 3 * WIDTH), empty(37, 32), empty(37, 32), 16, slice(None), pdl=True
@@ -182,7 +182,7 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
         floats(N, 10, 4, LATENT),
         empty(1),
         first=256,
-        wanted=floats(SLOTS),
+        enabled=floats(SLOTS),
     ),
     "stretch": lambda: vocoder.upsample_patch(
         empty(SLOTS, 10, 4, LATENT), numbers(N), numbers(N), numbers(N), 4, 8

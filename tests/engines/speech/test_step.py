@@ -24,7 +24,7 @@ class Player:
             self.slots.prefill(slot, *parts, seed, segment)
 
     def step(self, *slots):
-        span = self.slots.span(int(self.slots.lengths[list(slots)].max()))
+        span = self.slots.select_span(int(self.slots.lengths[list(slots)].max()))
         out = run_decode_step(self.model.talker, self.slots, torch.tensor(slots), span)
         for slot, latents, stop in zip(slots, out.latents, out.stop, strict=True):
             self.latents[slot].append(latents)
@@ -74,12 +74,12 @@ def test_crossing_a_span_bucket_changes_nothing(model, reference, prompt_parts):
     player = Player(model)
     parts = prompt_parts(TEXTS[0])
     start = len(parts[0]) - 1
-    bucket = player.slots.span(start)
+    bucket = player.slots.select_span(start)
     patches = bucket - start + 3
     player.join(0, parts, seed=9, segment=0)
     for _ in range(patches):
         player.step(0)
-    assert player.slots.span(start + patches) > bucket
+    assert player.slots.select_span(start + patches) > bucket
     player.assert_equals(0, reference(TEXTS[0], seed=9, segment=0, patches=patches))
 
 

@@ -338,7 +338,7 @@ def speak(
             noise_of(talker, 7),
             min_patches=3,
             max_patches=most,
-            how=Sampling(),
+            sampling=Sampling(),
         )
     )
     latents = torch.cat([patch.latents for patch in patches])

@@ -1,4 +1,4 @@
-"""What carries a step of the talker out, and its plain form, one eager step at a time.
+"""The interface that runs decode steps of the talker, and its eager form.
 
 The form for CUDA devices is `sglang_omni/models/ming/speech/fast/graph_executor.py`.
 """
@@ -33,41 +33,41 @@ class Admission:
 
 
 class Executor(Protocol):
-    """Owns the device's state. Calls come in the order prefill*, begin, stops, finish, collect.
+    """Own the device state. Calls come in the order prefill*, begin, stops, finish, collect.
 
-    Where `overlaps`, `collect` may wait until after the next `begin`, and the device is busy
-    meanwhile. A slot may start another request once its last samples are collected.
+    Where `overlaps` is true, `collect` may be called after the next `begin`, so that the device
+    stays busy. A slot can start another request once its last samples are collected.
     """
 
     overlaps: bool
     width: int
-    """The most slots of one step."""
+    """Maximum number of slots in one step."""
     pace: StepTimes | None
-    """How fast steps were measured to be; None where nobody measured, and all slots step."""
+    """Measured durations of steps. None without a measurement; then every slot takes each step."""
 
     def prefill(self, admissions: Sequence[Admission]) -> None:
         """Start requests in free slots."""
         ...
 
     def begin(self, slots: Sequence[int]) -> None:
-        """Start to make one patch for each of the distinct slots, at most `width`."""
+        """Start to generate one patch for each of at most `width` distinct slots."""
         ...
 
     def stops(self) -> list[float]:
-        """Wait for the probabilities that these patches are their requests' last."""
+        """Wait for the stop probabilities: whether each patch is the last of its request."""
         ...
 
     def finish(self, last: Sequence[bool]) -> None:
-        """Start to decode what these patches complete; `last` says whose streams end with them."""
+        """Start to decode the audio that these patches complete; `last` marks ending streams."""
         ...
 
     def collect(self) -> list[np.ndarray]:
-        """Wait for the decoded samples of the step finished last, float32 [samples] per slot."""
+        """Wait for the samples of the step finished last, float32 [samples] per slot."""
         ...
 
 
 class PlainExecutor:
-    """Eager steps with the plain modules, on any device."""
+    """Run eager steps of the plain modules, on any device."""
 
     overlaps = False
     pace: StepTimes | None = None
@@ -76,24 +76,31 @@ class PlainExecutor:
         self._model, self.width = model, slots
         self._slots = TalkerSlots(model.talker, slots, context)
         self._streams = VaeSlots(model.vae, slots)
-        self._stepped: list[int] = []
+        self._step_slots: list[int] = []
         self._output: StepOutput | None = None
         self._samples: list[np.ndarray] = []
 
     @torch.inference_mode()
     def prefill(self, admissions: Sequence[Admission]) -> None:
-        for one in admissions:
-            talker, voice = self._model.talker, one.voice
-            speakers = None if voice.speaker is None else voice.speaker[None]
-            embeddings = embed_prompt(talker, one.prompt, speakers, voice.embeds)
+        for admission in admissions:
+            talker, voice = self._model.talker, admission.voice
+            speaker = None if voice.speaker is None else voice.speaker[None]
+            embeddings = embed_prompt(talker, admission.prompt, speaker, voice.embeds)
             history = build_initial_history(talker, voice.latents)
-            self._slots.prefill(one.slot, embeddings, history, one.seed, one.segment, one.sampling)
-            self._streams.reset(one.slot)
+            self._slots.prefill(
+                admission.slot,
+                embeddings,
+                history,
+                admission.seed,
+                admission.segment,
+                admission.sampling,
+            )
+            self._streams.reset(admission.slot)
 
     def begin(self, slots: Sequence[int]) -> None:
-        self._stepped = list(slots)
-        index = torch.tensor(self._stepped, device=self._slots.lengths.device)
-        span = self._slots.span(int(self._slots.lengths[index].max()))
+        self._step_slots = list(slots)
+        index = torch.tensor(self._step_slots, device=self._slots.lengths.device)
+        span = self._slots.select_span(int(self._slots.lengths[index].max()))
         self._output = run_decode_step(self._model.talker, self._slots, index, span)
 
     def stops(self) -> list[float]:
@@ -102,8 +109,8 @@ class PlainExecutor:
 
     def finish(self, last: Sequence[bool]) -> None:
         assert self._output is not None
-        slots, ends = torch.tensor(self._stepped), torch.tensor(list(last))
-        pcm = self._streams.decode(slots, self._output.latents, ends)
+        slots, is_last = torch.tensor(self._step_slots), torch.tensor(list(last))
+        pcm = self._streams.decode(slots, self._output.latents, is_last)
         self._samples = [samples.numpy() for samples in pcm]
 
     def collect(self) -> list[np.ndarray]:

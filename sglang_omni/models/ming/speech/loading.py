@@ -1,4 +1,4 @@
-"""Loads the talker folder of a checkpoint: modules, tokenizer and voices."""
+"""Load the talker folder of a checkpoint: modules, tokenizer and voices."""
 
 from dataclasses import dataclass
 
@@ -18,20 +18,24 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class SpeechModel:
-    """The loaded modules of the talker folder; `speakers` is None where it has no such network."""
+    """The loaded modules of the talker folder.
+
+    `speaker_encoder` is None where the checkpoint has none.
+    """
 
     talker: Talker
     vae: AudioVAE
     tokenizer: PromptTokenizer
     voices: dict[str, VoicePrompt]
-    speakers: SpeakerEncoder | None
+    speaker_encoder: SpeakerEncoder | None
 
 
 def load_speech_model(settings: TalkerSettings) -> SpeechModel:
-    """Read the modules, the tokenizer and the voices below `settings.checkpoint / "talker"`.
+    """Load the modules, the tokenizer and the voices of `settings.checkpoint / "talker"`.
 
-    Raises `CheckpointError` for an incomplete checkpoint or one without voices, and `ConfigError`
-    for an unknown dtype.
+    Raises:
+        CheckpointError: The checkpoint is incomplete or has no voices.
+        ConfigError: The dtype is unknown.
     """
     if settings.dtype not in DTYPES:
         raise ConfigError(f"talker dtype {settings.dtype!r} is not one of {', '.join(DTYPES)}")
@@ -41,8 +45,8 @@ def load_speech_model(settings: TalkerSettings) -> SpeechModel:
     talker = load_talker(folder, device, dtype)
     vae = load_vae(folder / "vae", device, dtype)
     report_progress("registering voices")
-    speakers = open_speaker_encoder(folder)
-    voices = load_voices(settings.checkpoint, talker, vae, speakers)
+    speaker_encoder = open_speaker_encoder(folder)
+    voices = load_voices(settings.checkpoint, talker, vae, speaker_encoder)
     if not voices:
-        raise CheckpointError(f"{folder} names no voice")
-    return SpeechModel(talker, vae, PromptTokenizer(folder), voices, speakers)
+        raise CheckpointError(f"{folder} has no voices")
+    return SpeechModel(talker, vae, PromptTokenizer(folder), voices, speaker_encoder)

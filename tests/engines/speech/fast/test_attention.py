@@ -35,7 +35,7 @@ def test_short_sequences(draw, device, dtype, tolerance, length, rows, size, tog
         q, k = attention.to_q(x)[..., order], attention.to_k(x)[..., order]
         qkv = torch.cat((q, k, attention.to_v(x)), dim=-1)
     tables = [table[:, ::2].contiguous() for table in rotary]
-    out, tail = short_attention(qkv, *tables, heads, rows, x, cut=AttentionTiling(together))
+    out, tail = short_attention(qkv, *tables, heads, rows, x, tiling=AttentionTiling(together))
     assert_close(out.float(), expected.flatten(0, 1).float(), tolerance)
     assert torch.equal(tail, x[:, rows].flatten(0, 1))
 
@@ -54,7 +54,7 @@ def stack_of(dtype, device, window=None):
 
 
 def tables_of(stack, count, dtype, device):
-    both = stack.tables(torch.arange(count, device=device)[None], dtype)
+    both = stack.compute_tables(torch.arange(count, device=device)[None], dtype)
     return [table[0, 0, :, : SIZE // 2].contiguous() for table in both]
 
 

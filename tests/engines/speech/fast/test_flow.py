@@ -100,7 +100,9 @@ def test_noise_is_that_of_the_plain_rule(device, dtype, index):
     expected = sample_gaussian(*chosen, 256).to(dtype).float().view(3, 4, 64)
     later, wanted = torch.full((3, 2, 4, 64), -1.0, device=device), torch.ones(6, device=device)
     wanted[int(index[1])] = 0
-    fill_slot_noise(seeds, segments, patches, index, later, out.to(dtype), first=256, wanted=wanted)
+    fill_slot_noise(
+        seeds, segments, patches, index, later, out.to(dtype), first=256, enabled=wanted
+    )
     more = sample_gaussian(*chosen, 512, first=256).to(dtype).float().view(3, 2, 4, 64)
     more[1] = -1.0
     assert_close(later, more, 1e-6 if dtype == torch.float32 else 2**-7)

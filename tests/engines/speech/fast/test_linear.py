@@ -71,7 +71,7 @@ def test_a_norm_is_carried_from_one_product_to_the_next(draw, tolerance, space, 
     gain, weight, bias = draw(n), draw(k, n, scale=n**-0.5), draw(k)
     stream = residual.float() + F.linear(x.float(), into.float())
     tile = LinearTile(16, 16, 16, split=split)
-    carried = linear(x, into, residual, tile, space, add=True, then=(gain, EPS))
+    carried = linear(x, into, residual, tile, space, add=True, next_norm=(gain, EPS))
     assert_close(residual.float(), stream, tolerance)
     out = linear_of(carried, weight, bias, space)
     expected = F.linear(plain_norm(residual, gain).float(), weight.float(), bias.float())

@@ -161,7 +161,7 @@ def test_packed_prompts_and_steps_at_different_phases_equal_the_plain_ones(
     for slots in TURNS:
         index = torch.tensor(slots, device=device)
         longest = int(expected.lengths[index].max())
-        theirs = run_decode_step(plain.talker, expected, index, expected.span(longest))
+        theirs = run_decode_step(plain.talker, expected, index, expected.select_span(longest))
         padded = torch.tensor([*slots, *SPARES * [state.spare]], device=device)
         with torch.inference_mode():
             hidden, stop = step.look(padded, ops)

@@ -41,7 +41,7 @@ def test_sampler_matches_the_reference_at_every_step(talker, name):
     how = Sampling(case.info["cfg"], case.info["sigma"], case.info["temperature"])
     inputs = [case[key][None] for key in ("history", "y0", "sde_noise")]
     with torch.inference_mode():
-        states = talker.cfm.trajectory(case["cond"], *inputs, how)
+        states = talker.cfm.compute_trajectory(case["cond"], *inputs, how)
     case.check("trajectory", torch.cat(states))
     case.check("latent", states[-1][0])
 

@@ -46,7 +46,7 @@ def test_loop_matches_the_reference_patch_by_patch(talker, name):
             noise,
             min_patches=case.info["min_new_token"],
             max_patches=1000,
-            how=how,
+            sampling=how,
         )
         patches = list(islice(loop, case.info["n_steps"]))
         assert [patch.last for patch in patches] == case.info["is_last_flags"]
@@ -63,7 +63,7 @@ def test_the_patch_at_the_step_limit_is_marked_last(talker):
     noise = ((y[None], None) for y in case["y0"])
     start = (talker, case["prompt_embeds"], case["history0"], noise)
     with torch.inference_mode():
-        patches = list(generate(*start, min_patches=999, max_patches=3, how=Sampling()))
+        patches = list(generate(*start, min_patches=999, max_patches=3, sampling=Sampling()))
     assert [patch.last for patch in patches] == [False, False, True]
 
 

@@ -29,7 +29,7 @@ def vae() -> AudioVAE:
 def test_encoder_matches_the_reference_stage_by_stage(vae: AudioVAE, name: str) -> None:
     case = load_case(name)
     frames = vae.encoder.embed_frames(case["waveform"][None])
-    backbone = vae.encoder.encoder.full(frames)
+    backbone = vae.encoder.encoder.forward_full(frames)
     posterior = vae.encoder(case["waveform"][None])
     case.check("frames_fc2", frames[0])
     case.check("backbone_out", backbone[0])
@@ -45,7 +45,7 @@ def test_encoder_matches_the_reference_stage_by_stage(vae: AudioVAE, name: str) 
 def test_decoder_matches_the_reference_stage_by_stage(vae: AudioVAE, name: str) -> None:
     case = load_case(name)
     decoder = vae.decoder
-    hidden = decoder.decoder.full(decoder.frames(case["latent"][None]))
+    hidden = decoder.decoder.forward_full(decoder.embed_latents(case["latent"][None]))
     case.check("backbone_out", hidden[0])
     case.check("waveform", decoder(case["latent"][None])[0])
     if "head_out" in case.tensors:
