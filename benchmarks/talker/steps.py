@@ -24,7 +24,7 @@ from benchmarks.talker.shapes import DEEP, TALKER, VOICE_PATCHES, random_speech_
 from measurement.environment import fingerprint
 from sglang_omni.engines.speech.launch import build_environment
 from sglang_omni.models.ming.speech.fast.graph_executor import GraphExecutor
-from sglang_omni.models.ming.speech.fast.graphs import BATCHES
+from sglang_omni.models.ming.speech.fast.graphs import BATCH_SIZES
 from sglang_omni.models.ming.speech.model import MingSpeechInput
 from sglang_omni.models.ming.speech.prompt import PromptIds
 from sglang_omni.models.ming.speech.voices import VoicePrompt
@@ -99,7 +99,7 @@ def main() -> None:
     """Parse the command line, measure every batch size, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", choices=SHAPES, default="released")
-    parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES))
+    parser.add_argument("--batches", type=int, nargs="+", default=list(BATCH_SIZES))
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--fp8", action="store_true", help="the flow model in FP8")
     parser.add_argument("--out", type=Path, required=True)

@@ -124,13 +124,13 @@ def _time_if_fits(choice: Choice, time: Callable[[Choice], float]) -> float:
 def tune_gemms(flow: FlowStack) -> Iterator[tuple[str, LinearTile, Any]]:
     """Tune each GEMM of a block in turn, the most expensive first. Tuned ones keep their best
     tile."""
-    ops = FusedOps(Workspace(1 << 23, torch.device("cuda")), chained=True)
+    ops = FusedOps(Workspace(1 << 23, torch.device("cuda")), pdl=True)
     shapes = {"DOWN": (1024, 4096), "UP": (4096, 1024), "OUT": (1024, 1024), "QKV": (3072, 1024)}
     for name, shape in shapes.items():
-        current = tiles.FLOW[shape]
+        current = tiles.FLOW_TILES[shape]
 
         def time(tile: LinearTile, shape: tuple[int, int] = shape) -> float:
-            tiles.FLOW[shape] = tile
+            tiles.FLOW_TILES[shape] = tile
             return time_block_us(flow, 2, ops, ops)
 
         best, times = find_fastest([current, *tile_candidates(*shape)], time)
@@ -138,11 +138,11 @@ def tune_gemms(flow: FlowStack) -> Iterator[tuple[str, LinearTile, Any]]:
         # previous one, so fewer stages can be faster.
         stages = [replace(best, stages=count) for count in range(2, best.stages)]
         best, times_by_stages = find_fastest([best, *stages], time)
-        tiles.FLOW[shape] = best
+        tiles.FLOW_TILES[shape] = best
         yield f"FLOW_{name}", best, {**times, **times_by_stages}
 
 
-def time_attention_us(sequences: int, cut: AttentionTiling, chained: bool) -> float:
+def time_attention_us(sequences: int, cut: AttentionTiling, pdl: bool) -> float:
     """Return the microseconds of attention in this number of sequences."""
     heads, width = TALKER.flow.num_heads, TALKER.flow.hidden_size
     qkv = [random_rows(sequences, LENGTH, 3 * width) for _ in range(COPIES)]
@@ -150,7 +150,7 @@ def time_attention_us(sequences: int, cut: AttentionTiling, chained: bool) -> fl
 
     def run() -> None:
         for rows in qkv:
-            short_attention(rows, cos, sin, heads, slice(None), cut=cut, chained=chained)
+            short_attention(rows, cos, sin, heads, slice(None), tiling=cut, pdl=pdl)
 
     return 1e3 * median_graph_ms(run) / COPIES
 
@@ -191,7 +191,7 @@ def tune(flow: FlowStack) -> Iterator[tuple[str, Any, Mapping[str, float]]]:
     """Yield each tuned constant's name, its best value, and the microseconds of all candidates."""
     yield from tune_gemms(flow)
     few = [AttentionTiling(1, warps) for warps in (1, 2, 4, 8)]
-    yield "FEW_SEQUENCES", *find_fastest(few, lambda cut: time_attention_us(2, cut, chained=True))
+    yield "FEW_SEQUENCES", *find_fastest(few, lambda cut: time_attention_us(2, cut, pdl=True))
     many = list(tiling_candidates())
     yield (
         "MANY_SEQUENCES",
@@ -215,14 +215,14 @@ def candidate_calls(space: Workspace) -> Iterator[Callable[[], object]]:
     A GEMM after a norm is a separate kernel for each number of parts of the sums of squares, which
     follows from the tile of the previous GEMM.
     """
-    for outputs, inputs in tiles.FLOW:
+    for outputs, inputs in tiles.FLOW_TILES:
         x, weight = random_rows(2 * LENGTH, inputs), random_rows(outputs, inputs)
         out, gain = random_rows(2 * LENGTH, outputs), random_rows(outputs)
         for tile in tile_candidates(outputs, inputs):
-            call = partial(linear, weight=weight, out=out, tile=tile, space=space, chained=True)
+            call = partial(linear, weight=weight, out=out, tile=tile, workspace=space, pdl=True)
             call = partial(call, bias=gain)
             if outputs == 1024:
-                yield partial(call, x, add=True, then=(gain, 1e-6))
+                yield partial(call, x, add=True, next_norm=(gain, 1e-6))
                 continue
             for parts in (64,) if outputs == 4096 else (1, 8, 16, 32):
                 squares = torch.ones(2 * LENGTH, parts, device="cuda")
@@ -243,7 +243,7 @@ def main() -> None:
     device = torch.device("cuda")
     with torch.inference_mode():
         flow, cublas = random_flow(device), LibraryOps()
-        fused_ops = FusedOps(Workspace(1 << 23, device), chained=True)
+        fused_ops = FusedOps(Workspace(1 << 23, device), pdl=True)
         print(f"block, 128 streams: {time_block_us(flow, 2 * STREAMS, cublas, cublas):.2f} us")
         if options.library:
             return

@@ -78,7 +78,7 @@ def compile_share(which: int, processes: int, row_counts: Sequence[int]) -> None
     every = [(rows, tile) for rows in row_counts for tile in candidates(rows)]
     for rows, tile in every[which::processes]:
         with suppress(OutOfResources):
-            few_rows_linear(random_rows(rows), weight, scale, space, tile, chained=True)
+            few_rows_linear(random_rows(rows), weight, scale, space, tile, pdl=True)
 
 
 def random_fp8_weights(
@@ -135,9 +135,7 @@ def main() -> None:
         times = {
             tile: {
                 name: time_gemm_us(
-                    lambda w, s, x=x, tile=tile: few_rows_linear(
-                        x, w, s, space, tile, chained=True
-                    ),
+                    lambda w, s, x=x, tile=tile: few_rows_linear(x, w, s, space, tile, pdl=True),
                     matrices,
                 )
                 for name, matrices in weights.items()

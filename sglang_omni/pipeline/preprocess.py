@@ -38,7 +38,7 @@ def preprocess(
     Args:
         request: The chat.
         media: The media of `request.media`, in order.
-        tokenizer: The thinker's tokenizer.
+        chat: The model's prompt format.
         context_length: The thinker's context, in tokens.
 
     Raises:

@@ -31,10 +31,10 @@ class Voices:
         """The speaker vector [192], of length 1, of float samples [n] at `rate` Hz."""
         import torch
 
-        from sglang_omni.models.ming.speech.speaker_encoder import speaker_fbank
+        from sglang_omni.models.ming.speech.speaker_encoder import compute_speaker_fbank
 
         sound = soxr.resample(samples.astype(np.float32), rate, RATE)
-        found = self._encoder(speaker_fbank(torch.from_numpy(sound))).numpy()
+        found = self._encoder(compute_speaker_fbank(torch.from_numpy(sound))).numpy()
         return np.asarray(found / np.linalg.norm(found))
 
     def similarity(self, one: tuple[np.ndarray, int], other: tuple[np.ndarray, int]) -> float:

@@ -35,7 +35,7 @@ from sglang_omni.models.ming.speech.voices import (
     VoicePrompt,
     encode_prompt,
     pad_prompt,
-    posterior_noise,
+    sample_posterior_noise,
 )
 from sglang_omni.models.ming.text.front import fragments
 
@@ -88,7 +88,7 @@ class Speech:
         """Register a voice from a recording [n] at 44.1 kHz."""
         model = self.model
         prompt = pad_prompt(torch.from_numpy(samples), model.vae, model.talker)
-        noise = posterior_noise(name, prompt, model.vae, model.talker)
+        noise = sample_posterior_noise(name, prompt, model.vae, model.talker)
         latents, embeds = encode_prompt(prompt, noise, model.vae, model.talker)
         voices = model.voices | {name: VoicePrompt(name, text, latents, embeds, None)}
         self.model = replace(model, voices=voices)

@@ -4,19 +4,23 @@ from collections.abc import Mapping
 
 from sglang_omni.models.capabilities import SpeechTask
 from sglang_omni.models.ming.speech.caption import (
-    MUSIC,
     MUSIC_FIELDS,
-    SOUND,
+    MUSIC_TASK,
     SOUND_SAMPLING,
+    SOUND_TASK,
     Caption,
-    caption_json,
+    render_caption,
 )
 from sglang_omni.models.ming.text.duration import reference_seconds
 from sglang_omni.models.ming.text.front import MingTextFrontEnd, warm_up
 from sglang_omni.models.speech_text import SpeechStyle
 from sglang_omni.protocol.errors import InvalidRequest
 
-DESCRIPTIONS: dict[SpeechTask, str | None] = {"speech": None, "music": MUSIC, "sound": SOUND}
+DESCRIPTIONS: dict[SpeechTask, str | None] = {
+    "speech": None,
+    "music": MUSIC_TASK,
+    "sound": SOUND_TASK,
+}
 
 
 class MingSpeechText:
@@ -34,7 +38,7 @@ class MingSpeechText:
         self, task: SpeechTask, instructions: Mapping[str, str | None] | None = None
     ) -> SpeechStyle:
         """See `SpeechText`."""
-        instruction = None if instructions is None else caption_json(Caption(**instructions))
+        instruction = None if instructions is None else render_caption(Caption(**instructions))
         if task != "sound":
             return SpeechStyle(DESCRIPTIONS[task], instruction)
         cfg, sigma, temperature = SOUND_SAMPLING

@@ -11,7 +11,7 @@ from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.kernels.split_k import MAX_TILES
 from sglang_omni.models.ming.speech.executor import PlainExecutor
-from sglang_omni.models.ming.speech.fast.graph_executor import SCRATCH, GraphExecutor
+from sglang_omni.models.ming.speech.fast.graph_executor import WORKSPACE_SIZE, GraphExecutor
 from sglang_omni.models.ming.speech.model import MingSpeechModel
 from sglang_omni.models.ming.speech.modules import load_modules
 from tests.engines.speech.conftest import NEVER_STOP
@@ -129,7 +129,7 @@ def test_graphs_write_into_no_memory_of_others():
     # At the released shapes: there sums are split, which takes scratch memory.
     model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
     executor = GraphExecutor(model, 1, 256, 64)
-    others = [torch.zeros(SCRATCH, device="cuda") for _ in range(4)]
+    others = [torch.zeros(WORKSPACE_SIZE, device="cuda") for _ in range(4)]
     others += [torch.zeros(MAX_TILES, device="cuda", dtype=torch.int32) for _ in range(64)]
     executor.prefill([build_admission(0, model.voices["voice"])])
     time_steps(executor, range(1), 2)

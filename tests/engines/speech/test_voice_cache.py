@@ -16,7 +16,7 @@ from sglang_omni.engines.speech.contract import (
     VoiceRequest,
 )
 from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
-from sglang_omni.models.ming.speech.fast.prefill import CLONE_ROWS, VoiceTable
+from sglang_omni.models.ming.speech.fast.prefill import ROWS_PER_CLONE, VoiceTable
 from sglang_omni.models.ming.speech.model import MingSpeechModel, build_speech_prompt
 from sglang_omni.models.ming.speech.voices import read_presets, read_recording
 from tests.testing.golden import TINY
@@ -168,17 +168,17 @@ def test_guidance_and_noise_belong_to_the_request_alone(make_worker, style):
 def test_a_cloned_voice_takes_the_rows_of_the_one_used_longest_ago(model):
     pytest.importorskip("triton")
     table = VoiceTable(model.talker, model.voices, clones=2)
-    presets = [table.place(voice) for voice in model.voices.values()]
+    presets = [table.locate(voice) for voice in model.voices.values()]
     (voice,) = [v for v in model.voices.values() if v.name == "DB30"]
 
     def named(name):
         return type(voice)(name, None, voice.latents, voice.embeds, voice.speaker)
 
-    a, b = table.place(named("a")), table.place(named("b"))
-    assert table.place(named("a")) == a
-    assert table.place(named("c")) == b
+    a, b = table.locate(named("a")), table.locate(named("b"))
+    assert table.locate(named("a")) == a
+    assert table.locate(named("c")) == b
     assert len({a.first, b.first, *(place.first for place in presets)}) == 4
-    assert abs(a.first - b.first) == CLONE_ROWS
+    assert abs(a.first - b.first) == ROWS_PER_CLONE
     rows = table.rows[a.first : a.first + 1 + len(voice.embeds)]
     assert torch.equal(rows, torch.cat((voice.speaker[None], voice.embeds)))
-    assert [table.place(voice) for voice in model.voices.values()] == presets
+    assert [table.locate(voice) for voice in model.voices.values()] == presets

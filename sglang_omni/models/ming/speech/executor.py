@@ -1,4 +1,4 @@
-"""What carries a step of the talker out, and its plain form, one eager step at a time.
+"""The interface that runs decode steps of the talker, and its eager form.
 
 The form for CUDA devices is `sglang_omni/models/ming/speech/fast/graph_executor.py`.
 """
@@ -9,15 +9,15 @@ import numpy as np
 import torch
 
 from sglang_omni.models.ming.speech.modules import SpeechModules
-from sglang_omni.models.ming.speech.prompt import embed_prompt, initial_history
+from sglang_omni.models.ming.speech.prompt import build_initial_history, embed_prompt
 from sglang_omni.models.ming.speech.slots import TalkerSlots
-from sglang_omni.models.ming.speech.step import StepOutput, decode_step
+from sglang_omni.models.ming.speech.step import StepOutput, run_decode_step
 from sglang_omni.models.ming.speech.vae_slots import VaeSlots
 from sglang_omni.models.speech import Admission, StepTimes
 
 
 class PlainExecutor:
-    """Eager steps with the plain modules, on any device."""
+    """Run eager steps of the plain modules, on any device."""
 
     overlaps = False
     pace: StepTimes | None = None
@@ -26,27 +26,33 @@ class PlainExecutor:
         self._model, self.width = model, slots
         self._slots = TalkerSlots(model.talker, slots, context)
         self._streams = VaeSlots(model.vae, slots)
-        self._stepped: list[int] = []
+        self._step_slots: list[int] = []
         self._output: StepOutput | None = None
         self._samples: list[np.ndarray] = []
 
     @torch.inference_mode()
     def prefill(self, admissions: Sequence[Admission]) -> None:
-        for one in admissions:
-            talker, voice = self._model.talker, one.input.voice
-            speakers = None if voice.speaker is None else voice.speaker[None]
-            embeddings = embed_prompt(talker, one.input.prompt, speakers, voice.embeds)
-            history = initial_history(talker, voice.latents)
+        for admission in admissions:
+            request = admission.input
+            talker, voice = self._model.talker, request.voice
+            speaker = None if voice.speaker is None else voice.speaker[None]
+            embeddings = embed_prompt(talker, request.prompt, speaker, voice.embeds)
+            history = build_initial_history(talker, voice.latents)
             self._slots.prefill(
-                one.slot, embeddings, history, one.seed, one.segment, one.input.sampling
+                admission.slot,
+                embeddings,
+                history,
+                admission.seed,
+                admission.segment,
+                request.sampling,
             )
-            self._streams.reset(one.slot)
+            self._streams.reset(admission.slot)
 
     def begin(self, slots: Sequence[int]) -> None:
-        self._stepped = list(slots)
-        index = torch.tensor(self._stepped, device=self._slots.lengths.device)
-        span = self._slots.span(int(self._slots.lengths[index].max()))
-        self._output = decode_step(self._model.talker, self._slots, index, span)
+        self._step_slots = list(slots)
+        index = torch.tensor(self._step_slots, device=self._slots.lengths.device)
+        span = self._slots.select_span(int(self._slots.lengths[index].max()))
+        self._output = run_decode_step(self._model.talker, self._slots, index, span)
 
     def stops(self) -> list[float]:
         assert self._output is not None
@@ -54,8 +60,8 @@ class PlainExecutor:
 
     def finish(self, last: Sequence[bool]) -> None:
         assert self._output is not None
-        slots, ends = torch.tensor(self._stepped), torch.tensor(list(last))
-        pcm = self._streams.decode(slots, self._output.latents, ends)
+        slots, is_last = torch.tensor(self._step_slots), torch.tensor(list(last))
+        pcm = self._streams.decode(slots, self._output.latents, is_last)
         self._samples = [samples.numpy() for samples in pcm]
 
     def collect(self) -> list[np.ndarray]:

@@ -8,14 +8,14 @@ from torch import Tensor
 from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.executor import PlainExecutor
 from sglang_omni.models.ming.speech.modules import SpeechModules
-from sglang_omni.models.ming.speech.prompt import SPEECH, PromptIds, SpeechPrompt
+from sglang_omni.models.ming.speech.prompt import SPEECH_TASK, PromptIds, SpeechPrompt
 from sglang_omni.models.ming.speech.silence import SilenceTrimmer
 from sglang_omni.models.ming.speech.talker import STOP_THRESHOLD
 from sglang_omni.models.ming.speech.voices import (
     VoicePrompt,
+    build_empty_voice,
+    build_voice_prompt,
     encode_voice,
-    no_voice,
-    voice_prompt,
 )
 from sglang_omni.models.ming.text.duration import max_seconds
 from sglang_omni.models.speech import (
@@ -52,18 +52,20 @@ class MingSpeechModel:
             modules.vae.config.sample_rate,
             modules.patch_s,
             tuple(modules.voices),
-            modules.speakers is not None,
+            modules.speaker_encoder is not None,
             STOP_THRESHOLD,
         )
 
     def no_voice(self) -> VoicePrompt:
         """See `SpeechModel`."""
-        return no_voice(self.modules.talker)
+        return build_empty_voice(self.modules.talker)
 
     def encode_voice(self, key: str, samples: Tensor, sample_rate: int) -> EncodedRecording:
         """See `SpeechModel`."""
         one = self.modules
-        latents, vector = encode_voice(key, samples, sample_rate, one.talker, one.vae, one.speakers)
+        latents, vector = encode_voice(
+            key, samples, sample_rate, one.talker, one.vae, one.speaker_encoder
+        )
         parts = [latents.float().cpu().flatten().numpy()]
         if vector is not None:
             parts.append(vector.numpy())
@@ -72,11 +74,11 @@ class MingSpeechModel:
 
     def read_voice(self, key: str, text: str | None, values: Tensor, latents: int) -> VoicePrompt:
         """See `SpeechModel`."""
-        talker, speakers = self.modules.talker, self.modules.speakers
+        talker, speakers = self.modules.talker, self.modules.speaker_encoder
         size = latents * talker.config.latent_dim
         rows = values[:size].unflatten(0, (latents, -1))
         vector = values[size:] if len(values) > size and speakers is not None else None
-        return voice_prompt(key, text, rows, vector, talker)
+        return build_voice_prompt(key, text, rows, vector, talker)
 
     def prepare(self, text: str, voice: VoicePrompt, style: SpeechStyle) -> MingSpeechInput:
         """See `SpeechModel`."""
@@ -117,7 +119,7 @@ def build_speech_prompt(text: str, voice: VoicePrompt, style: SpeechStyle) -> Sp
     """
     return SpeechPrompt(
         text,
-        description=SPEECH if style.description is None else style.description,
+        description=SPEECH_TASK if style.description is None else style.description,
         prompt_text=voice.text if style.instruction is None else None,
         prompt_patches=len(voice.embeds),
         speakers=0 if voice.speaker is None else 1,

@@ -1,4 +1,4 @@
-"""The modules of a checkpoint's talker folder: talker, audio VAE, tokenizer, voices."""
+"""Load the talker folder of a checkpoint: modules, tokenizer and voices."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,16 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class SpeechModules:
-    """The loaded modules of the talker folder; `speakers` is None where it has no such network."""
+    """The loaded modules of the talker folder.
+
+    `speaker_encoder` is None where the checkpoint has none.
+    """
 
     talker: Talker
     vae: AudioVAE
     tokenizer: PromptTokenizer
     voices: dict[str, VoicePrompt]
-    speakers: SpeakerEncoder | None
+    speaker_encoder: SpeakerEncoder | None
 
     @property
     def patch_s(self) -> float:
@@ -34,10 +37,11 @@ class SpeechModules:
 
 
 def load_modules(checkpoint: Path, device: str = "cpu", dtype: str = "float32") -> SpeechModules:
-    """Read the modules, the tokenizer and the voices below `checkpoint / "talker"`.
+    """Load the modules, the tokenizer and the voices of `checkpoint / "talker"`.
 
-    Raises `CheckpointError` for an incomplete checkpoint or one without voices, and `ConfigError`
-    for an unknown dtype.
+    Raises:
+        CheckpointError: The checkpoint is incomplete or has no voices.
+        ConfigError: The dtype is unknown.
     """
     if dtype not in DTYPES:
         raise ConfigError(f"talker dtype {dtype!r} is not one of {', '.join(DTYPES)}")
@@ -47,8 +51,8 @@ def load_modules(checkpoint: Path, device: str = "cpu", dtype: str = "float32") 
     talker = load_talker(folder, where, served)
     vae = load_vae(folder / "vae", where, served)
     report_progress("registering voices")
-    speakers = open_speaker_encoder(folder)
-    voices = load_voices(checkpoint, talker, vae, speakers)
+    speaker_encoder = open_speaker_encoder(folder)
+    voices = load_voices(checkpoint, talker, vae, speaker_encoder)
     if not voices:
-        raise CheckpointError(f"{folder} names no voice")
-    return SpeechModules(talker, vae, PromptTokenizer(folder), voices, speakers)
+        raise CheckpointError(f"{folder} has no voices")
+    return SpeechModules(talker, vae, PromptTokenizer(folder), voices, speaker_encoder)
