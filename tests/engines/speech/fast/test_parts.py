@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sglang_omni.engines.speech.contract import TalkerSettings
-from sglang_omni.kernels.pdl import can_chain
+from sglang_omni.kernels.pdl import supports_pdl
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.executor import Admission
@@ -70,7 +70,7 @@ def ops(request, device):
     if request.param == "library":
         return LibraryOps()
     chained = request.param == "chained"
-    if chained and not can_chain():
+    if chained and not supports_pdl():
         pytest.skip("needs a Hopper GPU")
     return FusedOps(Workspace(1 << 18, device), chained=chained)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from sglang_omni.engines.runtime.worker import report_progress
 from sglang_omni.engines.speech.pacing import StepTimes
 from sglang_omni.engines.speech.scheduler import PATCH_SECONDS
-from sglang_omni.kernels.pdl import can_chain
+from sglang_omni.kernels.pdl import supports_pdl
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.executor import Admission
 from sglang_omni.models.ming.speech.fast.fp8 import Fp8Ops
@@ -156,7 +156,7 @@ class GraphExecutor:
 
     def _ops(self, space: Workspace, rows: int) -> Ops:
         if rows <= FEW_ROWS:
-            return FusedOps(space, chained=can_chain())
+            return FusedOps(space, chained=supports_pdl())
         return Fp8Ops() if self._fp8 and rows >= FP8_ROWS else LibraryOps()
 
     def _run_prefill(self, size: int) -> None:

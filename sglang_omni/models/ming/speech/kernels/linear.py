@@ -14,8 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import LINE, prefetch, wait_for_inputs
-from sglang_omni.kernels.split_k import MAX_TILES, Workspace, share_sum
+from sglang_omni.kernels.pdl import LINE, prefetch_lines, wait_for_inputs
+from sglang_omni.kernels.split_k import MAX_TILES, Workspace, reduce_split_k
 from sglang_omni.models.ming.speech.kernels.product import (
     carry_norm,
     gelu_tanh,
@@ -75,9 +75,9 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     if CHAINED:
         lines = tl.minimum(share * span + tl.arange(0, LINES) * LINE, K - 1)
         first = tl.minimum(cols, N - 1)[:, None] * K + lines[None, :]
-        prefetch(weight + first)
+        prefetch_lines(weight + first)
         if GATED:
-            prefetch(weight + N * K + first)
+            prefetch_lines(weight + N * K + first)
     wait_for_inputs(CHAINED)
     if PARTS > 0:
         parts = read_squares(squares, rows, row_in, PARTS, PARTS_PAD)
@@ -90,7 +90,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     finish = True
     if SPLIT > 1:
         tile = arrived + tile_m * tl.num_programs(0) + tile_n
-        acc, finish = share_sum(acc, partial, tile, at, inside, share, M * N, SPLIT, BM, BN)
+        acc, finish = reduce_split_k(acc, partial, tile, at, inside, share, M * N, SPLIT, BM, BN)
     if finish:
         if PARTS > 0:
             scale = root_scale(parts, K, eps)
