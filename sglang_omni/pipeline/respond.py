@@ -212,7 +212,7 @@ class Pipeline:
                 async for output in outputs:
                     tally.note_logprobs(output.logprobs)
                     if text := decoder.push(output.token_ids):
-                        span.output()
+                        span.record_output()
                         yield text
                     if decoder.stopped:
                         # Nothing more can come; the thinker is not kept at work for it.
@@ -228,7 +228,7 @@ async def _think(
     with stage("thinker") as span:
         async with aclosing(thinker.submit(request)) as outputs:
             async for output in outputs:
-                span.output()
+                span.record_output()
                 tally.count_tokens(output)
                 yield output
 

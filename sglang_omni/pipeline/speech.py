@@ -133,7 +133,7 @@ async def say(
     with stage("segment") as span:
         async with aclosing(text), aclosing(segments(text, settings, clock)) as pieces:
             async for segment in pieces:
-                span.output()
+                span.record_output()
                 yield TranscriptDelta(segment.source)
                 spoken = _synthesise(speaker, front_end.fragments(segment.text), tally)
                 async with aclosing(spoken) as events:
@@ -176,7 +176,7 @@ async def _fragment(
                 last = chunk.last or (left is not None and left <= 0)
                 pcm = edges.push(chunk.pcm, last)
                 if pcm.size:
-                    span.output()
+                    span.record_output()
                     yield AudioDelta(pcm)
                 if not chunk.last and last:
                     tally.reason = "length"

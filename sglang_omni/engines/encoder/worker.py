@@ -35,7 +35,7 @@ class EncoderWorker:
         self.info = info
         self._encoders = encoders
         self._queues = {kind: PassQueue(encoder.budget) for kind, encoder in encoders.items()}
-        self._totals = dict.fromkeys((*COUNTERS, "batches", "rejected", "busy_seconds"), 0.0)
+        self._totals = dict.fromkeys((*COUNTERS, "batches", "request_errors", "busy_seconds"), 0.0)
 
     @property
     def busy(self) -> bool:
@@ -122,7 +122,7 @@ class EncoderWorker:
         return Encoded(layout)
 
     def _reject(self, error: OmniError) -> OmniError:
-        self._totals["rejected"] += 1
+        self._totals["request_errors"] += 1
         return error
 
 

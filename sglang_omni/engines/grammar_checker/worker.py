@@ -27,7 +27,7 @@ class GrammarWorker:
 
     def __init__(self, tokenizer: LLTokenizer, cpu_seconds: int) -> None:
         self._tokenizer, self._cpu_seconds = tokenizer, cpu_seconds
-        self._num_checked = self._num_rejected = 0
+        self._num_checked = self._num_errors = 0
 
     def step(self, work: StepInput) -> StepResults:
         """Check every arrival."""
@@ -35,7 +35,7 @@ class GrammarWorker:
 
     def counters(self) -> dict[str, float]:
         """Return totals since the start."""
-        return {"checked": self._num_checked, "rejected": self._num_rejected}
+        return {"checked": self._num_checked, "request_errors": self._num_errors}
 
     def close(self) -> None:
         """Do nothing: no state is held between steps."""
@@ -46,7 +46,7 @@ class GrammarWorker:
         try:
             check_grammar(self._tokenizer, request.kind, request.text, JSON_OPTIONS)
         except GrammarError as error:
-            self._num_rejected += 1
+            self._num_errors += 1
             return GrammarVerdict(str(error))
         return GrammarVerdict()
 

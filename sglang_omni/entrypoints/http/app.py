@@ -29,7 +29,7 @@ from sglang_omni.entrypoints.http.routes import monitoring as watch
 from sglang_omni.entrypoints.metered_backend import metered
 from sglang_omni.entrypoints.playground import routes as playground
 from sglang_omni.entrypoints.realtime import route as realtime
-from sglang_omni.observability.event_loop import watch_event_loop
+from sglang_omni.observability.event_loop import monitor_event_loop
 from sglang_omni.observability.trace_recorder import TraceRecorder
 
 # What pages of other sites may read of an answer, beside its body.
@@ -63,7 +63,7 @@ def create_app(
         # FastAPI's own pages come from another host.
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda app: watch_event_loop(observer.metrics.stalls.observe),
+        lifespan=lambda app: monitor_event_loop(observer.metrics.stalls.observe),
     )
     errors.install(app)
     app.include_router(chat.routes(backend))

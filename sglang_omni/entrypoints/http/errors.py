@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from sglang_omni.observability.refusals import is_audited, reason_of
+from sglang_omni.observability.refusals import get_reason, is_audited
 from sglang_omni.observability.trace import current_trace
 from sglang_omni.protocol.errors import (
     SCHEMA_REFUSED,
@@ -77,7 +77,7 @@ def note_refusal(error: OmniError) -> None:
     """Have the request at work leave an entry in the audit log, if `error` is worth one."""
     trace = current_trace()
     if trace is not None and trace.refusal is None and is_audited(error):
-        trace.refusal = error.status, reason_of(error)
+        trace.refusal = error.status, get_reason(error)
 
 
 def error_response(error: OmniError, headers: Mapping[str, str] | None = None) -> JSONResponse:

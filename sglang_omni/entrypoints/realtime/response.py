@@ -140,7 +140,7 @@ class Response:
             await asyncio.wait((self._task,))
 
     async def _run(self, events: AsyncGenerator[Event, None]) -> None:
-        with self._observer.within(self.plan.id, ROUTE) as trace:
+        with self._observer.nested(self.plan.id, ROUTE) as trace:
             await self._follow(events)
             trace.status = self._status
 

@@ -224,7 +224,7 @@ def serving(
     observer = wiring.pop("observer", None) or TraceRecorder(lambda: backend.sample_rate)
     app = create_app(backend, access, observer=observer, **wiring)
     options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
-    options["on_refusal"] = observer.refuse
+    options["on_refusal"] = observer.record_refusal
     server = web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -74,7 +74,7 @@ async def main() -> None:
     await backend.start()
     observer = TraceRecorder(lambda: backend.sample_rate)
     app = create_app(backend, observer=observer, bodies=BODIES)
-    options = {"limits": HTTP, "on_refusal": observer.refuse, "log_config": None}
+    options = {"limits": HTTP, "on_refusal": observer.record_refusal, "log_config": None}
     freeze_gc()
     with bind("127.0.0.1", 0) as listener:
         print(listener.getsockname()[1], flush=True)
