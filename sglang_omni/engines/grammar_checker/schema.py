@@ -106,18 +106,18 @@ def _resolve(root: Schema, reference: Any) -> tuple[str, Any] | None:
     """Return the path and target of a JSON pointer in the document, or None if there is none."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
-    pointer, found = unquote(reference[1:]), root
+    pointer, target = unquote(reference[1:]), root
     if pointer and not pointer.startswith("/"):
         return None
     for step in pointer.split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, Mapping) and step in found:
-            found = found[step]
-        elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
-            found = found[int(step)]
+        if isinstance(target, Mapping) and step in target:
+            target = target[step]
+        elif isinstance(target, list) and step.isdecimal() and int(step) < len(target):
+            target = target[int(step)]
         else:
             return None
-    return reference, found
+    return reference, target
 
 
 def _find_cycle(graph: Mapping[int, list[int]]) -> int | None:
