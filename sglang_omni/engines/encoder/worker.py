@@ -16,7 +16,7 @@ from sglang_omni.engines.encoder.contract import (
 )
 from sglang_omni.engines.encoder.launch import validate_settings
 from sglang_omni.engines.encoder.modality_encoder import ModalityEncoder
-from sglang_omni.engines.encoder.queue import PassQueue, Request, WaitingRequest
+from sglang_omni.engines.encoder.queue import EncodeRequest, PassQueue, WaitingRequest
 from sglang_omni.engines.encoder.threads import limit_threads
 from sglang_omni.engines.runtime.worker import StepInput, StepResults, report_progress
 from sglang_omni.models.ming.config import read_encoder_config
@@ -67,7 +67,7 @@ class EncoderWorker:
             encoder.close()
         self._queues = {kind: PassQueue(encoder.budget) for kind, encoder in self._encoders.items()}
 
-    def _accept(self, request_id: str, request: Request) -> None:
+    def _accept(self, request_id: str, request: EncodeRequest) -> None:
         kind = type(request)
         if kind not in self._encoders:
             raise InvalidRequest(f"this engine does not serve {kind.__name__}")
