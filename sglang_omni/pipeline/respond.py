@@ -243,7 +243,7 @@ class Pipeline:
                 async for output in outputs:
                     usage.add_logprobs(output.logprobs)
                     if text := decoder.push(output.token_ids):
-                        span.output()
+                        span.record_output()
                         yield text
                     if decoder.stopped:
                         # Nothing more can follow, so the thinker is aborted.
@@ -259,7 +259,7 @@ async def _run_thinker(
     with stage("thinker") as span:
         async with aclosing(thinker.submit(request)) as outputs:
             async for output in outputs:
-                span.output()
+                span.record_output()
                 usage.set_output(output)
                 yield output
 

@@ -13,7 +13,7 @@ from sglang_omni.admission.controller import AdmissionController
 from sglang_omni.admission.queue import QueueRules
 from sglang_omni.config.options import Config, RealtimeOptions
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
-from sglang_omni.engines.grammar_checker.contract import GrammarSettings, check_request
+from sglang_omni.engines.grammar_checker.contract import GrammarSettings, build_check_request
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
@@ -210,7 +210,7 @@ class Server:
         self._require_started()
         events = self._pipeline().respond(request)
         sampling = apply_answer_grammar(request, self._chat)
-        if self.supports_grammar and check_request(sampling) is not None:
+        if self.supports_grammar and build_check_request(sampling) is not None:
             events = self._checked(sampling, request.tenant, events)
         return self._door.limited(request, events)
 

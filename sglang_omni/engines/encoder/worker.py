@@ -16,7 +16,7 @@ from sglang_omni.engines.encoder.contract import (
 )
 from sglang_omni.engines.encoder.launch import validate_settings
 from sglang_omni.engines.encoder.modality_encoder import ModalityEncoder
-from sglang_omni.engines.encoder.queue import PassQueue, Request, WaitingRequest
+from sglang_omni.engines.encoder.queue import EncodeRequest, PassQueue, WaitingRequest
 from sglang_omni.engines.encoder.threads import limit_threads
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
 from sglang_omni.models.ming.config import read_encoder_config
@@ -36,7 +36,7 @@ class EncoderWorker:
         self.info = info
         self._encoders = encoders
         self._queues = {kind: PassQueue(encoder.budget) for kind, encoder in encoders.items()}
-        self._totals = dict.fromkeys((*COUNTERS, "batches", "rejected", "busy_seconds"), 0.0)
+        self._totals = dict.fromkeys((*COUNTERS, "batches", "request_errors", "busy_seconds"), 0.0)
 
     @property
     def busy(self) -> bool:
@@ -68,7 +68,7 @@ class EncoderWorker:
             encoder.close()
         self._queues = {kind: PassQueue(encoder.budget) for kind, encoder in self._encoders.items()}
 
-    def _accept(self, request_id: str, request: Request) -> None:
+    def _accept(self, request_id: str, request: EncodeRequest) -> None:
         kind = type(request)
         if kind not in self._encoders:
             raise InvalidRequest(f"this engine does not serve {kind.__name__}")
@@ -123,7 +123,7 @@ class EncoderWorker:
         return Encoded(layout)
 
     def _reject(self, error: OmniError) -> OmniError:
-        self._totals["rejected"] += 1
+        self._totals["request_errors"] += 1
         return error
 
 

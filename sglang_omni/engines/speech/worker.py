@@ -95,7 +95,7 @@ class TalkerCounters:
     patches: int = 0
     finished: int = 0
     aborted: int = 0
-    rejected: int = 0
+    request_errors: int = 0
     voices_made: int = 0
     audio_seconds: float = 0.0
 
@@ -222,7 +222,7 @@ class TalkerWorker:
                 self._check_admission(request)
                 self._queues.waiting[request_id] = waiting
             except (OmniError, OSError) as error:
-                self._counters.rejected += 1
+                self._counters.request_errors += 1
                 errors.append((request_id, error))
         return errors
 

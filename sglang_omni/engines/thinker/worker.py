@@ -281,11 +281,11 @@ def _to_output(raw: dict[str, Any], sampling: SamplingParams) -> ThinkerOutput:
 
 def _to_logprobs(meta: dict[str, Any]) -> tuple[TokenLogprob, ...]:
     """Convert SGLang's tuples (log probability, token id, None) of new tokens and top tokens."""
-    chosen = meta.get("output_token_logprobs") or []
-    likeliest = meta.get("output_top_logprobs") or [None] * len(chosen)
+    sampled = meta.get("output_token_logprobs") or []
+    likeliest = meta.get("output_top_logprobs") or [None] * len(sampled)
     return tuple(
         TokenLogprob(token, logprob, tuple((top_token, value) for value, top_token, _ in top or ()))
-        for (logprob, token, _), top in zip(chosen, likeliest, strict=True)
+        for (logprob, token, _), top in zip(sampled, likeliest, strict=True)
     )
 
 

@@ -27,7 +27,7 @@ from sglang_omni.entrypoints.http.request_body.reader import BodyRules
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
 from sglang_omni.observability.audit_file import audit_file
-from sglang_omni.observability.logs import set_up
+from sglang_omni.observability.logs import set_up_logging
 from sglang_omni.observability.otel import open_exporter
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.placement.place import check_room, place, table
@@ -44,7 +44,7 @@ GRACE_S = 2
 
 def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server) -> int:
     """Serve until Ctrl-C or SIGTERM, then drain; returns the exit status. Raises `StartupError`."""
-    set_up(config.log_level, config.log_format)
+    set_up_logging(config.log_level, config.log_format)
     check_config(config)
     with bind(config.host, config.port) as listener:
         access, tls = read_access(config), tls_options(config)
@@ -121,7 +121,7 @@ async def _run(
     options = {**tls, "access_log": False, "log_config": None}
     options["slow_clients"] = SlowClientRules(config.unread_bytes, config.unread_timeout)
     options["frame_bytes"] = config.realtime.frame_bytes
-    options |= {"limits": config.http, "on_refusal": observer.refuse}
+    options |= {"limits": config.http, "on_refusal": observer.record_refusal}
     # At `info` it tells of its own start and end, and of every WebSocket.
     level = "warning" if config.log_level == "info" else config.log_level
     web = create_web_server(app, level, GRACE_S, handle_signals=False, **options)

@@ -2,7 +2,7 @@
 
 import httpx
 
-from sglang_omni.observability.timeline import draw
+from sglang_omni.observability.timeline import draw_timeline
 from sglang_omni.protocol.errors import OmniError
 
 TIMEOUT_S = 10.0
@@ -18,7 +18,7 @@ def timeline(base_url: str, request_id: str, key: str | None) -> int:
         raise OmniError(f"no answer from {base_url}: {error}") from None
     if reply.status_code != httpx.codes.OK:
         raise OmniError(_reason(reply))
-    print("\n".join(draw(reply.json())))
+    print("\n".join(draw_timeline(reply.json())))
     return 0
 
 

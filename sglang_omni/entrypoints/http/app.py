@@ -29,7 +29,7 @@ from sglang_omni.entrypoints.http.routes import (
 from sglang_omni.entrypoints.metered_backend import meter_tokens
 from sglang_omni.entrypoints.playground import routes as playground
 from sglang_omni.entrypoints.realtime import route as realtime
-from sglang_omni.observability.event_loop import watch_event_loop
+from sglang_omni.observability.event_loop import monitor_event_loop
 from sglang_omni.observability.trace_recorder import TraceRecorder
 
 # Response headers that pages of allowed origins may read.
@@ -68,7 +68,7 @@ def create_app(
         # FastAPI's own pages load scripts from another host.
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda app: watch_event_loop(recorder.metrics.stalls.observe),
+        lifespan=lambda app: monitor_event_loop(recorder.metrics.stalls.observe),
     )
     errors.install_error_handlers(app)
     app.include_router(chat.routes(backend))

@@ -87,7 +87,10 @@ def test_a_listener_beyond_capacity_is_told_when_the_next_one_leaves() -> None:
     streams = [PlayingStream("a", 5.0, 20.0), PlayingStream("b", 5.0, 4.5)]
     check_admission(streams, 0, STEP_TIMES, target)
     full = refusal([*streams, PlayingStream("c", 5.0, 9.0)], 0, STEP_TIMES, target)
-    assert (full.retry_after_s, full.message) == (4.5, "3 streams of 3")
+    assert (full.retry_after_s, full.message) == (
+        4.5,
+        "speech capacity reached (3 of 3 streams); retry in 5 s",
+    )
     # Two of four must leave; a newcomer leaves nobody knows when.
     assert refusal(playing(5, 5, 5, remaining=7.0), 1, STEP_TIMES, target).retry_after_s == 7.0
     assert refusal([], 3, STEP_TIMES, target).retry_after_s == 30.0

@@ -229,7 +229,7 @@ def serving(
     recorder = wiring.pop("recorder", None) or TraceRecorder(lambda: backend.sample_rate)
     app = create_app(backend, access, recorder=recorder, **wiring)
     options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
-    options["on_refusal"] = recorder.refuse
+    options["on_refusal"] = recorder.record_refusal
     server = create_web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -76,7 +76,7 @@ async def main() -> None:
     await backend.start()
     recorder = TraceRecorder(lambda: backend.sample_rate)
     app = create_app(backend, recorder=recorder, bodies=BODIES)
-    options = {"limits": HTTP, "on_refusal": recorder.refuse, "log_config": None}
+    options = {"limits": HTTP, "on_refusal": recorder.record_refusal, "log_config": None}
     freeze_gc()
     with bind("127.0.0.1", 0) as listener:
         print(listener.getsockname()[1], flush=True)

@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.openapi import success
-from sglang_omni.observability.metrics import EngineCollector, exposition
-from sglang_omni.observability.timeline import as_json
+from sglang_omni.observability.metrics import EngineCollector, render_metrics
+from sglang_omni.observability.timeline import trace_to_dict
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.protocol.errors import RequestNotFound
 
@@ -31,9 +31,9 @@ def routes(backend: Backend, observer: TraceRecorder) -> APIRouter:
     async def metrics() -> Response:
         """Everything that is counted, in Prometheus' text format."""
         observer.metrics.tasks.set(len(asyncio.all_tasks()))
-        ours = exposition(observer.metrics.registry, engines)
+        ours = render_metrics(observer.metrics.registry, engines)
         # SGLang's numbers are in files.
-        theirs = await run_in_threadpool(exposition, *backend.registries)
+        theirs = await run_in_threadpool(render_metrics, *backend.registries)
         return Response(ours + theirs, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @router.get("/v1/requests/{request_id}", responses=RESPONSES)
@@ -45,6 +45,6 @@ def routes(backend: Backend, observer: TraceRecorder) -> APIRouter:
         mine = trace is not None and (trace.tenant == state.tenant or state.is_admin)
         if trace is None or not mine or trace.id == state.request_id:
             raise RequestNotFound(f"no request {request_id[:64]!r} among the latest")
-        return as_json(trace, time.monotonic())
+        return trace_to_dict(trace, time.monotonic())
 
     return router

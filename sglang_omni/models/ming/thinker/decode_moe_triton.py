@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import bytes_of, fetch, wait_for_inputs
+from sglang_omni.kernels.pdl import prefetch_part, view_as_bytes, wait_for_inputs
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.fp8_triton import empty_rows, to_eight_bits
 
@@ -52,7 +52,7 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     # The shared expert, whose weight is on its way, is likely the first then.
     expert = tl.num_programs(0) - 1 - tl.program_id(0)
     if FETCH:
-        fetch(ahead, lines, tl.program_id(0), tl.num_programs(0))
+        prefetch_part(ahead, lines, tl.program_id(0), tl.num_programs(0))
     tokens = tl.arange(0, TOKENS_PAD)
     wait_for_inputs(PDL)
     # Without sums across threads: a token has an expert once at most.
@@ -91,7 +91,7 @@ def group_by_expert(
     tiles = min(count, (count + experts * (height - 1)) // height)
     slots = torch.empty(tiles * height, dtype=torch.int32, device=ids.device)
     order = Order(slots, torch.empty(tiles, dtype=torch.int32, device=ids.device), total)
-    data, lines = (ids, 0) if ahead is None else bytes_of(ahead)
+    data, lines = (ids, 0) if ahead is None else view_as_bytes(ahead)
     _group_kernel[(experts,)](
         ids,
         order.slots,

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import bytes_of, fetch, wait_for_inputs
+from sglang_omni.kernels.pdl import prefetch_part, view_as_bytes, wait_for_inputs
 
 HEADS_PER_PROGRAM = 8
 FETCHING = 132
@@ -63,7 +63,7 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
         others: tl.constexpr = QUERY_BLOCKS + (KV_HEADS + BLOCK - 1) // BLOCK
         if tl.program_id(1) >= others:
             part = (tl.program_id(1) - others) * tl.num_programs(0) + tl.program_id(0)
-            fetch(ahead, lines, part, (tl.num_programs(1) - others) * tl.num_programs(0))
+            prefetch_part(ahead, lines, part, (tl.num_programs(1) - others) * tl.num_programs(0))
             return
     wait_for_inputs(PDL)
     is_key = tl.program_id(1) >= QUERY_BLOCKS
@@ -133,7 +133,7 @@ def prepare_fused(
         block = HEADS_PER_PROGRAM
         programs = triton.cdiv(heads[0], block) + triton.cdiv(heads[1], block)
         fetching = 0 if ahead is None else triton.cdiv(FETCHING, tokens)
-        data, lines = (k, 0) if ahead is None else bytes_of(ahead)
+        data, lines = (k, 0) if ahead is None else view_as_bytes(ahead)
         _prepare_kernel[(tokens, programs + fetching)](
             qkv,
             *gains,

@@ -18,7 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 from sglang_omni.kernels.pdl import wait_for_inputs
-from sglang_omni.kernels.split_k import MAX_TILES, Workspace, share_sum
+from sglang_omni.kernels.split_k import MAX_TILES, Workspace, reduce_split_k
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.fp8_triton import quantise_rows
 
@@ -160,7 +160,7 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     if SPLIT > 1:
         high: tl.constexpr = BN if SWAPPED else BM
         wide: tl.constexpr = BM if SWAPPED else BN
-        acc, finish = share_sum(
+        acc, finish = reduce_split_k(
             acc, partial, arrived + tile, place, inside, share, M * N, SPLIT, high, wide
         )
     if finish:

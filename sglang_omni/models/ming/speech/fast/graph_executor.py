@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import can_chain
+from sglang_omni.kernels.pdl import supports_pdl
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.fast.fp8 import Fp8Ops
 from sglang_omni.models.ming.speech.fast.graphs import (
@@ -159,7 +159,7 @@ class GraphExecutor:
 
     def _select_ops(self, workspace: Workspace, rows: int) -> Ops:
         if rows <= MAX_SMALL_BATCH_ROWS:
-            return FusedOps(workspace, pdl=can_chain())
+            return FusedOps(workspace, pdl=supports_pdl())
         return Fp8Ops() if self._fp8 and rows >= MIN_FP8_ROWS else LibraryOps()
 
     def _run_prefill(self, size: int) -> None:
