@@ -1,4 +1,4 @@
-"""From a configuration to the voices that users bring."""
+"""Create the voice registry from a configuration."""
 
 import hashlib
 from pathlib import Path
@@ -8,24 +8,32 @@ from sglang_omni.config.options import Config
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.protocol.errors import CheckpointError
 from sglang_omni.serving.engine_config import fetch_policy
-from sglang_omni.voices.cloner import Cloner, RecordingDecoder, RecordingRules
+from sglang_omni.voices.cloner import RecordingCloner, RecordingDecoder, RecordingRules
 from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
 
-# Enough of a file of weights to tell one training from another, little enough to read at a start.
+# Enough of a weight file to tell trainings apart, and little enough to read at startup.
 SAMPLE_BYTES = 1 << 20
 
 
-def open_shelf(
-    config: Config, checkpoint: Path, intake: RecordingDecoder, talker: Engine, room: AdmissionQueue
+def create_voice_registry(
+    config: Config,
+    checkpoint: Path,
+    media_decoders: RecordingDecoder,
+    talker: Engine,
+    media_queue: AdmissionQueue,
 ) -> VoiceRegistry:
-    """Read what is stored. Raises `ConfigError` for a folder that cannot be used, and
-    `CheckpointError` without an audio VAE."""
+    """Create the registry and read the stored voices.
+
+    Raises:
+        ConfigError: The folder of voices cannot be used.
+        CheckpointError: The checkpoint's audio VAE cannot be read.
+    """
     options = config.voices
     rules = RecordingRules(
         options.min_seconds, options.max_seconds, options.file_bytes, options.cached
     )
-    cloner = Cloner(fetch_policy(config), rules, intake, talker, room)
+    cloner = RecordingCloner(fetch_policy(config), rules, media_decoders, talker, media_queue)
     if config.voices_dir is None:
         return VoiceRegistry(cloner, None)
     quota = Quota(options.stored, options.stored_per_key)
@@ -35,7 +43,10 @@ def open_shelf(
 
 
 def vae_fingerprint(checkpoint: Path) -> str:
-    """Stands for the weights of the audio VAE, whose latents a stored voice is."""
+    """Return a fingerprint of the audio VAE's weights. Stored voices are latents of that VAE.
+
+    Raises `CheckpointError` if a file cannot be read.
+    """
     digest = hashlib.blake2b(digest_size=16)
     try:
         for path in sorted((checkpoint / "talker" / "vae").glob("*.safetensors")):
