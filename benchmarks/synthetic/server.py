@@ -28,7 +28,7 @@ from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
 from sglang_omni.pipeline.speech import Speaker, speak
 from sglang_omni.protocol.errors import InvalidRequest
-from sglang_omni.voices.cloner import Cloned
+from sglang_omni.voices.cloner import CloneResult
 from sglang_omni.voices.registry import VoiceRegistry
 
 TIMEOUT_S = 600.0
@@ -38,7 +38,9 @@ ROOT = Path(__file__).parents[2]
 class NoCloner:
     """There is nothing to encode a recording with."""
 
-    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
+    async def clone(
+        self, part: MediaPart, text: str | None, tenant: str | None = None
+    ) -> CloneResult:
         """Raises `InvalidRequest`."""
         raise InvalidRequest("the synthetic server makes no voices", param=part.field)
 

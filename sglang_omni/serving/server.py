@@ -26,8 +26,8 @@ from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.serving.engine_config import EngineSpecs, engine_specs, output_rules
 from sglang_omni.serving.media_engines import MediaEngines
-from sglang_omni.voices.aliases import check_aliases, read_aliases
-from sglang_omni.voices.factory import open_shelf
+from sglang_omni.voices.aliases import parse_aliases, validate_aliases
+from sglang_omni.voices.factory import create_voice_registry
 
 
 class Server:
@@ -47,9 +47,9 @@ class Server:
         self._sglang = SGLangMetrics()
         engines = specs(config, checkpoint, self._sglang.environment)
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
-        self.voice_aliases = read_aliases(config.voice_alias)
+        self.voice_aliases = parse_aliases(config.voice_alias)
         self._check_voices(family.voice_names(checkpoint))
-        self.shelf = open_shelf(
+        self.shelf = create_voice_registry(
             config,
             checkpoint,
             self._senses.media_decoders,
@@ -248,7 +248,7 @@ class Server:
             chat=self._chat,
             context_length=self._thinker_info().context_length,
             segment_settings=self.config.segment,
-            resolve_voice=self.shelf.open,
+            resolve_voice=self.shelf.resolve,
             media_memory=self._senses.media_decoders.memory,
             speech_text=self.speech_text,
             sample_rate=self.sample_rate,
@@ -287,7 +287,7 @@ class Server:
                 f"voice {voice!r} is not in the checkpoint; it has: {', '.join(presets)}",
                 param="voice",
             )
-        check_aliases(self.voice_aliases, presets)
+        validate_aliases(self.voice_aliases, presets)
 
 
 def _state(process: EngineProcess) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From a configuration to the voices that users bring."""
+"""Create the voice registry from a configuration."""
 
 from pathlib import Path
 
@@ -7,25 +7,28 @@ from sglang_omni.config.options import Config
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.models.registry import family_of
 from sglang_omni.serving.engine_config import fetch_policy
-from sglang_omni.voices.cloner import Cloner, RecordingDecoder, RecordingRules
+from sglang_omni.voices.cloner import RecordingCloner, RecordingDecoder, RecordingRules
 from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
 
-
-def open_shelf(
+def create_voice_registry(
     config: Config,
     checkpoint: Path,
-    media_decoder: RecordingDecoder,
+    media_decoders: RecordingDecoder,
     talker: Engine,
-    room: AdmissionQueue,
+    media_queue: AdmissionQueue,
 ) -> VoiceRegistry:
-    """Read what is stored. Raises `ConfigError` for a folder that cannot be used, and
-    `CheckpointError` without an audio VAE."""
+    """Create the registry and read the stored voices.
+
+    Raises:
+        ConfigError: The folder of voices cannot be used.
+        CheckpointError: The checkpoint's audio VAE cannot be read.
+    """
     options = config.voices
     rules = RecordingRules(
         options.min_seconds, options.max_seconds, options.file_bytes, options.cached
     )
-    cloner = Cloner(fetch_policy(config), rules, media_decoder, talker, room)
+    cloner = RecordingCloner(fetch_policy(config), rules, media_decoders, talker, media_queue)
     if config.voices_dir is None:
         return VoiceRegistry(cloner, None)
     quota = Quota(options.stored, options.stored_per_key)

@@ -27,7 +27,7 @@ add(open_store(Path(sys.argv[1])))
 
 
 def open_store(folder: Path) -> VoiceStore:
-    store = VoiceStore(folder, Quota(stored=4, per_owner=3), "weights")
+    store = VoiceStore(folder, Quota(max_stored=4, max_per_owner=3), "weights")
     store.load()
     return store
 
@@ -88,7 +88,7 @@ def test_a_server_that_starts_leaves_what_another_one_is_writing(
     writer: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     (part,) = tmp_path.glob("*.part")
-    assert open_store(tmp_path).seen_by(None) == []
+    assert open_store(tmp_path).list_owned(None) == []
     assert part.exists()
 
 

@@ -116,7 +116,7 @@ def choose_voice(
     name = backend.voice_aliases.get(name, name)
     if name in backend.voices:
         return Voice(name, _seed(seed))
-    stored = backend.shelf.choose(name, owner)
+    stored = backend.shelf.find(name, owner)
     if stored is None:
         raise UnknownVoice(f"{param}: no voice {name!r}; see GET /v1/audio/voices", param=param)
     return Voice(name, _seed(seed), stored)

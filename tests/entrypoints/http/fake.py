@@ -39,7 +39,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import InvalidRequest, RequestNotFound
-from sglang_omni.voices.cloner import Cloned
+from sglang_omni.voices.cloner import CloneResult
 from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
 
@@ -107,13 +107,15 @@ class FakeCloner:
     def __init__(self) -> None:
         self.cloned: list[tuple[MediaPart, str | None]] = []
 
-    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
+    async def clone(
+        self, part: MediaPart, text: str | None, tenant: str | None = None
+    ) -> CloneResult:
         self.cloned.append((part, text))
         if not part.sources[0]:
             raise InvalidRequest(f"{part.field}: the medium is empty", param=part.field)
         array = SharedArray()
         layout = array.write(np.arange(8 * 64 + 192, dtype=np.float32))
-        return Cloned(ClonedVoice("key", text, array, layout, 8), 2.5, True)
+        return CloneResult(ClonedVoice("key", text, array, layout, 8), 2.5, True)
 
 
 class FakeBackend:
@@ -145,7 +147,7 @@ class FakeBackend:
         """Forget everything that a test did."""
         self.draining.clear()
         self.folder.cleanup()
-        store = VoiceStore(Path(self.folder.name), Quota(stored=4, per_owner=3), "weights")
+        store = VoiceStore(Path(self.folder.name), Quota(max_stored=4, max_per_owner=3), "weights")
         store.load()
         self.cloner = FakeCloner()
         self.shelf = VoiceRegistry(self.cloner, store)

@@ -74,7 +74,7 @@ def routes(backend: Backend) -> APIRouter:
         `speaker_vectors` is false where the checkpoint has no speaker network: a cloned voice then
         is the model's impression of the recording alone, and less like it.
         """
-        stored = backend.shelf.stored(owner_of(request))
+        stored = backend.shelf.list_stored(owner_of(request))
         return {
             "voices": [*backend.voices, *(voice.name for voice in stored)],
             "default_voice": backend.default_voice,
