@@ -29,8 +29,8 @@ from benchmarks.evaluation.protocol.listening import clones, compare, listen
 from benchmarks.evaluation.protocol.passes import LoadPlan
 from benchmarks.evaluation.protocol.run import Json, Run, RunConfig
 from benchmarks.evaluation.tasks import TASKS
-from benchmarks.serving.speech import numbers
-from benchmarks.serving.speech_summary import shown
+from benchmarks.serving.speech import parse_counts
+from benchmarks.serving.speech_summary import format_percentiles
 from measurement.openai_api import served_model
 
 
@@ -46,7 +46,7 @@ def parse(command: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="the folder of the run")
     parser.add_argument("--data", default=FIXTURE, help="fixture, hub, hub:OWNER/NAME or a folder")
     parser.add_argument("--samples", type=int, help="only the first so many")
-    parser.add_argument("--clients", type=numbers, default=[], help="closed loop, such as 1,4")
+    parser.add_argument("--clients", type=parse_counts, default=[], help="closed loop, such as 1,4")
     parser.add_argument("--rate", type=float, action="append", default=[], help="open loop, req/s")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--warm-up", type=int, default=2, help="requests before, not counted")
@@ -148,9 +148,10 @@ def show(result: Json) -> None:
         for one in row["repeats"]:
             line = f"  {row['load']:9} failed {one['failed']} of {one['requests']}"
             line += f"  {one['requests_per_s']:.2f} req/s  {one['tokens_per_s']:.1f} tok/s"
-            line += f"  TTFT p50/p95/p99 {shown(one['ttft_ms'])} ms"
+            line += f"  TTFT p50/p95/p99 {format_percentiles(one['ttft_ms'])} ms"
             if one["audio_s_per_s"]:
-                line += f"  TTFA {shown(one['ttfa_ms'])} ms  {one['audio_s_per_s']:.1f} audio-s/s"
+                line += f"  TTFA {format_percentiles(one['ttfa_ms'])} ms"
+                line += f"  {one['audio_s_per_s']:.1f} audio-s/s"
                 line += f"  underruns {one['underruns']}"
             if judged := one.get("accuracy"):
                 low, high = judged["interval"]

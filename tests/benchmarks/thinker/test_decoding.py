@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.synthetic.random_models.census import FILE, ROWS, Census, experts_touched
+from benchmarks.synthetic.random_models.census import FILE, ROWS, ExpertCensus, count_experts_used
 from benchmarks.synthetic.random_models.drawing import FP8_STD, draw_parameters
-from benchmarks.synthetic.random_models.scripting import Script
-from benchmarks.synthetic.system_checkpoint import FIRST_SENTENCE, script
+from benchmarks.synthetic.random_models.scripting import ScriptedAnswer
+from benchmarks.synthetic.system_checkpoint import FIRST_SENTENCE, script_ids
 from benchmarks.thinker.decoding import compare_systems
 from benchmarks.thinker.load import Arrivals, Round, summarise_round
 from benchmarks.thinker.shapes import CONSTANTS, SHAPE, SMALL, build_config, write_shape_checkpoint
@@ -106,18 +106,18 @@ def test_experts_are_counted_in_one_batch_of_the_named_size(
     monkeypatch.setenv(FILE, str(tmp_path / "census.json"))
     # The last id of each row is the shared expert, which no count includes.
     decoder = Layers([Layer([[0, 1, 8], [1, 2, 8], [7, 0, 8]]), Layer([[5, 5, 8]] * 3)])
-    Census(decoder, Layer, rank=0)
+    ExpertCensus(decoder, Layer, rank=0)
     decoder(forward_batch=Decode(2))
     assert not (tmp_path / "census.json").exists()
     decoder(forward_batch=Decode(3))
     layers = json.loads((tmp_path / "census.json").read_text(encoding="utf-8"))
-    assert experts_touched(layers, 1, experts=8) == [2, 1]
-    assert experts_touched(layers, 3, experts=8) == [4, 1]
+    assert count_experts_used(layers, 1, experts=8) == [2, 1]
+    assert count_experts_used(layers, 3, experts=8) == [4, 1]
 
 
 def test_a_script_is_said_whatever_the_logits() -> None:
-    ids = script(build_thinker_tokenizer())
-    scripted = Script(ids, vocabulary=2048, device=torch.device("cpu"))
+    ids = script_ids(build_thinker_tokenizer())
+    scripted = ScriptedAnswer(ids, vocabulary=2048, device=torch.device("cpu"))
     logits = torch.randn(2, 2048)
     scripted(logits, None)
     said = [int(logits[0].argmax())]
