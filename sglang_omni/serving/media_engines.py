@@ -12,15 +12,15 @@ from sglang_omni.media.limits import Kind
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, opening_queue
 from sglang_omni.serving.engine_config import (
-    encoder_specs,
-    fetch_policy,
-    intake_settings,
-    media_rules,
-    output_rules,
+    build_encoder_specs,
+    build_fetch_policy,
+    build_media_decoder_settings,
+    build_media_rules,
+    build_output_rules,
 )
 
 # A decoder has nothing to put away.
-INTAKE_STOP_S = 2.0
+MEDIA_DECODER_STOP_S = 2.0
 
 
 class MediaEngines:
@@ -30,12 +30,12 @@ class MediaEngines:
 
     def __init__(self, config: Config, checkpoint: Path) -> None:
         """Nothing is started. Raises `ConfigError`."""
-        specs = encoder_specs(config, checkpoint)
+        specs = build_encoder_specs(config, checkpoint)
         self.intake = MediaDecoderPool(
-            intake_settings(config),
+            build_media_decoder_settings(config),
             processes=config.media.processes,
             max_held_bytes=config.media.max_held_bytes,
-            output=output_rules(config),
+            output=build_output_rules(config),
         )
         self.opening = opening_queue()
         # One engine may serve several kinds.
@@ -53,7 +53,11 @@ class MediaEngines:
         of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
         encoders = {kind: self._clients[of_kind[kind]] for kind in specs}
         self.perception = MediaPreprocessor(
-            fetch_policy(config), media_rules(config), self.intake, encoders, self.opening
+            build_fetch_policy(config),
+            build_media_rules(config),
+            self.intake,
+            encoders,
+            self.opening,
         )
 
     async def start(self) -> None:
@@ -64,7 +68,7 @@ class MediaEngines:
     async def stop(self, deadline_s: float = 10.0) -> None:
         """Stop every process; what is left of an encoder after `deadline_s` is killed."""
         stops = (pool.stop(deadline_s) for pool in self.pools.values())
-        await asyncio.gather(self.intake.stop(min(deadline_s, INTAKE_STOP_S)), *stops)
+        await asyncio.gather(self.intake.stop(min(deadline_s, MEDIA_DECODER_STOP_S)), *stops)
 
     def counters(self) -> dict[str, dict[str, float]]:
         """What each cache has done, by the name of the engine behind it."""

@@ -7,7 +7,7 @@ from sglang_omni.admission.queue import AdmissionQueue
 from sglang_omni.config.options import Config
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.protocol.errors import CheckpointError
-from sglang_omni.serving.engine_config import fetch_policy
+from sglang_omni.serving.engine_config import build_fetch_policy
 from sglang_omni.voices.cloner import Cloner, RecordingDecoder, RecordingRules
 from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
@@ -25,7 +25,7 @@ def open_shelf(
     rules = RecordingRules(
         options.min_seconds, options.max_seconds, options.file_bytes, options.cached
     )
-    cloner = Cloner(fetch_policy(config), rules, intake, talker, room)
+    cloner = Cloner(build_fetch_policy(config), rules, intake, talker, room)
     if config.voices_dir is None:
         return VoiceRegistry(cloner, None)
     quota = Quota(options.stored, options.stored_per_key)
