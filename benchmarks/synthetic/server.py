@@ -39,7 +39,9 @@ ROOT = Path(__file__).parents[2]
 class NoVoiceCloner:
     """A voice cloner that rejects every recording: there is no encoder."""
 
-    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> CloneResult:
+    async def clone(
+        self, part: MediaPart, text: str | None, tenant: str | None = None
+    ) -> CloneResult:
         """Raise `InvalidRequest`."""
         raise InvalidRequest("the synthetic server cannot clone voices", param=part.field)
 

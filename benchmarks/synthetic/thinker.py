@@ -42,7 +42,9 @@ class SyntheticThinker:
         self._runs: dict[str, _RunningRequest] = {}
         self._steps = self._tokens = 0
         self._due_at = 0.0
-        self.info = ThinkerInfo(CONTEXT, CONTEXT * pace.requests, pace.requests, supports_json_schema=False)
+        self.info = ThinkerInfo(
+            CONTEXT, CONTEXT * pace.requests, pace.requests, supports_json_schema=False
+        )
 
     @property
     def busy(self) -> bool:

@@ -14,11 +14,11 @@ from sglang_omni.models.registry import family_of
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, create_media_queue
 from sglang_omni.serving.engine_config import (
-    encoder_specs,
-    fetch_policy,
-    media_decoder_settings,
-    media_rules,
-    output_rules,
+    build_encoder_specs,
+    build_fetch_policy,
+    build_media_decoder_settings,
+    build_media_rules,
+    build_output_rules,
 )
 
 # A decoder has nothing to put away.
@@ -32,14 +32,14 @@ class MediaEngines:
 
     def __init__(self, config: Config, checkpoint: Path) -> None:
         """Nothing is started. Raises `ConfigError`."""
-        specs = encoder_specs(config, checkpoint)
+        specs = build_encoder_specs(config, checkpoint)
         media_format = family_of(checkpoint).media_format
-        rules = media_rules(config, media_format.rules)
+        rules = build_media_rules(config, media_format.rules)
         self.media_decoders = MediaDecoderPool(
-            media_decoder_settings(config, rules),
+            build_media_decoder_settings(config, rules),
             processes=config.media.processes,
             max_held_bytes=config.media.max_held_bytes,
-            output=output_rules(config),
+            output=build_output_rules(config),
         )
         self.opening = create_media_queue()
         # One engine may serve several kinds.
@@ -57,7 +57,7 @@ class MediaEngines:
         of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
         encoders = {kind: self._clients[of_kind[kind]] for kind in specs}
         self.perception = MediaPreprocessor(
-            fetch_policy(config),
+            build_fetch_policy(config),
             replace(media_format, rules=rules),
             self.media_decoders,
             encoders,

@@ -24,7 +24,11 @@ from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
-from sglang_omni.serving.engine_config import EngineSpecs, engine_specs, output_rules
+from sglang_omni.serving.engine_config import (
+    BuildEngineSpecs,
+    build_engine_specs,
+    build_output_rules,
+)
 from sglang_omni.serving.media_engines import MediaEngines
 from sglang_omni.voices.aliases import parse_aliases, validate_aliases
 from sglang_omni.voices.factory import create_voice_registry
@@ -33,7 +37,9 @@ from sglang_omni.voices.factory import create_voice_registry
 class Server:
     """The engines of one checkpoint and the pipeline over them; what the API talks to."""
 
-    def __init__(self, config: Config, checkpoint: Path, specs: EngineSpecs = engine_specs) -> None:
+    def __init__(
+        self, config: Config, checkpoint: Path, specs: BuildEngineSpecs = build_engine_specs
+    ) -> None:
         """Read the tokenizer and the names of the voices; nothing is started.
 
         Raises `StartupError`, also for a default voice or an alias of none that there is.
@@ -56,7 +62,7 @@ class Server:
             self._engines["talker"],
             self._senses.opening,
         )
-        self._grammars = GrammarChecker(GrammarSettings(checkpoint), output_rules(config))
+        self._grammars = GrammarChecker(GrammarSettings(checkpoint), build_output_rules(config))
         self._pools = {**self._engines, **self._senses.pools}
         self.processes = dict(self._senses.media_decoders.processes)
         for pool in self._pools.values():
@@ -185,7 +191,7 @@ class Server:
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, and of what is in front of it: the queue of the
         thinker and the talker, the cache of each encoder."""
-        states = {name: _state(process) for name, process in self.processes.items()}
+        states = {name: _describe_process(process) for name, process in self.processes.items()}
         for name, counters in {**self._senses.counters(), **self._door.counters()}.items():
             states[name]["counters"] = {**states[name]["counters"], **counters}
         return states
@@ -290,6 +296,6 @@ class Server:
         validate_aliases(self.voice_aliases, presets)
 
 
-def _state(process: EngineProcess) -> dict[str, Any]:
+def _describe_process(process: EngineProcess) -> dict[str, Any]:
     """How an engine is, and which of its kind it is."""
     return {**asdict(process.health), "kind": process.spec.kind, "replica": process.spec.replica}
