@@ -28,7 +28,7 @@ from benchmarks.synthetic_talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, Synth
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerRequest
 from sglang_omni.entrypoints.http.responses.cancellable import require_finished
-from sglang_omni.entrypoints.http.routes.speech import audio_bytes
+from sglang_omni.entrypoints.http.routes.speech import stream_audio
 from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run
 from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder
 from sglang_omni.models.ming.text.front import warm_up
@@ -60,7 +60,7 @@ def encoding(
 ) -> AsyncGenerator[Any, None]:
     """The pieces of the answer's body."""
     encoder = OutputAudioEncoder(audio_format, SAMPLE_RATE, rate, streaming=True)
-    return audio_bytes(require_finished(pipeline(talker, number)), encoder)
+    return stream_audio(require_finished(pipeline(talker, number)), encoder)
 
 
 STAGES: dict[str, Stage] = {

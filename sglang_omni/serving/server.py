@@ -51,7 +51,7 @@ class Server:
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
         self.voice_aliases = read_aliases(config.voice_alias)
         self._check_voices(read_voice_names(checkpoint))
-        self.shelf = open_shelf(
+        self.voice_registry = open_shelf(
             config,
             checkpoint,
             self._senses.intake,
@@ -170,7 +170,7 @@ class Server:
         """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
         return self._thinker_info().supports_grammar
 
-    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+    def decode_token(self, token_id: int) -> tuple[str, bytes]:
         """A token's name, and the bytes it adds to a text, none for a special one."""
         return self._tokenizer.token_name(token_id), self._tokenizer.token_bytes(token_id)
 
@@ -239,7 +239,7 @@ class Server:
             tokenizer=self._tokenizer,
             context_length=self._thinker_info().context_length,
             segmenting=self.config.segment,
-            open_voice=self.shelf.open,
+            open_voice=self.voice_registry.open,
             sample_rate=self.sample_rate,
             memory=self._senses.intake.memory,
         )

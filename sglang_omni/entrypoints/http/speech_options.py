@@ -2,7 +2,7 @@
 
 from sglang_omni.engines.speech.contract import SpeechStyle
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import check_spoken, choose_speaker
+from sglang_omni.entrypoints.http.audio_output import check_speakable, choose_speaker
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.ming.speech.caption import (
@@ -22,9 +22,9 @@ def build_speech_request(
     text: str, options: SpeechOptions, backend: Backend, terms: RequestMetadata, owner: str | None
 ) -> SpeechRequest:
     """A request to read `text` aloud. Raises `InvalidRequest`, naming the field."""
-    _check_abilities(options, backend.capabilities)
+    _check_capabilities(options, backend.capabilities)
     if options.task == "speech":
-        check_spoken(text, backend.capabilities, "input")
+        check_speakable(text, backend.capabilities, "input")
     else:
         _check_description(text, options)
     voice = choose_speaker(options, options.seed, backend, owner)
@@ -33,13 +33,13 @@ def build_speech_request(
         # The model was trained with a blank in front of a description of music.
         text=f" {text.strip()}" if options.task == "music" else text,
         voice=voice if options.task == "speech" else Voice("", voice.seed),
-        manner=manner_of(options),
+        manner=build_speech_style(options),
         max_seconds=options.max_seconds,
         verbatim=options.task != "speech",
     )
 
 
-def manner_of(options: SpeechOptions) -> SpeechStyle:
+def build_speech_style(options: SpeechOptions) -> SpeechStyle:
     """How to speak: the task's own settings under whatever the options say."""
     description = {"speech": None, "music": MUSIC, "sound": SOUND}[options.task]
     usual = SpeechStyle()
@@ -56,7 +56,7 @@ def manner_of(options: SpeechOptions) -> SpeechStyle:
     )
 
 
-def _check_abilities(options: SpeechOptions, capabilities: Capabilities) -> None:
+def _check_capabilities(options: SpeechOptions, capabilities: Capabilities) -> None:
     """Refuse what the checkpoint has not learnt. Raises `InvalidRequest`, naming the field."""
     if options.task not in capabilities.speech_tasks:
         raise InvalidRequest(

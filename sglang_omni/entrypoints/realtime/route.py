@@ -11,7 +11,7 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import require_model
 from sglang_omni.entrypoints.http.errors import RESPONSES, build_error_response, to_public_error
-from sglang_omni.entrypoints.http.request_metadata import owner_of, tenant_of
+from sglang_omni.entrypoints.http.request_metadata import get_owner, get_tenant
 from sglang_omni.entrypoints.realtime.beta import SUBPROTOCOL, asks_for_beta
 from sglang_omni.entrypoints.realtime.client_events import Event
 from sglang_omni.entrypoints.realtime.connection import ClientLeft, Connection, SystemMonotonicClock
@@ -71,9 +71,9 @@ def routes(backend: Backend, observer: TraceRecorder) -> APIRouter:
     @router.websocket("/v1/realtime")
     async def realtime(websocket: WebSocket, model: str | None = None) -> None:
         """Talk to the model: events both ways, speech in and out."""
-        leave = seats.take()
+        leave = seats.acquire()
         if leave is None:
-            error = Overloaded(f"there are {seats.taken} realtime sessions, the most allowed")
+            error = Overloaded(f"there are {seats.num_active} realtime sessions, the most allowed")
             await _refuse(websocket, error)
             return
         try:
@@ -132,8 +132,8 @@ def connect(
     """A session for one client. Raises `EngineUnavailable` while the talker is not loaded."""
     options, clock = backend.realtime, SystemMonotonicClock()
     outbox = EventSender(options.send_bytes, options.stall_seconds, clock, dialect.to_client)
-    tenant = tenant_of(websocket)
-    owner = owner_of(websocket)
+    tenant = get_tenant(websocket)
+    owner = get_owner(websocket)
     session = RealtimeSession(
         backend, options, outbox, detector, clock, dialect, tenant, owner, observer
     )
