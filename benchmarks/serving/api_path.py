@@ -28,7 +28,7 @@ from measurement.environment import fingerprint
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerRequest
 from sglang_omni.entrypoints.http.responses.cancellable import require_finished
-from sglang_omni.entrypoints.http.routes.speech import audio_bytes
+from sglang_omni.entrypoints.http.routes.speech import stream_audio
 from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run
 from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder
 from sglang_omni.models.ming.speech_text import MingSpeechText
@@ -61,7 +61,7 @@ def read_encoded(
 ) -> AsyncGenerator[Any, None]:
     """Yield the pieces of the response body."""
     encoder = OutputAudioEncoder(audio_format, SAMPLE_RATE, rate, streaming=True)
-    return audio_bytes(require_finished(read_pipeline(talker, number)), encoder)
+    return stream_audio(require_finished(read_pipeline(talker, number)), encoder)
 
 
 STAGES: dict[str, Stage] = {

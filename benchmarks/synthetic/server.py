@@ -77,7 +77,7 @@ class SyntheticBackend:
     ) -> None:
         """Without a `queue` every request goes straight to the engine."""
         self.draining = asyncio.Event()
-        self.shelf = VoiceRegistry(NoVoiceCloner(), None)
+        self.voice_registry = VoiceRegistry(NoVoiceCloner(), None)
         factory = "benchmarks.synthetic.talker:open_worker"
         paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         spec = ProcessSpec("talker", factory, settings, paths, max_in_flight=max_in_flight)

@@ -54,7 +54,7 @@ class Backend(Protocol):
         """Second names of preset voices, and the presets that they stand for."""
 
     @property
-    def shelf(self) -> VoiceRegistry:
+    def voice_registry(self) -> VoiceRegistry:
         """The voices that users bring."""
 
     @property
@@ -106,7 +106,7 @@ class Backend(Protocol):
     def supports_grammar(self) -> bool:
         """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
 
-    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+    def decode_token(self, token_id: int) -> tuple[str, bytes]:
         """A token's name, and the bytes it adds to a text, none for a special one."""
 
     def engines(self) -> dict[str, dict[str, Any]]:

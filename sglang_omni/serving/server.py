@@ -55,7 +55,7 @@ class Server:
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
         self.voice_aliases = parse_aliases(config.voice_alias)
         self._check_voices(family.voice_names(checkpoint))
-        self.shelf = create_voice_registry(
+        self.voice_registry = create_voice_registry(
             config,
             checkpoint,
             self._senses.media_decoders,
@@ -184,7 +184,7 @@ class Server:
         """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
         return self._thinker_info().supports_grammar
 
-    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+    def decode_token(self, token_id: int) -> tuple[str, bytes]:
         """A token's name, and the bytes it adds to a text, none for a special one."""
         return self._chat.token_name(token_id), self._chat.token_bytes(token_id)
 
@@ -254,7 +254,7 @@ class Server:
             chat=self._chat,
             context_length=self._thinker_info().context_length,
             segment_settings=self.config.segment,
-            resolve_voice=self.shelf.resolve,
+            resolve_voice=self.voice_registry.resolve,
             media_memory=self._senses.media_decoders.memory,
             speech_text=self.speech_text,
             sample_rate=self.sample_rate,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import check_spoken, choose_speaker
+from sglang_omni.entrypoints.http.audio_output import check_speakable, choose_speaker
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.speech_text import SpeechStyle, SpeechText
@@ -17,9 +17,9 @@ def build_speech_request(
     text: str, options: SpeechOptions, backend: Backend, terms: RequestMetadata, owner: str | None
 ) -> SpeechRequest:
     """A request to read `text` aloud. Raises `InvalidRequest`, naming the field."""
-    _check_abilities(options, backend.capabilities)
+    _check_capabilities(options, backend.capabilities)
     if options.task == "speech":
-        check_spoken(text, backend.capabilities, "input")
+        check_speakable(text, backend.capabilities, "input")
     else:
         _check_description(options)
         text = backend.speech_text.description(options.task, text)
@@ -28,13 +28,13 @@ def build_speech_request(
         **vars(terms),
         text=text,
         voice=voice if options.task == "speech" else Voice("", voice.seed),
-        style=manner_of(options, backend.speech_text),
+        style=build_speech_style(options, backend.speech_text),
         max_seconds=options.max_seconds,
         verbatim=options.task != "speech",
     )
 
 
-def manner_of(options: SpeechOptions, speech_text: SpeechText) -> SpeechStyle:
+def build_speech_style(options: SpeechOptions, speech_text: SpeechText) -> SpeechStyle:
     """Return the style of the task and its instructions, with the sampling that `options` name."""
     instructions = options.instructions
     style = speech_text.style(
@@ -45,7 +45,7 @@ def manner_of(options: SpeechOptions, speech_text: SpeechText) -> SpeechStyle:
     return replace(style, **changes)
 
 
-def _check_abilities(options: SpeechOptions, capabilities: Capabilities) -> None:
+def _check_capabilities(options: SpeechOptions, capabilities: Capabilities) -> None:
     """Refuse what the checkpoint has not learnt. Raises `InvalidRequest`, naming the field."""
     if options.task not in capabilities.speech_tasks:
         raise InvalidRequest(

@@ -14,7 +14,7 @@ from sglang_omni.entrypoints.http.paths import DOCS_PATH
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
 SWAGGER_UI = ("swagger-ui.css", "swagger-ui-bundle.js")
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'",
     "script-src 'self'",
     # Swagger UI writes styles into its elements, and its own pictures into the stylesheet.
@@ -27,7 +27,7 @@ POLICY = (
     "form-action 'none'",
     "frame-ancestors 'none'",
 )
-HEADERS = {"Content-Security-Policy": "; ".join(POLICY)}
+HEADERS = {"Content-Security-Policy": "; ".join(CONTENT_SECURITY_POLICY)}
 
 
 def read_page() -> dict[str, Asset]:
@@ -37,7 +37,7 @@ def read_page() -> dict[str, Asset]:
     return read_assets(FOLDER) | viewer
 
 
-def routes() -> APIRouter:
+def create_router() -> APIRouter:
     """The page, which is read once, so that no name that is asked for becomes a path."""
     router = APIRouter(tags=["documentation"], include_in_schema=False)
     assets = read_page()
