@@ -4,6 +4,7 @@ import os
 import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,11 @@ import torch
 
 from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
 from sglang_omni.models.weights_archive import unpack_weights
-from tests.testing.golden import TINY
+from tests.testing.golden import FULL_SET_ONLY, TINY, missing_cases, summarize_missing
 from tests.testing.parallel import NEIGHBOURS, is_worker, unit_of
+from tests.testing.subsets import subset_of
+
+TESTS = Path(__file__).parent
 
 torch.set_num_threads(1)
 # What engines under test print is kept as long as the tests run.
@@ -23,9 +27,17 @@ for checkpoint in (TINY, MING_MINI):
 
 LONG = ("faults", "soak", "long")
 LONGEST_S = 3600
+# What a worker of pytest-xdist reports under this name to the process that prints.
+MISSING_CASES = "missing_golden_cases"
 
 
+# First: pytest itself selects by the markers that are added here.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        # Each test is in one subset: those that take minutes have a marker of their own.
+        if not any(map(item.get_closest_marker, ("soak", "long"))):
+            item.add_marker(subset_of(item.path.relative_to(TESTS.parent).as_posix()))
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("gpu"):
@@ -46,6 +58,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return unit_of(nodeid)
 
     return Units(config, log)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if is_worker(session.config):
+        session.config.workeroutput[MISSING_CASES] = sorted(missing_cases)  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    missing_cases.update(getattr(node, "workeroutput", {}).get(MISSING_CASES, ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    num_skipped = sum(FULL_SET_ONLY in str(report.longrepr) for report in skipped)
+    if line := summarize_missing(num_skipped, len(missing_cases)):
+        terminalreporter.write_line(line)
 
 
 # First, and so around what bounds a test's time: who waits at the door is not testing.

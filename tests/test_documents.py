@@ -10,8 +10,8 @@ from typing import get_args
 
 import pytest
 
-from benchmarks.protocol.presets import PRESETS
-from benchmarks.tasks import TASKS
+from benchmarks.evaluation.protocol.presets import PRESETS
+from benchmarks.evaluation.tasks import TASKS
 from sglang_omni.config.options import load_config, options
 from sglang_omni.entrypoints.cli.main import ALIASES, _config, build_parser, option_name
 

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.models.capabilities import Capabilities
+from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.voices.registry import VoiceRegistry
 
@@ -27,6 +28,18 @@ class Backend(Protocol):
     @property
     def capabilities(self) -> Capabilities:
         """What the checkpoint can do."""
+
+    @property
+    def default_system(self) -> str:
+        """Return the system message of a chat that brings none."""
+
+    @property
+    def speech_text(self) -> SpeechText:
+        """Return the text front end and styles of the model."""
+
+    @property
+    def frame_s(self) -> float:
+        """Return the seconds of speech in one audio token."""
 
     @property
     def sample_rate(self) -> int:

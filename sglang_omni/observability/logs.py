@@ -5,7 +5,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Literal
 
-from sglang_omni.engines.runtime.process_output import OUTPUT
+from sglang_omni.engines.runtime.process_output import OUTPUT_LOG
 from sglang_omni.observability.trace import current_trace
 
 LogFormat = Literal["text", "json"]
@@ -56,6 +56,6 @@ def set_up(level: str, log_format: LogFormat) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
-    OUTPUT.handlers = [handler] if log_format == "json" else []
-    OUTPUT.setLevel(logging.INFO)
-    OUTPUT.propagate = False
+    OUTPUT_LOG.handlers = [handler] if log_format == "json" else []
+    OUTPUT_LOG.setLevel(logging.INFO)
+    OUTPUT_LOG.propagate = False

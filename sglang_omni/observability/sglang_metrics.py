@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from sglang_omni.engines.thinker.metric_files import VARIABLE
+from sglang_omni.engines.thinker.metric_files import MULTIPROC_DIR_VARIABLE
 from sglang_omni.observability.temp_dir import TempFolder
 
 
@@ -25,7 +25,7 @@ class SGLangMetrics(Collector):
     @property
     def environment(self) -> dict[str, str]:
         """What the thinker must be started with, to write to files; never set for this process."""
-        return {VARIABLE: str(self._folder.path)}
+        return {MULTIPROC_DIR_VARIABLE: str(self._folder.path)}
 
     def collect(self) -> Iterable[Metric]:
         """What the processes of all the thinker's lives have written; the levels of the last."""

@@ -38,8 +38,8 @@ class Trace:
 
     `began_at` is in seconds since the epoch, `started_at` and all other times on the monotonic
     clock. `audio` has the time and the number of samples of each piece of speech until the request
-    has ended, `sound` what came of them then. `parent` is the caller's W3C `traceparent`, `owner` the
-    lasting digest of its key, `client` its address. `refusal` has the status and the reason of
+    has ended, `sound` what came of them then. `parent` is the caller's W3C `traceparent`, `owner`
+    the lasting digest of its key, `client` its address. `refusal` has the status and the reason of
     the first error worth an entry in the audit log. Written by the request's own tasks only.
     """
 

@@ -2,16 +2,9 @@
 
 import codecs
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
+from sglang_omni.models.chat import TokenBytes
 from sglang_omni.protocol.errors import InvalidRequest
-
-
-class TokenBytes(Protocol):
-    """The part of a tokenizer that decoding needs."""
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """Return the UTF-8 bytes of a token, empty for a special token."""
 
 
 class TextDecoder:

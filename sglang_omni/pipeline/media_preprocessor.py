@@ -16,8 +16,8 @@ from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
-from sglang_omni.models.ming.media_rules import Grid, clip_tokens, patch_grid, picture_tokens
-from sglang_omni.models.ming.prompt.chat import PromptAudio, PromptImage, PromptVideo
+from sglang_omni.models.chat import PromptAudio, PromptImage, PromptVideo
+from sglang_omni.models.media_format import Grid, MediaFormat
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.request import MediaPart, Priority
 from sglang_omni.protocol.errors import MEDIA_REFUSED, InvalidRequest
@@ -87,7 +87,7 @@ class MediaPreprocessor:
     def __init__(
         self,
         policy: FetchPolicy,
-        rules: MediaRules,
+        media_format: MediaFormat,
         media_decoders: MediaDecoder,
         encoders: Mapping[Kind, EncoderClient],
         media_queue: AdmissionQueue | None = None,
@@ -96,7 +96,7 @@ class MediaPreprocessor:
 
         `media_queue` is shared with all other users that fetch files.
         """
-        self._policy, self._rules = policy, rules
+        self._policy, self._format = policy, media_format
         self._media_decoders, self._encoders = media_decoders, encoders
         self._media_queue = media_queue or create_media_queue()
 
@@ -119,14 +119,14 @@ class MediaPreprocessor:
 
     async def _open(self, part: MediaPart, use_cache: bool, tenant: str | None) -> MediaInput:
         files = await fetch_all(part.sources, self._policy, tenant)
-        key = await asyncio.to_thread(hash_content, part, files, self._rules)
-        cached = self._encoders[part.kind].recall(key) if use_cache else None
+        key = await asyncio.to_thread(hash_content, part, files, self._format.rules)
+        cached = self._encoders[part.kind].get_cached(key) if use_cache else None
         if cached is not None:
-            return _from_cache(part, key, cached)
+            return self._from_cache(part, key, cached)
         decoded, array = await self._media_decoders.decode(
-            part.kind, files, part.budget, tenant=tenant
+            part.kind, files, self._budget(part), tenant=tenant
         )
-        return _from_decoded(part, key, decoded, array)
+        return self._from_decoded(part, key, decoded, array)
 
     async def encode(self, medium: MediaInput) -> Embedding:
         """Return the feature rows of a medium. Raises `InvalidRequest`, naming the part's field."""
@@ -145,27 +145,40 @@ class MediaPreprocessor:
         with with_error_field(medium.part), stage(stage_name):
             return await encoder.encode(medium.key, request, medium.grid, medium.seconds)
 
+    def _budget(self, part: MediaPart) -> PixelBudget | None:
+        """Return the sizes of an image that is to be smaller than the rules allow."""
+        rules, largest = self._format.rules.image, part.max_pixels
+        return (
+            None
+            if largest is None
+            else PixelBudget(rules.factor, min(rules.least, largest), largest)
+        )
+
+    def _from_decoded(
+        self, part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray
+    ) -> MediaInput:
+        shape, content = decoded.layout.shape, (decoded, array)
+        if part.kind == "audio":
+            return MediaInput(part, key, self._format.audio_tokens(shape[0]), content=content)
+        grid = self._format.patch_grid(shape)
+        tokens = self._format.image_tokens(grid)
+        return MediaInput(part, key, tokens, grid, decoded.seconds, content)
+
+    def _from_cache(self, part: MediaPart, key: bytes, cached: Embedding) -> MediaInput:
+        grid = cached.grid
+        tokens = self._format.image_tokens(grid) if grid else cached.layout.shape[0]
+        return MediaInput(part, key, tokens, grid, cached.seconds, embedding=cached)
+
 
 def hash_content(part: MediaPart, files: Sequence[bytes], rules: MediaRules) -> bytes:
     """Return a key that is equal only for equal files decoded with equal options."""
-    digest = hashlib.blake2b(repr((part.kind, part.budget, rules)).encode(), digest_size=KEY_BYTES)
+    digest = hashlib.blake2b(
+        repr((part.kind, part.max_pixels, rules)).encode(), digest_size=KEY_BYTES
+    )
     for file in files:
         digest.update(len(file).to_bytes(8, "little"))
         digest.update(file)
     return digest.digest()
-
-
-def _from_decoded(part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray) -> MediaInput:
-    shape, content = decoded.layout.shape, (decoded, array)
-    if part.kind == "audio":
-        return MediaInput(part, key, clip_tokens(shape[0]), content=content)
-    grid = patch_grid(shape)
-    return MediaInput(part, key, picture_tokens(grid), grid, decoded.seconds, content)
-
-
-def _from_cache(part: MediaPart, key: bytes, cached: Embedding) -> MediaInput:
-    tokens = picture_tokens(cached.grid) if cached.grid else cached.layout.shape[0]
-    return MediaInput(part, key, tokens, cached.grid, cached.seconds, embedding=cached)
 
 
 @contextmanager

@@ -6,13 +6,11 @@ from itertools import islice
 
 from sglang_omni.engines.encoder.cache import Embedding
 from sglang_omni.engines.thinker.contract import Features, Grammar, SamplingParams, ThinkerRequest
-from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
-from sglang_omni.models.ming.prompt.chat import Item, render_chat
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer, TokenizedPrompt
-from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
+from sglang_omni.models.chat import ChatFormat, Item, TokenizedPrompt
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
 from sglang_omni.protocol.errors import ContextExceeded, OmniError
+from sglang_omni.protocol.tools import ToolCall, ToolResult
 
 # Characters of text per token of the context, beyond which a prompt cannot fit. The longest tokens
 # of ordinary text have about this many.
@@ -32,7 +30,7 @@ class _Turn:
 def preprocess(
     request: ChatRequest,
     media: Sequence[MediaInput],
-    tokenizer: ThinkerTokenizer,
+    chat: ChatFormat,
     context_length: int,
 ) -> TokenizedPrompt:
     """Render a chat and tokenize it. A long text takes seconds: run this off the event loop.
@@ -40,7 +38,7 @@ def preprocess(
     Args:
         request: The chat.
         media: The media of `request.media`, in order.
-        tokenizer: The thinker's tokenizer.
+        chat: The model's prompt format.
         context_length: The thinker's context, in tokens.
 
     Raises:
@@ -59,7 +57,7 @@ def preprocess(
         )
         for message in request.messages
     ]
-    prompt = tokenizer.encode(render_chat(turns, request.thinking, request.tools))
+    prompt = chat.tokenize(turns, request.thinking, request.tools)
     if len(prompt.ids) >= context_length:
         raise ContextExceeded(
             f"the prompt has {len(prompt.ids)} tokens, but the context has {context_length}; "
@@ -110,6 +108,7 @@ def aggregate(
     prompt: TokenizedPrompt,
     media: Sequence[MediaInput],
     embeddings: Sequence[Embedding],
+    chat: ChatFormat,
     context_length: int,
 ) -> ThinkerRequest:
     """Join a prompt and its features to a thinker request.
@@ -119,16 +118,17 @@ def aggregate(
     """
     max_tokens = context_length - len(prompt.ids)
     sampling = replace(
-        apply_answer_grammar(request), max_tokens=min(request.sampling.max_tokens, max_tokens)
+        apply_answer_grammar(request, chat),
+        max_tokens=min(request.sampling.max_tokens, max_tokens),
     )
     features = tuple(_features(prompt, media, embeddings))
     return ThinkerRequest(prompt.ids, sampling, features, request.tenant)
 
 
-def apply_answer_grammar(request: ChatRequest) -> SamplingParams:
+def apply_answer_grammar(request: ChatRequest, chat: ChatFormat) -> SamplingParams:
     """Return the request's sampling, with a grammar if its JSON schema alone is not enough."""
     sampling, tools = request.sampling, request.tools
-    lark = answer_grammar(tools, request.tool_choice, sampling.json_schema, request.thinking)
+    lark = chat.answer_grammar(tools, request.tool_choice, sampling.json_schema, request.thinking)
     if lark is None:
         return sampling
     grammar = Grammar(lark, "tools" if tools else "response_format")

@@ -7,14 +7,8 @@ import numpy as np
 
 from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle
 from sglang_omni.engines.thinker.contract import FinishReason, SamplingParams, TokenLogprob
-from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.models.ming.prompt.tools import (
-    TOOL_CHOICE_AUTO,
-    Tool,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-)
+from sglang_omni.media.limits import Kind
+from sglang_omni.protocol.tools import TOOL_CHOICE_AUTO, Tool, ToolCall, ToolChoice, ToolResult
 
 Role = Literal["system", "user", "assistant", "tool"]
 Priority = Literal["realtime", "high", "normal", "low"]
@@ -32,14 +26,14 @@ class MediaPart:
     """An image, a video or an audio clip inside a message.
 
     `sources` are URLs, data URIs, local paths or uploaded files: one, or the frames of a video in
-    order. `field` names the request field that holds it, for error messages. `budget` bounds an
-    image's size after resizing; None means the server's rule.
+    order. `field` names the request field that holds it, for error messages. `max_pixels` bounds
+    an image after resizing; None means the server's rule.
     """
 
     kind: Kind
     sources: tuple[str | bytes, ...]
     field: str
-    budget: PixelBudget | None = None
+    max_pixels: int | None = None
 
 
 @dataclass(frozen=True)

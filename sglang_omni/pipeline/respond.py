@@ -20,14 +20,14 @@ from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import InvalidToolCall, ToolCall, ToolTokenDecoder
+from sglang_omni.models.chat import ChatFormat, Reasoning
+from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.async_streams import Tee, gather_or_cancel, merge, prepend
 from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.preprocess import aggregate, estimate_text_work, preprocess
-from sglang_omni.pipeline.reasoning_parser import Reasoning, split_reasoning
+from sglang_omni.pipeline.reasoning_parser import split_reasoning
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -48,6 +48,7 @@ from sglang_omni.pipeline.speech import (
 )
 from sglang_omni.pipeline.tool_call_stream import Part, select_text, split_tool_calls
 from sglang_omni.pipeline.transcribe import has_speech
+from sglang_omni.protocol.tools import InvalidToolCall, ToolCall
 
 ResolveVoice = Callable[[Voice, str | None], Awaitable[str | ClonedVoice | None]]
 
@@ -79,32 +80,38 @@ class Pipeline:
         self,
         media_preprocessor: MediaPreprocessor,
         admit: Admit,
-        tokenizer: ThinkerTokenizer,
+        chat: ChatFormat,
         context_length: int,
         segment_settings: SegmentSettings,
         clock: Clock | None = None,
         resolve_voice: ResolveVoice = resolve_preset,
-        sample_rate: int = 44_100,
         media_memory: MediaMemory | None = None,
+        *,
+        speech_text: SpeechText,
+        sample_rate: int,
+        frame_s: float,
     ) -> None:
         """Take the parts of a pipeline.
 
         Args:
             media_preprocessor: Loads and encodes media.
             admit: Waits for capacity and gives the engines of one request.
-            tokenizer: The thinker's tokenizer.
+            chat: The model's prompt, tool and reasoning formats.
             context_length: The thinker's context, in tokens.
             segment_settings: How an answer is split for the talker.
             clock: The time; None for the event loop's.
             resolve_voice: Turns a request's voice into the talker's.
-            sample_rate: The talker's sample rate, in Hz.
             media_memory: Counts features that wait for the thinker; None for no limit.
+            speech_text: The model's text front end.
+            sample_rate: The talker's sample rate, in Hz.
+            frame_s: Seconds of speech in one patch of the talker.
         """
         self._media_preprocessor, self._admit = media_preprocessor, admit
         self._media_memory = media_memory or MediaMemory(sys.maxsize)
-        self._tokenizer, self._context_length = tokenizer, context_length
+        self._chat, self._context_length = chat, context_length
         self._segment_settings, self._clock = segment_settings, clock or SystemClock()
-        self._resolve_voice, self._sample_rate = resolve_voice, sample_rate
+        self._resolve_voice, self._speech_text = resolve_voice, speech_text
+        self._sample_rate, self._frame_s = sample_rate, frame_s
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat with text and, if a voice is given, speech."""
@@ -125,7 +132,7 @@ class Pipeline:
                 preprocess,
                 request,
                 media,
-                self._tokenizer,
+                self._chat,
                 self._context_length,
             )
         if is_silent:
@@ -136,7 +143,9 @@ class Pipeline:
         # Each medium goes to the encoder of its kind, all concurrently.
         embeddings = await gather_or_cancel(map(self._media_preprocessor.encode, media))
         with stage("aggregate"):
-            thinker_request = aggregate(request, prompt, media, embeddings, self._context_length)
+            thinker_request = aggregate(
+                request, prompt, media, embeddings, self._chat, self._context_length
+            )
         feature_bytes = sum(embedding.layout.nbytes for embedding in embeddings)
         del media, embeddings  # Pixels need not stay in memory until the last token.
         async with AsyncExitStack() as stack:
@@ -197,10 +206,12 @@ class Pipeline:
         voice: str | ClonedVoice | None,
     ) -> Speaker:
         assert request.voice is not None
-        common = (engines.talker, voice, request.voice.seed, self._sample_rate)
+        speech = (self._speech_text, self._frame_s)
+        common = (engines.talker, *speech, voice, request.voice.seed, self._sample_rate)
         if isinstance(request, ChatRequest):
             return Speaker(*common)
-        return Speaker(*common, request.style, seconds_to_patches(request.max_seconds))
+        max_patches = seconds_to_patches(request.max_seconds, self._frame_s)
+        return Speaker(*common, request.style, max_patches)
 
     def _answer(
         self,
@@ -210,7 +221,7 @@ class Pipeline:
         usage: RequestUsage,
     ) -> AsyncGenerator[Event, None]:
         """Turn tokens into events of text and, with a speaker, of speech."""
-        parts = parse_output(self._decode(outputs, request, usage), request)
+        parts = parse_output(self._decode(outputs, request, usage), request, self._chat)
         if speaker is None or request.tool_choice.forced:
             return to_events(parts, usage)
         # Text never waits for speech: the copy to speak is not bounded, but the answer is.
@@ -225,7 +236,7 @@ class Pipeline:
         request: ChatRequest,
         usage: RequestUsage,
     ) -> AsyncGenerator[str, None]:
-        tokenizer = ToolTokenDecoder(self._tokenizer) if request.tools else self._tokenizer
+        tokenizer = self._chat.tool_tokens if request.tools else self._chat
         decoder = TextDecoder(tokenizer, request.sampling.stop)
         with stage("decode") as span:
             async with aclosing(outputs):
@@ -254,13 +265,15 @@ async def _run_thinker(
 
 
 def parse_output(
-    written: AsyncGenerator[str, None], request: ChatRequest
+    written: AsyncGenerator[str, None], request: ChatRequest, chat: ChatFormat
 ) -> AsyncGenerator[Part, None]:
     """Split an answer into reasoning, tool calls and text."""
     parts: AsyncGenerator[Any, None] = written
     if request.thinking:
-        parts = split_reasoning(parts)
-    return split_tool_calls(parts, request.tool_choice.parallel) if request.tools else parts
+        parts = split_reasoning(parts, chat.reasoning_parser())
+    if not request.tools:
+        return parts
+    return split_tool_calls(parts, chat.tool_parser(), request.tool_choice.parallel)
 
 
 async def to_events(

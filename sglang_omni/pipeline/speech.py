@@ -7,10 +7,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from sglang_omni.engines.runtime.process import Engine
-from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle, TalkerRequest
+from sglang_omni.engines.speech.contract import ClonedVoice, TalkerRequest
 from sglang_omni.engines.thinker.contract import ThinkerOutput, TokenLogprob
-from sglang_omni.models.ming.text.duration import reference_seconds
-from sglang_omni.models.ming.text.front import TextFrontEnd
+from sglang_omni.models.speech_text import SpeechStyle, SpeechText
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import (
@@ -25,8 +24,6 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, stream_segments
 from sglang_omni.pipeline.segment_fader import SegmentFader
 from sglang_omni.protocol.errors import InvalidRequest
-
-PATCH_SECONDS = 0.32
 
 
 @dataclass
@@ -91,6 +88,8 @@ class Speaker:
     """
 
     talker: Engine
+    speech_text: SpeechText
+    frame_s: float
     voice: str | ClonedVoice | None
     seed: int
     sample_rate: int
@@ -102,18 +101,20 @@ class Speaker:
         return None if self.max_patches is None else self.max_patches - usage.patches
 
 
-def seconds_to_patches(seconds: float | None) -> int | None:
-    """Return the number of patches that fit in `seconds`, at least one; None for None."""
-    return None if seconds is None else max(1, math.floor(seconds / PATCH_SECONDS))
+def seconds_to_patches(seconds: float | None, frame_s: float) -> int | None:
+    """Return the number of patches of `frame_s` seconds that fit in `seconds`, at least one; None
+    for None."""
+    return None if seconds is None else max(1, math.floor(seconds / frame_s))
 
 
 async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Event, None]:
     """Speak a complete text. Raises `InvalidRequest` if nothing in it can be spoken."""
     usage = RequestUsage()
+    fragments, max_patches = iter((request.text,)), None
     if request.verbatim:
-        fragments, max_patches = iter((request.text,)), _max_description_patches(request)
+        max_patches = _max_description_patches(speaker, request)
     else:
-        fragments, max_patches = TextFrontEnd().fragments(request.text), None
+        fragments = speaker.speech_text.open_front_end().fragments(request.text)
     async with aclosing(_speak_fragments(speaker, fragments, usage, max_patches)) as events:
         async for event in events:
             yield event
@@ -122,10 +123,12 @@ async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Even
     yield usage.to_event()
 
 
-def _max_description_patches(request: SpeechRequest) -> int | None:
-    """Return the limit of patches for music or sound: the request's, or the reference's."""
+def _max_description_patches(speaker: Speaker, request: SpeechRequest) -> int | None:
+    """Return the limit of patches for music or sound: the request's, or the model's."""
     seconds = request.max_seconds
-    return seconds_to_patches(reference_seconds(request.text) if seconds is None else seconds)
+    if seconds is None:
+        seconds = speaker.speech_text.max_description_s(request.text)
+    return seconds_to_patches(seconds, speaker.frame_s)
 
 
 async def speak_stream(
@@ -136,7 +139,7 @@ async def speak_stream(
     usage: RequestUsage,
 ) -> AsyncGenerator[Event, None]:
     """Speak a text while it is written, segment by segment, in order. Closes `text`."""
-    front_end = TextFrontEnd()
+    front_end = speaker.speech_text.open_front_end()
     with stage("segment") as span:
         async with aclosing(text), aclosing(stream_segments(text, settings, clock)) as segments:
             async for segment in segments:
@@ -162,7 +165,7 @@ async def _speak_fragments(
         index = usage.fragments
         usage.fragments += 1
         request = TalkerRequest(
-            text, speaker.voice, speaker.seed, index, max_patches, manner=speaker.style
+            text, speaker.voice, speaker.seed, index, max_patches, style=speaker.style
         )
         async with aclosing(_speak_fragment(speaker, request, usage, patches_left)) as events:
             async for event in events:

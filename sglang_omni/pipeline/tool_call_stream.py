@@ -3,30 +3,29 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from sglang_omni.models.ming.prompt.tools import CallPart, CallReader, ToolCall
-from sglang_omni.pipeline.reasoning_parser import Reasoning
+from sglang_omni.models.chat import Reasoning, ToolParser
+from sglang_omni.protocol.tools import CallPart, ToolCall
 
 Part = CallPart | Reasoning
 
 
 async def split_tool_calls(
-    text: AsyncGenerator[str | Reasoning, None], parallel: bool = True
+    text: AsyncGenerator[str | Reasoning, None], parser: ToolParser, parallel: bool = True
 ) -> AsyncGenerator[Part, None]:
     """Yield the answer's deltas, with its tool calls parsed.
 
     Without `parallel` the stream ends after the first call. Closing this generator closes `text`.
     """
-    reader = CallReader()
     async with aclosing(text):
         async for delta in text:
             if isinstance(delta, Reasoning):
                 yield delta
                 continue
-            for part in reader.push(delta):
+            for part in parser.push(delta):
                 yield part
                 if isinstance(part, ToolCall) and not parallel:
                     return
-    for part in reader.finish():
+    for part in parser.finish():
         yield part
 
 

@@ -16,18 +16,17 @@ from sglang_omni.config.options import (
     ThinkerOptions,
 )
 from sglang_omni.engines.encoder.contract import EncoderSettings
-from sglang_omni.engines.encoder.launch import environment as encoder_environment
+from sglang_omni.engines.encoder.launch import build_environment as encoder_environment
 from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
-from sglang_omni.engines.runtime.gpus import VISIBLE
+from sglang_omni.engines.runtime.gpus import VISIBLE_DEVICES_VARIABLE
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.engines.runtime.process_output import OutputRules
 from sglang_omni.engines.speech.contract import TalkerSettings
-from sglang_omni.engines.speech.launch import environment as talker_environment
+from sglang_omni.engines.speech.launch import build_environment as talker_environment
 from sglang_omni.engines.thinker.contract import ThinkerSettings
-from sglang_omni.engines.thinker.launch import environment as thinker_environment
+from sglang_omni.engines.thinker.launch import build_environment as thinker_environment
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
-from sglang_omni.models.ming.media_rules import RULES
 from sglang_omni.protocol.errors import ConfigError
 
 EngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
@@ -52,10 +51,10 @@ CPU_AUDIO_SECONDS, CARD_AUDIO_SECONDS = 120.0, 600.0
 # Attention within a picture is quadratic: one core encodes this many pixels with Ming-mini in 1.2 s
 # and twelve times as many in 123 s. As many patches as a forward pass takes.
 CPU_IMAGE_PIXELS = 1 << 20
-# Of all pairs of frames. Frames have a least size, so their number is bounded, too. As many make up
-# to 3,300 tokens, which one core encodes in 4 s and the thinker of Ming-mini reads in 2 s; within
-# the model's own bounds it is 14 s and more than 40 s.
-CPU_VIDEO_PIXELS, CPU_VIDEO_FRAMES = RULES.video.total // 4, 48
+# A quarter of the model's pixels of a video, and at most so many frames, since frames have a
+# minimum size. They make up to 3,300 tokens, which one core encodes in 4 s and the thinker of
+# Ming-mini reads in 2 s; within the model's own bounds it is 14 s and more than 40 s.
+CPU_VIDEO_SHARE, CPU_VIDEO_FRAMES = 4, 48
 
 
 def resolve_device(device: str) -> str:
@@ -111,7 +110,10 @@ def thinker_spec(
         "thinker",
         "sglang_omni.engines.thinker.worker:open_worker",
         settings,
-        {**thinker_environment(settings, _threads(), os.environ.get(VISIBLE)), **(env or {})},
+        {
+            **thinker_environment(settings, _threads(), os.environ.get(VISIBLE_DEVICES_VARIABLE)),
+            **(env or {}),
+        },
         **_deadlines(options),
         output=output_rules(config),
     )
@@ -139,14 +141,14 @@ def talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
     settings: TalkerSettings = spec.settings
     if settings.device == "cpu":
         threads = max(1, _threads() // options.replicas)
-        return spec.replicas([replace(settings, threads=threads)] * options.replicas)
+        return spec.replicate([replace(settings, threads=threads)] * options.replicas)
     if options.replicas != 1:
         raise ConfigError(
             "talker.replicas is for a CPU: name the cards, one for each replica, by talker.gpus",
             param="talker.replicas",
         )
     cards = options.gpus or (0,)
-    return spec.replicas([replace(settings, device=f"cuda:{card}") for card in cards])
+    return spec.replicate([replace(settings, device=f"cuda:{card}") for card in cards])
 
 
 def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
@@ -255,10 +257,10 @@ def _encoder_replicas(
         unready_after_s=_encoder_unready_after_s(every[0], options),
         output=output,
     )
-    mask = os.environ.get(VISIBLE)
+    mask = os.environ.get(VISIBLE_DEVICES_VARIABLE)
     return tuple(
         replace(one, env=encoder_environment(one.settings, _threads(), mask))
-        for one in spec.replicas(every)
+        for one in spec.replicate(every)
     )
 
 
@@ -270,32 +272,37 @@ def _encoder_unready_after_s(settings: EncoderSettings, options: EngineOptions) 
     return max(ProcessSpec.unready_after_s, options.step_deadline_s / 2)
 
 
-def media_rules(config: Config) -> MediaRules:
-    """Return the form media are brought to: the model's, within the configured sizes and, on a CPU,
-    within what it encodes in seconds. Raises `ConfigError` for sizes that contradict each other."""
+def media_rules(config: Config, rules: MediaRules) -> MediaRules:
+    """Return the form media are brought to: the model's `rules`, within the configured sizes and,
+    on a CPU, within what it encodes in seconds.
+
+    Raises `ConfigError` for sizes that contradict each other.
+    """
     media, on_cpu = config.media, resolve_device(config.device) == "cpu"
-    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else RULES.image.most)
-    if media.image_min_pixels > largest:
+    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else rules.image.most)
+    smallest = media.image_min_pixels or rules.image.least
+    if smallest > largest:
         raise ConfigError(
             f"media.image_min_pixels must not exceed media.image_max_pixels, which is {largest}",
             param="media.image_min_pixels",
         )
     return replace(
-        RULES,
-        image=replace(RULES.image, least=media.image_min_pixels, most=largest),
-        video=_video_rules(media, on_cpu),
+        rules,
+        image=replace(rules.image, least=smallest, most=largest),
+        video=_video_rules(media, rules.video, on_cpu),
     )
 
 
-def _video_rules(media: MediaOptions, on_cpu: bool) -> VideoRules:
-    frames = media.video_max_sampled or (CPU_VIDEO_FRAMES if on_cpu else RULES.video.frames)
-    rules = replace(RULES.video, fps=media.video_fps, frames=frames)
+def _video_rules(media: MediaOptions, rules: VideoRules, on_cpu: bool) -> VideoRules:
+    frames = media.video_max_sampled or (CPU_VIDEO_FRAMES if on_cpu else rules.frames)
+    rules = replace(rules, fps=media.video_fps or rules.fps, frames=frames)
     if not on_cpu:
         return rules
-    return replace(rules, total=CPU_VIDEO_PIXELS, max_frame_pixels=CPU_IMAGE_PIXELS)
+    total = rules.total // CPU_VIDEO_SHARE
+    return replace(rules, total=total, max_frame_pixels=CPU_IMAGE_PIXELS)
 
 
-def intake_settings(config: Config) -> MediaDecoderSettings:
+def media_decoder_settings(config: Config, rules: MediaRules) -> MediaDecoderSettings:
     """How the decoding processes work."""
     media = config.media
     limits = MediaLimits(
@@ -308,7 +315,7 @@ def intake_settings(config: Config) -> MediaDecoderSettings:
         decode_seconds=media.decode_seconds,
         memory_bytes=media.memory_bytes,
     )
-    return MediaDecoderSettings(limits, media_rules(config))
+    return MediaDecoderSettings(limits, rules)
 
 
 def fetch_policy(config: Config) -> FetchPolicy:

@@ -18,11 +18,7 @@ from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
-from sglang_omni.models.capabilities import read_capabilities
-from sglang_omni.models.ming.capabilities import RELEASED
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
-from sglang_omni.models.ming.text.front import warm_up
+from sglang_omni.models.registry import family_of
 from sglang_omni.observability.sglang_metrics import SGLangMetrics
 from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
@@ -43,24 +39,26 @@ class Server:
         Raises `StartupError`, also for a default voice or an alias of none that there is.
         """
         self.config = config
-        self.capabilities = read_capabilities(checkpoint, RELEASED)
-        self._tokenizer = ThinkerTokenizer(checkpoint)
+        family = family_of(checkpoint)
+        self.capabilities = family.capabilities(checkpoint)
+        self._chat = family.chat_format(checkpoint)
+        self.speech_text = family.speech_text
         self._senses = MediaEngines(config, checkpoint)
         self._sglang = SGLangMetrics()
         engines = specs(config, checkpoint, self._sglang.environment)
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
         self.voice_aliases = parse_aliases(config.voice_alias)
-        self._check_voices(read_voice_names(checkpoint))
+        self._check_voices(family.voice_names(checkpoint))
         self.shelf = create_voice_registry(
             config,
             checkpoint,
-            self._senses.intake,
+            self._senses.media_decoders,
             self._engines["talker"],
             self._senses.opening,
         )
         self._grammars = GrammarChecker(GrammarSettings(checkpoint), output_rules(config))
         self._pools = {**self._engines, **self._senses.pools}
-        self.processes = dict(self._senses.intake.processes)
+        self.processes = dict(self._senses.media_decoders.processes)
         for pool in self._pools.values():
             self.processes |= pool.processes
         self.processes["grammar"] = self._grammars.process
@@ -76,7 +74,7 @@ class Server:
         starts.append(asyncio.create_task(self._senses.start()))
         starts.append(asyncio.create_task(self._grammars.start()))
         # The text front end loads grammars; without this the first speech would wait for them.
-        starts.append(asyncio.create_task(asyncio.to_thread(warm_up)))
+        starts.append(asyncio.create_task(asyncio.to_thread(self.speech_text.warm_up)))
         try:
             await asyncio.gather(*starts)
         except BaseException:
@@ -109,6 +107,16 @@ class Server:
     def deterministic_text(self) -> bool:
         """Whether a seed fixes sampled text."""
         return self.config.thinker.deterministic
+
+    @property
+    def default_system(self) -> str:
+        """Return the system message of a chat that brings none."""
+        return self._chat.default_system
+
+    @property
+    def frame_s(self) -> float:
+        """Return the seconds of speech in one audio token."""
+        return self._talker_info().frame_s
 
     @property
     def sample_rate(self) -> int:
@@ -151,8 +159,8 @@ class Server:
         files can be decoded, and the server is to stay."""
         return (
             not self.draining.is_set()
-            and all(pool.ready for pool in self._pools.values())
-            and self._senses.intake.can_decode
+            and all(pool.is_ready for pool in self._pools.values())
+            and self._senses.media_decoders.can_decode
         )
 
     @property
@@ -163,7 +171,7 @@ class Server:
     @property
     def has_grammars(self) -> bool:
         """Whether an answer can be held to a JSON schema."""
-        return self._thinker_info().has_grammars
+        return self._thinker_info().supports_json_schema
 
     @property
     def supports_grammar(self) -> bool:
@@ -172,7 +180,7 @@ class Server:
 
     def token_piece(self, token_id: int) -> tuple[str, bytes]:
         """A token's name, and the bytes it adds to a text, none for a special one."""
-        return self._tokenizer.token_name(token_id), self._tokenizer.token_bytes(token_id)
+        return self._chat.token_name(token_id), self._chat.token_bytes(token_id)
 
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, and of what is in front of it: the queue of the
@@ -200,7 +208,8 @@ class Server:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
         self._require_started()
-        events, sampling = self._pipeline().respond(request), apply_answer_grammar(request)
+        events = self._pipeline().respond(request)
+        sampling = apply_answer_grammar(request, self._chat)
         if self.supports_grammar and check_request(sampling) is not None:
             events = self._checked(sampling, request.tenant, events)
         return self._door.limited(request, events)
@@ -236,12 +245,14 @@ class Server:
         return Pipeline(
             media_preprocessor=self._senses.perception,
             admit=self._admit,
-            tokenizer=self._tokenizer,
+            chat=self._chat,
             context_length=self._thinker_info().context_length,
             segment_settings=self.config.segment,
             resolve_voice=self.shelf.resolve,
+            media_memory=self._senses.media_decoders.memory,
+            speech_text=self.speech_text,
             sample_rate=self.sample_rate,
-            media_memory=self._senses.intake.memory,
+            frame_s=self.frame_s,
         )
 
     @asynccontextmanager
@@ -253,8 +264,8 @@ class Server:
             with ExitStack() as stack:
                 thinks, speaks = isinstance(request, ChatRequest), request.voice is not None
                 yield Engines(
-                    thinker=stack.enter_context(thinker.held()) if thinks else thinker,
-                    talker=stack.enter_context(talker.held()) if speaks else talker,
+                    thinker=stack.enter_context(thinker.pin_replica()) if thinks else thinker,
+                    talker=stack.enter_context(talker.pin_replica()) if speaks else talker,
                 )
 
     def _thinker_info(self) -> ThinkerInfo:

@@ -43,7 +43,7 @@ class RecordingDecoder(Protocol):
         files: Sequence[bytes],
         image: PixelBudget | None = None,
         sample_rate: int | None = None,
-        most_seconds: float | None = None,
+        max_seconds: float | None = None,
         tenant: str | None = None,
     ) -> tuple[Decoded, SharedArray]:
         """Decode files into a new array. Raises `InvalidRequest` if they cannot be decoded."""
@@ -117,7 +117,7 @@ class RecordingCloner:
             "audio",
             (file,),
             sample_rate=RATE_HZ,
-            most_seconds=self._rules.max_seconds,
+            max_seconds=self._rules.max_seconds,
             tenant=tenant,
         )
         seconds = decoded.layout.shape[0] / RATE_HZ

@@ -1,19 +1,15 @@
 """Create the voice registry from a configuration."""
 
-import hashlib
 from pathlib import Path
 
 from sglang_omni.admission.queue import AdmissionQueue
 from sglang_omni.config.options import Config
 from sglang_omni.engines.runtime.process import Engine
-from sglang_omni.protocol.errors import CheckpointError
+from sglang_omni.models.registry import family_of
 from sglang_omni.serving.engine_config import fetch_policy
 from sglang_omni.voices.cloner import RecordingCloner, RecordingDecoder, RecordingRules
 from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
-
-# Enough of a weight file to tell trainings apart, and little enough to read at startup.
-SAMPLE_BYTES = 1 << 20
 
 
 def create_voice_registry(
@@ -27,7 +23,7 @@ def create_voice_registry(
 
     Raises:
         ConfigError: The folder of voices cannot be used.
-        CheckpointError: The checkpoint's audio VAE cannot be read.
+        CheckpointError: The weights that voices belong to cannot be read.
     """
     options = config.voices
     rules = RecordingRules(
@@ -37,22 +33,8 @@ def create_voice_registry(
     if config.voices_dir is None:
         return VoiceRegistry(cloner, None)
     quota = Quota(options.stored, options.stored_per_key)
-    store = VoiceStore(config.voices_dir, quota, vae_fingerprint(checkpoint))
+    store = VoiceStore(
+        config.voices_dir, quota, family_of(checkpoint).voice_fingerprint(checkpoint)
+    )
     store.load()
     return VoiceRegistry(cloner, store)
-
-
-def vae_fingerprint(checkpoint: Path) -> str:
-    """Return a fingerprint of the audio VAE's weights. Stored voices are latents of that VAE.
-
-    Raises `CheckpointError` if a file cannot be read.
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    try:
-        for path in sorted((checkpoint / "talker" / "vae").glob("*.safetensors")):
-            digest.update(str(path.stat().st_size).encode())
-            with path.open("rb") as file:
-                digest.update(file.read(SAMPLE_BYTES))
-    except OSError as error:
-        raise CheckpointError(f"{checkpoint}: {error.strerror}") from None
-    return digest.hexdigest()

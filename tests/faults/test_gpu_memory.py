@@ -17,7 +17,7 @@ from tests.faults.conftest import COMMAND
 from tests.faults.test_engines import RECOVERY_S, VICTIMS, Victim, works
 from tests.server.running import RunningServer, run_server, wait_until
 
-pytestmark = [pytest.mark.faults, pytest.mark.gpu]
+pytestmark = pytest.mark.gpu
 
 # On a card the two encoders are engines of their own.
 ON_CARD = [one for one in VICTIMS if one.engine != "encoders"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.overload import measure, synthetic
-from benchmarks.soak import soak
+from benchmarks.serving.overload import measure, synthetic
+from benchmarks.serving.soak import soak
 from tests.server.running import RunningServer
 
 

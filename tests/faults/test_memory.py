@@ -17,8 +17,6 @@ from tests.faults.conftest import COMMAND
 from tests.faults.test_engines import DEAD_S, LINE, RECOVERY_S, picture, works
 from tests.server.running import RunningServer, call, run_server, wait_until
 
-pytestmark = pytest.mark.faults
-
 # glibc maps what is larger than this many bytes by itself. So a tensor is never served from what
 # another one left, and how much memory there is decides whether there is room for it.
 VARIABLES = {"MALLOC_MMAP_THRESHOLD_": str(32 << 10)}

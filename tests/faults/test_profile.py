@@ -12,8 +12,6 @@ from tests.faults.conftest import ADMIN_KEY
 from tests.faults.test_engines import RECOVERY_S, works
 from tests.server.running import RunningServer, wait_until
 
-pytestmark = pytest.mark.faults
-
 WRITTEN_S = 60.0
 
 

@@ -11,12 +11,10 @@ import pytest
 
 from sglang_omni.config.options import load_config
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
-from sglang_omni.engines.runtime.shm_cleanup import group_members
+from sglang_omni.engines.runtime.shm_cleanup import iter_group_pids
 from sglang_omni.protocol.errors import StartupError
 from sglang_omni.serving.engine_config import encoder_specs, thinker_spec
 from tests.testing.golden import TINY
-
-pytestmark = pytest.mark.faults
 
 ENDS_WITHIN_S = 30.0
 SPAWNED_WITHIN_S = 120.0
@@ -71,4 +69,4 @@ async def test_a_rank_that_dies_at_the_start_ends_it(
     print(f"{time.monotonic() - died_at:.1f} s: {told.value.message[:200]}")
     assert time.monotonic() - died_at < ENDS_WITHIN_S
     assert engine.health.state == "failed"
-    assert not list(group_members(pid))
+    assert not list(iter_group_pids(pid))

@@ -137,7 +137,7 @@ def test_a_large_body_need_not_say_that_it_is_json(process: Process, content_typ
 
 
 @pytest.mark.parametrize(
-    "path,fields,file",
+    ("path", "fields", "file"),
     [
         ("/v1/audio/transcriptions", {"model": "org/ming"}, "file"),
         ("/v1/audio/voices", {"name": "me", "consent": "I agree"}, "audio_sample"),

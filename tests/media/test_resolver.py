@@ -69,5 +69,5 @@ async def test_a_name_of_the_hosts_file_and_old_notations_are_known() -> None:
     found = await Resolver().resolve("localhost", 80, None)
     assert set(found) <= {"127.0.0.1", "::1"} and found
     assert await Resolver().resolve("0x7f000001", 80, None) == ["127.0.0.1"]
-    with pytest.raises(OSError):
+    with pytest.raises(socket.gaierror):
         await Resolver().resolve("name.invalid", 80, None)

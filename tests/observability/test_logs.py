@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sglang_omni.engines.runtime.process_output import OUTPUT
+from sglang_omni.engines.runtime.process_output import OUTPUT_LOG
 from sglang_omni.observability.logs import set_up
 from sglang_omni.observability.trace import Trace, tracing
 
@@ -16,7 +16,7 @@ def as_before() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
-    root.handlers, OUTPUT.handlers = handlers, []
+    root.handlers, OUTPUT_LOG.handlers = handlers, []
     root.setLevel(level)
 
 
@@ -25,7 +25,7 @@ def test_a_json_line_is_one_object_with_the_request_id(capsys: pytest.CaptureFix
     with tracing(Trace("abc")):
         logging.getLogger("sglang_omni.test").warning("two\nlines of %s", "text")
     logging.getLogger("sglang_omni.test").info("of nobody")
-    OUTPUT.info("%s", "a word of its own", extra={"engine": "talker"})
+    OUTPUT_LOG.info("%s", "a word of its own", extra={"engine": "talker"})
     first, second, third = map(json.loads, capsys.readouterr().err.splitlines())
     assert first["message"] == "two\nlines of text"
     assert (first["request_id"], first["level"]) == ("abc", "warning")
@@ -43,7 +43,7 @@ def test_a_text_line_has_the_request_id_too(capsys: pytest.CaptureFixture[str]) 
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith("sglang_omni.test [abc]: here")
     assert second.endswith("sglang_omni.test: there")
-    assert OUTPUT.handlers == []
+    assert OUTPUT_LOG.handlers == []
 
 
 def test_addresses_of_downloads_are_not_logged(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,10 @@ from sglang_omni.observability.temp_dir import TempFolder
 
 OWNER = """
 import sys, tempfile, time
-from sglang_omni.observability.temp_dir import ScratchFolder
+from sglang_omni.observability.temp_dir import TempFolder
 
 tempfile.tempdir = sys.argv[1]
-folder = ScratchFolder("toy-")
+folder = TempFolder("toy-")
 (folder.path / "written").write_text("something")
 print(folder.path, flush=True)
 time.sleep(600)

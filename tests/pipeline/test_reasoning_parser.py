@@ -4,7 +4,9 @@ import time
 
 import pytest
 
-from sglang_omni.pipeline.reasoning_parser import Reasoning, split_reasoning
+from sglang_omni.models.chat import Reasoning
+from sglang_omni.models.reasoning import ThinkTagParser
+from sglang_omni.pipeline.reasoning_parser import split_reasoning
 
 
 async def stream(deltas):
@@ -17,7 +19,7 @@ async def said(*deltas):
 
 
 async def parts(*deltas):
-    return [part async for part in split_reasoning(stream(deltas))]
+    return [part async for part in split_reasoning(stream(deltas), ThinkTagParser())]
 
 
 def cuts(text):
@@ -106,7 +108,7 @@ async def test_closing_closes_the_source():
         finally:
             closed.append(True)
 
-    speech = split_reasoning(answer())
+    speech = split_reasoning(answer(), ThinkTagParser())
     assert await anext(speech) == "one"
     await speech.aclose()
     assert closed

@@ -29,6 +29,10 @@ from sglang_omni.pipeline.segment import SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import RequestUsage, Speaker, speak_stream
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from tests.pipeline.engines import (
+    CHAT,
+    FRAME_S,
+    SPEECH,
+    SPEECH_TEXT,
     TEXT_ONLY,
     ScriptedEngine,
     admit_all,
@@ -54,7 +58,7 @@ def chat(voice=VOICE, thinking=False, text="Tell me a story.", **sampling):
 
 def make_pipeline(tokenizer, thinker, talker, clock=None):
     return Pipeline(
-        TEXT_ONLY, admit_all(thinker, talker), tokenizer, CONTEXT, SegmentSettings(), clock
+        TEXT_ONLY, admit_all(thinker, talker), CHAT, CONTEXT, SegmentSettings(), clock, **SPEECH
     )
 
 
@@ -295,7 +299,7 @@ async def test_a_prompt_may_leave_room_for_one_token(tokenizer):
     length = len(tokenizer.encode(render_chat(request.messages)).ids)
     for context, room in ((length + 1, 1), (length, 0)):
         pipeline = Pipeline(
-            TEXT_ONLY, admit_all(thinker, None), tokenizer, context, SegmentSettings()
+            TEXT_ONLY, admit_all(thinker, None), CHAT, context, SegmentSettings(), **SPEECH
         )
         if room:
             assert [event async for event in pipeline.respond(request)]
@@ -323,7 +327,7 @@ async def test_closing_speech_in_the_middle_of_a_segment_closes_its_text():
 
     talker = ScriptedEngine(script_hum(patches=10_000))
     speech = speak_stream(
-        Speaker(talker, VOICE.name, VOICE.seed, 44_100),
+        Speaker(talker, SPEECH_TEXT, FRAME_S, VOICE.name, VOICE.seed, 44_100),
         words(),
         SegmentSettings(),
         SystemClock(),
@@ -383,7 +387,7 @@ async def test_a_chat_is_admitted_once_its_media_are_there(tokenizer):
         admitted.append(request)
         return nullcontext(Engines(ScriptedEngine(script_answer(tokenizer, ["Yes."])), None))
 
-    pipeline = Pipeline(Slow(), admit, tokenizer, CONTEXT, SegmentSettings())
+    pipeline = Pipeline(Slow(), admit, CHAT, CONTEXT, SegmentSettings(), **SPEECH)
     seen = (Message("user", (MediaPart("image", ("data:,",), "images.0"), TextPart("What?"))),)
     slow = asyncio.ensure_future(anext(pipeline.respond(ChatRequest("1", seen, SamplingParams()))))
     await asyncio.sleep(0.01)

@@ -17,8 +17,6 @@ from tests.media.files import encoded, movie, picture, tone, wav
 from tests.server.running import RunningServer, wait_until
 from tests.testing.browser import MICROPHONE_HZ, Browser, ask, browser, picture_of, recording
 
-pytestmark = pytest.mark.browser
-
 # A spoken answer of the tiny model to a brief question, on two cores.
 ANSWER_MS = 60_000
 

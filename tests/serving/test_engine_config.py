@@ -14,7 +14,7 @@ from sglang_omni.serving.engine_config import (
     encoder_settings,
     encoder_specs,
     fetch_policy,
-    intake_settings,
+    media_decoder_settings,
     media_rules,
     talker_spec,
     talker_specs,
@@ -108,7 +108,7 @@ def test_three_ranks_are_refused() -> None:
 
 async def test_a_text_only_server_has_no_encoder_and_refuses_media() -> None:
     senses = MediaEngines(config(device="cpu", text_only="true"), TINY)
-    assert set(senses.intake.processes) == {"intake-0", "intake-1"}
+    assert set(senses.media_decoders.processes) == {"media_decoder-0", "media_decoder-1"}
     await senses.start()
     with pytest.raises(InvalidRequest, match="text only") as error:
         await senses.perception.open(MediaPart("image", ("data:,",), "images.0"))
@@ -120,20 +120,20 @@ def test_sizes_and_limits_reach_the_decoders() -> None:
     asked = config(
         media__image_max_pixels=65_536, media__video_fps=1, media__pixels=1_000, media__file_bytes=9
     )
-    settings = intake_settings(asked)
-    assert settings.rules == media_rules(asked)
+    settings = media_decoder_settings(asked, media_rules(asked, RULES))
+    assert settings.rules == media_rules(asked, RULES)
     assert (settings.rules.image.most, settings.rules.video.fps) == (65_536, 1.0)
     assert (settings.limits.pixels, settings.limits.file_bytes) == (1_000, 9)
 
 
 def test_sizes_are_the_models_on_a_card_and_what_it_encodes_in_seconds_on_a_cpu() -> None:
-    assert media_rules(config(device="cuda")) == RULES
-    rules = media_rules(config(device="cpu"))
+    assert media_rules(config(device="cuda"), RULES) == RULES
+    rules = media_rules(config(device="cpu"), RULES)
     assert rules.image == replace(RULES.image, most=1_048_576)
     smaller = {"frames": 48, "total": 3_145_728, "max_frame_pixels": 1_048_576}
     assert rules.video == replace(RULES.video, **smaller)
     asked = {"media__image_max_pixels": 4_000_000, "media__video_max_sampled": 64}
-    own = media_rules(config(device="cpu", **asked))
+    own = media_rules(config(device="cpu", **asked), RULES)
     assert (own.image.most, own.video.frames) == (4_000_000, 64)
 
 
@@ -146,7 +146,7 @@ def test_an_encoders_pass_is_short_on_a_cpu() -> None:
     asked = encoder_settings(own, TINY)
     assert (asked.max_patches, asked.max_audio_seconds) == (9, 7)
     # A frame of a video, and an image, are never more than one pass.
-    assert media_rules(config(device="cpu")).image.most == on_cpu.max_patches * PATCH**2
+    assert media_rules(config(device="cpu"), RULES).image.most == on_cpu.max_patches * PATCH**2
 
 
 def test_a_slow_pass_on_a_cpu_does_not_make_its_encoder_unready() -> None:
@@ -160,7 +160,7 @@ def test_a_slow_pass_on_a_cpu_does_not_make_its_encoder_unready() -> None:
 
 def test_contradicting_sizes_are_refused() -> None:
     with pytest.raises(ConfigError, match="image_min_pixels"):
-        media_rules(config(media__image_min_pixels=10_000, media__image_max_pixels=5_000))
+        media_rules(config(media__image_min_pixels=10_000, media__image_max_pixels=5_000), RULES)
 
 
 def test_nothing_of_this_machine_is_read_unless_allowed() -> None:

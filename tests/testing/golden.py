@@ -18,6 +18,11 @@ GOLDENS = Path(__file__).parents[1] / "goldens"
 TINY = GOLDENS / "tiny_checkpoint"
 FULL_SET = Path(os.environ.get("SGLANG_OMNI_GOLDENS", GOLDENS.parents[2] / "shared" / "goldens"))
 ROOTS = (GOLDENS, FULL_SET)
+# The cases of the full set in the areas that tests read, one a line.
+ALL_CASES = (GOLDENS / "cases.txt").read_text(encoding="utf-8").split()
+FULL_SET_ONLY = "lies in the full set of goldens only"
+# Cases of the full set that tests of this process would run, and that are not here.
+missing_cases: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,12 @@ class Case:
         assert_close(actual, self.tensors[tensor], self.tolerance(tensor), f"{self.name}:{tensor}")
 
 
+def require_case(name: str) -> None:
+    """Skip the test where a case is not here."""
+    if not any((root / name / "case.json").exists() for root in ROOTS):
+        pytest.skip(f"{name} {FULL_SET_ONLY}")
+
+
 def load_case(name: str) -> Case:
     """Load `area/case`, for example `talker/cfm_0`."""
     folder = next(root / name for root in ROOTS if (root / name / "case.json").exists())
@@ -54,7 +65,7 @@ def file_of(name: str) -> Path:
     repository without it; the test is then skipped."""
     found = [root / name for root in ROOTS if (root / name).exists()]
     if not found:
-        pytest.skip(f"{name} lies in the full set of goldens only")
+        pytest.skip(f"{name} {FULL_SET_ONLY}")
     return found[0]
 
 
@@ -66,7 +77,19 @@ def cases(area: str, prefix: str = "", *, required: bool = True) -> list[str]:
         for path in (root / area).glob(f"{prefix}*/case.json")
     }
     assert found or not required, f"no golden cases {area}/{prefix}*"
+    expected = {name for name in ALL_CASES if name.startswith(f"{area}/{prefix}")}
+    missing_cases.update(expected - found)
     return sorted(found)
+
+
+def summarize_missing(num_skipped: int, num_cases: int) -> str:
+    """Return the line that ends a run in which goldens were missing, empty where none were."""
+    if not num_skipped and not num_cases:
+        return ""
+    return (
+        f"goldens: {num_skipped} tests skipped and {num_cases} cases left out, "
+        "which need the full set ($SGLANG_OMNI_GOLDENS)"
+    )
 
 
 def assert_close(

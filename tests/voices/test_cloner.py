@@ -25,9 +25,9 @@ class Decoder:
         self.asked = []
 
     async def decode(
-        self, kind, files, image=None, sample_rate=None, most_seconds=None, tenant=None
+        self, kind, files, image=None, sample_rate=None, max_seconds=None, tenant=None
     ):
-        self.asked.append((kind, files, sample_rate, most_seconds))
+        self.asked.append((kind, files, sample_rate, max_seconds))
         array = SharedArray()
         samples = np.zeros(len(files[0]) * RATE_HZ // 100, np.float32)
         return Decoded(array.write(samples)), array

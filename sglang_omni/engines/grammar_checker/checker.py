@@ -59,7 +59,7 @@ def checker_spec(settings: GrammarSettings, output: OutputRules = TO_TERMINAL) -
         silence_deadline_s=STEP_DEADLINE_S,
         unready_after_s=STEP_DEADLINE_S,
         max_in_flight=1,
-        longest_delay_s=LONGEST_RESTART_DELAY_S,
+        max_restart_delay_s=LONGEST_RESTART_DELAY_S,
         output=output,
     )
 

@@ -15,7 +15,7 @@ from sglang_omni.engines.grammar_checker.contract import (
     Verdict,
 )
 from sglang_omni.engines.grammar_checker.matcher import GrammarError, check_grammar
-from sglang_omni.engines.runtime.background_priority import yield_to_engines
+from sglang_omni.engines.runtime.background_priority import lower_priority
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
 
 
@@ -61,7 +61,7 @@ def open_worker(settings: GrammarSettings) -> GrammarWorker:
     memory = _mapped_bytes() + settings.memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    yield_to_engines()
+    lower_priority()
     _silence()
     return worker
 

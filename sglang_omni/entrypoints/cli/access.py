@@ -8,7 +8,11 @@ from sglang_omni.config.options import Config
 from sglang_omni.entrypoints.api_keys import read_keys
 from sglang_omni.entrypoints.cli.tls import load_authority, load_pair
 from sglang_omni.entrypoints.http.middleware.auth import Access
-from sglang_omni.entrypoints.http.middleware.hosts import LOOPBACK_HOSTS, host_name, is_loopback
+from sglang_omni.entrypoints.http.middleware.hosts import (
+    LOOPBACK_HOSTS,
+    is_loopback,
+    parse_host_name,
+)
 from sglang_omni.protocol.errors import ConfigError
 
 LOGGER = logging.getLogger(__name__)
@@ -51,9 +55,9 @@ def tls_options(config: Config) -> dict[str, Any]:
 
 def _allowed_hosts(config: Config, has_keys: bool) -> frozenset[str]:
     """Return the names that requests may use for this server; none where any name will do."""
-    given = frozenset(map(host_name, config.allowed_host))
+    given = frozenset(map(parse_host_name, config.allowed_host))
     is_private = is_loopback(config.host) and not has_keys
     if not given and not is_private:
         return frozenset()
     bound = f"[{config.host}]" if ":" in config.host else config.host
-    return given | LOOPBACK_HOSTS | {host_name(bound)}
+    return given | LOOPBACK_HOSTS | {parse_host_name(bound)}

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from tqdm import tqdm
 
 from sglang_omni.models.checkpoint_files import INDEX
-from sglang_omni.models.ming.config import read_json
+from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.thinker.fp8 import quantise
 from sglang_omni.models.ming.thinker.fp8_layout import (
     QUANTIZATION_CONFIG,

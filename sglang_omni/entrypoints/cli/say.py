@@ -14,7 +14,8 @@ from sglang_omni.entrypoints.cli.log_folder import open_log_folder
 from sglang_omni.entrypoints.cli.preflight_checks import choose_voice, require_output, unwritable
 from sglang_omni.entrypoints.cli.start_progress import progress
 from sglang_omni.media.encode import OutputAudioEncoder
-from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
+from sglang_omni.models.registry import family_of
+from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.pipeline.request import AudioDelta, SpeechRequest, Voice
 from sglang_omni.pipeline.speech import Speaker, speak
 from sglang_omni.serving.engine_config import talker_spec
@@ -24,11 +25,12 @@ def say(config: Config, text: str, output: Path, seed: int) -> int:
     """Speak `text` into the WAV file `output`; returns the exit status. Raises `OmniError`."""
     require_output(output)
     checkpoint = find_checkpoint(config.model_path)
-    voice = choose_voice(config.voice, read_voice_names(checkpoint))
+    family = family_of(checkpoint)
+    voice = choose_voice(config.voice, family.voice_names(checkpoint))
     config = replace(config, log_folder=open_log_folder(config.log_folder, "say"))
     prepare_home()
     process = EngineProcess(talker_spec(config, checkpoint))
-    data = asyncio.run(_synthesise(process, text, voice, seed))
+    data = asyncio.run(_synthesise(process, family.speech_text, text, voice, seed))
     try:
         output.write_bytes(data)
     except OSError as error:
@@ -37,7 +39,9 @@ def say(config: Config, text: str, output: Path, seed: int) -> int:
     return 0
 
 
-async def _synthesise(process: EngineProcess, text: str, voice: str, seed: int) -> bytes:
+async def _synthesise(
+    process: EngineProcess, speech_text: SpeechText, text: str, voice: str, seed: int
+) -> bytes:
     """The bytes of a complete WAV file."""
     try:
         async with progress({"talker": process}):
@@ -45,7 +49,7 @@ async def _synthesise(process: EngineProcess, text: str, voice: str, seed: int) 
         info: TalkerInfo = process.health.info
         encoder = OutputAudioEncoder("wav", info.sample_rate, info.sample_rate, streaming=False)
         request = SpeechRequest("say", text, Voice(voice, seed))
-        speaker = Speaker(process, voice, seed, info.sample_rate)
+        speaker = Speaker(process, speech_text, info.frame_s, voice, seed, info.sample_rate)
         async with aclosing(speak(speaker, request)) as events:
             async for event in events:
                 if isinstance(event, AudioDelta):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sglang_omni.config.options import Config, as_yaml
-from sglang_omni.engines.runtime.gpus import visible_gpus
+from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.entrypoints.cli.access import read_access, tls_options
 from sglang_omni.entrypoints.cli.cache_folders import prepare_home
 from sglang_omni.entrypoints.cli.checkpoint import find_checkpoint
@@ -25,7 +25,7 @@ from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.middleware.drain import InFlight
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
-from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
 from sglang_omni.observability.audit_file import audit_file
 from sglang_omni.observability.logs import set_up
 from sglang_omni.observability.otel import open_exporter
@@ -82,7 +82,7 @@ def apply_placement(config: Config, checkpoint: Path) -> Config:
     """
     if resolve_device(config.device) == "cpu":
         return config
-    sizes, found = read_sizes(checkpoint), visible_gpus()
+    sizes, found = read_sizes(checkpoint), list_visible_gpus()
     if config.placement == "manual":
         check_room(config, sizes, found)
         return config
@@ -119,12 +119,12 @@ async def _run(
     app = create_app(server, access, in_flight, observer, body_rules(config), config.rate_limit)
     # Requests leave a line of ours, with their id; uvicorn's other lines go where ours go.
     options = {**tls, "access_log": False, "log_config": None}
-    options["unread"] = SlowClientRules(config.unread_bytes, config.unread_timeout)
+    options["slow_clients"] = SlowClientRules(config.unread_bytes, config.unread_timeout)
     options["frame_bytes"] = config.realtime.frame_bytes
     options |= {"limits": config.http, "on_refusal": observer.refuse}
     # At `info` it tells of its own start and end, and of every WebSocket.
     level = "warning" if config.log_level == "info" else config.log_level
-    web = web_server(app, level, GRACE_S, signals=False, **options)
+    web = create_web_server(app, level, GRACE_S, handle_signals=False, **options)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
     with ShutdownSignals(lambda: reload(config, access, web.config.ssl)) as farewell:

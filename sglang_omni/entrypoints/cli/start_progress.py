@@ -100,7 +100,7 @@ class Board:
 def kind_of(name: str) -> str:
     """Return what a user calls the process: its replicas and ranks have one name."""
     kind = re.sub(r"-\d+$", "", name).replace("_", " ")
-    return "decoders" if kind == "intake" else kind
+    return "decoders" if kind == "media decoder" else kind
 
 
 def _activity(process: EngineProcess) -> str:

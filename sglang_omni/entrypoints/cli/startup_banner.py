@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sglang_omni.config.options import Config
-from sglang_omni.engines.runtime.gpus import visible_gpus
+from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
@@ -35,7 +35,7 @@ def hardware(device: str) -> str:
     """Return the cards by name and number, or "CPU"."""
     if resolve_device(device) == "cpu":
         return "CPU"
-    names = Counter(card.name for card in visible_gpus())
+    names = Counter(card.name for card in list_visible_gpus())
     return ", ".join(f"{number} x {name}" for name, number in names.items()) or "CUDA"
 
 

@@ -8,7 +8,7 @@ from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, rates_of
 from sglang_omni.media.wav import CHANNELS
 from sglang_omni.models.capabilities import Capabilities, language_names
-from sglang_omni.models.ming.text.scripts import unspoken_words
+from sglang_omni.models.scripts import unspoken_words
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 from sglang_omni.protocol.body import MAX_SEED
 from sglang_omni.protocol.errors import InvalidRequest, ModelNotFound, UnknownVoice

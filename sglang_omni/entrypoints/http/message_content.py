@@ -2,9 +2,6 @@
 
 from collections.abc import Callable, Iterator
 
-from sglang_omni.media.limits import PixelBudget
-from sglang_omni.models.ming.media_rules import RULES
-from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
 from sglang_omni.pipeline import request as pipeline
 from sglang_omni.pipeline.request import MediaPart, Message
 from sglang_omni.protocol.chat import ChatBody, ChatMessage, PastAudio
@@ -20,9 +17,10 @@ from sglang_omni.protocol.media import (
     VideoPart,
     VideoUrl,
 )
+from sglang_omni.protocol.tools import ToolCall, ToolResult
 
 # What OpenAI's low detail comes to: a picture of 512 x 512.
-LOW_DETAIL = PixelBudget(RULES.image.factor, RULES.image.least, 512 * 512)
+LOW_DETAIL_PIXELS = 512 * 512
 
 Content = pipeline.TextPart | MediaPart
 Recall = Callable[[str], str | None]
@@ -113,8 +111,8 @@ def _clips(body: ChatBody) -> Iterator[MediaPart]:
 
 
 def _image(image: ImageUrl, field: str) -> MediaPart:
-    budget = LOW_DETAIL if image.detail == "low" else None
-    return MediaPart("image", (image.url,), field, budget)
+    max_pixels = LOW_DETAIL_PIXELS if image.detail == "low" else None
+    return MediaPart("image", (image.url,), field, max_pixels)
 
 
 def _clip(clip: AudioUrl, field: str) -> MediaPart:

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from sglang_omni.entrypoints.http.middleware.auth import Access
-from sglang_omni.entrypoints.http.paths import is_admin, is_open
+from sglang_omni.entrypoints.http.paths import is_admin_path, is_public_path
 
 Json = dict[str, Any]
 
@@ -72,6 +72,6 @@ def _operations(schema: Json) -> Iterator[tuple[str, Json]]:
 
 def _key_of(path: str) -> str | None:
     """Return the scheme whose key `AccessLayer` asks for on a path; None where it asks for none."""
-    if is_open(path):
+    if is_public_path(path):
         return None
-    return ADMIN_KEY if is_admin(path) else KEY
+    return ADMIN_KEY if is_admin_path(path) else KEY

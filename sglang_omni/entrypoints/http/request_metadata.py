@@ -44,7 +44,7 @@ def terms_of(request: HTTPConnection, body: Limited) -> RequestMetadata:
     Raises `InvalidRequest` for an unusable header, `DeadlineExceeded` if the time is up.
     """
     server_limit = getattr(request.state, "request_timeout", None)
-    asked = (body.timeout, timeout_of(request.headers.get(TIMEOUT_HEADER)), server_limit)
+    asked = (body.timeout, parse_timeout(request.headers.get(TIMEOUT_HEADER)), server_limit)
     elapsed = _seconds_since_arrival(request)
     limits = [seconds - elapsed for seconds in asked if seconds is not None]
     if min(limits, default=1.0) <= 0:
@@ -72,7 +72,7 @@ def owner_of(asking: HTTPConnection) -> str | None:
     return owner
 
 
-def timeout_of(header: str | None) -> float | None:
+def parse_timeout(header: str | None) -> float | None:
     """Seconds, from the header that proxies set. Raises `InvalidRequest`, naming it."""
     if header is None:
         return None

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.models.ming.prompt.tools import Tool, ToolChoice
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.tools import Tool, ToolChoice
 
 NO_LARK = "the thinker was started without llguidance, SGLang's grammar back end for that"
 

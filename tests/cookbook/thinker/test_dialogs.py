@@ -67,7 +67,7 @@ def test_answers_end_and_read_as_they_were(tokenizer: ThinkerTokenizer) -> None:
     assert tokenizer.decode(ids) == "3." and ids[-1] == tokenizer.token_id("<|role_end|>")
 
 
-@pytest.mark.parametrize("text", ('Spell "table".', "naïve 12 + 30 = ?\n", "你好。", "  a  b "))
+@pytest.mark.parametrize("text", ['Spell "table".', "naïve 12 + 30 = ?\n", "你好。", "  a  b "])
 def test_any_text_survives(text: str, tokenizer: ThinkerTokenizer) -> None:
     assert tokenizer.decode(tokenizer.encode_text(text)) == text
 

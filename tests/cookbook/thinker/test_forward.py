@@ -86,7 +86,7 @@ def clip_examples(library: Library, numbers: np.ndarray) -> Examples:
 
 
 @pytest.mark.parametrize(
-    ("kind", "used"), (("text", {TEXT}), ("picture", {TEXT, IMAGE}), ("speech", {TEXT, AUDIO}))
+    ("kind", "used"), [("text", {TEXT}), ("picture", {TEXT, IMAGE}), ("speech", {TEXT, AUDIO})]
 )
 def test_gradients_reach_the_routers_of_the_modality(
     kind: Kind, used: set[int], thinking: Thinking, library: Library

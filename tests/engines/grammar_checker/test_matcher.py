@@ -17,7 +17,7 @@ from sglang_omni.engines.grammar_checker.matcher import (
     compile_grammar,
 )
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
-from sglang_omni.models.ming.prompt.tools import Tool, ToolChoice
+from sglang_omni.protocol.tools import Tool, ToolChoice
 from tests.testing.golden import TINY
 
 NUMBER = {"type": "number"}

@@ -8,7 +8,7 @@ from sglang_omni.models.ming.speech.silence import SilenceTrimmer, trim_silence
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
 from sglang_omni.models.ming.speech.vae_slots import VaeSlots
 from sglang_omni.models.ming.speech.vae_stream import VaeStream
-from tests.testing.golden import ROOTS, TINY, assert_close, load_case
+from tests.testing.golden import TINY, assert_close, cases, load_case
 
 # One slot's sizes over its life: look-ahead, cropped start, steady state, everything left.
 FIRST, SECOND, STEADY, LAST = 0, 12789, 14112, 29547
@@ -109,13 +109,7 @@ def test_bfloat16_slots_stay_close_to_float32(vae: AudioVAE) -> None:
     assert (out - expected).abs().max() < 0.05 * expected.abs().max()
 
 
-def speech_cases() -> list[str]:
-    """The end-to-end speech cases where the full golden set is present."""
-    found = {path.parent.name for root in ROOTS for path in root.glob("e2e/tts_*/case.json")}
-    return [f"e2e/{name}" for name in sorted(found)]
-
-
-@pytest.mark.parametrize("name", speech_cases())
+@pytest.mark.parametrize("name", cases("e2e", "tts_", required=False))
 def test_latents_to_trimmed_speech_matches_the_reference(vae: AudioVAE, name: str) -> None:
     case = load_case(name)
     latents = load_case(case.info["latents_in"])["latents"]

@@ -50,7 +50,7 @@ def test_rows_outlive_their_maker_for_as_long_as_they_are_lent() -> None:
     assert pickle.loads(reference).sum() == 6
     del lent
     gc.collect()
-    with pytest.raises(OSError):
+    with pytest.raises(FileNotFoundError):
         pickle.loads(reference)
 
 
@@ -58,5 +58,5 @@ def test_rows_whose_maker_is_gone_cannot_be_lent() -> None:
     memory, told = features(np.ones((2, 3), np.float32))
     del memory
     gc.collect()
-    with pytest.raises(OSError):
+    with pytest.raises(FileNotFoundError):
         SharedFeatureRef(told)

@@ -8,7 +8,7 @@ import pytest
 
 from sglang_omni.config.options import Config, as_yaml, load_config
 from sglang_omni.entrypoints.cli.access import read_access, tls_options
-from sglang_omni.entrypoints.http.transport.uvicorn_server import web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server
 from sglang_omni.protocol.errors import ConfigError
 
 MEDIA = Path(__file__).parents[2] / "media"
@@ -78,7 +78,7 @@ def test_the_options_are_uvicorns(client_ca: bool) -> None:
     values = {"tls_certificate": str(CERTIFICATE), "tls_key": str(KEY)}
     if client_ca:
         values["tls_client_ca"] = str(CERTIFICATE)
-    server = web_server(lambda: None, "critical", 0, **tls_options(config(**values)))  # type: ignore[arg-type,misc]
+    server = create_web_server(lambda: None, "critical", 0, **tls_options(config(**values)))  # type: ignore[arg-type,misc]
     server.config.load()
     assert server.config.ssl is not None
     assert server.config.ssl.verify_mode == (ssl.CERT_REQUIRED if client_ca else ssl.CERT_NONE)

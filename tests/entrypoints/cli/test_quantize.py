@@ -117,8 +117,8 @@ def test_it_loads_strictly(quantised: Path) -> None:
     # Sixteen routed experts and the shared one, in each of two sparse layers.
     assert len(scales) == 2 * 17
     scale = "model.model.layers.0.attention.dense.weight_scale_inv"
+    rest = {name: tensor for name, tensor in tensors.items() if name != scale}
     with pytest.raises(CheckpointError, match=r"dense\.weight_scale_inv"):
-        rest = {name: tensor for name, tensor in tensors.items() if name != scale}
         load_thinker(Filled(config), config, rest.items(), fp8=True)
     with pytest.raises(CheckpointError, match="not part of the thinker"):
         load_thinker(Filled(config), config, tensors.items())

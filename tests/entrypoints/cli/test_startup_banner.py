@@ -58,7 +58,7 @@ def test_who_may_ask_is_said(values: dict[str, str], said: str) -> None:
 
 
 def test_replicas_count_together_and_a_missing_prompt_leaves_no_line() -> None:
-    talker = TalkerInfo(44100, ("v",), slots=8)
+    talker = TalkerInfo(44100, 0.32, ("v",), slots=8)
     processes = {"thinker": engine(info=ThinkerInfo(1, 1, 16))}
     processes |= {"talker": engine(info=talker), "talker-1": engine(info=talker)}
     text = ready_lines(config(), "http://h:1", processes, ())
@@ -67,7 +67,7 @@ def test_replicas_count_together_and_a_missing_prompt_leaves_no_line() -> None:
 
 def test_cards_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuple(Gpu(index, "NVIDIA H200", 1, 1) for index in range(2))
-    monkeypatch.setattr(screen, "cards", lambda: found)
+    monkeypatch.setattr(screen, "visible_gpus", lambda: found)
     assert header(TINY, "cuda").endswith(f" · {TINY.name} · 2 x NVIDIA H200")
 
 
@@ -79,7 +79,7 @@ def test_a_terminal_without_the_characters_is_no_error(monkeypatch: pytest.Monke
 
 
 def test_processes_of_a_kind_are_one_entry_of_the_summary() -> None:
-    names = ("intake-0", "intake-1", "image_encoder", "talker-1", "thinker")
+    names = ("media_decoder-0", "media_decoder-1", "image_encoder", "talker-1", "thinker")
     assert [kind_of(name) for name in names] == [
         "decoders",
         "decoders",
@@ -87,7 +87,7 @@ def test_processes_of_a_kind_are_one_entry_of_the_summary() -> None:
         "talker",
         "thinker",
     ]
-    board = Board({"intake-0": engine(), "intake-1": engine()}, io.StringIO())
+    board = Board({"media_decoder-0": engine(), "media_decoder-1": engine()}, io.StringIO())
     board.draw()
     assert board.summary() == "✓ decoders 0.0 s"
 

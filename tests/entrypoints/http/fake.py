@@ -21,8 +21,10 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
-from sglang_omni.entrypoints.http.transport.uvicorn_server import web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server
 from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
+from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -122,6 +124,9 @@ class FakeBackend:
     model = "org/ming"
     capabilities = RELEASED
     sample_rate = RATE
+    frame_s = 0.32
+    default_system = DEFAULT_SYSTEM
+    speech_text = MingSpeechText()
     voices = ("prompt", "river")
     voice_aliases: Mapping[str, str] = MappingProxyType({"nova": "river"})
     default_voice = "prompt"
@@ -130,8 +135,8 @@ class FakeBackend:
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()
-    knows_speakers = True
-    has_grammars = has_lark = True
+    has_speaker_encoder = True
+    has_grammars = supports_grammar = True
 
     def __init__(self) -> None:
         self.draining = asyncio.Event()
@@ -223,11 +228,11 @@ def serving(
     # A port that was served a moment ago can be served again.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    observer = wiring.pop("observer", None) or TraceRecorder(lambda: backend.sample_rate)
-    app = create_app(backend, access, observer=observer, **wiring)
+    recorder = wiring.pop("recorder", None) or TraceRecorder(lambda: backend.sample_rate)
+    app = create_app(backend, access, recorder=recorder, **wiring)
     options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
-    options["on_refusal"] = observer.refuse
-    server = web_server(app, "critical", 1, **options)
+    options["on_refusal"] = recorder.refuse
+    server = create_web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

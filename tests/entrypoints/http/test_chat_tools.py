@@ -13,7 +13,6 @@ from sglang_omni.engines.thinker.contract import TokenLogprob
 from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S, AudioTranscriptCache
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream
-from sglang_omni.models.ming.prompt.tools import Tool, ToolCall, ToolChoice, ToolResult
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -27,6 +26,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import EngineFailed
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice, ToolResult
 from tests.entrypoints.http.fake import FakeBackend, hanging, playing
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
@@ -145,7 +145,7 @@ def test_a_thinker_that_knows_schemas_alone_is_held_to_no_calls(
     fields: Any,
     param: str,
 ) -> None:
-    monkeypatch.setattr(type(backend), "has_lark", False)
+    monkeypatch.setattr(type(backend), "supports_grammar", False)
     body = {"model": "org/ming", "messages": HELLO, **fields}
     refused = http.post("/v1/chat/completions", json=body).json()["error"]
     assert refused["param"] == param and "llguidance" in refused["message"]
@@ -328,9 +328,11 @@ async def test_comments_keep_a_quiet_stream_alive() -> None:
         yield {"n": 1}
         await asyncio.sleep(0.05)
 
-    pieces = await sent(sse.SSEResponse(slow(), end=sse.DONE, quiet_s=0.02))
+    pieces = await sent(sse.SSEResponse(slow(), end=sse.DONE, keep_alive_s=0.02))
     assert pieces[0] == sse.KEEP_ALIVE and pieces[-1] == sse.DONE
-    assert [piece for piece in pieces if piece.startswith(b"data: {")] == [sse.event({"n": 1})]
+    assert [piece for piece in pieces if piece.startswith(b"data: {")] == [
+        sse.encode_event({"n": 1})
+    ]
 
 
 async def test_an_error_after_a_comment_is_an_event() -> None:
@@ -339,7 +341,7 @@ async def test_an_error_after_a_comment_is_an_event() -> None:
         raise EngineFailed("the thinker died")
         yield {}
 
-    *quiet, last = await sent(sse.SSEResponse(fails(), end=sse.DONE, quiet_s=0.02))
+    *quiet, last = await sent(sse.SSEResponse(fails(), end=sse.DONE, keep_alive_s=0.02))
     assert set(quiet) == {sse.KEEP_ALIVE}
     assert json.loads(last.removeprefix(b"data: "))["error"]["code"] == "engine_failed"
 

@@ -17,7 +17,7 @@ from tests.entrypoints.http.middleware.test_auth import KEY, keys
 from tests.entrypoints.realtime.sounds import silence
 from tests.testing.browser import MICROPHONE_HZ, Browser, browser, picture_of, recording
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 OPERATIONS = {
     "POST/v1/chat/completions",

@@ -15,7 +15,15 @@ from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from tests.entrypoints.http.fake import FakeBackend, Served, serving
-from tests.pipeline.engines import TEXT_ONLY, ScriptedEngine, admit_all, script_answer, script_hum
+from tests.pipeline.engines import (
+    CHAT,
+    SPEECH,
+    TEXT_ONLY,
+    ScriptedEngine,
+    admit_all,
+    script_answer,
+    script_hum,
+)
 from tests.testing.golden import TINY
 
 
@@ -31,7 +39,7 @@ class SpeakingBackend(FakeBackend):
     def _pipeline(self, answer: list[str]) -> Pipeline:
         thinker = ScriptedEngine(script_answer(self.tokenizer, answer))
         return Pipeline(
-            TEXT_ONLY, admit_all(thinker, self.talker), self.tokenizer, 512, SegmentSettings()
+            TEXT_ONLY, admit_all(thinker, self.talker), CHAT, 512, SegmentSettings(), **SPEECH
         )  # type: ignore[arg-type]
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:

@@ -29,8 +29,6 @@ from tests.media.files import encoded, picture, wav
 from tests.media.files import tone as clip
 from tests.testing.browser import Browser, ask, barriers, picture_of
 
-pytestmark = pytest.mark.browser
-
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 TABS = ("Chat", "Talk", "Read aloud", "Voices")
 WIDTHS = "[document.documentElement.scrollWidth, innerWidth]"

@@ -7,8 +7,6 @@ import pytest
 from tests.entrypoints.http.fake import FakeBackend, Served
 from tests.testing.browser import Browser, barriers, picture_of
 
-pytestmark = pytest.mark.browser
-
 SMALL = {
     "speech_languages": ["en"],
     "speech_instructions": False,

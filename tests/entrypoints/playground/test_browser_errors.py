@@ -26,8 +26,6 @@ from tests.testing.browser import (
     recording,
 )
 
-pytestmark = pytest.mark.browser
-
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 AWAY = "The server does not answer. Reconnecting…"
 BAD_FILE = "messages.0.content.0.image_url.url"

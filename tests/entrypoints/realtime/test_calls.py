@@ -5,7 +5,6 @@ import json
 import pytest
 
 from sglang_omni.entrypoints.realtime.items import JSON
-from sglang_omni.models.ming.prompt.tools import Tool, ToolCall, ToolChoice, ToolResult
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Finished,
@@ -16,6 +15,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import EngineUnavailable
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice, ToolResult
 from tests.entrypoints.http.fake import FakeBackend, playing, tone
 from tests.entrypoints.realtime.harness import kinds, talking
 
@@ -144,7 +144,7 @@ async def test_a_thinker_without_grammars_of_calls_is_held_to_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with talking() as talk:
-        monkeypatch.setattr(type(talk.backend), "has_lark", False)
+        monkeypatch.setattr(type(talk.backend), "supports_grammar", False)
         await talk.update(tools=[LOOK], tool_choice="required")
         assert talk.error["param"] == "session.tool_choice"
         assert "llguidance" in talk.error["message"]
@@ -157,7 +157,7 @@ async def test_settings_without_forced_calls_do_not_ask_what_the_thinker_can(
         raise EngineUnavailable("the thinker is starting")
 
     async with talking() as talk:
-        monkeypatch.setattr(type(talk.backend), "has_lark", property(starting))
+        monkeypatch.setattr(type(talk.backend), "supports_grammar", property(starting))
         await talk.update(tools=[LOOK])
         assert talk.of("session.updated")
         await talk.update(tool_choice="required")

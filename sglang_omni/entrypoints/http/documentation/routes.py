@@ -9,7 +9,7 @@ from pathlib import Path
 from fastapi import APIRouter, HTTPException, Request, Response
 
 from sglang_omni.entrypoints.http.assets import Asset, read_asset, read_assets, send_asset
-from sglang_omni.entrypoints.http.paths import DOCUMENTATION
+from sglang_omni.entrypoints.http.paths import DOCS_PATH
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
@@ -42,12 +42,12 @@ def routes() -> APIRouter:
     router = APIRouter(tags=["documentation"], include_in_schema=False)
     assets = read_page()
 
-    @router.get(DOCUMENTATION)
+    @router.get(DOCS_PATH)
     async def documentation(request: Request) -> Response:
         """Every operation with its fields and examples, to read and to try."""
         return send_asset(assets[INDEX], request, HEADERS)
 
-    @router.get(DOCUMENTATION + "/{name}")
+    @router.get(DOCS_PATH + "/{name}")
     async def documentation_file(name: str, request: Request) -> Response:
         """A file of that page."""
         if name not in assets:

@@ -8,12 +8,12 @@ from fastapi.responses import JSONResponse
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import RESPONSES
-from sglang_omni.entrypoints.http.paths import ADMIN
+from sglang_omni.entrypoints.http.paths import ADMIN_PREFIX
 
 
 def routes(backend: Backend) -> APIRouter:
     """`/admin/profile/{engine}/start` and `/stop`."""
-    router = APIRouter(tags=["admin"], prefix=ADMIN.rstrip("/"))
+    router = APIRouter(tags=["admin"], prefix=ADMIN_PREFIX.rstrip("/"))
 
     @router.post("/profile/{engine}/start", status_code=202, responses=RESPONSES)
     async def start_profile(engine: str) -> JSONResponse:

@@ -19,19 +19,23 @@ from sglang_omni.entrypoints.http.audio_transcript_cache import AudioTranscriptC
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.message_content import Recall, to_messages
 from sglang_omni.entrypoints.http.openapi import EVENTS, examples, success
-from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute, body_size
+from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute, get_large_body_size
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
 from sglang_omni.entrypoints.http.responses import sse
-from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, until_finished
-from sglang_omni.entrypoints.http.responses.chat_completion import Answer, chunks, complete
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
+from sglang_omni.entrypoints.http.responses.chat_completion import (
+    Answer,
+    build_completion,
+    stream_chunks,
+)
 from sglang_omni.entrypoints.http.tool_choice import NO_LARK, check_calling
 from sglang_omni.entrypoints.text_limit import chat_texts, check_text
 from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.models.ming.prompt.tools import Tool, ToolChoice
 from sglang_omni.pipeline.request import ChatRequest, SamplingParams, Voice
 from sglang_omni.protocol.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.functions import AllowedChoice, FunctionChoice, PlainChoice
+from sglang_omni.protocol.tools import Tool, ToolChoice
 
 
 def check(body: ChatBody, backend: Backend) -> None:
@@ -244,16 +248,16 @@ def routes(backend: Backend) -> APIRouter:
         recall = partial(spoken.recall, terms.tenant)
         owner = owner_of(request)
         # What is large has had a parse of its own; to look through it takes about as long.
-        size = body_size(request)
+        size = get_large_body_size(request)
         chat = await run_off_loop(size, to_request, body, backend, terms, owner, recall)
         answer = to_answer(body, backend, chat, spoken)
-        choices = [until_finished(backend.respond(one)) for one in each_choice(chat, body.n)]
+        choices = [require_finished(backend.respond(one)) for one in each_choice(chat, body.n)]
         headers = answer.audio.headers if answer.audio else {}
         if body.stream:
-            return sse.SSEResponse(chunks(choices, answer), headers, sse.DONE)
+            return sse.SSEResponse(stream_chunks(choices, answer), headers, sse.DONE)
 
         async def whole() -> Response:
-            return JSONResponse(await complete(choices, answer), headers=headers)
+            return JSONResponse(await build_completion(choices, answer), headers=headers)
 
         return CancellableResponse(whole)
 

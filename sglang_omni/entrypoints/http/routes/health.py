@@ -45,7 +45,7 @@ def health_routes(backend: Backend) -> APIRouter:
 
     def seen_by(request: Request) -> dict[str, Any]:
         """The engines, for whoever may know of them."""
-        return {"engines": backend.engines()} if request.state.trusted else {}
+        return {"engines": backend.engines()} if request.state.is_trusted else {}
 
     @router.get("/health")
     async def health(request: Request) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def routes(backend: Backend, observer: TraceRecorder) -> APIRouter:
         are asked for, only its own key finds it."""
         trace = observer.find(request_id)
         state = request.state
-        mine = trace is not None and (trace.tenant == state.tenant or state.admin)
+        mine = trace is not None and (trace.tenant == state.tenant or state.is_admin)
         if trace is None or not mine or trace.id == state.request_id:
             raise RequestNotFound(f"no request {request_id[:64]!r} among the latest")
         return as_json(trace, time.monotonic())

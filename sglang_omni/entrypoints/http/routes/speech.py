@@ -14,7 +14,7 @@ from sglang_omni.entrypoints.http.openapi import EVENTS, examples, success
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
 from sglang_omni.entrypoints.http.responses import sse
-from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream, until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream, require_finished
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, media_type
@@ -71,7 +71,7 @@ def usage_json(usage: Usage) -> dict[str, int]:
 
 def reply(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response:
     """Start speaking, in the form that the body asks for."""
-    events = until_finished(backend.speak(speech))
+    events = require_finished(backend.speak(speech))
     output = choose_output(body.response_format, body.sample_rate, backend, body.speed)
     encoder = output.encoder(streaming=True)
     if body.stream_format == "sse":

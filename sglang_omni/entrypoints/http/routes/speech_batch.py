@@ -13,11 +13,16 @@ from pydantic import Field, ValidationError, WrapValidator
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import choose_output, require_model
-from sglang_omni.entrypoints.http.errors import RESPONSES, envelope, invalid_body, public_error
+from sglang_omni.entrypoints.http.errors import (
+    RESPONSES,
+    build_envelope,
+    to_invalid_request,
+    to_public_error,
+)
 from sglang_omni.entrypoints.http.openapi import examples
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
-from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
 from sglang_omni.entrypoints.http.routes.speech import usage_json
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.work_threads import run_off_loop
@@ -58,7 +63,7 @@ def read_item(value: Any, index: int) -> BatchItem:
     except ValidationError as error:
         place = ("body", "items", index)
         problems = [{**one, "loc": (*place, *one["loc"])} for one in error.errors()]
-        raise invalid_body(problems) from None
+        raise to_invalid_request(problems) from None
 
 
 @contextmanager
@@ -98,7 +103,7 @@ async def speak_item(
     )
     output = choose_output(options.response_format, options.sample_rate, backend, options.speed)
     encoder, usage = output.encoder(streaming=False), Usage()
-    async with aclosing(until_finished(backend.speak(speech))) as events:
+    async with aclosing(require_finished(backend.speak(speech))) as events:
         async for event in events:
             if isinstance(event, AudioDelta):
                 await encoder.encode(event.pcm)
@@ -143,7 +148,7 @@ def routes(backend: Backend) -> APIRouter:
                     with naming_item(index):
                         made = await speak_item(item.input, options, backend, terms, owner)
             except Exception as error:
-                return {"index": index, "status": "error", **envelope(public_error(error))}
+                return {"index": index, "status": "error", **build_envelope(to_public_error(error))}
             return {"index": index, "status": "success", **made}
 
         async def whole() -> Response:

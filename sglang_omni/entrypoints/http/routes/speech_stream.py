@@ -18,12 +18,17 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import check_spoken, choose_output, require_model
-from sglang_omni.entrypoints.http.errors import envelope, error_response, invalid_body, public_error
+from sglang_omni.entrypoints.http.errors import (
+    build_envelope,
+    build_error_response,
+    to_invalid_request,
+    to_public_error,
+)
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
-from sglang_omni.entrypoints.http.request_body.reader import SMALL_BYTES, frame_size
+from sglang_omni.entrypoints.http.request_body.reader import MAX_SMALL_BODY_BYTES, get_offload_size
 from sglang_omni.entrypoints.http.request_metadata import owner_of, terms_of
-from sglang_omni.entrypoints.http.responses.cancellable import until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.http.routes.speech import usage_json
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.session_limiter import SessionLimiter
@@ -79,14 +84,14 @@ def parse(frame: str) -> Any:
     """An event of the client. Raises `InvalidRequest`, naming the field."""
     text = frame.encode()
     try:
-        if len(text) > SMALL_BYTES:
+        if len(text) > MAX_SMALL_BODY_BYTES:
             return EVENTS.validate_python(parse_json(text, "the event"))
         check_small_json(text)
         check_json(text)
         return EVENTS.validate_json(text)
     except ValidationError as error:
         problems = [{**one, "loc": ("body", *one["loc"][1:])} for one in error.errors()]
-        raise invalid_body(problems) from None
+        raise to_invalid_request(problems) from None
 
 
 class TextFeed:
@@ -201,7 +206,7 @@ class SpeechSession:
         output = choose_output(config.response_format, config.sample_rate, backend, config.speed)
         encoder, index = output.encoder(streaming=True), -1
         async with aclosing(
-            until_finished(backend.stream_speech(request, feed.pieces()))
+            require_finished(backend.stream_speech(request, feed.pieces()))
         ) as events:
             async for event in events:
                 match event:
@@ -267,7 +272,9 @@ class SpeechSession:
                 elif message.get("text") is None:
                     raise InvalidRequest("an event is a text frame that holds a JSON object")
                 else:
-                    event = await run_off_loop(frame_size(message["text"]), parse, message["text"])
+                    event = await run_off_loop(
+                        get_offload_size(message["text"]), parse, message["text"]
+                    )
             except WebSocketDisconnect:
                 event = None
             except InvalidRequest as error:
@@ -304,7 +311,7 @@ def routes(backend: Backend) -> APIRouter:
         leave = seats.take()
         if leave is None:
             error = Overloaded(f"there are {seats.taken} speech sessions, the most allowed")
-            await websocket.send_denial_response(error_response(error))
+            await websocket.send_denial_response(build_error_response(error))
             return
         try:
             await websocket.accept()
@@ -334,11 +341,11 @@ async def _serve(websocket: WebSocket, backend: Backend) -> None:
     except WebSocketDisconnect:
         return
     except Exception as error:
-        known = public_error(error)
+        known = to_public_error(error)
         code, reason = _close_code(known), known.code
         with suppress(WebSocketDisconnect, RuntimeError, TimeoutError):
             async with asyncio.timeout(1.0):
-                await websocket.send_json({"type": "error", **envelope(known)})
+                await websocket.send_json({"type": "error", **build_envelope(known)})
     if websocket.application_state is WebSocketState.CONNECTED:
         with suppress(WebSocketDisconnect, RuntimeError):
             await websocket.close(code, reason)

@@ -13,10 +13,10 @@ from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import require_model
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.openapi import EVENTS, success
-from sglang_omni.entrypoints.http.request_body.form import FormBody, form_schema, read_form
+from sglang_omni.entrypoints.http.request_body.form import FormBody, document_form, read_form
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, terms_of
 from sglang_omni.entrypoints.http.responses import sse
-from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, until_finished
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.pipeline.request import (
     ChatRequest,
@@ -117,7 +117,7 @@ def routes(backend: Backend) -> APIRouter:
         "/v1/audio/transcriptions",
         response_class=Response,
         responses=success("What is said", "application/json", "text/plain", EVENTS) | RESPONSES,
-        openapi_extra=form_schema(TranscriptionForm, FILE, {"model": backend.model}),
+        openapi_extra=document_form(TranscriptionForm, FILE, {"model": backend.model}),
     )
     async def create_transcription(request: Request) -> Response:
         """Write down what is said in a recording of up to 300 s; `stream` sends the words as they
@@ -125,7 +125,7 @@ def routes(backend: Backend) -> APIRouter:
         form, recording = await read_form(request, TranscriptionForm, (FILE,))
         require_model(form.model, backend)
         chat = to_request(form, recording, backend, terms_of(request, form))
-        events = transcript_events(until_finished(backend.respond(chat)))
+        events = transcript_events(require_finished(backend.respond(chat)))
         if form.stream:
             return sse.SSEResponse(events)
 

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import check_spoken
 from sglang_omni.entrypoints.http.errors import RESPONSES
-from sglang_omni.entrypoints.http.request_body.form import FormBody, form_schema, read_form
+from sglang_omni.entrypoints.http.request_body.form import FormBody, document_form, read_form
 from sglang_omni.entrypoints.http.request_metadata import owner_of
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.voices.registry import UploadedRecording
@@ -87,7 +87,7 @@ def routes(backend: Backend) -> APIRouter:
         "/v1/audio/voices",
         responses=RESPONSES,
         status_code=201,
-        openapi_extra=form_schema(VoiceForm, FILES[0], {"name": "me", "consent": "I agree"}),
+        openapi_extra=document_form(VoiceForm, FILES[0], {"name": "me", "consent": "I agree"}),
     )
     async def create_voice(request: Request) -> JSONResponse:
         """Store the voice of a recording, to be used by its name or id. Only the key that stored
@@ -108,7 +108,7 @@ def routes(backend: Backend) -> APIRouter:
     @router.delete("/v1/audio/voices/{voice}", responses=RESPONSES)
     async def delete_voice(voice: str, request: Request) -> dict[str, Any]:
         """Delete a stored voice by its id or name, file and all. Answers under way go on."""
-        admin = bool(request.state.admin)
+        admin = bool(request.state.is_admin)
         gone = backend.shelf.remove(voice, owner_of(request), admin=admin)
         return {"id": gone.id, "object": "audio.voice", "deleted": True}
 

@@ -5,11 +5,12 @@ import random
 
 import pytest
 
-from sglang_omni.models.ming.prompt.chat import SpecialToken, render_chat
+from sglang_omni.models.ming.prompt.chat import render_chat
+from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.protocol.errors import CheckpointError
 from tests.models.ming.prompt.test_chat import all_chats, chat_of, message
-from tests.testing.golden import TINY, cases, load_case
+from tests.testing.golden import TINY, load_case, require_case
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +21,7 @@ def tokenizer():
 @pytest.mark.parametrize("entry", all_chats(), ids=lambda e: e["name"])
 def test_prompt_ids_are_the_reference_ids(tokenizer, entry):
     name = f"positions/prompt_{entry['name']}"
-    if name not in cases("positions"):
-        pytest.skip("this case lies in the full set of goldens only")
+    require_case(name)
     prompt = tokenizer.encode(render_chat(chat_of(entry), entry["thinking"]))
     assert list(prompt.ids) == load_case(name)["input_ids"].tolist()
     assert len(prompt.ids) == entry["n_tokens"]

@@ -100,8 +100,8 @@ def test_a_missing_tensor_or_half_of_a_pair_is_named(
 
 
 def test_an_unknown_tensor_is_named(config: MingTextConfig, stored: dict[str, Tensor]) -> None:
+    weights = stored | {LAYER + "mlp.extra_gate.weight": torch.zeros(1)}
     with pytest.raises(CheckpointError, match="extra_gate"):
-        weights = stored | {LAYER + "mlp.extra_gate.weight": torch.zeros(1)}
         load_thinker(recorder(config), config, weights.items())
 
 

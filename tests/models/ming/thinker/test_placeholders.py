@@ -6,11 +6,11 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from sglang_omni.models.ming.prompt.chat import Item, PromptAudio, PromptImage, PromptVideo
+from sglang_omni.models.chat import Item, PromptAudio, PromptImage, PromptVideo
 from sglang_omni.models.ming.thinker.placeholders import PlaceholderExpander, PlaceholderMedium
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.models.ming.prompt.test_chat import all_chats, chat_of
-from tests.testing.golden import TINY, cases, load_case
+from tests.testing.golden import TINY, load_case, require_case
 
 TOKENS = {"image": "<imagePatch>", "audio": "<audioPatch>"}
 
@@ -63,8 +63,7 @@ def short(text: str) -> str:
 @pytest.mark.parametrize("entry", all_chats(), ids=lambda e: e["name"])
 def test_the_stock_prompt_expands_to_the_reference_ids(entry, expander, tokenizer) -> None:
     name = f"positions/prompt_{entry['name']}"
-    if name not in cases("positions"):
-        pytest.skip("this case lies in the full set of goldens only")
+    require_case(name)
     ids = tokenizer.encode(short(entry["expanded_short"]), add_special_tokens=False).ids
     media = media_of(entry)
     room, items = expander.expand(ids, media)
