@@ -23,7 +23,7 @@ def create_voice_registry(
 
     Raises:
         ConfigError: The folder of voices cannot be used.
-        CheckpointError: The checkpoint's audio VAE cannot be read.
+        CheckpointError: The weights that voices belong to cannot be read.
     """
     options = config.voices
     rules = RecordingRules(
