@@ -104,7 +104,7 @@ def build_image_encoders(
 ) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor] | None]:
     """Return two functions from frames [batch, 1, side, side, 3] to features: eager, and by CUDA
     graphs."""
-    from sglang_omni.engines.encoder.graphs import BlockGraphs
+    from sglang_omni.models.ming.encoders.graphs import BlockGraphs
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import VisionEncoder
 

@@ -13,6 +13,7 @@ from sglang_omni.models.media_format import MediaFormat
 from sglang_omni.models.speech_text import SpeechText
 
 if TYPE_CHECKING:
+    from sglang_omni.models.encoder import ModalityModel
     from sglang_omni.models.speech import SpeechModel
 
 
@@ -40,6 +41,29 @@ class ModelFamily(Protocol):
         Raises:
             CheckpointError: The files cannot be read.
         """
+
+    def encoder_width(self, checkpoint: Path) -> int:
+        """Return the width of a feature row. Raises `CheckpointError`."""
+
+    def check_vision_ranks(self, checkpoint: Path, ranks: int) -> None:
+        """Check that the vision encoder can be split over tensor-parallel ranks.
+
+        Raises:
+            CheckpointError: The configuration is missing or malformed.
+            ConfigError: The encoder cannot be split evenly.
+        """
+
+    def load_vision_encoder(
+        self, checkpoint: Path, device: str, dtype: str, *, parallel: bool, graphs: bool
+    ) -> "ModalityModel":
+        """Load this process's part of the vision encoder.
+
+        With `parallel` its layers are SGLang's, in the tensor-parallel group that the process has
+        joined. With `graphs` it captures CUDA graphs on a GPU. Raises `CheckpointError`.
+        """
+
+    def load_audio_encoder(self, checkpoint: Path, device: str, dtype: str) -> "ModalityModel":
+        """Load the audio encoder. It never imports sglang. Raises `CheckpointError`."""
 
     def load_speech_model(self, checkpoint: Path, device: str, dtype: str) -> "SpeechModel":
         """Load the speech model of a checkpoint.

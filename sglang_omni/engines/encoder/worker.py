@@ -19,8 +19,8 @@ from sglang_omni.engines.encoder.modality_encoder import ModalityEncoder
 from sglang_omni.engines.encoder.queue import EncodeRequest, PassQueue, WaitingRequest
 from sglang_omni.engines.encoder.threads import limit_threads
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
-from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.progress import report_progress
+from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest, OmniError
 
 LOGGER = logging.getLogger(__name__)
@@ -151,12 +151,12 @@ def open_worker(settings: EncoderSettings) -> EncoderWorker:
     """
     validate_settings(settings)
     limit_threads(settings)
-    config = read_encoder_config(settings.checkpoint)
+    width = family_of(settings.checkpoint).encoder_width(settings.checkpoint)
     encoders = _open_encoders(settings)
     report_progress("warming up")
     for encoder in encoders.values():
         encoder.warm_up()
-    return EncoderWorker(encoders, EncoderInfo(config.hidden_size, settings.dtype))
+    return EncoderWorker(encoders, EncoderInfo(width, settings.dtype))
 
 
 def _open_encoders(settings: EncoderSettings) -> dict[type, ModalityEncoder]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.media_rules import FORMAT
 from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.models.ming.speech.vae_fingerprint import vae_fingerprint
@@ -12,6 +13,8 @@ from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
 from sglang_omni.models.ming.speech_text import MingSpeechText
 
 if TYPE_CHECKING:
+    from sglang_omni.models.ming.encoders.audio_model import MingAudioModel
+    from sglang_omni.models.ming.encoders.vision_model import MingVisionModel
     from sglang_omni.models.ming.speech.model import MingSpeechModel
 
 
@@ -28,6 +31,30 @@ class MingFamily:
     def voice_fingerprint(self, checkpoint: Path) -> str:
         """Return a digest of the audio VAE's weights."""
         return vae_fingerprint(checkpoint)
+
+    def encoder_width(self, checkpoint: Path) -> int:
+        """See `ModelFamily`."""
+        return read_encoder_config(checkpoint).hidden_size
+
+    def check_vision_ranks(self, checkpoint: Path, ranks: int) -> None:
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.encoders.vision_model import check_ranks
+
+        check_ranks(checkpoint, ranks)
+
+    def load_vision_encoder(
+        self, checkpoint: Path, device: str, dtype: str, *, parallel: bool, graphs: bool
+    ) -> "MingVisionModel":
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.encoders.vision_model import MingVisionModel
+
+        return MingVisionModel(checkpoint, device, dtype, parallel, graphs)
+
+    def load_audio_encoder(self, checkpoint: Path, device: str, dtype: str) -> "MingAudioModel":
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.encoders.audio_model import MingAudioModel
+
+        return MingAudioModel(checkpoint, device, dtype)
 
     def load_speech_model(self, checkpoint: Path, device: str, dtype: str) -> "MingSpeechModel":
         """See `ModelFamily`."""

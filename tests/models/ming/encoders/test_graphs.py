@@ -41,7 +41,7 @@ def encoder(one_rank):
 
 @pytest.fixture(scope="module")
 def graphs(encoder):
-    from sglang_omni.engines.encoder.graphs import BlockGraphs
+    from sglang_omni.models.ming.encoders.graphs import BlockGraphs
 
     with torch.inference_mode():
         return BlockGraphs(encoder, BUCKETS, capture=lambda compute: compute)
@@ -94,7 +94,7 @@ def test_more_patches_or_frames_than_a_bucket_holds_run_eagerly(encoder, graphs)
 
 
 def test_a_kernel_that_reads_on_the_host_is_refused(serving) -> None:
-    from sglang_omni.engines.encoder.graphs import BlockGraphs
+    from sglang_omni.models.ming.encoders.graphs import BlockGraphs
 
     assert not load_attention("sdpa").capturable
     with pytest.raises(ConfigError, match="sdpa"):
