@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sglang_omni.engines.runtime.gpus import Gpu
-from sglang_omni.placement.sizes import Sizes
+from sglang_omni.models.sizes import Sizes
 
 GIB = 1 << 30
 # Beside its weights and cache a rank of the thinker holds a CUDA context, graphs, activations of a
@@ -147,7 +147,7 @@ def nearest(sizes: Sizes, cards: Sequence[Gpu], given: Given) -> tuple[Plan | No
     """What would fit: the same cards with the thinker in FP8, and the fewest cards like the last
     that would do. Either may be None."""
     free = replace(given, tp_size=None, thinker=(), talker=(), image_encoder=(), audio_encoder=())
-    quantised = None if sizes.fp8 else make_plan(sizes.quantised(), cards, free)
+    quantised = None if sizes.fp8 else make_plan(sizes.to_fp8(), cards, free)
     pattern = cards[-1]
     for count in range(1, 9):
         more = [replace(pattern, index=index) for index in range(count)]

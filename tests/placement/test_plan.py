@@ -10,9 +10,10 @@ import pytest
 
 from sglang_omni.config.options import Config, load_config
 from sglang_omni.engines.runtime.gpus import Gpu
+from sglang_omni.models.ming.sizes import read_sizes
+from sglang_omni.models.sizes import Sizes
 from sglang_omni.placement.place import check_room, place, table
 from sglang_omni.placement.plan import USABLE, Given, make_plan
-from sglang_omni.placement.sizes import Sizes, read_sizes
 from sglang_omni.protocol.errors import ConfigError, StartupError
 from tests.testing.golden import TINY
 
@@ -28,7 +29,7 @@ BF16 = Sizes(
     context=32_768,
     fp8=False,
 )
-FP8 = BF16.quantised()
+FP8 = BF16.to_fp8()
 
 
 def h200(count: int) -> tuple[Gpu, ...]:

@@ -212,9 +212,9 @@ def _timeline(parsed: argparse.Namespace) -> int:
 
 
 def _make_tiny(parsed: argparse.Namespace) -> int:
-    from sglang_omni.models.ming.tiny import write_tiny_checkpoint
+    from sglang_omni.models.registry import default_family
 
-    write_tiny_checkpoint(parsed.folder, parsed.seed)
+    default_family().write_tiny_checkpoint(parsed.folder, parsed.seed)
     print(f"wrote a tiny checkpoint with random weights to {parsed.folder}")
     return 0
 

@@ -17,14 +17,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from tqdm import tqdm
 
+from sglang_omni.models.base import ModelFamily
 from sglang_omni.models.checkpoint_files import INDEX
 from sglang_omni.models.json_file import read_json
-from sglang_omni.models.ming.thinker.fp8 import quantise
-from sglang_omni.models.ming.thinker.fp8_layout import (
-    QUANTIZATION_CONFIG,
-    SCALE_SUFFIX,
-    is_quantised,
-)
+from sglang_omni.models.registry import family_of
 from sglang_omni.models.weights import shard_map
 from sglang_omni.protocol.errors import CheckpointError, StartupError
 
@@ -56,17 +52,17 @@ def quantize(source: Path, target: Path, max_part_bytes: int = PART_BYTES) -> No
         StartupError: The target holds something else.
     """
     source, target = source.resolve(), target.absolute()
-    config = _read_config(source)
+    config, family = _read_config(source), family_of(source)
     parts = list(plan_parts(source, max_part_bytes))
     _prepare_target(source, target)
     total_bytes = sum(part.source_bytes for part in parts)
     with tqdm(total=total_bytes, unit="B", unit_scale=True, desc="quantizing") as bar:
         for part in parts:
-            _quantize_part(source, target, part)
+            _quantize_part(source, target, part, family)
             bar.update(part.source_bytes)
     _copy_other_files(source, target, {part.source for part in parts})
     _write_json(target / INDEX, _build_index(target, parts))
-    _write_json(target / CONFIG, {**config, "quantization_config": QUANTIZATION_CONFIG})
+    _write_json(target / CONFIG, {**config, "quantization_config": family.fp8_config()})
     (target / UNFINISHED).unlink()
 
 
@@ -134,18 +130,14 @@ def _prepare_target(source: Path, target: Path) -> None:
         raise StartupError(f"cannot write to {target}: {error}") from error
 
 
-def _quantize_part(source: Path, target: Path, part: ShardPart) -> None:
+def _quantize_part(source: Path, target: Path, part: ShardPart, family: ModelFamily) -> None:
     path = target / part.target
     if path.exists():
         return
     tensors: dict[str, torch.Tensor] = {}
     with safe_open(source / part.source, framework="pt") as shard:
         for name in part.names:
-            tensor = shard.get_tensor(name)
-            if is_quantised(name):
-                tensors[name], tensors[name + SCALE_SUFFIX] = quantise(tensor)
-            else:
-                tensors[name] = tensor
+            tensors |= family.to_fp8(name, shard.get_tensor(name))
     unfinished = path.with_suffix(".unfinished")
     save_file(tensors, unfinished, metadata={"format": "pt"})
     # `save_file` creates files that only their owner can read.

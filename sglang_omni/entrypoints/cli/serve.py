@@ -31,12 +31,12 @@ from sglang_omni.entrypoints.http.middleware.drain import InFlight
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
+from sglang_omni.models.registry import family_of
 from sglang_omni.observability.audit_file import audit_file
 from sglang_omni.observability.logs import set_up_logging
 from sglang_omni.observability.otel import open_exporter
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.placement.place import check_room, place, table
-from sglang_omni.placement.sizes import read_sizes
 from sglang_omni.protocol.errors import StartupError
 from sglang_omni.serving.engine_config import build_output_rules, resolve_device
 from sglang_omni.serving.server import Server
@@ -93,7 +93,7 @@ def apply_placement(config: Config, checkpoint: Path) -> Config:
     """
     if resolve_device(config.device) == "cpu":
         return config
-    sizes, found = read_sizes(checkpoint), list_visible_gpus()
+    sizes, found = family_of(checkpoint).sizes(checkpoint), list_visible_gpus()
     if config.placement == "manual":
         check_room(config, sizes, found)
         return config

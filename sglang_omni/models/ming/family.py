@@ -1,18 +1,28 @@
 """Ming-flash-omni-2.0 as a `ModelFamily`."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.media_rules import FORMAT
 from sglang_omni.models.ming.prompt.format import MingChatFormat
+from sglang_omni.models.ming.sizes import read_sizes
 from sglang_omni.models.ming.speech.vae_fingerprint import vae_fingerprint
 from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
 from sglang_omni.models.ming.speech_text import MingSpeechText
+from sglang_omni.models.ming.thinker.fp8_layout import (
+    QUANTIZATION_CONFIG,
+    SCALE_SUFFIX,
+    is_quantised,
+)
+from sglang_omni.models.sizes import Sizes
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from sglang_omni.models.ming.encoders.audio_model import MingAudioModel
     from sglang_omni.models.ming.encoders.vision_model import MingVisionModel
     from sglang_omni.models.ming.speech.model import MingSpeechModel
@@ -31,6 +41,29 @@ class MingFamily:
     def voice_fingerprint(self, checkpoint: Path) -> str:
         """Return a digest of the audio VAE's weights."""
         return vae_fingerprint(checkpoint)
+
+    def sizes(self, checkpoint: Path) -> Sizes:
+        """See `ModelFamily`."""
+        return read_sizes(checkpoint)
+
+    def fp8_config(self) -> Mapping[str, Any]:
+        """See `ModelFamily`."""
+        return QUANTIZATION_CONFIG
+
+    def to_fp8(self, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.thinker.fp8 import quantise
+
+        if not is_quantised(name):
+            return {name: tensor}
+        values, scales = quantise(tensor)
+        return {name: values, name + SCALE_SUFFIX: scales}
+
+    def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.tiny import write_tiny_checkpoint
+
+        write_tiny_checkpoint(folder, seed)
 
     def encoder_width(self, checkpoint: Path) -> int:
         """See `ModelFamily`."""

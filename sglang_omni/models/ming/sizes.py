@@ -1,6 +1,5 @@
-"""How large the parts of a checkpoint are, from the headers of its files. No torch."""
+"""Sizes of the parts of a Ming checkpoint, from the headers of its files. No torch."""
 
-from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from sglang_omni.models.checkpoint_files import shard_files
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, encoder_name
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8, is_quantised
+from sglang_omni.models.sizes import Sizes
 from sglang_omni.protocol.errors import CheckpointError
 
 ELEMENT_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8, "I32": 4}
@@ -17,37 +17,8 @@ ELEMENT_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8
 SERVED_BYTES = 2
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Bytes of each part's weights as they are served.
-
-    `matrices` are those of the thinker that FP8 stores in eight bits, `rest` its others.
-    `kv_bytes` is what one token takes in the KV cache of one rank, if every rank holds all heads;
-    `kv_heads` of them can be split.
-    """
-
-    matrices: int
-    rest: int
-    image_encoder: int
-    audio_encoder: int
-    talker: int
-    kv_bytes: int
-    kv_heads: int
-    context: int
-    fp8: bool
-
-    @property
-    def thinker(self) -> int:
-        """All weights of the thinker."""
-        return self.matrices + self.rest
-
-    def quantised(self) -> "Sizes":
-        """What `sgl-omni quantize --fp8` would make of these."""
-        return self if self.fp8 else replace(self, matrices=self.matrices // 2, fp8=True)
-
-
 def read_sizes(checkpoint: Path) -> Sizes:
-    """Add up the headers of a checkpoint's files. Raises `CheckpointError`."""
+    """Return the sizes from the headers of a checkpoint's files. Raises `CheckpointError`."""
     config = read_json(checkpoint / "config.json")
     fp8 = block_fp8(config.get("quantization_config"))
     parts = {"matrices": 0, "rest": 0, "image_encoder": 0, "audio_encoder": 0}
@@ -79,7 +50,7 @@ def _speech_files(checkpoint: Path) -> list[Path]:
 
 
 def _stored(path: Path, fp8: bool) -> list[tuple[str, int]]:
-    """Names in a file and the bytes each will take."""
+    """Return the names in a file with the bytes that each takes when it is served."""
     try:
         with safe_open(path, framework="numpy") as file:
             views = [(name, file.get_slice(name)) for name in file.keys()]  # noqa: SIM118
