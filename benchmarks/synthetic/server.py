@@ -19,7 +19,6 @@ import uvicorn
 
 from benchmarks.synthetic.talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, SyntheticSettings
 from sglang_omni.admission.controller import AdmissionController
-from sglang_omni.admission.queue import QueueRules
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.entrypoints.http.app import create_app
@@ -29,6 +28,7 @@ from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
 from sglang_omni.pipeline.speech import Speaker, speak
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.queueing.queue import QueueRules
 from sglang_omni.voices.cloner import CloneResult
 from sglang_omni.voices.registry import VoiceRegistry
 

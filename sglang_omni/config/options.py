@@ -59,6 +59,21 @@ class ThinkerOptions:
     server_args: Mapping[str, Any] = field(default_factory=dict)
 
 
+def get_thinker_tp_size(options: ThinkerOptions) -> int:
+    """Ranks of the thinker: as many as asked for, or as the cards that are named, or one.
+
+    Raises `ConfigError` when the two disagree.
+    """
+    ranks = options.tp_size or len(options.gpus) or 1
+    if options.gpus and len(set(options.gpus)) != ranks:
+        raise ConfigError(
+            f"thinker.gpus must name {ranks} different cards, one for each rank, "
+            f"not {', '.join(map(str, options.gpus))}",
+            param="thinker.gpus",
+        )
+    return ranks
+
+
 @dataclass(frozen=True)
 class TalkerOptions:
     """The speech engine. `gpus` are the cards it runs on (unset: the placement's choice, or the

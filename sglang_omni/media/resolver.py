@@ -10,8 +10,8 @@ import asyncio
 import socket
 import threading
 
-from sglang_omni.admission.policy import Capacity
-from sglang_omni.admission.queue import AdmissionQueue, QueueRules
+from sglang_omni.queueing.policy import Capacity
+from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 
 # Threads that look up names at once, and how many of them for one tenant. They only wait.
 THREADS, THREADS_PER_TENANT = 64, 16

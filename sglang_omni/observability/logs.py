@@ -5,8 +5,8 @@ import logging
 from datetime import UTC, datetime
 from typing import Literal
 
-from sglang_omni.engines.runtime.process_output import OUTPUT_LOG
 from sglang_omni.observability.trace import current_trace
+from sglang_omni.system.loggers import OUTPUT_LOG
 
 LogFormat = Literal["text", "json"]
 

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.options import Config, get_thinker_tp_size
 from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.models.sizes import Sizes
 from sglang_omni.placement.plan import USABLE, Given, Plan, make_plan, nearest
 from sglang_omni.protocol.errors import StartupError
-from sglang_omni.serving.engine_config import get_thinker_tp_size
 
 GB = 1e9
 

@@ -12,7 +12,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from sglang_omni.engines.grammar_checker.schema import find_problem
+from sglang_omni.protocol.json_schema import find_problem
 
 MAX_SEED = 2**63 - 1
 MAX_TIMEOUT_S = 86_400

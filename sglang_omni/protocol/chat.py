@@ -12,7 +12,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from sglang_omni.pipeline.request import SamplingParams
 from sglang_omni.protocol.body import (
     MAX_MESSAGES,
     MAX_PARTS,
@@ -30,6 +29,7 @@ from sglang_omni.protocol.body import (
 )
 from sglang_omni.protocol.functions import PastCall, ToolChoice, ToolSpec
 from sglang_omni.protocol.media import AClip, AnImage, AVideo, Content, Part, TextContentPart
+from sglang_omni.protocol.sampling import SamplingParams
 
 # Characters of a stop string, for which the whole answer is searched.
 MAX_STOP = 1000

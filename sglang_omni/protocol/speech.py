@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from sglang_omni.media.encode import AudioFormat
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.body import (
     AskedPriority,
     Body,

@@ -14,6 +14,7 @@ from sglang_omni.config.options import (
     MediaOptions,
     TalkerOptions,
     ThinkerOptions,
+    get_thinker_tp_size,
 )
 from sglang_omni.engines.encoder.contract import EncoderSettings
 from sglang_omni.engines.encoder.launch import build_environment as encoder_environment
@@ -119,21 +120,6 @@ def build_thinker_spec(
         **_get_deadlines(options),
         output=build_output_rules(config),
     )
-
-
-def get_thinker_tp_size(options: ThinkerOptions) -> int:
-    """Ranks of the thinker: as many as asked for, or as the cards that are named, or one.
-
-    Raises `ConfigError` when the two disagree.
-    """
-    ranks = options.tp_size or len(options.gpus) or 1
-    if options.gpus and len(set(options.gpus)) != ranks:
-        raise ConfigError(
-            f"thinker.gpus must name {ranks} different cards, one for each rank, "
-            f"not {', '.join(map(str, options.gpus))}",
-            param="thinker.gpus",
-        )
-    return ranks
 
 
 def build_talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:

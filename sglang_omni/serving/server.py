@@ -10,28 +10,29 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from sglang_omni.admission.controller import AdmissionController
-from sglang_omni.admission.queue import QueueRules
 from sglang_omni.config.options import Config, RealtimeOptions
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
 from sglang_omni.engines.grammar_checker.contract import GrammarSettings, build_check_request
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
-from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
+from sglang_omni.engines.thinker.contract import ThinkerInfo
+from sglang_omni.engines.thinker.sglang_metrics import SGLangMetrics
 from sglang_omni.models.registry import family_of
-from sglang_omni.observability.sglang_metrics import SGLangMetrics
 from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
+from sglang_omni.protocol.sampling import SamplingParams
+from sglang_omni.queueing.queue import QueueRules
 from sglang_omni.serving.engine_config import (
     BuildEngineSpecs,
     build_engine_specs,
     build_output_rules,
 )
 from sglang_omni.serving.media_engines import MediaEngines
+from sglang_omni.serving.voice_registry import create_voice_registry
 from sglang_omni.voices.aliases import parse_aliases, validate_aliases
-from sglang_omni.voices.factory import create_voice_registry
 
 
 class Server:

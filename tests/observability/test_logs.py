@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sglang_omni.engines.runtime.process_output import OUTPUT_LOG
 from sglang_omni.observability.logs import set_up_logging
 from sglang_omni.observability.trace import Trace, use_trace
+from sglang_omni.system.loggers import OUTPUT_LOG
 
 
 @pytest.fixture(autouse=True)

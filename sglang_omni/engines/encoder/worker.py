@@ -19,9 +19,9 @@ from sglang_omni.engines.encoder.modality_encoder import ModalityEncoder
 from sglang_omni.engines.encoder.queue import EncodeRequest, PassQueue, WaitingRequest
 from sglang_omni.engines.encoder.threads import limit_threads
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
-from sglang_omni.models.progress import report_progress
 from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest, OmniError
+from sglang_omni.system.progress import report_progress
 
 LOGGER = logging.getLogger(__name__)
 

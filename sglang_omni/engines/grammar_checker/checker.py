@@ -7,8 +7,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from sglang_omni.admission.policy import Capacity
-from sglang_omni.admission.queue import AdmissionQueue, QueueRules
 from sglang_omni.engines.grammar_checker.contract import (
     CheckRequest,
     GrammarSettings,
@@ -17,7 +15,6 @@ from sglang_omni.engines.grammar_checker.contract import (
 )
 from sglang_omni.engines.runtime.process import Engine, EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.process_output import TO_TERMINAL, OutputRules
-from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.observability.trace import stage
 from sglang_omni.protocol.errors import (
     SCHEMA_REFUSED,
@@ -25,6 +22,9 @@ from sglang_omni.protocol.errors import (
     EngineUnavailable,
     InvalidRequest,
 )
+from sglang_omni.protocol.sampling import SamplingParams
+from sglang_omni.queueing.policy import Capacity
+from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 
 FACTORY = "sglang_omni.engines.grammar_checker.worker:open_worker"
 # One thread, because each thread has its own memory arena and one grammar is compiled at a time.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sglang_omni.engines.thinker.contract import SamplingParams
+from sglang_omni.protocol.sampling import SamplingParams
 
 # As in our configuration of SGLang: with arbitrary whitespace in JSON, a model may generate it
 # endlessly.

@@ -30,7 +30,6 @@ from sglang_omni.engines.speech.scheduler import (
     select_steppable,
 )
 from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
-from sglang_omni.models.progress import report_progress
 from sglang_omni.models.registry import family_of
 from sglang_omni.models.speech import (
     Admission,
@@ -41,6 +40,7 @@ from sglang_omni.models.speech import (
     SpeechModel,
 )
 from sglang_omni.protocol.errors import OmniError
+from sglang_omni.system.progress import report_progress
 
 WARM_UP_TEXT = "One, two, three."
 # How long a step without speech waits for a voice that is being encoded.

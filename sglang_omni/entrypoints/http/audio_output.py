@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, rates_of
+from sglang_omni.media.encode import OutputAudioEncoder, rates_of
 from sglang_omni.media.wav import CHANNELS
 from sglang_omni.models.capabilities import Capabilities, language_names
 from sglang_omni.models.scripts import unspoken_words
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.body import MAX_SEED
 from sglang_omni.protocol.errors import InvalidRequest, ModelNotFound, UnknownVoice
 from sglang_omni.voices.registry import DEFAULT_VOICE

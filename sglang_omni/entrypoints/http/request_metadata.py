@@ -8,9 +8,9 @@ from typing import Protocol
 
 from starlette.requests import HTTPConnection
 
-from sglang_omni.pipeline.request import Priority
 from sglang_omni.protocol.body import MAX_TIMEOUT_S
 from sglang_omni.protocol.errors import DeadlineExceeded, InvalidRequest
+from sglang_omni.queueing.policy import Priority
 
 TIMEOUT_HEADER = "X-Request-Timeout"
 

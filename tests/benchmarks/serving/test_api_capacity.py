@@ -19,7 +19,8 @@ from benchmarks.serving.api_capacity import (
 from benchmarks.serving.api_process import ANSWER
 from benchmarks.synthetic.thinker import ThinkerPace, open_worker
 from sglang_omni.engines.runtime.worker import StepInput, StepWorker
-from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerRequest
+from sglang_omni.engines.thinker.contract import ThinkerRequest
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.server.running import free_port
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"

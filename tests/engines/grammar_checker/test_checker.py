@@ -12,8 +12,8 @@ import pytest
 from sglang_omni.engines.grammar_checker import checker as module
 from sglang_omni.engines.grammar_checker.checker import CRASH_VERDICT, GrammarChecker, VerdictCache
 from sglang_omni.engines.grammar_checker.contract import GrammarSettings, GrammarVerdict
-from sglang_omni.engines.thinker.contract import Grammar, SamplingParams
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.sampling import Grammar, SamplingParams
 from tests.testing.golden import TINY
 
 SECRET = "nobody-logs-this"

@@ -34,11 +34,12 @@ from sglang_omni.entrypoints.http.responses.chat_completion import (
 )
 from sglang_omni.entrypoints.http.tool_choice import NO_GRAMMAR_SUPPORT, check_tool_choice
 from sglang_omni.entrypoints.text_limit import chat_texts, check_text
-from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.pipeline.request import ChatRequest, SamplingParams, Voice
+from sglang_omni.pipeline.request import ChatRequest, Voice
+from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.functions import AllowedChoice, FunctionChoice, PlainChoice
+from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.protocol.tools import Tool, ToolChoice
 
 

@@ -20,9 +20,10 @@ from sglang_omni.entrypoints.http.request_metadata import (
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream, require_finished
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
-from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, media_type
+from sglang_omni.media.encode import OutputAudioEncoder, media_type
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
+from sglang_omni.pipeline.work_threads import run_off_loop
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.speech import SpeechBody
 
 

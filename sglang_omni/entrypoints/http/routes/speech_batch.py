@@ -29,10 +29,10 @@ from sglang_omni.entrypoints.http.request_metadata import (
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
 from sglang_omni.entrypoints.http.routes.speech import build_usage
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
-from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.media.encode import media_type
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.request import AudioDelta, Usage
+from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.speech import SpeechOptions, SpokenText
 

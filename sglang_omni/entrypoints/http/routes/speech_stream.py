@@ -33,9 +33,10 @@ from sglang_omni.entrypoints.http.routes.speech import build_usage
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.session_limiter import SessionLimiter
 from sglang_omni.entrypoints.unicode import check_json
-from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder
+from sglang_omni.media.encode import OutputAudioEncoder
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta
+from sglang_omni.pipeline.work_threads import run_off_loop
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.body import Body
 from sglang_omni.protocol.errors import Draining, InvalidRequest, OmniError, Overloaded
 from sglang_omni.protocol.speech import SpeechOptions

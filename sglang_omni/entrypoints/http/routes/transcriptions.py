@@ -24,13 +24,13 @@ from sglang_omni.pipeline.request import (
     Finished,
     MediaPart,
     Message,
-    SamplingParams,
     TextDelta,
     TextPart,
     Usage,
 )
 from sglang_omni.pipeline.transcribe import build_transcription_prompt, max_transcript_tokens
 from sglang_omni.protocol.body import AskedPriority, Timeout
+from sglang_omni.protocol.sampling import SamplingParams
 
 FILE_FIELD = "file"
 

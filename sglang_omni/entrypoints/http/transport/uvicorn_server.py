@@ -20,7 +20,7 @@ from sglang_omni.entrypoints.http.transport.http_protocol import configure_proto
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.websocket_protocol import BufferedWebSocket
 from sglang_omni.observability.refusals import Refusal
-from sglang_omni.serving.malloc import map_large_memory
+from sglang_omni.system.malloc import map_large_memory
 
 T = TypeVar("T")
 

@@ -20,7 +20,6 @@ from sglang.srt.model_executor.runner_backend_utils.breakable_cuda_graph import 
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
-from sglang_omni.engines.runtime.timer_slack import restore_exact_timers
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
@@ -31,6 +30,7 @@ from sglang_omni.models.ming.thinker.prefill import captured_inputs
 from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
 from sglang_omni.protocol.errors import InvalidRequest, StartupError
+from sglang_omni.system.timer_slack import restore_exact_timers
 
 
 class ThinkerDecoder(nn.Module):

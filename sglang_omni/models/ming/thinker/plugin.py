@@ -1,26 +1,23 @@
-"""Registration with stock SGLang, by the entry-point group `sglang.srt.plugins`.
+"""Registration of Ming with stock SGLang, by the entry-point group `sglang.srt.plugins`.
 
 SGLang calls `register` in the engine and in every scheduler process. Nothing is patched.
 """
 
 import json
-import logging
 from pathlib import Path
 
-from sglang_omni.engines.runtime.log_records import is_engine_process, log_to_server
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM, ROLE_END, SPEAKERS
 
 TEMPLATE = "ming"
 
 
 def register() -> None:
-    """Register the configuration, model, processor, grammar back end and conversation template."""
+    """Register the configuration, model, processor and conversation template."""
     from sglang.srt.configs.model_config import multimodal_model_archs
     from sglang.srt.managers.multimodal_processor import PROCESSOR_MAPPING
     from sglang.srt.models.registry import ModelRegistry
     from transformers import AutoConfig
 
-    from sglang_omni.engines.thinker.grammar_backend import register_backend
     from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE, MODEL_TYPE, MingConfig
     from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
     from sglang_omni.models.ming.thinker.processor import MingProcessor
@@ -31,13 +28,6 @@ def register() -> None:
     if ARCHITECTURE not in multimodal_model_archs:
         multimodal_model_archs.append(ARCHITECTURE)
     register_template()
-    register_backend()
-    # SGLang's level is for its own many lines; ours say what a checkpoint's load left out.
-    logging.getLogger("sglang_omni").setLevel(logging.INFO)
-    if is_engine_process():
-        log_to_server()
-    # SGLang imports the processors of all its models, and warns of each that misses a package.
-    logging.getLogger("sglang.srt.managers.multimodal_processor").setLevel(logging.ERROR)
 
 
 def register_template() -> None:

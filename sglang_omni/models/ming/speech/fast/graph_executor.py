@@ -38,8 +38,8 @@ from sglang_omni.models.ming.speech.fast.step import FastStep
 from sglang_omni.models.ming.speech.fast.tiling import MAX_SMALL_BATCH_ROWS, MIN_FP8_ROWS
 from sglang_omni.models.ming.speech.fast.vocoder import FastVocoder
 from sglang_omni.models.ming.speech.modules import SpeechModules
-from sglang_omni.models.progress import report_progress
 from sglang_omni.models.speech import Admission, StepTimes
+from sglang_omni.system.progress import report_progress
 
 PREFILL_SIZES = (64, 128, 256, 512, 1024, 2048)
 """Token counts of prefill passes that have a graph."""

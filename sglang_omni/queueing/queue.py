@@ -8,16 +8,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from sglang_omni.admission.policy import (
+from sglang_omni.protocol.errors import Overloaded
+from sglang_omni.queueing.policy import (
     Capacity,
+    Priority,
     Reservation,
     fits,
     retry_after_s,
     select_next,
     select_rejected,
 )
-from sglang_omni.pipeline.request import Priority
-from sglang_omni.protocol.errors import Overloaded
 
 # Of the interval between two requests' ends, how much the last one counts.
 _WEIGHT = 0.2

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.engines.grammar_checker.schema import MAX_SCHEMAS, find_problem
+from sglang_omni.protocol.json_schema import MAX_SCHEMAS, find_problem
 
 GOOD: list[dict[str, Any]] = [
     {},

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from sglang_omni.admission.queue import AdmissionQueue
 from sglang_omni.config.options import Config
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.models.registry import family_of
+from sglang_omni.queueing.queue import AdmissionQueue
 from sglang_omni.serving.engine_config import build_fetch_policy
 from sglang_omni.voices.cloner import RecordingCloner, RecordingDecoder, RecordingRules
 from sglang_omni.voices.registry import VoiceRegistry
