@@ -26,17 +26,20 @@ from benchmarks.tune_few_rows import HIDDEN, MATRICES, draw
 from benchmarks.tune_moe import EXPERTS, Case, draw_experts
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.thinker.decode_moe import StepExperts
-from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import HEIGHT
+from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import TILE_ROWS
 from sglang_omni.models.ming.thinker.decode_moe_triton import (
-    activate,
+    apply_swiglu,
     group_by_expert,
     sum_experts,
 )
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.router_triton import route_rows
 from sglang_omni.models.ming.thinker.routing import ROUTERS, Routing
-from sglang_omni.models.ming.thinker.routing_triton import route_fused
-from sglang_omni.models.ming.thinker.small_batch_gemm_triton import SCRATCH, few_rows_linear
+from sglang_omni.models.ming.thinker.routing_triton import select_experts_fused
+from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
+    WORKSPACE_SIZE,
+    small_batch_linear,
+)
 
 ROWS = (1, 8, 16, 32, 64)
 LAYERS, REPLAYS = 12, 5
@@ -78,14 +81,14 @@ def products(rows: int) -> list[Pair]:
     )
 
     x = normal(rows, HIDDEN)
-    space = Workspace(SCRATCH, torch.device("cuda"))
+    space = Workspace(WORKSPACE_SIZE, torch.device("cuda"))
 
     def pair(name: str, weights: Sequence[tuple[Tensor, Tensor]]) -> Pair:
         def theirs(layer: int) -> None:
             weight, scale = weights[layer]
             library(x, weight, [BLOCK, BLOCK], scale)
 
-        return Pair(name, theirs, lambda layer: few_rows_linear(x, *weights[layer], space))
+        return Pair(name, theirs, lambda layer: small_batch_linear(x, *weights[layer], space))
 
     return [pair(name, draw(*shape, LAYERS)) for name, shape in MATRICES.items()]
 
@@ -104,19 +107,19 @@ def around(rows: int) -> list[Pair]:
     gate_up, activated = normal(rows * SLOTS, 2 * WIDTH), normal(rows * SLOTS, WIDTH)
     parts, out = normal(rows, SLOTS, HIDDEN), normal(rows, HIDDEN)
     total = torch.zeros(1, dtype=torch.int32, device="cuda")
-    ids = route_fused(F.linear(x, weights[0]), bias, ROUTING)[1]
+    ids = select_experts_fused(F.linear(x, weights[0]), bias, ROUTING)[1]
 
     def their_router(layer: int) -> None:
-        route_fused(F.linear(x, weights[layer]), bias, ROUTING)
+        select_experts_fused(F.linear(x, weights[layer]), bias, ROUTING)
         sglang_per_token_group_quant_fp8(x, BLOCK)
 
     def our_order(layer: int) -> None:
         total.zero_()
-        group_by_expert(ids, EXPERTS, HEIGHT, total, pdl=True)
+        group_by_expert(ids, EXPERTS, TILE_ROWS, total, pdl=True)
 
     def zeroed_order(layer: int) -> None:
         total.zero_()
-        moe_align_block_size(ids, HEIGHT, EXPERTS)
+        moe_align_block_size(ids, TILE_ROWS, EXPERTS)
 
     def their_activation(layer: int) -> None:
         silu_and_mul(gate_up, activated)
@@ -135,7 +138,7 @@ def around(rows: int) -> list[Pair]:
             lambda layer: route_rows(x, weights[layer], bias[0], ROUTING, pdl=True),
         ),
         Pair("a fill and the order", zeroed_order, our_order),
-        Pair("SwiGLU in eight bits", their_activation, lambda _: activate(gate_up, pdl=True)),
+        Pair("SwiGLU in eight bits", their_activation, lambda _: apply_swiglu(gate_up, pdl=True)),
         Pair("sum of experts", their_sum, lambda _: sum_experts(parts, pdl=True)),
     ]
 
@@ -171,7 +174,7 @@ class Layers:
 
         def theirs(index: int) -> Tensor:
             logits = F.linear(xs[index], router.weight[0])
-            chosen = (*route_fused(logits, router.expert_bias, ROUTING), logits)
+            chosen = (*select_experts_fused(logits, router.expert_bias, ROUTING), logits)
             return fused_experts(
                 xs[index],
                 layer.w13_weight,

@@ -6,7 +6,7 @@
 Timed is all that a layer does for its experts, from the router to the sum, as CUDA graphs of layers
 in a row that each meet other experts. First the product up is cut, then the product down, then it
 is found of how many tiles the weight down is worth asking for. The best are printed as lines of
-`CUTS` in `sglang_omni/models/ming/thinker/decode_moe.py`.
+`TILINGS` in `sglang_omni/models/ming/thinker/decode_moe.py`.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from triton.runtime.errors import OutOfResources
 
 from benchmarks.environment import fingerprint
 from benchmarks.step_kernels import HIDDEN, LAYERS, Layers, microseconds, normal
-from sglang_omni.models.ming.thinker.decode_moe import CUTS, MoeTiling, cut_for
+from sglang_omni.models.ming.thinker.decode_moe import TILINGS, MoeTiling, select_tiling
 from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import MoeGemmTile
 
 TILES = [
@@ -39,7 +39,7 @@ Times = dict[MoeTiling, float]
 def compile_some(which: int, processes: int) -> None:
     """Every so-manieth candidate is run once, and so is compiled and kept."""
     layers = Layers()
-    base = cut_for(1)
+    base = select_tiling(1)
     cuts = [replace(base, up=tile, down=tile) for tile in TILES]
     for cut in cuts[which::processes]:
         for rows in COMPILED_ROWS:
@@ -49,7 +49,7 @@ def compile_some(which: int, processes: int) -> None:
 def try_once(layers: Layers, cut: MoeTiling, rows: int) -> bool:
     """Whether it fits the card."""
     try:
-        layers.step.parts(normal(rows, HIDDEN), cut)
+        layers.step.compute_parts(normal(rows, HIDDEN), cut)
     except OutOfResources:
         return False
     return True
@@ -60,14 +60,16 @@ def time_all(layers: Layers, rows: int, cuts: Sequence[MoeTiling], found: Times)
     xs = [normal(rows, HIDDEN) for _ in range(LAYERS)]
     for cut in cuts:
         if cut not in found and try_once(layers, cut, rows):
-            found[cut] = microseconds(lambda index, cut=cut: layers.step.parts(xs[index], cut))
+            found[cut] = microseconds(
+                lambda index, cut=cut: layers.step.compute_parts(xs[index], cut)
+            )
     return min(found, key=found.__getitem__)
 
 
 def tune(layers: Layers, rows: int) -> Times:
     """Microseconds of all that was tried with so many rows, the best first."""
     found: Times = {}
-    best = time_all(layers, rows, [replace(cut_for(rows), up=tile) for tile in TILES], found)
+    best = time_all(layers, rows, [replace(select_tiling(rows), up=tile) for tile in TILES], found)
     time_all(layers, rows, [replace(best, down=tile) for tile in TILES], found)
     return dict(sorted(found.items(), key=lambda pair: pair[1]))
 
@@ -82,10 +84,11 @@ def main() -> None:
         multiprocessing.spawn(compile_some, (options.compile,), options.compile)
         return
     layers, found = Layers(), {}
-    for rows in CUTS:
+    for rows in TILINGS:
         times = tune(layers, rows)
         best = next(iter(times))
-        print(f"    {rows}: {best},  # {times[best]:.1f} us, as it was {times[cut_for(rows)]:.1f}")
+        before = times[select_tiling(rows)]
+        print(f"    {rows}: {best},  # {times[best]:.1f} us, as it was {before:.1f}")
         found[str(rows)] = {str(cut): took for cut, took in times.items()}
     if options.out:
         result = {"environment": fingerprint(), "microseconds": found}

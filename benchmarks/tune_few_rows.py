@@ -27,10 +27,10 @@ from benchmarks.thinker_shapes import SHAPE
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
-    SCRATCH,
     TILES,
+    WORKSPACE_SIZE,
     SmallBatchTile,
-    few_rows_linear,
+    small_batch_linear,
 )
 
 HIDDEN = int(SHAPE["hidden_size"])
@@ -61,7 +61,7 @@ def candidates(rows: int) -> list[SmallBatchTile]:
         *product((128,), (2, 3, 4, 6, 8), (4, 8), (3, 4), (True, False)),
         *product((32,), (1, 2), (4,), (4, 6), (False,)),
     ]
-    return tiles + [SmallBatchTile(*values, eight_bits=True) for values in eight]
+    return tiles + [SmallBatchTile(*values, fp8=True) for values in eight]
 
 
 def rows_of(rows: int) -> Tensor:
@@ -71,12 +71,12 @@ def rows_of(rows: int) -> Tensor:
 
 def compile_some(which: int, processes: int, heights: Sequence[int]) -> None:
     """Every so-manieth candidate is run once, and so is compiled and kept."""
-    space = Workspace(SCRATCH, torch.device("cuda"))
+    space = Workspace(WORKSPACE_SIZE, torch.device("cuda"))
     weight, scale = draw(*MATRICES["dense"], count=1)[0]
     every = [(rows, tile) for rows in heights for tile in candidates(rows)]
     for rows, tile in every[which::processes]:
         with suppress(OutOfResources):
-            few_rows_linear(rows_of(rows), weight, scale, space, tile, pdl=True)
+            small_batch_linear(rows_of(rows), weight, scale, space, tile, pdl=True)
 
 
 def draw(rows: int, columns: int, count: int = LAUNCHES) -> list[tuple[Tensor, Tensor]]:
@@ -118,7 +118,7 @@ def main() -> None:
         given = options.compile, options.rows
         multiprocessing.spawn(compile_some, given, options.compile)
         return
-    space = Workspace(SCRATCH, torch.device("cuda"))
+    space = Workspace(WORKSPACE_SIZE, torch.device("cuda"))
     weights = {name: draw(*shape) for name, shape in MATRICES.items()}
     weights["dense, held"] = draw(*MATRICES["dense"], count=1) * LAUNCHES
     found: dict[str, object] = {}
@@ -131,13 +131,13 @@ def main() -> None:
         times = {
             tile: {
                 name: microseconds(
-                    lambda w, s, x=x, tile=tile: few_rows_linear(x, w, s, space, tile, pdl=True),
+                    lambda w, s, x=x, tile=tile: small_batch_linear(x, w, s, space, tile, pdl=True),
                     some,
                 )
                 for name, some in weights.items()
             }
             for tile in candidates(rows)
-            if tile.split * rows * MATRICES["qkv"][0] <= SCRATCH
+            if tile.split * rows * MATRICES["qkv"][0] <= WORKSPACE_SIZE
         }
         for name in weights:
             best = min(times, key=lambda tile, name=name: times[tile][name])

@@ -76,7 +76,7 @@ class Answerer:
     @torch.no_grad()
     def tokens(self, asked: Asked, most: int) -> list[int]:
         """Greedy tokens, at most so many; the token that ends the answer is one of them."""
-        keys, end = self._thinker.new_keys(), self.tokenizer.token_id(ROLE_END.token)
+        keys, end = self._thinker.new_cache(), self.tokenizer.token_id(ROLE_END.token)
         embed = self._thinker.model.word_embeddings
         x = embed(torch.tensor(asked.ids))
         if asked.rows is not None:

@@ -19,11 +19,11 @@ from tqdm import tqdm
 
 from sglang_omni.models.checkpoint_files import INDEX
 from sglang_omni.models.ming.config import read_json
-from sglang_omni.models.ming.thinker.fp8 import quantise
+from sglang_omni.models.ming.thinker.fp8 import quantize_weight
 from sglang_omni.models.ming.thinker.fp8_layout import (
     QUANTIZATION_CONFIG,
     SCALE_SUFFIX,
-    is_quantised,
+    is_quantized,
 )
 from sglang_omni.models.weights import shard_map
 from sglang_omni.protocol.errors import CheckpointError, StartupError
@@ -137,8 +137,8 @@ def _quantise_piece(source: Path, target: Path, piece: Piece) -> None:
     with safe_open(source / piece.source, framework="pt") as shard:
         for name in piece.names:
             tensor = shard.get_tensor(name)
-            if is_quantised(name):
-                tensors[name], tensors[name + SCALE_SUFFIX] = quantise(tensor)
+            if is_quantized(name):
+                tensors[name], tensors[name + SCALE_SUFFIX] = quantize_weight(tensor)
             else:
                 tensors[name] = tensor
     unfinished = done.with_suffix(".unfinished")

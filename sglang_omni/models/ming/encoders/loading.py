@@ -33,13 +33,13 @@ class WeightFiller:
         self._seen: set[str] = set()
         self._ignored: list[str] = []
 
-    def wants(self, name: str) -> bool:
+    def accepts(self, name: str) -> bool:
         """Whether the checkpoint's tensor `name` belongs to this encoder."""
         bare = encoder_name(name)
         return bare is not None and bare.startswith(self._prefixes)
 
     def fill(self, name: str, tensor: Tensor) -> None:
-        """Take one tensor that `wants` accepts. Raises `CheckpointError` if it does not fit."""
+        """Take one tensor that `accepts` accepts. Raises `CheckpointError` if it does not fit."""
         bare = encoder_name(name)
         if bare is None or bare not in self._shapes:
             raise CheckpointError(f"tensor {name!r} is not part of the model")
@@ -74,7 +74,7 @@ def fill_from(checkpoint: Path, filler: WeightFiller) -> LoadReport:
     """Give `filler` all its tensors of a checkpoint folder, file by file."""
     folder = TensorFolder(checkpoint)
     for name in folder:
-        if filler.wants(name):
+        if filler.accepts(name):
             filler.fill(name, folder[name])
     return filler.finish()
 

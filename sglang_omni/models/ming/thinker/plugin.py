@@ -1,4 +1,4 @@
-"""Registration with stock SGLang, by the entry-point group `sglang.srt.plugins`.
+"""Registration with stock SGLang through the entry-point group `sglang.srt.plugins`.
 
 SGLang calls `register` in the engine and in every scheduler process. Nothing is patched.
 """
@@ -32,16 +32,19 @@ def register() -> None:
         multimodal_model_archs.append(ARCHITECTURE)
     register_template()
     register_backend()
-    # SGLang's level is for its own many lines; ours say what a checkpoint's load left out.
+    # SGLang sets its own log level; our INFO lines report skipped checkpoint tensors.
     logging.getLogger("sglang_omni").setLevel(logging.INFO)
     if is_engine():
         log_to_server()
-    # SGLang imports the processors of all its models, and warns of each that misses a package.
+    # SGLang imports the processors of all models and warns about each missing package.
     logging.getLogger("sglang.srt.managers.multimodal_processor").setLevel(logging.ERROR)
 
 
 def register_template() -> None:
-    """Let the stock server chat: the checkpoint's tokenizer may bring no chat template."""
+    """Register the chat format as a conversation template of the stock server.
+
+    The tokenizer of the checkpoint may have no chat template.
+    """
     from sglang.srt.parser.conversation import (
         Conversation,
         SeparatorStyle,
@@ -57,7 +60,7 @@ def register_template() -> None:
         sep_style=SeparatorStyle.NO_COLON_SINGLE,
         sep=ROLE_END.token,
         stop_str=ROLE_END.token,
-        # One placeholder for each medium; SGLang adds the line break after an image.
+        # One placeholder per media input; SGLang adds the line break after an image.
         image_token="<image><imagePatch></image>",
         video_token="<video><framePatch></video>",
         audio_token="<audio><audioPatch></audio>",
@@ -67,7 +70,7 @@ def register_template() -> None:
 
 
 def match_template(model_path: str) -> str | None:
-    """The template's name if `model_path` holds a Ming checkpoint."""
+    """Return the name of the template if `model_path` is a Ming checkpoint, else None."""
     from sglang_omni.models.ming.thinker.hf_config import MODEL_TYPE
 
     path = Path(model_path) / "config.json"

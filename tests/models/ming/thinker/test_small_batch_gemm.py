@@ -31,7 +31,7 @@ def is_ours(hopper: bool, deterministic: bool, block_quant: bool, eight_bits: bo
         patch.object(step_experts, "get_server_args", lambda: arguments),
     ):
         linear = SimpleNamespace(quant_method=method, weight=torch.empty(0))
-        told = layers.use_few_rows(linear)
+        told = layers.use_small_batch_gemm(linear)
     assert told == (method.w8a8_block_fp8_linear is not library)
     return told
 
