@@ -104,7 +104,7 @@ def free_states(model: SpeechModel, executor: GraphExecutor, start: Start) -> Te
     executor.prefill([start(slot, slot) for slot in slots])
     states = []
     for _ in range(MOST_PATCHES):
-        states.append(step.look(index, LibraryOps())[0].float())
+        states.append(step.run_backbone(index, LibraryOps())[0].float())
         torch.cuda.synchronize()
         one_step(executor, slots)
     return torch.stack(states)

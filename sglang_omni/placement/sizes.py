@@ -8,7 +8,7 @@ from safetensors import safe_open
 
 from sglang_omni.models.checkpoint_files import shard_files
 from sglang_omni.models.ming.config import read_json
-from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, encoder_name
+from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, strip_encoder_prefix
 from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
 from sglang_omni.protocol.errors import CheckpointError
 
@@ -68,7 +68,7 @@ def read_sizes(checkpoint: Path) -> Sizes:
 
 
 def _part(name: str) -> str:
-    encoder = encoder_name(name)
+    encoder = strip_encoder_prefix(name)
     if encoder is not None:
         return "audio_encoder" if encoder.startswith(AUDIO_PREFIXES) else "image_encoder"
     return "matrices" if is_quantized(name) else "rest"

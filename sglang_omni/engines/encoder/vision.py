@@ -12,7 +12,7 @@ from sglang_omni.engines.encoder.vision_rank import VisionRank
 from sglang_omni.engines.runtime.ports import rendezvous_port
 from sglang_omni.engines.runtime.shared_array import Layout
 from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
-from sglang_omni.models.ming.encoders.grid import grid_of
+from sglang_omni.models.ming.encoders.grid import compute_grid
 from sglang_omni.protocol.errors import ConfigError, InvalidRequest
 
 
@@ -33,7 +33,7 @@ class VisionModality:
         """Check that the array is frames in uint8 with sides that can be encoded."""
         if np.dtype(layout.dtype) != np.uint8:
             raise InvalidRequest(f"frames are uint8, not {layout.dtype}")
-        grid = grid_of(layout.shape, self._rank.config)
+        grid = compute_grid(layout.shape, self._rank.config)
         counts = {"images": 1, "frames": layout.shape[0], "patches": grid.patches}
         # Attention stays within a step of time, which is two frames of a video.
         return Cost(grid.patches, counts, grid.frames)

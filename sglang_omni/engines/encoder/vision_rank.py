@@ -20,8 +20,8 @@ from sglang_omni.engines.encoder.tp_workers import Frames
 from sglang_omni.engines.runtime.log_records import log_to_server
 from sglang_omni.engines.runtime.orphan_reaper import die_with_parent
 from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
-from sglang_omni.models.ming.encoders.attention import default_backend, load_attention
-from sglang_omni.models.ming.encoders.grid import grid_of, tokens
+from sglang_omni.models.ming.encoders.attention import load_attention, select_backend
+from sglang_omni.models.ming.encoders.grid import compute_grid, count_tokens
 from sglang_omni.models.ming.encoders.linears import Linears, PlainLinears
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.vision import load_vision
@@ -39,7 +39,7 @@ class VisionRank:
         linears = choose_linears(settings, rank, port, self.device)
         dtype = getattr(torch, settings.dtype)
         head_dim = read_encoder_config(settings.checkpoint).vision.head_dim
-        attention = load_attention(default_backend(self.device, dtype, head_dim))
+        attention = load_attention(select_backend(self.device, dtype, head_dim))
         self._encoder = load_vision(settings.checkpoint, attention, linears, self.device, dtype)
         self._graphs = self._capture(settings)
         kind = "CUDA graphs" if self._graphs else "no graphs"
@@ -53,18 +53,18 @@ class VisionRank:
     @torch.inference_mode()
     def encode(self, arrays: Sequence[np.ndarray]) -> list[Tensor]:
         """Features [tokens, hidden] of uint8 frames [frames, height, width, 3] each."""
-        grids = [grid_of(array.shape, self.config) for array in arrays]
+        grids = [compute_grid(array.shape, self.config) for array in arrays]
         pictures = (torch.from_numpy(array).to(self.device) for array in arrays)
         patches = torch.cat([patchify(picture, self.config) for picture in pictures])
         inputs = self._encoder.vision.embed(patches, grids)
         rows = self._graphs(inputs) if self._graphs else self._encoder.encode(inputs)
-        return list(rows.split([tokens(grid, self.config) for grid in grids]))
+        return list(rows.split([count_tokens(grid, self.config) for grid in grids]))
 
     @torch.inference_mode()
     def _capture(self, settings: EncoderSettings) -> BlockGraphs | None:
         """Graphs on a GPU, for one rank and a capturable kernel; NCCL stays out of graphs."""
         attention = self._encoder.attention
-        wanted = settings.graphs and settings.tp_size == 1 and attention.capturable
+        wanted = settings.graphs and settings.tp_size == 1 and attention.is_capturable
         return BlockGraphs(self._encoder) if wanted and self.device.type == "cuda" else None
 
 

@@ -8,11 +8,15 @@ from sglang.srt.managers.schedule_batch import MultimodalDataItem
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import parse_encoder_config
-from sglang_omni.models.ming.encoders.attention import default_backend, load_attention
+from sglang_omni.models.ming.encoders.attention import load_attention, select_backend
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
-from sglang_omni.models.ming.encoders.grid import grid_of
-from sglang_omni.models.ming.encoders.loading import WeightFiller, audio_filler, vision_filler
-from sglang_omni.models.ming.encoders.mel import log_mel
+from sglang_omni.models.ming.encoders.grid import compute_grid
+from sglang_omni.models.ming.encoders.loading import (
+    WeightFiller,
+    build_audio_filler,
+    build_vision_filler,
+)
+from sglang_omni.models.ming.encoders.mel import compute_log_mel
 from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.vision import VisionEncoder
@@ -30,7 +34,7 @@ class InProcessEncoders(nn.Module):
         self.config = parse_encoder_config(config.to_dict(), "config.json")
         device, dtype = torch.get_default_device(), torch.get_default_dtype()
         vision, audio = (
-            load_attention(default_backend(device, dtype, encoder.head_dim))
+            load_attention(select_backend(device, dtype, encoder.head_dim))
             for encoder in (self.config.vision, self.config.audio)
         )
         self.vision = VisionEncoder(self.config, vision, ParallelLinears(), device, prefix)
@@ -38,19 +42,23 @@ class InProcessEncoders(nn.Module):
 
     def fillers(self) -> tuple[WeightFiller, WeightFiller]:
         """Return the weight fillers for the encoder tensors of the checkpoint."""
-        return vision_filler(self.vision, self.config), audio_filler(self.audio, self.config)
+        return build_vision_filler(self.vision, self.config), build_audio_filler(
+            self.audio, self.config
+        )
 
     def compute_image_features(self, items: Sequence[MultimodalDataItem]) -> Tensor:
         """Return feature rows [tokens, hidden] of uint8 frames [frames, height, width, 3]."""
         config = self.config.vision
         frames = [_to_device_of(self.vision, item.feature) for item in items]
         patches = torch.cat([patchify(item_frames, config) for item_frames in frames])
-        return self.vision(patches, [grid_of(item_frames.shape, config) for item_frames in frames])
+        return self.vision(
+            patches, [compute_grid(item_frames.shape, config) for item_frames in frames]
+        )
 
     def compute_audio_features(self, items: Sequence[MultimodalDataItem]) -> Tensor:
         """Return feature rows [tokens, hidden] of samples [samples] at 16 kHz."""
         mels = [
-            log_mel(_to_device_of(self.audio, item.feature), self.config.audio.n_mels)
+            compute_log_mel(_to_device_of(self.audio, item.feature), self.config.audio.n_mels)
             for item in items
         ]
         return torch.cat(self.audio(mels))

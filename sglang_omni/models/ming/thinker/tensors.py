@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sglang_omni.models.ming.encoders.tensors import encoder_name
+from sglang_omni.models.ming.encoders.tensors import strip_encoder_prefix
 from sglang_omni.models.ming.thinker.routing import ROUTERS
 
 Shapes = Iterator[tuple[str, tuple[int, ...]]]
@@ -11,7 +11,7 @@ Shapes = Iterator[tuple[str, tuple[int, ...]]]
 
 def is_encoder_tensor(name: str) -> bool:
     """Whether a tensor belongs to an encoder; encoders share files with the thinker."""
-    return encoder_name(name) is not None
+    return strip_encoder_prefix(name) is not None
 
 
 def list_thinker_tensors(config: Any) -> dict[str, tuple[int, ...]]:

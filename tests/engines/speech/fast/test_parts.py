@@ -164,8 +164,8 @@ def test_packed_prompts_and_steps_at_different_phases_equal_the_plain_ones(
         theirs = run_decode_step(plain.talker, expected, index, expected.select_span(longest))
         padded = torch.tensor([*slots, *SPARES * [state.spare]], device=device)
         with torch.inference_mode():
-            hidden, stop = step.look(padded, ops)
-            step.make(padded, hidden, ops_for)
+            hidden, stop = step.run_backbone(padded, ops)
+            step.sample_patch(padded, hidden, ops_for)
         made = state.ring[index, state.entry(state.patches[index] - 1)]
         assert_close(made, theirs.latents, TOLERANCE, f"latents of {slots}")
         torch.testing.assert_close(stop[: len(slots)], theirs.stop, atol=TOLERANCE, rtol=0)

@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from sglang_omni.models.ming.encoders.rotary import choose_rotation, rotate_qkv
+from sglang_omni.models.ming.encoders.rotary import rotate_qkv_reference, select_rotary_kernel
 
 # Triton decides at import whether it interprets, so the kernel runs in a process of its own.
 PROGRAM = """
@@ -36,7 +36,7 @@ def test_the_interpreted_kernel_equals_the_plain_rule() -> None:
 
 def test_a_rotation_keeps_lengths_and_leaves_values_alone() -> None:
     qkv, angles = torch.randn(4, 3, 2, 8), torch.randn(4, 4)
-    q, k, v = rotate_qkv(qkv, angles.cos(), angles.sin())
+    q, k, v = rotate_qkv_reference(qkv, angles.cos(), angles.sin())
     torch.testing.assert_close(q.norm(dim=-1), qkv[:, 0].norm(dim=-1))
     torch.testing.assert_close(k.norm(dim=-1), qkv[:, 1].norm(dim=-1))
     assert torch.equal(v, qkv[:, 2])
@@ -44,4 +44,4 @@ def test_a_rotation_keeps_lengths_and_leaves_values_alone() -> None:
 
 
 def test_the_cpu_uses_the_plain_rule() -> None:
-    assert choose_rotation(torch.device("cpu")) is rotate_qkv
+    assert select_rotary_kernel(torch.device("cpu")) is rotate_qkv_reference

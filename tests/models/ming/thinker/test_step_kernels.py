@@ -57,7 +57,7 @@ def check_router(routing: Routing, hidden: int, dtype: torch.dtype, device: str,
         found.weights.gather(-1, order), weights.gather(-1, plain), rtol=1e-4, atol=1e-5
     )
     check_eight_bits(found.rows, found.scales, x.float())
-    assert not found.places.any()
+    assert not found.total_slots.any()
 
 
 def check_rows(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
