@@ -64,5 +64,5 @@ def test_the_log_folder_has_the_configuration_and_what_engines_print(screen: lis
     used = load_config(folder / "config.yaml", {})
     assert used.log_folder == folder and used.model_path is None
     assert "server_args=ServerArgs(" in (folder / "thinker.log").read_text()
-    assert "left out 67 tensors of audio" in (folder / "thinker.log").read_text()
+    assert "skipped 67 tensors of audio" in (folder / "thinker.log").read_text()
     assert "110 tensors; not used" in (folder / "talker.log").read_text()

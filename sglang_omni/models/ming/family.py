@@ -16,7 +16,7 @@ from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.models.ming.thinker.fp8_layout import (
     QUANTIZATION_CONFIG,
     SCALE_SUFFIX,
-    is_quantised,
+    is_quantized,
 )
 from sglang_omni.models.sizes import Sizes
 
@@ -52,11 +52,11 @@ class MingFamily:
 
     def to_fp8(self, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
         """See `ModelFamily`."""
-        from sglang_omni.models.ming.thinker.fp8 import quantise
+        from sglang_omni.models.ming.thinker.fp8 import quantize_weight
 
-        if not is_quantised(name):
+        if not is_quantized(name):
             return {name: tensor}
-        values, scales = quantise(tensor)
+        values, scales = quantize_weight(tensor)
         return {name: values, name + SCALE_SUFFIX: scales}
 
     def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:

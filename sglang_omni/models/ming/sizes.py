@@ -7,8 +7,8 @@ from safetensors import safe_open
 
 from sglang_omni.models.checkpoint_files import shard_files
 from sglang_omni.models.json_file import read_json
-from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, encoder_name
-from sglang_omni.models.ming.thinker.fp8_layout import block_fp8, is_quantised
+from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, strip_encoder_prefix
+from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
 from sglang_omni.models.sizes import Sizes
 from sglang_omni.protocol.errors import CheckpointError
 
@@ -20,7 +20,7 @@ SERVED_BYTES = 2
 def read_sizes(checkpoint: Path) -> Sizes:
     """Return the sizes from the headers of a checkpoint's files. Raises `CheckpointError`."""
     config = read_json(checkpoint / "config.json")
-    fp8 = block_fp8(config.get("quantization_config"))
+    fp8 = is_block_fp8(config.get("quantization_config"))
     parts = {"matrices": 0, "rest": 0, "image_encoder": 0, "audio_encoder": 0}
     for path in shard_files(checkpoint):
         for name, size in _stored(path, fp8):
@@ -39,10 +39,10 @@ def read_sizes(checkpoint: Path) -> Sizes:
 
 
 def _part(name: str) -> str:
-    encoder = encoder_name(name)
+    encoder = strip_encoder_prefix(name)
     if encoder is not None:
         return "audio_encoder" if encoder.startswith(AUDIO_PREFIXES) else "image_encoder"
-    return "matrices" if is_quantised(name) else "rest"
+    return "matrices" if is_quantized(name) else "rest"
 
 
 def _speech_files(checkpoint: Path) -> list[Path]:
@@ -63,6 +63,6 @@ def _stored(path: Path, fp8: bool) -> list[tuple[str, int]]:
 
 
 def _bytes(name: str, dtype: str, fp8: bool) -> int:
-    if fp8 and (is_quantised(name) or name.endswith("_scale_inv")):
+    if fp8 and (is_quantized(name) or name.endswith("_scale_inv")):
         return ELEMENT_BYTES[dtype]
     return min(SERVED_BYTES, ELEMENT_BYTES[dtype])

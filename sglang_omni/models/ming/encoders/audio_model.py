@@ -9,9 +9,9 @@ from torch import Tensor
 
 from sglang_omni.models.encoder import Cost
 from sglang_omni.models.ming.config import read_encoder_config
-from sglang_omni.models.ming.encoders.attention import default_backend, load_attention
-from sglang_omni.models.ming.encoders.audio import feature_rows, load_audio
-from sglang_omni.models.ming.encoders.mel import log_mel
+from sglang_omni.models.ming.encoders.attention import load_attention, select_backend
+from sglang_omni.models.ming.encoders.audio import count_feature_rows, load_audio
+from sglang_omni.models.ming.encoders.mel import compute_log_mel
 from sglang_omni.models.ming.media_rules import SAMPLE_RATE
 from sglang_omni.protocol.errors import InvalidRequest
 
@@ -23,7 +23,7 @@ class MingAudioModel:
         """Load the encoder. Raises `CheckpointError` for an incomplete checkpoint."""
         self.device, torch_dtype = torch.device(device), getattr(torch, dtype)
         head_dim = read_encoder_config(checkpoint).audio.head_dim
-        attention = load_attention(default_backend(self.device, torch_dtype, head_dim))
+        attention = load_attention(select_backend(self.device, torch_dtype, head_dim))
         self._encoder = load_audio(checkpoint, attention, self.device, torch_dtype)
         self.description = f"audio encoder on {self.device}: attention {attention.name}"
 
@@ -31,7 +31,7 @@ class MingAudioModel:
         """Check that the array is a float32 clip of a length that can be encoded."""
         if len(shape) != 1 or np.dtype(dtype) != np.float32:
             raise InvalidRequest(f"an audio clip must be float32 [samples], not {dtype} {shape}")
-        feature_rows(shape[0], self._encoder.config.audio)
+        count_feature_rows(shape[0], self._encoder.config.audio)
         seconds = shape[0] / SAMPLE_RATE
         return Cost(seconds, {"audio_clips": 1, "audio_seconds": seconds})
 
@@ -45,7 +45,7 @@ class MingAudioModel:
         """Return the features [tokens, hidden] of each clip [samples]."""
         bins = self._encoder.config.audio.n_mels
         clips = (torch.from_numpy(array).to(self.device) for array in arrays)
-        return self._encoder([log_mel(clip, bins) for clip in clips])
+        return self._encoder([compute_log_mel(clip, bins) for clip in clips])
 
     def sample_array(self) -> np.ndarray:
         """Return a second of silence."""

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from sglang_omni.models.encoder import Cost
 from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
-from sglang_omni.models.ming.encoders.attention import default_backend, load_attention
+from sglang_omni.models.ming.encoders.attention import load_attention, select_backend
 from sglang_omni.models.ming.encoders.graphs import BlockGraphs
-from sglang_omni.models.ming.encoders.grid import grid_of, tokens
+from sglang_omni.models.ming.encoders.grid import compute_grid, count_tokens
 from sglang_omni.models.ming.encoders.linears import Linears, PlainLinears
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.vision import load_vision
@@ -38,7 +38,7 @@ class MingVisionModel:
         """
         self.device, torch_dtype = torch.device(device), getattr(torch, dtype)
         head_dim = read_encoder_config(checkpoint).vision.head_dim
-        attention = load_attention(default_backend(self.device, torch_dtype, head_dim))
+        attention = load_attention(select_backend(self.device, torch_dtype, head_dim))
         linears = create_linears(parallel)
         self._encoder = load_vision(checkpoint, attention, linears, self.device, torch_dtype)
         self._graphs = self._capture() if graphs else None
@@ -54,7 +54,7 @@ class MingVisionModel:
         """Check that the array is uint8 frames of a size that can be encoded."""
         if np.dtype(dtype) != np.uint8:
             raise InvalidRequest(f"frames must be uint8, not {dtype}")
-        grid = grid_of(shape, self.config)
+        grid = compute_grid(shape, self.config)
         counts = {"images": 1, "frames": shape[0], "patches": grid.patches}
         # Attention is limited to a time step, which is two frames of a video.
         return Cost(grid.patches, counts, grid.frames)
@@ -65,12 +65,12 @@ class MingVisionModel:
     @torch.inference_mode()
     def encode(self, arrays: Sequence[np.ndarray]) -> list[Tensor]:
         """Return features [tokens, hidden] of each uint8 array [frames, height, width, 3]."""
-        grids = [grid_of(array.shape, self.config) for array in arrays]
+        grids = [compute_grid(array.shape, self.config) for array in arrays]
         frames = (torch.from_numpy(array).to(self.device) for array in arrays)
         patches = torch.cat([patchify(pixels, self.config) for pixels in frames])
         inputs = self._encoder.vision.embed(patches, grids)
         rows = self._graphs(inputs) if self._graphs else self._encoder.encode(inputs)
-        return list(rows.split([tokens(grid, self.config) for grid in grids]))
+        return list(rows.split([count_tokens(grid, self.config) for grid in grids]))
 
     def sample_array(self) -> np.ndarray:
         """Return a black image of four tokens."""
@@ -79,7 +79,7 @@ class MingVisionModel:
 
     @torch.inference_mode()
     def _capture(self) -> BlockGraphs | None:
-        can_capture = self.device.type == "cuda" and self._encoder.attention.capturable
+        can_capture = self.device.type == "cuda" and self._encoder.attention.is_capturable
         return BlockGraphs(self._encoder) if can_capture else None
 
 

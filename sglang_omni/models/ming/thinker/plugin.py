@@ -1,4 +1,4 @@
-"""Registration of Ming with stock SGLang, by the entry-point group `sglang.srt.plugins`.
+"""Registration of Ming with stock SGLang through the entry-point group `sglang.srt.plugins`.
 
 SGLang calls `register` in the engine and in every scheduler process. Nothing is patched.
 """
@@ -31,7 +31,10 @@ def register() -> None:
 
 
 def register_template() -> None:
-    """Let the stock server chat: the checkpoint's tokenizer may bring no chat template."""
+    """Register the chat format as a conversation template of the stock server.
+
+    The tokenizer of the checkpoint may have no chat template.
+    """
     from sglang.srt.parser.conversation import (
         Conversation,
         SeparatorStyle,
@@ -47,7 +50,7 @@ def register_template() -> None:
         sep_style=SeparatorStyle.NO_COLON_SINGLE,
         sep=ROLE_END.token,
         stop_str=ROLE_END.token,
-        # One placeholder for each medium; SGLang adds the line break after an image.
+        # One placeholder per media input; SGLang adds the line break after an image.
         image_token="<image><imagePatch></image>",
         video_token="<video><framePatch></video>",
         audio_token="<audio><audioPatch></audio>",
@@ -57,7 +60,7 @@ def register_template() -> None:
 
 
 def match_template(model_path: str) -> str | None:
-    """The template's name if `model_path` holds a Ming checkpoint."""
+    """Return the name of the template if `model_path` is a Ming checkpoint, else None."""
     from sglang_omni.models.ming.thinker.hf_config import MODEL_TYPE
 
     path = Path(model_path) / "config.json"
