@@ -1,0 +1,1 @@
+"""Measurements of this server and of its parts, by subject."""

@@ -23,16 +23,16 @@ if [ -z "${URL:-}" ]; then
 fi
 # Of the default model alone; the same items every time, with two or three of them as slack.
 if [ -n "${server:-}" ]; then
-    "$PYTHON" -m benchmarks.quality --suite mini --url "$URL" --seed 5 --count 16 --show 0 \
+    "$PYTHON" -m cookbook.ming_mini.evaluation.quality --suite mini --url "$URL" --seed 5 --count 16 --show 0 \
         --lexicon ci/gates/words.json --gates ci/gates/quality.json --out "$out/quality.json" || status=1
 fi
-"$PYTHON" -m benchmarks.evaluate --preset bench --url "$URL" --out "$out/runs" \
+"$PYTHON" -m benchmarks.evaluation.evaluate --preset bench --url "$URL" --out "$out/runs" \
     --recogniser pocketsphinx --system "${SYSTEM:-$(nproc) cores, Ming-mini}" || status=$?
-"$PYTHON" -m benchmarks.report "$out/runs" --plots "$out/plots" --without-published | tee "$out/report.md"
+"$PYTHON" -m benchmarks.evaluation.report "$out/runs" --plots "$out/plots" --without-published | tee "$out/report.md"
 if [ -z "$gates" ] || [ ! -f "$gates" ]; then
     echo "not checked: no gates${gates:+ in $gates}"
 else
-    "$PYTHON" -m benchmarks.gates check "$out/runs" --gates "$gates" | tee "$out/gates.txt" ||
+    "$PYTHON" -m benchmarks.evaluation.gates check "$out/runs" --gates "$gates" | tee "$out/gates.txt" ||
         case $? in
         3) ;; # Made on another machine, which it has said.
         *) status=1 ;;

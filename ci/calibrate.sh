@@ -16,4 +16,4 @@ for run in 1 2 3 4 5; do
     runs+=("$out/$run/runs")
 done
 # shellcheck disable=SC2086
-"$PYTHON" -m benchmarks.gates calibrate "${runs[@]}" ${ARGS---steady --slack 0.2} --out "$gates"
+"$PYTHON" -m benchmarks.evaluation.gates calibrate "${runs[@]}" ${ARGS---steady --slack 0.2} --out "$gates"

@@ -22,7 +22,7 @@ CHECK
 
 thinker() { # NAME OPTIONS...
     local name=$1; shift
-    timeout "${RUN_S:-420}" "$PYTHON" -m benchmarks.thinker --server-args "$SGLANG_ARGS" --out "$OUT/$name.json" "$@" \
+    timeout "${RUN_S:-420}" "$PYTHON" -m benchmarks.thinker.decoding --server-args "$SGLANG_ARGS" --out "$OUT/$name.json" "$@" \
         > "$OUT/$name.log" 2>&1
     local status=$?
     grep -E "clients|ready|failed|percent" "$OUT/$name.log" || tail -25 "$OUT/$name.log"
@@ -33,8 +33,8 @@ thinker() { # NAME OPTIONS...
 serve_and_ask() { # NAME OPTIONS OF THE BENCHMARK...
     local name=$1 pid; shift
     [ -f "$WORK/system/config.json" ] ||
-        "$PYTHON" -m benchmarks.system_checkpoint "$WORK/system" --fp8 ${LAYERS:+--layers $LAYERS} --force
-    SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.random_models "$PYTHON" -m sglang_omni serve \
+        "$PYTHON" -m benchmarks.synthetic.system_checkpoint "$WORK/system" --fp8 ${LAYERS:+--layers $LAYERS} --force
+    SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.synthetic.random_models "$PYTHON" -m sglang_omni serve \
         --version v1 --model-path "$WORK/system" --port "$PORT" --thinker.server_args "$SGLANG_ARGS" \
         --thinker.max_total_tokens 65536 --thinker.max_running_requests 64 --mem-fraction-static 0.93 \
         --talker.min_patches 10 --talker.max_patches 10 --talker.slots 64 \
@@ -47,7 +47,7 @@ serve_and_ask() { # NAME OPTIONS OF THE BENCHMARK...
         wait $pid
         return 1
     }
-    timeout "${ASK_S:-200}" "$PYTHON" -m benchmarks.serving --url "http://127.0.0.1:$PORT" \
+    timeout "${ASK_S:-200}" "$PYTHON" -m benchmarks.serving.chats --url "http://127.0.0.1:$PORT" \
         --system "${SYSTEM:-1 x H200, thinker FP8, all on one card}" --processes 8 \
         --out "$OUT/$name.json" "$@" | grep -v '^{' || tail -30 "$OUT/$name.server.log"
     kill $pid; wait $pid 2> /dev/null
@@ -68,23 +68,23 @@ for phase in "$@"; do
     tp2_fp8) thinker thinker_h200_tp2_fp8 --tp 2 --fp8 --clients "$CLIENTS" ;;
     tp4) thinker thinker_h200_tp4_bf16 --tp 4 --clients "$CLIENTS" ;;
     tune_fp8 | tune_bf16)
-        "$PYTHON" -m benchmarks.tune_moe --tp ${TP:-1 2 4} $([ $phase = tune_fp8 ] && echo --fp8) \
+        "$PYTHON" -m benchmarks.thinker.tune_moe --tp ${TP:-1 2 4} $([ $phase = tune_fp8 ] && echo --fp8) \
             --out "$OUT/tune_moe_h200_${phase#tune_}.json" 2>&1 | tee "$OUT/$phase.log" |
             grep -E "^tp|compiled|configurations"
         tar -C sglang_omni/engines/thinker -czf "$OUT/moe_kernels.tar.gz" moe_kernels ;;
     tune_few_rows) # products of a decode step's rows with weights in eight bits
-        "$PYTHON" -m benchmarks.tune_few_rows --compile 8 &&
-            "$PYTHON" -m benchmarks.tune_few_rows --out "$OUT/tune_few_rows_h200.json" ;;
+        "$PYTHON" -m benchmarks.thinker.tune_small_batch_gemm --compile 8 &&
+            "$PYTHON" -m benchmarks.thinker.tune_small_batch_gemm --out "$OUT/tune_few_rows_h200.json" ;;
     tune_experts) # products of a decode step's experts
-        "$PYTHON" -m benchmarks.tune_experts --compile 8 &&
-            "$PYTHON" -m benchmarks.tune_experts --out "$OUT/tune_experts_h200.json" ;;
+        "$PYTHON" -m benchmarks.thinker.tune_decode_moe --compile 8 &&
+            "$PYTHON" -m benchmarks.thinker.tune_decode_moe --out "$OUT/tune_experts_h200.json" ;;
     step_kernels) # a decode step's own kernels, each against what it stands for
-        SGLANG_MOE_CONFIG_DIR=$PWD/sglang_omni/thinker/moe_kernels \
-            "$PYTHON" -m benchmarks.step_kernels --out "$OUT/step_kernels_h200.json" | grep -v rows: ;;
+        SGLANG_MOE_CONFIG_DIR=$PWD/sglang_omni/engines/thinker/moe_kernels \
+            "$PYTHON" -m benchmarks.thinker.decode_kernels --out "$OUT/step_kernels_h200.json" | grep -v rows: ;;
     profile) # the kernels of a decode step, ours and SGLang's
         mkdir -p "$WORK/traces"
         thinker thinker_profiled_h200 --fp8 --clients "$CLIENTS" --rounds 1 --profile "$WORK/traces"
-        "$PYTHON" -m benchmarks.thinker_profile "$WORK"/traces/*.gz \
+        "$PYTHON" -m benchmarks.thinker.profile "$WORK"/traces/*.gz \
             --out "$OUT/thinker_profile_h200_fp8.json" | cut -c1-120 ;;
     system) serve_and_ask serving_h200_fp8 --clients 1,16 ;;
     speech) serve_and_ask serving_h200_fp8_speech --kinds speech --clients 1,4,16,32 ;;

@@ -43,12 +43,12 @@ agreement)
     # Their packages need far more than their parsers do, which are all that is used.
     beside lm-eval==0.4.13 lmms-eval==0.7.3 jiwer==4.0.0 rapidfuzz sacrebleu portalocker evaluate \
         tabulate colorama
-    "$peers/bin/python" -m benchmarks.agreement "$@" ;;
+    "$peers/bin/python" -m benchmarks.evaluation.agreement "$@" ;;
 packages)
     # What funasr needs beyond what is there; its own list has training and servers in it as well.
     beside funasr==1.4.16 zhconv==1.4.3 sglang-router==0.3.2 torch_complex kaldiio jieba rapidfuzz \
         six librosa audioread pooch lazy_loader jamo hydra-core omegaconf antlr4-python3-runtime==4.9.3
-    "$peers/bin/python" -m pytest -n0 -rs tests/benchmarks/test_recognisers.py tests/server/test_stock.py "$@" ;;
+    "$peers/bin/python" -m pytest -n0 -rs tests/benchmarks/evaluation/test_recognisers.py tests/server/test_stock.py "$@" ;;
 gpu_thinker) test -m gpu tests/engines/thinker tests/models/ming/thinker "$@" ;;
 gpu_encoders) test -m gpu tests/engines/encoder "$@" ;;
 gpu_talker) test -m gpu tests/engines/speech tests/cookbook tests/models/ming/speech/test_noise.py "$@" ;;

@@ -56,8 +56,8 @@ def test_a_bench_fails_with_its_gates_and_not_for_another_machine(
     python.write_text(
         f"""#!/bin/sh
 case $2 in
-benchmarks.evaluate) exit {asked} ;;
-benchmarks.gates) echo "gates: {checked}"; exit {checked} ;;
+benchmarks.evaluation.evaluate) exit {asked} ;;
+benchmarks.evaluation.gates) echo "gates: {checked}"; exit {checked} ;;
 esac
 """
     )

@@ -1,0 +1,1 @@
+"""Clients of the HTTP and WebSocket APIs, and loads of their requests."""

@@ -1,4 +1,4 @@
-"""One streamed chat request over HTTP, as its reader and listener see it."""
+"""A streamed chat request over HTTP, with the times of its text and audio."""
 
 import base64
 import io
@@ -9,9 +9,9 @@ import aiohttp
 import numpy as np
 from PIL import Image
 
-from benchmarks.client.exchange import Call, Record, exchange
-from benchmarks.client.speech import MUTE
-from benchmarks.speech_texts import TEXTS
+from benchmarks.client.exchange import HttpRequest, RequestRecord, send_request
+from benchmarks.client.speech import NO_AUDIO
+from benchmarks.client.texts import TEXTS
 
 Kind = Literal["text", "image", "speech"]
 
@@ -20,10 +20,10 @@ CHAT = "/v1/chat/completions"
 
 @dataclass(frozen=True)
 class ChatQuery:
-    """What to ask: text in all kinds, with a picture or for speech besides.
+    """The chat requests of a load: text in every kind, with an image or for speech besides.
 
-    Request number n has text n of the list, modulo its length, and a picture of its own of
-    `side` x `side` pixels: one that comes again would not be encoded again.
+    Request number n has text n of the list, modulo its length, and an image of its own of `side` x
+    `side` pixels, because a repeated image would not be encoded again.
     """
 
     url: str
@@ -36,12 +36,12 @@ class ChatQuery:
     timeout_s: float = 120.0
 
     def body(self, number: int) -> dict[str, Any]:
-        """The JSON of one request."""
+        """Return the JSON of one request."""
         text = f"{number}. {self.texts[number % len(self.texts)]}"
         content: list[dict[str, Any]] = [{"type": "text", "text": text}]
         if self.kind == "image":
             content.insert(
-                0, {"type": "image_url", "image_url": {"url": picture(number, self.side)}}
+                0, {"type": "image_url", "image_url": {"url": unique_picture(number, self.side)}}
             )
         body: dict[str, Any] = {
             "model": self.model,
@@ -55,12 +55,12 @@ class ChatQuery:
             body |= {"modalities": ["text", "audio"], "audio": audio, "seed": number}
         return body
 
-    async def ask(self, session: aiohttp.ClientSession, number: int) -> "ChatRecord":
-        """Make request `number`, and read it to its end. Never raises for what the server does."""
-        call = Call(self.url + CHAT, self.body(number), self.timeout_s)
-        answer = await exchange(session, call)
-        if answer.error is None and self.kind == "speech" and answer.ear.playback.audio_s == 0:
-            answer.error = MUTE
+    async def send(self, session: aiohttp.ClientSession, number: int) -> "ChatRecord":
+        """Send request `number` and read its answer. Server errors are recorded, not raised."""
+        request = HttpRequest(self.url + CHAT, self.body(number), self.timeout_s)
+        answer = await send_request(session, request)
+        if answer.error is None and self.kind == "speech" and answer.audio.playback.audio_s == 0:
+            answer.error = NO_AUDIO
         shared = vars(answer.record(number))
         return ChatRecord(
             **shared, ttft_s=answer.ttft_s, tpot_s=answer.tpot_s, tokens=answer.tokens
@@ -68,17 +68,19 @@ class ChatQuery:
 
 
 @dataclass(frozen=True)
-class ChatRecord(Record):
-    """What is kept of speech, and of the text: seconds to the first token and between those after
-    it, and how many there were."""
+class ChatRecord(RequestRecord):
+    """The record of a chat: that of its speech, and the times of its text in seconds.
+
+    `ttft_s` is the time to the first token, `tpot_s` that between later tokens.
+    """
 
     ttft_s: float | None
     tpot_s: float | None
     tokens: int
 
 
-def picture(number: int, side: int) -> str:
-    """A JPEG that no other number has, as a data URI."""
+def unique_picture(number: int, side: int) -> str:
+    """Return a JPEG that no other number has, as a data URI."""
     down = (np.arange(side) + 7 * number) % 256
     across = (np.arange(side) + 16 * (number // 256)) % 256
     pixels = np.stack(np.broadcast_arrays(down[:, None], across[None, :], number % 256), axis=-1)

@@ -1,6 +1,6 @@
-"""One request over HTTP to any server of OpenAI's API, and all that its reader and listener get.
+"""One request over HTTP to any server of OpenAI's API, and its answer with the times of its parts.
 
-Answers are read in every form that the servers at hand are known to send:
+The known forms of answers are
 
 * chat chunks with text in `delta.content`, speech in `delta.audio.data` and its words in
   `delta.audio.transcript` (OpenAI, this project; sglang-omni, whose pieces may each be a WAV file);
@@ -18,16 +18,16 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks.client.events import events
-from benchmarks.client.sound import PCM_RATE, Ear
+from benchmarks.client.events import read_events
+from benchmarks.client.sound import PCM_RATE, AudioReceiver
 
 ERROR_CHARACTERS = 160
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Call:
-    """A POST of `body` to `address`. `keep` keeps what is heard, not only its length."""
+class HttpRequest:
+    """A POST of `body` to `address`. `keep` keeps the audio, not only its length."""
 
     address: str
     body: Json
@@ -37,11 +37,13 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Record:
-    """How one request went. Times in seconds; `began_s` is on the machine's monotonic clock, the
-    others count from there: `ttfa_s` to the first audio, `took_s` to the last byte. `left_s` is
-    the playback that was left then. A request with an `error` counts as failed, whatever else it
-    brought."""
+class RequestRecord:
+    """The record of one request, with times in seconds.
+
+    `began_s` is on the machine's monotonic clock. The others count from there: `ttfa_s` to the
+    first audio, `took_s` to the last byte. `left_s` is the playback that remained then; `dry_s` is
+    the time of underruns. A request with an `error` counts as failed, even if it has audio.
+    """
 
     number: int
     began_s: float
@@ -57,7 +59,7 @@ class Record:
 
 @dataclass
 class Answer:
-    """What has come of one answer so far. Times are on the machine's monotonic clock."""
+    """What has arrived of one answer so far. Times are on the machine's monotonic clock."""
 
     began_s: float = field(default_factory=time.monotonic)
     ended_s: float = 0.0
@@ -71,45 +73,45 @@ class Answer:
     last_text_s: float | None = None
     prompt_tokens: int = 0
     tokens: int = 0
-    ear: Ear = field(default_factory=Ear)
+    audio: AudioReceiver = field(default_factory=AudioReceiver)
 
     @property
     def said(self) -> str:
-        """The text, or the words of the speech where there is no text."""
+        """Return the text, or the transcript of the speech where there is no text."""
         return self.text or self.transcript
 
     @property
     def took_s(self) -> float:
-        """Seconds from the request to its end."""
+        """Return the seconds from the request to the end of the answer."""
         return self.ended_s - self.began_s
 
     @property
     def ttft_s(self) -> float | None:
-        """Seconds from the request to the first text."""
+        """Return the seconds from the request to the first text."""
         return None if self.first_text_s is None else self.first_text_s - self.began_s
 
     @property
     def tpot_s(self) -> float | None:
-        """Mean seconds between tokens after the first; None where they came at once."""
+        """Return the mean seconds between tokens after the first; None if they came at once."""
         if self.first_text_s is None or self.last_text_s is None or self.tokens < 2:
             return None
         return (self.last_text_s - self.first_text_s) / (self.tokens - 1) or None
 
     @property
     def ttfa_s(self) -> float | None:
-        """Seconds from the request to the first sample of audio."""
-        return None if self.ear.first_at_s is None else self.ear.first_at_s - self.began_s
+        """Return the seconds from the request to the first sample of audio."""
+        return None if self.audio.first_at_s is None else self.audio.first_at_s - self.began_s
 
     @property
     def left_s(self) -> float:
-        """Seconds of playback that were left when the answer ended."""
-        ends = self.ear.playback.ends_at_s
+        """Return the seconds of playback that remained when the answer ended."""
+        ends = self.audio.playback.ends_at_s
         return 0.0 if ends is None else max(0.0, ends - self.ended_s)
 
-    def record(self, number: int) -> Record:
-        """What is kept of it, as that of request `number`."""
-        playback = self.ear.playback
-        return Record(
+    def record(self, number: int) -> RequestRecord:
+        """Return the record of the answer, as that of request `number`."""
+        playback = self.audio.playback
+        return RequestRecord(
             number,
             self.began_s,
             self.took_s,
@@ -122,90 +124,95 @@ class Answer:
             self.error,
         )
 
-    def take(self, chunk: Json, now: float) -> None:
-        """Take one chunk or completion of a chat, one event of speech, or a batch of speech.
+    def add_chunk(self, chunk: Json, now: float) -> None:
+        """Add one chunk or completion of a chat, one event of speech, or a batch of speech.
 
-        Raises `ValueError` with what the server says, where it says that it failed.
+        Raises:
+            ValueError: The chunk is an error; the message is the server's.
         """
         if "error" in chunk or chunk.get("type") == "speech.audio.error":
             raise ValueError(_reason(chunk.get("error", chunk)))
         if str(chunk.get("type", "")).startswith("speech.audio"):
-            self._hear(chunk.get("audio") or chunk.get("delta"), now)
+            self._add_audio(chunk.get("audio") or chunk.get("delta"), now)
         for result in chunk.get("results", ()):
-            self.take(result, now)
-            self._hear(result["audio"], now)
+            self.add_chunk(result, now)
+            self._add_audio(result["audio"], now)
         for choice in chunk.get("choices", ()):
             self._take_choice(choice, chunk.get("modality"), now)
         if usage := chunk.get("usage"):
-            self._count(usage)
+            self._add_usage(usage)
 
     def _take_choice(self, choice: Json, modality: str | None, now: float) -> None:
         part = choice.get("delta") or choice.get("message") or {}
         self.finish = choice.get("finish_reason") or self.finish
         audio, content = part.get("audio") or {}, part.get("content")
         if modality == "audio":
-            self._hear(content, now)
+            self._add_audio(content, now)
             content = None
-        # With speech, the text may come as the transcript of the audio alone.
+        # With speech, the text may come only as the transcript of the audio.
         if content or audio.get("transcript"):
             self.first_text_s = self.first_text_s or now
             self.last_text_s = now
         self.text += content or ""
         self.transcript += audio.get("transcript") or ""
-        self._hear(audio.get("data"), now)
+        self._add_audio(audio.get("data"), now)
 
-    def _hear(self, data: str | None, now: float) -> None:
+    def _add_audio(self, data: str | None, now: float) -> None:
         if data:
-            self.ear.hear(base64.b64decode(data), now, begins=True)
+            self.audio.receive(base64.b64decode(data), now, begins=True)
 
-    def _count(self, usage: Json) -> None:
+    def _add_usage(self, usage: Json) -> None:
         details = usage.get("completion_tokens_details") or {}
         out = usage.get("completion_tokens", usage.get("output_tokens", 0)) or 0
         self.prompt_tokens = usage.get("prompt_tokens", usage.get("input_tokens", 0)) or 0
         self.tokens = out - (details.get("audio_tokens") or 0)
 
 
-async def exchange(session: aiohttp.ClientSession, call: Call) -> Answer:
-    """Make one request and read it to its end. Never raises for what the server does: an answer
-    with an `error` failed, whatever else it brought."""
-    data = json.dumps(call.body).encode()
-    headers = {"Content-Type": "application/json", **dict(call.headers)}
-    timeout = aiohttp.ClientTimeout(total=call.timeout_s)
-    answer = Answer(ear=Ear(keep=call.keep))
+async def send_request(session: aiohttp.ClientSession, request: HttpRequest) -> Answer:
+    """Send one request and read its answer. Server errors are recorded, not raised.
+
+    An answer with an `error` has failed, even if it has content.
+    """
+    data = json.dumps(request.body).encode()
+    headers = {"Content-Type": "application/json", **dict(request.headers)}
+    timeout = aiohttp.ClientTimeout(total=request.timeout_s)
+    answer = Answer(audio=AudioReceiver(keep=request.keep))
     try:
-        async with session.post(call.address, data=data, headers=headers, timeout=timeout) as reply:
+        async with session.post(
+            request.address, data=data, headers=headers, timeout=timeout
+        ) as reply:
             answer.status = reply.status
             answer.request_id = reply.headers.get("X-Request-Id")
             if reply.status == 200:
                 await _read(reply, answer)
             else:
                 answer.error = (await reply.text())[:ERROR_CHARACTERS]
-    except (TimeoutError, aiohttp.ClientError, OSError, ValueError, KeyError) as caught:
-        answer.error = f"{type(caught).__name__}: {caught}"[:ERROR_CHARACTERS]
+    except (TimeoutError, aiohttp.ClientError, OSError, ValueError, KeyError) as error:
+        answer.error = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]
     answer.ended_s = time.monotonic()
     return answer
 
 
 async def _read(reply: aiohttp.ClientResponse, answer: Answer) -> None:
-    answer.ear.rate = int(reply.headers.get("X-Sample-Rate", PCM_RATE))
+    answer.audio.rate = int(reply.headers.get("X-Sample-Rate", PCM_RATE))
     if reply.content_type == "text/event-stream":
         answer.error = await _read_events(reply, answer)
     elif reply.content_type == "application/json":
-        answer.take(await reply.json(), time.monotonic())
-        # A whole answer says nothing of its first token.
+        answer.add_chunk(await reply.json(), time.monotonic())
+        # An answer in one piece has no time of its first token.
         answer.first_text_s = answer.last_text_s = None
     else:
         async for data in reply.content.iter_any():
-            answer.ear.hear(data, time.monotonic())
+            answer.audio.receive(data, time.monotonic())
 
 
 async def _read_events(reply: aiohttp.ClientResponse, answer: Answer) -> str | None:
-    """What was wrong with a stream; None if it ended as it should."""
-    async for event in events(reply):
+    """Read a stream to its end. Return an error, or None if the stream ended properly."""
+    async for event in read_events(reply):
         if event == b"[DONE]":
             return None
         chunk = json.loads(event)
-        answer.take(chunk, time.monotonic())
+        answer.add_chunk(chunk, time.monotonic())
         if chunk.get("type") == "speech.audio.done":
             return None
     return "the stream ended without its last event"

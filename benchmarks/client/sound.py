@@ -1,22 +1,22 @@
-"""Audio of an answer as it arrives: 16-bit mono samples, bare or behind WAV headers."""
+"""Audio of an answer as it arrives: 16-bit mono samples, bare or after WAV headers."""
 
 import struct
 
-from benchmarks.metrics.playback import Piece, Playback
+from benchmarks.client.playback import AudioChunk, Playback
 from sglang_omni.media.wav import BYTES_PER_SAMPLE
 
-# pcm of OpenAI's routes, by its definition; a server that sends another rate says so.
+# The rate of `pcm` in OpenAI's API; a server that sends another rate announces it.
 PCM_RATE = 24_000
-# A header longer than this is none.
-LONGEST_HEADER = 4096
+# Longer data without a `data` chunk is not a WAV header.
+MAX_HEADER_BYTES = 4096
 _RIFF, _DATA = b"RIFF", b"data"
 
 
-class Ear:
-    """Turns the bytes of one answer into playback, and keeps them if asked to.
+class AudioReceiver:
+    """Turn the bytes of one answer into playback; `keep` keeps the samples.
 
-    `rate` is in Hz, for samples that no WAV header announces. Headers are no audio, wherever the
-    stream cuts them; one begins the stream, or a piece given with `begins`.
+    `rate` is in Hz, for samples without a WAV header. Headers are removed, wherever the stream
+    splits them. A header may start the stream, or a piece received with `begins`.
     """
 
     def __init__(self, rate: int = PCM_RATE, keep: bool = False) -> None:
@@ -26,10 +26,11 @@ class Ear:
         self.first_at_s: float | None = None
         self.playback = Playback()
 
-    def hear(self, data: bytes, at_s: float, begins: bool = False) -> None:
-        """Take bytes that arrived at `at_s`. With `begins` a file of their own may begin here.
+    def receive(self, data: bytes, at_s: float, begins: bool = False) -> None:
+        """Receive bytes that arrived at `at_s`. With `begins` a file of its own may start here.
 
-        Raises `ValueError` for WAV that is not 16-bit mono.
+        Raises:
+            ValueError: The WAV is not 16-bit mono.
         """
         if begins and self._head is None and data.startswith(_RIFF):
             self._head = b""
@@ -40,18 +41,18 @@ class Ear:
         if self.first_at_s is None:
             self.first_at_s = at_s
         audio_s = len(data) / (self.rate * BYTES_PER_SAMPLE)
-        self.playback = self.playback.then(Piece(at_s, audio_s))
+        self.playback = self.playback.add(AudioChunk(at_s, audio_s))
         if self._keep:
             self.samples += data
 
     def _past_header(self, data: bytes) -> bytes:
-        """What follows the header, once all of it is there; keeps a part of one."""
+        """Return what follows the header, once it is complete; buffer an incomplete one."""
         if not _RIFF.startswith(data[:4]):
             self._head = None
             return data
         at = data.find(_DATA, 36)
         if at < 0 or len(data) < at + 8:
-            if len(data) > LONGEST_HEADER:
+            if len(data) > MAX_HEADER_BYTES:
                 raise ValueError("a WAV header without data")
             self._head = data
             return b""

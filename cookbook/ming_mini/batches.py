@@ -16,7 +16,7 @@ from sglang_omni.models.ming.speech.prompt import (
     AUDIO,
     AUDIO_PATCH,
     IM_END,
-    SPEECH,
+    SPEECH_TASK,
     SYSTEM,
     TEXT_INPUT,
     USER,
@@ -47,7 +47,7 @@ def prompt_frame(tokenizer: PromptTokenizer) -> Frame:
     """The pieces of `PromptTokenizer.assemble` for speech without a speaker vector."""
     before, after = (
         tuple(token for piece in pieces for token in tokenizer.encode(piece))
-        for pieces in ((SYSTEM, USER, SPEECH, TEXT_INPUT), (IM_END + "\n", ASSISTANT, AUDIO))
+        for pieces in ((SYSTEM, USER, SPEECH_TASK, TEXT_INPUT), (IM_END + "\n", ASSISTANT, AUDIO))
     )
     (patch,) = tokenizer.encode(AUDIO_PATCH)
     return Frame(before, after, patch)

@@ -76,7 +76,7 @@ class TrainingContext:
 
     def __init__(self, stack: Backbone, x: Tensor, arrays: Arrays | None) -> None:
         positions = torch.arange(x.shape[1], device=x.device)
-        self.cos, self.sin = stack.tables(positions[None], x.dtype)
+        self.cos, self.sin = stack.compute_tables(positions[None], x.dtype)
         self._arrays = arrays
         self._wrong = None if arrays is None else wrongness(arrays, x.shape[1])
         self.misplaced = x.new_zeros((), dtype=torch.float32)

@@ -26,7 +26,7 @@ from sglang_omni.models.checkpoint_files import SINGLE
 from sglang_omni.models.checksums import write_checksums
 from sglang_omni.models.ming.config import TalkerConfig
 from sglang_omni.models.ming.speech.dit import ROTARY_THETA
-from sglang_omni.models.ming.speech.qwen2 import inverse_frequencies
+from sglang_omni.models.ming.speech.qwen2 import compute_inverse_frequencies
 from sglang_omni.models.ming.speech.talker import ROTARY_BUFFERS
 from sglang_omni.models.ming.speech.voices import MANIFEST
 from sglang_omni.models.ming.tiny.write import write_json, write_tensors
@@ -58,7 +58,7 @@ def rotary_buffers(config: TalkerConfig) -> dict[str, Tensor]:
     """The tables that the released file stores beside the weights."""
     parts = (config.flow, config.aggregator)
     return {
-        name: inverse_frequencies(part.hidden_size // part.num_heads, ROTARY_THETA)
+        name: compute_inverse_frequencies(part.hidden_size // part.num_heads, ROTARY_THETA)
         for name, part in zip(ROTARY_BUFFERS, parts, strict=True)
     }
 

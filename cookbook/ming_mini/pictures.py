@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from PIL import Image
 
-from cookbook.ming_mini.evaluate_speech import Speech
+from cookbook.ming_mini.evaluation.speech import Speech
 from cookbook.ming_mini.losses import mel_matrix, spectrum
 from cookbook.ming_mini.speakers import PRESETS
 from cookbook.ming_mini.synthesize import RATE, source, synthesize
 from sglang_omni.engines.speech.contract import TalkerSettings
-from sglang_omni.engines.speech.worker import load_speech_model
+from sglang_omni.models.ming.speech.modules import load_modules
 
 TEXT = "The old bridge over the river is closed on Monday."
 SIZE, BANDS, HOP = 2048, 80, 441
@@ -69,7 +69,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     settings = TalkerSettings(args.model, slots=1)
-    draw(Speech(load_speech_model(settings), settings), args.output, args.seed)
+    draw(
+        Speech(load_modules(settings.checkpoint, settings.device, settings.dtype), settings),
+        args.output,
+        args.seed,
+    )
 
 
 if __name__ == "__main__":

@@ -7,11 +7,17 @@ often. The prompt's fixed lines are one token each, so that they cost no time.
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
 from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
 
-from sglang_omni.models.ming.speech.prompt import SPEECH, TEXT_INPUT
+from sglang_omni.models.ming.speech.prompt import SPEECH_TASK, TEXT_INPUT
 from sglang_omni.models.ming.tiny.tokenizers import TALKER_SPLIT, talker_specials, vocabulary
 
 # Text for the talker has no line breaks, so none of these occurs in it.
-FIXED_LINES = ("system\nYou are a helpful assistant.", "user\n", "assistant\n", SPEECH, TEXT_INPUT)
+FIXED_LINES = (
+    "system\nYou are a helpful assistant.",
+    "user\n",
+    "assistant\n",
+    SPEECH_TASK,
+    TEXT_INPUT,
+)
 
 
 def build_tokenizer() -> Tokenizer:

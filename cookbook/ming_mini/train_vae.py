@@ -210,11 +210,11 @@ class Trainer:
         posterior = self.vae.encoder(real)
         noise = torch.randn(posterior.mean.shape, generator=self.noise, device=self.device)
         decoder = self.vae.decoder
-        hidden = decoder.decoder.full(decoder.frames(posterior.sample(noise)))
+        hidden = decoder.decoder.forward_full(decoder.embed_latents(posterior.sample(noise)))
         # The product's head, in two steps.
         log_magnitude, phase = decoder.head.out(hidden).chunk(2, dim=-1)
         istft = decoder.head.istft
-        made = istft(istft.windowed(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase))
+        made = istft(istft.invert_spectra(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase))
         return made, posterior, torch.stack(self.frames(log_magnitude, phase, real, band))
 
     def _improve(

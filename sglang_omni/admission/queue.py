@@ -63,7 +63,7 @@ class AdmissionQueue:
         return {
             "admitted": len(self._active),
             "queued": len(self._waiting),
-            "refused_at_the_door": self._refused,
+            "rejected": self._refused,
         }
 
     @asynccontextmanager

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from sglang_omni.config.option_types import Count, Range, Seconds
 from sglang_omni.media.limits import MediaLimits
-from sglang_omni.models.ming.media_rules import RULES
 
 
 @dataclass(frozen=True)
@@ -16,10 +15,10 @@ class MediaOptions:
     `video_frames`, `video_pixels` (of all its frames) and `video_seconds` before sampling,
     `audio_seconds`, `fetch_seconds` for its download, `decode_seconds` and `memory_bytes` of a
     decoding process. Pictures are resized to within `image_min_pixels` and `image_max_pixels`
-    (unset: the model's 16,777,216 on a card; 1,048,576 on a CPU, which takes a second for them
-    and minutes for twelve times as many). Of a video at most `video_fps` frames a second are seen,
-    and `video_max_sampled` in all (unset: the model's 170 on a card, 48 on a CPU, where frames are
-    smaller as well). What is decoded, or waits as features for the thinker, holds at most
+    (unset: the model's; at most 1,048,576 on a CPU, which takes a second for them and minutes for
+    twelve times as many). Of a video at most `video_fps` frames a second are seen (unset: the
+    model's), and `video_max_sampled` in all (unset: the model's on a GPU, 48 on a CPU, where frames
+    are smaller as well). What is decoded, or waits as features for the thinker, holds at most
     `max_held_bytes`, and half of that for one key (503 beyond).
     """
 
@@ -34,7 +33,7 @@ class MediaOptions:
     decode_seconds: Annotated[float, Range(1)] = MediaLimits.decode_seconds
     memory_bytes: Count = MediaLimits.memory_bytes
     max_held_bytes: Count = 2 << 30
-    image_min_pixels: Count = RULES.image.least
+    image_min_pixels: Count | None = None
     image_max_pixels: Count | None = None
-    video_fps: Annotated[float, Range(0.1, 60)] = RULES.video.fps
+    video_fps: Annotated[float, Range(0.1, 60)] | None = None
     video_max_sampled: Count | None = None

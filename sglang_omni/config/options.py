@@ -250,13 +250,13 @@ class Option:
     default: Any
 
 
-def options(cls: type = Config, prefix: str = "") -> Iterator[Option]:
+def list_options(cls: type = Config, prefix: str = "") -> Iterator[Option]:
     """Every leaf of the configuration tree, depth first."""
     hints, blank = get_type_hints(cls, include_extras=True), cls()
     for entry in fields(cls):
         kind, value = hints[entry.name], getattr(blank, entry.name)
         if is_dataclass(value):
-            yield from options(type(value), f"{prefix}{entry.name}.")
+            yield from list_options(type(value), f"{prefix}{entry.name}.")
         else:
             yield Option(prefix + entry.name, kind, value)
 
@@ -268,14 +268,14 @@ def load_config(file: Path | None, overrides: Mapping[str, Any]) -> Config:
     """
     values = _read_yaml(file) if file else {}
     for path, value in overrides.items():
-        _put(values, path, value)
+        _set_by_path(values, path, value)
     # Applied at once: limits that bound each other may change together.
     return _apply(Config(), values, "")
 
 
-def as_yaml(config: Config) -> str:
+def to_yaml(config: Config) -> str:
     """The resolved configuration as YAML that `load_config` reads back."""
-    return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(_to_plain(config), sort_keys=False, allow_unicode=True)
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:
@@ -288,7 +288,7 @@ def _read_yaml(file: Path) -> dict[str, Any]:
     return content
 
 
-def _put(values: dict[str, Any], path: str, value: Any) -> None:
+def _set_by_path(values: dict[str, Any], path: str, value: Any) -> None:
     """Set a leaf of nested mappings by its dotted path."""
     *sections, leaf = path.split(".")
     for section in sections:
@@ -308,7 +308,7 @@ def _apply(node: T, values: Mapping[str, Any], prefix: str) -> T:
             raise ConfigError(f"unknown key {path!r}; known here: {', '.join(hints)}", param=path)
         current = getattr(node, name)
         if is_dataclass(current):
-            changes[name] = _apply(current, _mapping(value, path), path + ".")
+            changes[name] = _apply(current, _parse_mapping(value, path), path + ".")
         else:
             changes[name] = convert(value, hints[name], path)
     return replace(node, **changes)  # type: ignore[type-var]
@@ -318,7 +318,7 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     """Check `value`, from YAML or a command line, against a type. Raises `ConfigError`."""
     origin, arms = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _within(convert(value, arms[0], path), arms[1], path)
+        return _check_range(convert(value, arms[0], path), arms[1], path)
     if origin is Literal:
         if value in arms:
             return value
@@ -326,18 +326,18 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     if type(None) in arms:
         return None if value is None else convert(value, arms[0], path)
     if origin is tuple:
-        return tuple(convert(item, arms[0], path) for item in _items(value, path))
-    return _scalar(value, kind, path) if origin is None else _mapping(value, path)
+        return tuple(convert(item, arms[0], path) for item in _parse_list(value, path))
+    return _parse_scalar(value, kind, path) if origin is None else _parse_mapping(value, path)
 
 
-def _within(value: Any, bounds: Range, path: str) -> Any:
+def _check_range(value: Any, bounds: Range, path: str) -> Any:
     if bounds.least <= value <= bounds.most:
         return value
     most = "" if bounds.most == math.inf else f" and at most {bounds.most}"
     raise ConfigError(f"{path} must be at least {bounds.least}{most}, not {value}", param=path)
 
 
-def _items(value: Any, path: str) -> list[Any]:
+def _parse_list(value: Any, path: str) -> list[Any]:
     """A list, or what a command line has for one: "0,1"."""
     if isinstance(value, str):
         return value.split(",") if value else []
@@ -346,7 +346,7 @@ def _items(value: Any, path: str) -> list[Any]:
     raise ConfigError(f"{path} must be a list, not {value!r}", param=path)
 
 
-def _mapping(value: Any, path: str) -> Mapping[str, Any]:
+def _parse_mapping(value: Any, path: str) -> Mapping[str, Any]:
     """A mapping, or what a command line has for one: YAML such as "{page_size: 16}"."""
     try:
         content = yaml.safe_load(value) if isinstance(value, str) else value
@@ -357,7 +357,7 @@ def _mapping(value: Any, path: str) -> Mapping[str, Any]:
     raise ConfigError(f"{path} must be a mapping of names to values, not {value!r}", param=path)
 
 
-def _scalar(value: Any, kind: type, path: str) -> Any:
+def _parse_scalar(value: Any, kind: type, path: str) -> Any:
     if kind is bool and value in ("true", "false"):
         return value == "true"
     if isinstance(value, str) and kind in (int, float, Path):
@@ -371,9 +371,9 @@ def _scalar(value: Any, kind: type, path: str) -> Any:
     raise ConfigError(f"{path} must be of type {kind.__name__}, not {value!r}", param=path)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if is_dataclass(value):
-        return {entry.name: _plain(getattr(value, entry.name)) for entry in fields(value)}
+        return {entry.name: _to_plain(getattr(value, entry.name)) for entry in fields(value)}
     if isinstance(value, tuple):
         return list(value)
     return str(value) if isinstance(value, Path) else value

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.models.capabilities import Capabilities
+from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.voices.registry import VoiceRegistry
 
@@ -29,6 +30,18 @@ class Backend(Protocol):
         """What the checkpoint can do."""
 
     @property
+    def default_system(self) -> str:
+        """Return the system message of a chat that brings none."""
+
+    @property
+    def speech_text(self) -> SpeechText:
+        """Return the text front end and styles of the model."""
+
+    @property
+    def frame_s(self) -> float:
+        """Return the seconds of speech in one audio token."""
+
+    @property
     def sample_rate(self) -> int:
         """Rate of every `AudioDelta`, in Hz."""
 
@@ -41,7 +54,7 @@ class Backend(Protocol):
         """Second names of preset voices, and the presets that they stand for."""
 
     @property
-    def shelf(self) -> VoiceRegistry:
+    def voice_registry(self) -> VoiceRegistry:
         """The voices that users bring."""
 
     @property
@@ -93,7 +106,7 @@ class Backend(Protocol):
     def supports_grammar(self) -> bool:
         """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
 
-    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+    def decode_token(self, token_id: int) -> tuple[str, bytes]:
         """A token's name, and the bytes it adds to a text, none for a special one."""
 
     def engines(self) -> dict[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 Events = AsyncGenerator[Event, None]
 
 
-def metered(backend: Backend, limiter: RateLimiter) -> Backend:
+def meter_tokens(backend: Backend, limiter: RateLimiter) -> Backend:
     """Return `backend`, holding each key to its tokens on every route and in every session; the
     same one where tokens are not limited."""
     if limiter.options.tokens_per_minute is None:
@@ -37,21 +37,24 @@ class MeteredBackend:
 
     def respond(self, request: ChatRequest) -> Events:
         """Answer a chat; it reserves its prompt and `max_tokens`."""
-        count = TokenCount(estimate_prompt_tokens(request), self._backend.sample_rate)
+        count = self._count(estimate_prompt_tokens(request))
         amount = estimate_chat_tokens(request)
         return self._meter(request.tenant, amount, count, lambda: self._backend.respond(request))
 
     def speak(self, request: SpeechRequest) -> Events:
         """Read a text aloud; it reserves about as much as its text takes."""
-        count, amount = TokenCount(0, self._backend.sample_rate), estimate_speech_tokens(request)
+        count, amount = self._count(0), estimate_speech_tokens(request, self._backend.frame_s)
         return self._meter(request.tenant, amount, count, lambda: self._backend.speak(request))
 
     def stream_speech(self, request: SpeechRequest, text: AsyncGenerator[str, None]) -> Events:
         """Read a text aloud while it is written: nobody knows how long it will be, so it reserves
         nothing and is counted at its end."""
-        count = TokenCount(0, self._backend.sample_rate)
+        count = self._count(0)
         begin = lambda: self._backend.stream_speech(request, text)  # noqa: E731
         return self._meter(request.tenant, 0, count, begin)
+
+    def _count(self, prompt_tokens: int) -> TokenCount:
+        return TokenCount(prompt_tokens, self._backend.sample_rate, self._backend.frame_s)
 
     async def _meter(
         self, key: str | None, amount: int, count: TokenCount, begin: Callable[[], Events]

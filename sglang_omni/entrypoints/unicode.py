@@ -14,7 +14,7 @@ from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.unicode import is_unicode
 
-REASON = "has half of a surrogate pair, which is no character"
+NOT_UNICODE = "has half of a surrogate pair, which is no character"
 # Whole pairs are common: many encoders escape every character beyond ASCII.
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -30,10 +30,10 @@ def check_unicode(value: Any) -> None:
         path, one = waiting.pop()
         if isinstance(one, str):
             if not is_unicode(one):
-                raise _refused(path, REASON)
+                raise _refused(path, NOT_UNICODE)
         elif isinstance(one, dict):
             if not all(map(is_unicode, one)):
-                raise _refused(path, f"a name in it {REASON}")
+                raise _refused(path, f"a name in it {NOT_UNICODE}")
             waiting += [(f"{path}.{name}", part) for name, part in one.items()]
         elif isinstance(one, list):
             waiting += [(f"{path}.{index}", part) for index, part in enumerate(one)]

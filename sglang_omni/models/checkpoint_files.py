@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sglang_omni.models.ming.config import read_json
+from sglang_omni.models.json_file import read_json
 from sglang_omni.protocol.errors import CheckpointError
 
 INDEX = "model.safetensors.index.json"

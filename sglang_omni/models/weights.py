@@ -9,7 +9,7 @@ import torch
 from safetensors import safe_open
 
 from sglang_omni.models.checkpoint_files import INDEX, shard_files
-from sglang_omni.models.ming.config import read_json
+from sglang_omni.models.json_file import read_json
 from sglang_omni.protocol.errors import CheckpointError
 
 

@@ -1,5 +1,4 @@
-"""Joining asynchronous work: results awaited together, one source with two readers, two sources
-with one reader."""
+"""Combine coroutines and asynchronous streams: gather, tee, prepend and merge."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable
@@ -10,16 +9,17 @@ T = TypeVar("T")
 
 _END: Any = object()
 
-# Outputs that may wait for the reader of a merged stream.
+# How many items of a merged stream may wait for its reader.
 MERGE_WINDOW = 8
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Results of several coroutines run at once, in order.
+    """Run coroutines concurrently and return their results in order.
 
-    The first error is raised, after the others were cancelled; so are all when this is cancelled.
+    The first error cancels the other coroutines and is then raised. Cancelling this coroutine
+    cancels all of them.
     """
-    tasks = [asyncio.ensure_future(one) for one in work]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -29,7 +29,7 @@ async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 class Tee(Generic[T]):
-    """Copies a stream for a second reader while the first one drives it.
+    """Copy a stream for a second reader while the first reader drives it.
 
     The copy is not bounded: the second reader may fall behind without slowing the first.
     """
@@ -38,8 +38,8 @@ class Tee(Generic[T]):
         self._source = source
         self._copies: asyncio.Queue[Any] = asyncio.Queue()
 
-    async def first(self) -> AsyncGenerator[T, None]:
-        """The stream itself; reading it fills the copy."""
+    async def read(self) -> AsyncGenerator[T, None]:
+        """Yield the items of the source. Reading them fills the copy."""
         try:
             async with aclosing(self._source) as source:
                 async for item in source:
@@ -48,14 +48,14 @@ class Tee(Generic[T]):
         finally:
             self._copies.put_nowait(_END)
 
-    async def second(self) -> AsyncGenerator[T, None]:
-        """The copy; it ends where the first reader's stream ended."""
+    async def read_copy(self) -> AsyncGenerator[T, None]:
+        """Yield the copied items. The copy ends where the first reader stopped."""
         while (item := await self._copies.get()) is not _END:
             yield item
 
 
-async def chain(first: T, rest: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """Put `first` in front of a stream. Closing this generator closes `rest`."""
+async def prepend(first: T, rest: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """Yield `first`, then the items of `rest`. Closing this generator closes `rest`."""
     async with aclosing(rest):
         yield first
         async for item in rest:
@@ -63,24 +63,24 @@ async def chain(first: T, rest: AsyncGenerator[T, None]) -> AsyncGenerator[T, No
 
 
 async def merge(*sources: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """Items of several streams as they come; ends when all have ended.
+    """Yield the items of several streams as they arrive, until all streams have ended.
 
-    The first error of a source is raised here, after the others were closed. Closing this
-    generator closes every source; before its first item was asked for, no source has begun.
+    The first error of a source closes the other sources and is then raised. Closing this generator
+    closes every source. No source starts before the first item is requested.
     """
     ready: asyncio.Queue[Any] = asyncio.Queue()
-    room = asyncio.Semaphore(MERGE_WINDOW)
-    pumps = [asyncio.create_task(_pump(source, ready, room)) for source in sources]
+    window = asyncio.Semaphore(MERGE_WINDOW)
+    pumps = [asyncio.create_task(_pump(source, ready, window)) for source in sources]
     try:
-        running = len(pumps)
-        while running:
+        num_running = len(pumps)
+        while num_running:
             item = await ready.get()
             if isinstance(item, _Ended):
-                running -= 1
+                num_running -= 1
                 if item.error is not None:
                     raise item.error
             else:
-                room.release()
+                window.release()
                 yield item
     finally:
         for pump in pumps:
@@ -89,24 +89,27 @@ async def merge(*sources: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
 
 
 class _Ended:
-    """The end of one source, with what ended it."""
+    """The end of one source, with the error that ended it, if any."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
 async def _pump(
-    source: AsyncGenerator[T, None], ready: "asyncio.Queue[Any]", room: asyncio.Semaphore
+    source: AsyncGenerator[T, None], ready: "asyncio.Queue[Any]", window: asyncio.Semaphore
 ) -> None:
-    """Hand the items of `source` over while there is room. Its end needs none, so that a source
-    that fails while it is closed does not wait for a reader that has left."""
+    """Move the items of `source` to `ready` while `window` allows.
+
+    The end of the source takes no place in the window. Otherwise a source that fails while it is
+    closed would wait for a reader that has left.
+    """
     error: BaseException | None = None
     try:
         async with aclosing(source) as items:
             async for item in items:
-                await room.acquire()
+                await window.acquire()
                 ready.put_nowait(item)
     except (Exception, asyncio.CancelledError) as caught:
-        # A source that cancels itself ends as well, and the reader must hear of it.
+        # A source that cancels itself has ended too, and the reader must learn of it.
         error = caught
     ready.put_nowait(_Ended(error))

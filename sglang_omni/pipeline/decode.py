@@ -1,72 +1,68 @@
-"""Stage 6: token ids in, text deltas out, one token at a time."""
+"""Stage 6: decode token ids to text deltas, one token at a time."""
 
 import codecs
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
+from sglang_omni.models.chat import TokenBytes
 from sglang_omni.protocol.errors import InvalidRequest
 
 
-class TokenBytes(Protocol):
-    """What decoding needs of a tokenizer."""
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """UTF-8 bytes of one token, empty for a special token."""
-
-
 class TextDecoder:
-    """Decodes the tokens of one answer. Constant work per token, whatever the length.
+    """Decode the tokens of one answer. The work per token does not grow with the answer.
 
-    Deltas join to the full decode of the same ids, up to a stop string. A character whose
-    bytes are not all there is held back, and dropped if the answer ends inside it; bytes that
-    can never become a character read as U+FFFD, as in a full decode. Text that may begin a
-    stop string is held back until that is decided.
+    The deltas join to the full decode of the same ids, up to a stop string. An incomplete
+    character is held back, and dropped if the answer ends inside it. Invalid bytes become U+FFFD,
+    as in a full decode. Text that may be the start of a stop string is held back until later text
+    decides.
     """
 
     def __init__(self, tokenizer: TokenBytes, stop: Sequence[str] = ()) -> None:
-        """`stop`: strings that end the answer. Raises `InvalidRequest` if one is empty."""
+        """Take the strings that end the answer. Raises `InvalidRequest` if one is empty."""
         if "" in stop:
             raise InvalidRequest("a stop string must not be empty", param="stop")
         self._tokenizer = tokenizer
         self._utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._stop = tuple(stop)
-        self._held = ""
+        self._pending = ""
         self.stopped = False
 
     def push(self, token_ids: Iterable[int]) -> str:
-        """The text that `token_ids` settle, often empty. Nothing after a stop string."""
+        """Return the text that `token_ids` complete, often empty.
+
+        After a stop string it is always empty.
+        """
         if self.stopped:
             return ""
         data = b"".join(map(self._tokenizer.token_bytes, token_ids))
         if not self._stop:
             return self._utf8.decode(data)
-        text = self._held + self._utf8.decode(data)
-        end = stop_position(text, self._stop)
+        text = self._pending + self._utf8.decode(data)
+        end = find_stop(text, self._stop)
         if end is not None:
-            self.stopped, self._held = True, ""
+            self.stopped, self._pending = True, ""
             return text[:end]
-        keep = len(text) - held_back(text, self._stop)
-        self._held = text[keep:]
-        return text[:keep]
+        complete = len(text) - partial_stop_length(text, self._stop)
+        self._pending = text[complete:]
+        return text[:complete]
 
     def finish(self) -> str:
-        """What was held back for a stop string that did not come."""
-        text, self._held = self._held, ""
+        """Return the text that was held back for a stop string that never completed."""
+        text, self._pending = self._pending, ""
         return text
 
 
-def stop_position(text: str, stop: Sequence[str]) -> int | None:
-    """Where the first completed stop string begins, or None.
+def find_stop(text: str, stop: Sequence[str]) -> int | None:
+    """Return the position of the first completed stop string, or None.
 
-    The one that ends first wins (the longer of two that end together), so the answer does not
-    depend on how the text was cut into deltas.
+    The stop string that ends first wins; of two that end together, the longer one. So the result
+    does not depend on how the text was split into deltas.
     """
-    found = [(text.find(s) + len(s), text.find(s)) for s in stop if s in text]
-    return min(found)[1] if found else None
+    spans = [(text.find(s) + len(s), text.find(s)) for s in stop if s in text]
+    return min(spans)[1] if spans else None
 
 
-def held_back(text: str, stop: Sequence[str]) -> int:
-    """Length of the longest end of `text` that begins a stop string."""
-    longest = min(len(text), max(map(len, stop), default=1) - 1)
-    ends = (n for n in range(longest, 0, -1) if any(s.startswith(text[-n:]) for s in stop))
-    return next(ends, 0)
+def partial_stop_length(text: str, stop: Sequence[str]) -> int:
+    """Return the length of the longest suffix of `text` that is a prefix of a stop string."""
+    max_length = min(len(text), max(map(len, stop), default=1) - 1)
+    lengths = (n for n in range(max_length, 0, -1) if any(s.startswith(text[-n:]) for s in stop))
+    return next(lengths, 0)

@@ -1,4 +1,4 @@
-"""Stages 1 to 3 for one medium: fetch and decode it, or recall it; then encode it."""
+"""Stages 1 to 3 for one medium: fetch it, decode it unless its embedding is cached, encode it."""
 
 import asyncio
 import hashlib
@@ -16,21 +16,21 @@ from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
-from sglang_omni.models.ming.media_rules import Grid, clip_tokens, patch_grid, picture_tokens
-from sglang_omni.models.ming.prompt.chat import PromptAudio, PromptImage, PromptVideo
+from sglang_omni.models.chat import PromptAudio, PromptImage, PromptVideo
+from sglang_omni.models.media_format import Grid, MediaFormat
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.request import MediaPart, Priority
 from sglang_omni.protocol.errors import MEDIA_REFUSED, InvalidRequest
 
 KEY_BYTES = 16
-# Media whose files lie in memory at once, and how many of them are of one tenant; the others wait
-# unread, for as long as their requests may take.
-OPEN_AT_ONCE, OPEN_PER_TENANT = 32, 16
-OPENING = QueueRules(length=512, seconds=86_400.0)
+# How many media may have their files in memory at once, in total and per tenant. Other media wait
+# unread for as long as their requests may take.
+MAX_OPEN_MEDIA, MAX_OPEN_MEDIA_PER_TENANT = 32, 16
+MEDIA_QUEUE_RULES = QueueRules(length=512, seconds=86_400.0)
 
 
 class MediaDecoder(Protocol):
-    """The decoding processes."""
+    """The media decoder processes."""
 
     async def decode(
         self,
@@ -40,17 +40,18 @@ class MediaDecoder(Protocol):
         *,
         tenant: str | None = None,
     ) -> tuple[Decoded, SharedArray]:
-        """Decode files into a new array. Raises `InvalidRequest` for what cannot be decoded."""
+        """Decode files into a new array. Raises `InvalidRequest` if they cannot be decoded."""
         ...
 
 
 @dataclass(frozen=True)
 class MediaInput:
-    """A medium of a request, as far as the prompt must know it.
+    """A medium of a request, with what the prompt needs to know of it.
 
-    `key` stands for its content and for how it was decoded. `grid` is a picture's patches (time,
-    rows, columns), None for a clip. `tokens` counts feature rows of a picture's step of time, or
-    of a clip. `content` is what there is to encode, None where `embedding` is known already.
+    `key` identifies its content and its decode options. `grid` is the patch grid of an image or
+    video (time, rows, columns), None for audio. `tokens` is the number of feature rows per time
+    step of an image or video, or of the whole audio clip. `seconds` are the times of a video's
+    frame pairs. `content` is the decoded data to encode, None if `embedding` is already known.
     """
 
     part: MediaPart
@@ -63,68 +64,72 @@ class MediaInput:
 
     @property
     def rows(self) -> int:
-        """Tokens of the prompt that stand for it."""
+        """Return the number of placeholder tokens in the prompt."""
         return self.tokens * (self.grid[0] if self.grid else 1)
 
     @property
-    def item(self) -> PromptImage | PromptVideo | PromptAudio:
-        """What stands for it in the prompt."""
+    def prompt_item(self) -> PromptImage | PromptVideo | PromptAudio:
+        """Return the placeholder of this medium in the prompt."""
         if self.grid is None:
             return PromptAudio(self.tokens)
         return PromptVideo(self.tokens, self.seconds) if self.seconds else PromptImage(self.tokens)
 
 
-def opening_queue() -> AdmissionQueue:
-    """Who may have files of media in memory, fairly between tenants."""
-    room = Capacity(OPEN_AT_ONCE, per_tenant=OPEN_PER_TENANT)
-    return AdmissionQueue("intake of media", lambda: room, OPENING)
+def create_media_queue() -> AdmissionQueue:
+    """Return a queue that bounds how many media are in memory, fair between tenants."""
+    capacity = Capacity(MAX_OPEN_MEDIA, per_tenant=MAX_OPEN_MEDIA_PER_TENANT)
+    return AdmissionQueue("media loading", lambda: capacity, MEDIA_QUEUE_RULES)
 
 
 class MediaPreprocessor:
-    """Turns media parts into embeddings, for all requests of a server, whose engines it uses."""
+    """Turn the media parts of all requests of a server into embeddings."""
 
     def __init__(
         self,
         policy: FetchPolicy,
-        rules: MediaRules,
-        intake: MediaDecoder,
+        media_format: MediaFormat,
+        media_decoders: MediaDecoder,
         encoders: Mapping[Kind, EncoderClient],
-        room: AdmissionQueue | None = None,
+        media_queue: AdmissionQueue | None = None,
     ) -> None:
-        """`encoders` has one for each kind that is taken in; none on a text-only server. `room`
-        is shared with whoever else fetches files."""
-        self._policy, self._rules = policy, rules
-        self._intake, self._encoders = intake, encoders
-        self._room = room or opening_queue()
+        """Use `encoders`, one for each accepted kind of media; a text-only server has none.
+
+        `media_queue` is shared with all other users that fetch files.
+        """
+        self._policy, self._format = policy, media_format
+        self._media_decoders, self._encoders = media_decoders, encoders
+        self._media_queue = media_queue or create_media_queue()
 
     async def open(
         self,
         part: MediaPart,
-        recall: bool = True,
+        use_cache: bool = True,
         tenant: str | None = None,
         priority: Priority = "normal",
     ) -> MediaInput:
-        """Fetch a medium, and decode it unless its embedding is known and may be recalled.
+        """Fetch a medium, and decode it unless `use_cache` is set and its embedding is cached.
 
         Raises `InvalidRequest`, naming the part's field.
         """
         with with_error_field(part):
             if part.kind not in self._encoders:
-                raise InvalidRequest("this server takes text only")
-            async with self._room.admit(tenant, priority):
-                return await self._open(part, recall, tenant)
+                raise InvalidRequest("this server accepts text only; remove the media")
+            async with self._media_queue.admit(tenant, priority):
+                return await self._open(part, use_cache, tenant)
 
-    async def _open(self, part: MediaPart, recall: bool, tenant: str | None) -> MediaInput:
+    async def _open(self, part: MediaPart, use_cache: bool, tenant: str | None) -> MediaInput:
         files = await fetch_all(part.sources, self._policy, tenant)
-        key = await asyncio.to_thread(content_key, part, files, self._rules)
-        known = self._encoders[part.kind].recall(key) if recall else None
-        if known is not None:
-            return _recalled(part, key, known)
-        decoded, array = await self._intake.decode(part.kind, files, part.budget, tenant=tenant)
-        return _decoded(part, key, decoded, array)
+        key = await asyncio.to_thread(hash_content, part, files, self._format.rules)
+        cached = self._encoders[part.kind].get_cached(key) if use_cache else None
+        if cached is not None:
+            return self._from_cache(part, key, cached)
+        decoded, array = await self._media_decoders.decode(
+            part.kind, files, self._budget(part), tenant=tenant
+        )
+        return self._from_decoded(part, key, decoded, array)
 
     async def encode(self, medium: MediaInput) -> Embedding:
-        """The feature rows of a medium. Raises `InvalidRequest`, naming the part's field."""
+        """Return the feature rows of a medium. Raises `InvalidRequest`, naming the part's field."""
         if medium.embedding is not None:
             return medium.embedding
         assert medium.content is not None
@@ -136,39 +141,55 @@ class MediaPreprocessor:
         else:
             request = VisionEncodeRequest(array, decoded.layout, rows)
         encoder = self._encoders[medium.part.kind]
-        name = "audio_encoder" if medium.grid is None else "image_encoder"
-        with with_error_field(medium.part), stage(name):
+        stage_name = "audio_encoder" if medium.grid is None else "image_encoder"
+        with with_error_field(medium.part), stage(stage_name):
             return await encoder.encode(medium.key, request, medium.grid, medium.seconds)
 
+    def _budget(self, part: MediaPart) -> PixelBudget | None:
+        """Return the sizes of an image that is to be smaller than the rules allow."""
+        rules, largest = self._format.rules.image, part.max_pixels
+        return (
+            None
+            if largest is None
+            else PixelBudget(rules.factor, min(rules.least, largest), largest)
+        )
 
-def content_key(part: MediaPart, files: Sequence[bytes], rules: MediaRules) -> bytes:
-    """A key that is the same only for the same files decoded in the same way."""
-    digest = hashlib.blake2b(repr((part.kind, part.budget, rules)).encode(), digest_size=KEY_BYTES)
+    def _from_decoded(
+        self, part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray
+    ) -> MediaInput:
+        shape, content = decoded.layout.shape, (decoded, array)
+        if part.kind == "audio":
+            return MediaInput(part, key, self._format.audio_tokens(shape[0]), content=content)
+        grid = self._format.patch_grid(shape)
+        tokens = self._format.image_tokens(grid)
+        return MediaInput(part, key, tokens, grid, decoded.seconds, content)
+
+    def _from_cache(self, part: MediaPart, key: bytes, cached: Embedding) -> MediaInput:
+        grid = cached.grid
+        tokens = self._format.image_tokens(grid) if grid else cached.layout.shape[0]
+        return MediaInput(part, key, tokens, grid, cached.seconds, embedding=cached)
+
+
+def hash_content(part: MediaPart, files: Sequence[bytes], rules: MediaRules) -> bytes:
+    """Return a key that is equal only for equal files decoded with equal options."""
+    digest = hashlib.blake2b(
+        repr((part.kind, part.max_pixels, rules)).encode(), digest_size=KEY_BYTES
+    )
     for file in files:
         digest.update(len(file).to_bytes(8, "little"))
         digest.update(file)
     return digest.digest()
 
 
-def _decoded(part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray) -> MediaInput:
-    shape, content = decoded.layout.shape, (decoded, array)
-    if part.kind == "audio":
-        return MediaInput(part, key, clip_tokens(shape[0]), content=content)
-    grid = patch_grid(shape)
-    return MediaInput(part, key, picture_tokens(grid), grid, decoded.seconds, content)
-
-
-def _recalled(part: MediaPart, key: bytes, known: Embedding) -> MediaInput:
-    tokens = picture_tokens(known.grid) if known.grid else known.layout.shape[0]
-    return MediaInput(part, key, tokens, known.grid, known.seconds, embedding=known)
-
-
 @contextmanager
 def with_error_field(part: MediaPart) -> Iterator[None]:
-    """Let an error name the field that holds the medium. A new one: an encoding may be shared."""
+    """Raise an `InvalidRequest` of the body again, naming the field that holds the medium.
+
+    It is a new error because requests that share an encoding share its error.
+    """
     try:
         yield
     except InvalidRequest as error:
-        blamed = type(error)(f"{part.field}: {error.message}", param=part.field)
-        blamed.reason = MEDIA_REFUSED
-        raise blamed from error
+        named = type(error)(f"{part.field}: {error.message}", param=part.field)
+        named.reason = MEDIA_REFUSED
+        raise named from error

@@ -1,4 +1,4 @@
-"""Stages 1 and 4: messages to a prompt, and the prompt with its features to a thinker request."""
+"""Stages 1 and 4: render messages to a prompt, and join it with its features for the thinker."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -6,16 +6,14 @@ from itertools import islice
 
 from sglang_omni.engines.encoder.cache import Embedding
 from sglang_omni.engines.thinker.contract import Features, Grammar, SamplingParams, ThinkerRequest
-from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
-from sglang_omni.models.ming.prompt.chat import Item, render_chat
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer, TokenizedPrompt
-from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
+from sglang_omni.models.chat import ChatFormat, Item, TokenizedPrompt
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
 from sglang_omni.protocol.errors import ContextExceeded, OmniError
+from sglang_omni.protocol.tools import ToolCall, ToolResult
 
-# A prompt of more characters for each token of the context cannot fit it: the longest tokens of
-# ordinary text have about as many.
+# Characters of text per token of the context, beyond which a prompt cannot fit. The longest tokens
+# of ordinary text have about this many.
 CHARACTERS_PER_TOKEN = 8
 _MESSAGE_SIZE = 32
 _TOOL_SIZE = 1 << 10
@@ -23,7 +21,7 @@ _TOOL_SIZE = 1 << 10
 
 @dataclass(frozen=True)
 class _Turn:
-    """A message with its media measured."""
+    """A message whose media are replaced by their placeholders."""
 
     role: str
     content: tuple[Item, ...]
@@ -32,58 +30,68 @@ class _Turn:
 def preprocess(
     request: ChatRequest,
     media: Sequence[MediaInput],
-    tokenizer: ThinkerTokenizer,
+    chat: ChatFormat,
     context_length: int,
 ) -> TokenizedPrompt:
-    """The rendered chat in tokens; `media` are those of `request.media`, in order.
+    """Render a chat and tokenize it. A long text takes seconds: run this off the event loop.
 
-    A long text takes seconds: run it off the event loop. Raises `InvalidRequest` naming the message
-    at fault, `ContextExceeded` when the prompt leaves no room for an answer in `context_length`
-    tokens.
+    Args:
+        request: The chat.
+        media: The media of `request.media`, in order.
+        chat: The model's prompt format.
+        context_length: The thinker's context, in tokens.
+
+    Raises:
+        InvalidRequest: A message is invalid; the error names it.
+        ContextExceeded: The prompt leaves no room for an answer.
     """
     _check_text(request, context_length)
-    opened = iter(media)
+    remaining_media = iter(media)
     turns = [
         _Turn(
             message.role,
             tuple(
-                next(opened).item if isinstance(part, MediaPart) else part
+                next(remaining_media).prompt_item if isinstance(part, MediaPart) else part
                 for part in message.content
             ),
         )
         for message in request.messages
     ]
-    prompt = tokenizer.encode(render_chat(turns, request.thinking, request.tools))
+    prompt = chat.tokenize(turns, request.thinking, request.tools)
     if len(prompt.ids) >= context_length:
         raise ContextExceeded(
-            f"the prompt has {len(prompt.ids)} tokens, the context {context_length}",
+            f"the prompt has {len(prompt.ids)} tokens, but the context has {context_length}; "
+            "shorten the messages",
             param="messages",
         )
     return prompt
 
 
 def _check_text(request: ChatRequest, context_length: int) -> None:
-    """Refuse, before it is tokenised, what no context of so many tokens can hold."""
-    characters, limit = _characters(request), CHARACTERS_PER_TOKEN * context_length
-    if characters > limit:
+    """Reject text that cannot fit the context, before it is tokenized."""
+    num_characters, limit = _count_characters(request), CHARACTERS_PER_TOKEN * context_length
+    if num_characters > limit:
         raise ContextExceeded(
-            f"the prompt has {characters} characters of text; {limit} can fit the context",
+            f"the prompt has {num_characters} characters of text, but at most {limit} can fit the "
+            "context; shorten the messages",
             param="messages",
         )
 
 
-def text_size(request: ChatRequest) -> int:
-    """Return how much work a prompt's text is, in characters: each message, and each function that
-    may be called, costs as much as some more."""
+def estimate_text_work(request: ChatRequest) -> int:
+    """Return the work to render and tokenize a prompt, in characters of text.
+
+    Each message and each tool counts as a fixed number of additional characters.
+    """
     return (
-        _characters(request)
+        _count_characters(request)
         + _MESSAGE_SIZE * len(request.messages)
         + _TOOL_SIZE * len(request.tools)
     )
 
 
-def _characters(request: ChatRequest) -> int:
-    """Characters of the messages' texts."""
+def _count_characters(request: ChatRequest) -> int:
+    """Return the number of characters in the messages' texts."""
     size = 0
     for message in request.messages:
         for part in message.content:
@@ -100,22 +108,27 @@ def aggregate(
     prompt: TokenizedPrompt,
     media: Sequence[MediaInput],
     embeddings: Sequence[Embedding],
+    chat: ChatFormat,
     context_length: int,
 ) -> ThinkerRequest:
-    """Join a prompt and its features; the answer may fill what the context leaves.
+    """Join a prompt and its features to a thinker request.
 
-    Raises `OmniError` when an encoder made more or fewer rows than the prompt has places.
+    The answer may use the tokens that the prompt leaves of the context. Raises `OmniError` if an
+    encoder returned another number of rows than the prompt has placeholders.
     """
-    room = context_length - len(prompt.ids)
-    sampling = replace(constrained(request), max_tokens=min(request.sampling.max_tokens, room))
+    max_tokens = context_length - len(prompt.ids)
+    sampling = replace(
+        apply_answer_grammar(request, chat),
+        max_tokens=min(request.sampling.max_tokens, max_tokens),
+    )
     features = tuple(_features(prompt, media, embeddings))
     return ThinkerRequest(prompt.ids, sampling, features, request.tenant)
 
 
-def constrained(request: ChatRequest) -> SamplingParams:
-    """The request's sampling, under a grammar where its schema alone does not give the form."""
+def apply_answer_grammar(request: ChatRequest, chat: ChatFormat) -> SamplingParams:
+    """Return the request's sampling, with a grammar if its JSON schema alone is not enough."""
     sampling, tools = request.sampling, request.tools
-    lark = answer_grammar(tools, request.calling, sampling.json_schema, request.thinking)
+    lark = chat.answer_grammar(tools, request.tool_choice, sampling.json_schema, request.thinking)
     if lark is None:
         return sampling
     grammar = Grammar(lark, "tools" if tools else "response_format")
@@ -127,23 +140,24 @@ def _features(
 ) -> Iterator[Features]:
     runs = iter(prompt.runs)
     for medium, embedding in zip(media, embeddings, strict=True):
-        # Each pair of a video's frames is a run of its own, and a block of one step of time.
+        # Each frame pair of a video has its own run of placeholders and is one block in time.
         blocks = [(1, *medium.grid[1:])] * medium.grid[0] if medium.grid else []
-        places = tuple(islice(runs, max(len(blocks), 1)))
-        _check(medium, embedding, sum(last + 1 - first for first, last in places))
+        offsets = tuple(islice(runs, max(len(blocks), 1)))
+        _check_rows(medium, embedding, sum(last + 1 - first for first, last in offsets))
         yield Features(
             modality=medium.part.kind,
             rows=embedding.rows,
             layout=embedding.layout,
-            offsets=places,
+            offsets=offsets,
             content_hash=int.from_bytes(medium.key[:8], "little"),
             grid=tuple(blocks),
         )
 
 
-def _check(medium: MediaInput, embedding: Embedding, places: int) -> None:
-    rows = embedding.layout.shape[0]
-    if rows != places:
+def _check_rows(medium: MediaInput, embedding: Embedding, num_placeholders: int) -> None:
+    num_rows = embedding.layout.shape[0]
+    if num_rows != num_placeholders:
         raise OmniError(
-            f"{medium.part.field}: the encoder made {rows} feature rows for {places} places"
+            f"{medium.part.field}: the encoder returned {num_rows} feature rows for "
+            f"{num_placeholders} placeholders"
         )

@@ -1,4 +1,4 @@
-"""What travels through the pipeline: requests in, events out."""
+"""The pipeline's requests and the events that answer them."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -7,14 +7,8 @@ import numpy as np
 
 from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle
 from sglang_omni.engines.thinker.contract import FinishReason, SamplingParams, TokenLogprob
-from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.models.ming.prompt.tools import (
-    TOOL_CHOICE_AUTO,
-    Tool,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-)
+from sglang_omni.media.limits import Kind
+from sglang_omni.protocol.tools import TOOL_CHOICE_AUTO, Tool, ToolCall, ToolChoice, ToolResult
 
 Role = Literal["system", "user", "assistant", "tool"]
 Priority = Literal["realtime", "high", "normal", "low"]
@@ -32,21 +26,21 @@ class MediaPart:
     """An image, a video or an audio clip inside a message.
 
     `sources` are URLs, data URIs, local paths or uploaded files: one, or the frames of a video in
-    order. `field` names the request field that holds it, for error messages. `budget` bounds an
-    image's size after resizing, where that differs from the server's rule.
+    order. `field` names the request field that holds it, for error messages. `max_pixels` bounds
+    an image after resizing; None means the server's rule.
     """
 
     kind: Kind
     sources: tuple[str | bytes, ...]
     field: str
-    budget: PixelBudget | None = None
+    max_pixels: int | None = None
 
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a conversation; parts are rendered in order.
+    """One turn of a conversation. Its parts are rendered in order.
 
-    Only an assistant's turn has calls, and only a tool's turn results.
+    Only an assistant message has tool calls, and only a tool message has tool results.
     """
 
     role: Role
@@ -55,7 +49,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Reference:
-    """A recording of somebody to speak like; `text` is what it says, None where unknown."""
+    """A recording of the voice to clone. `text` is its transcript, None if unknown."""
 
     recording: MediaPart
     text: str | None
@@ -63,9 +57,9 @@ class Reference:
 
 @dataclass(frozen=True)
 class Voice:
-    """Who speaks, and the seed that fixes the talker's noise.
+    """The voice that speaks, and the seed of the talker's noise.
 
-    Without a `source`, `name` is a preset's, or empty where nobody is to speak.
+    Without a `source`, `name` names a preset, or is empty if the speech has no voice.
     """
 
     name: str
@@ -75,12 +69,12 @@ class Voice:
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A validated chat request. `voice` is None for a text-only answer; `tools` may be called, as
-    `calling` says. With `needs_speech` the answer is empty where nobody speaks in its clips.
+    """A validated chat request.
 
-    Requests of different `tenant` share no KV; None is a tenant, too. `priority` counts while
-    others wait as well. A request that takes longer than `timeout_s` (unset: as long as the server
-    allows) fails.
+    `voice` is None for a text-only answer. `tools` may be called as `tool_choice` says. With
+    `needs_speech` the answer is empty if no audio of the request contains speech. Requests of
+    different `tenant` share no KV cache; None is also a tenant. `priority` orders requests that
+    wait. A request that takes longer than `timeout_s` fails; None means the server's limit.
     """
 
     id: str
@@ -89,7 +83,7 @@ class ChatRequest:
     voice: Voice | None = None
     thinking: bool = False
     tools: tuple[Tool, ...] = ()
-    calling: ToolChoice = TOOL_CHOICE_AUTO
+    tool_choice: ToolChoice = TOOL_CHOICE_AUTO
     needs_speech: bool = False
     tenant: str | None = None
     priority: Priority = "normal"
@@ -97,20 +91,23 @@ class ChatRequest:
 
     @property
     def media(self) -> tuple[MediaPart, ...]:
-        """The media of all messages, in reading order."""
+        """Return the media of all messages, in order."""
         parts = (part for message in self.messages for part in message.content)
         return tuple(part for part in parts if isinstance(part, MediaPart))
 
 
 @dataclass(frozen=True)
 class SpeechRequest:
-    """A validated request to read `text` aloud, at most `max_seconds` of it. A `verbatim` text is
-    neither cut nor put into words: it describes sounds. The other fields are those of a chat."""
+    """A validated request to speak `text`, for at most `max_seconds`.
+
+    A `verbatim` text describes sounds, so it is neither split nor normalized. The other fields are
+    those of `ChatRequest`.
+    """
 
     id: str
     text: str
     voice: Voice
-    manner: SpeechStyle = field(default_factory=SpeechStyle)
+    style: SpeechStyle = field(default_factory=SpeechStyle)
     max_seconds: float | None = None
     verbatim: bool = False
     tenant: str | None = None
@@ -122,9 +119,9 @@ class SpeechRequest:
 class Usage:
     """Token counts of a request.
 
-    Of the prompt's tokens, `prompt_audio_tokens` stand for clips and `prompt_image_tokens` for
-    pictures and frames. Of the completion's, `reasoning_tokens` are thoughts. `audio_tokens` are
-    talker patches (320 ms each), which come on top.
+    `prompt_tokens` includes `prompt_audio_tokens` and `prompt_image_tokens` (images and video).
+    `completion_tokens` includes `reasoning_tokens`. `audio_tokens` are talker patches of 320 ms
+    each and are not included in `completion_tokens`.
     """
 
     prompt_tokens: int = 0
@@ -138,55 +135,63 @@ class Usage:
 
 @dataclass(frozen=True)
 class TextDelta:
-    """New text of the answer, and the log probabilities of its tokens where they were asked for:
-    a token's text may follow a little later than they do."""
+    """New text of the answer, with the log probabilities of its tokens if they were requested.
+
+    A token's text may come in a later delta than its log probability.
+    """
 
     text: str
     logprobs: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True)
-class ThoughtDelta:
-    """New text of the reasoning before the answer; its marks are left out. Comes only where the
-    request has thinking on."""
+class ReasoningDelta:
+    """New text of the reasoning before the answer, without its tags.
+
+    Only requests with thinking enabled have it.
+    """
 
     text: str
 
 
 @dataclass(frozen=True)
 class ToolCalled:
-    """The model calls a function. Comes only where the request has tools."""
+    """The model calls a function. Only requests with tools have it."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True)
 class TranscriptDelta:
-    """Text that the audio after this event speaks."""
+    """The text that the audio after this event speaks."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class AudioDelta:
-    """Samples to play next: mono float32, shape [samples], at the pipeline's rate. Full scale is
-    [-1, 1]; what is louder is limited where it is encoded."""
+    """The next samples to play: mono float32, shape [samples], at the pipeline's sample rate.
+
+    Full scale is [-1, 1]. Louder samples are limited when they are encoded.
+    """
 
     pcm: np.ndarray
 
 
 @dataclass(frozen=True)
 class Started:
-    """The thinker has begun to answer, though nothing of it may be shown for long. The first event
-    of a chat: an error before it concerns the request, one after it the answer."""
+    """The thinker has produced its first token. The first event of a chat.
+
+    The first visible output may come much later. An error before this event concerns the request;
+    an error after it concerns the answer.
+    """
 
 
 @dataclass(frozen=True)
 class Finished:
     """The last event of every request that did not fail.
 
-    `invalid_calls` counts the calls that were begun and left out, since they were cut off or were
-    none.
+    `invalid_calls` counts tool calls that are left out because they are incomplete or malformed.
     """
 
     reason: FinishReason
@@ -194,4 +199,4 @@ class Finished:
     invalid_calls: int = 0
 
 
-Event = Started | TextDelta | ThoughtDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished
+Event = Started | TextDelta | ReasoningDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished

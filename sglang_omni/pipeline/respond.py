@@ -1,9 +1,9 @@
-"""The eight stages of a chat, on one screen.
+"""The eight stages of a chat.
 
     preprocess -> { image encoder | audio encoder } -> aggregate -> thinker -> decode -> segment
                -> talker (CFM + audio VAE)
 
-A text chat passes over 2 and 3, and over 7 and 8 unless its answer is spoken. Cancelling or
+A text chat skips stages 2 and 3, and also 7 and 8 unless its answer is spoken. Cancelling or
 closing a generator here closes the engine streams below it, and so aborts the work inside the
 engines.
 """
@@ -20,30 +20,37 @@ from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import InvalidToolCall, ToolCall, ToolTokenDecoder
+from sglang_omni.models.chat import ChatFormat, Reasoning
+from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.observability.trace import stage
-from sglang_omni.pipeline.async_streams import Tee, chain, gather_or_cancel, merge
+from sglang_omni.pipeline.async_streams import Tee, gather_or_cancel, merge, prepend
 from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
-from sglang_omni.pipeline.preprocess import aggregate, preprocess, text_size
-from sglang_omni.pipeline.reasoning_parser import Thought, with_thoughts
+from sglang_omni.pipeline.preprocess import aggregate, estimate_text_work, preprocess
+from sglang_omni.pipeline.reasoning_parser import split_reasoning
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
+    ReasoningDelta,
     SpeechRequest,
     Started,
     TextDelta,
-    ThoughtDelta,
     ToolCalled,
     Voice,
 )
 from sglang_omni.pipeline.segment import Clock, SegmentSettings, SystemClock
-from sglang_omni.pipeline.speech import RequestUsage, Speaker, patches_in, say, speak
-from sglang_omni.pipeline.tool_call_stream import Part, only_text, with_calls
+from sglang_omni.pipeline.speech import (
+    RequestUsage,
+    Speaker,
+    seconds_to_patches,
+    speak,
+    speak_stream,
+)
+from sglang_omni.pipeline.tool_call_stream import Part, select_text, split_tool_calls
 from sglang_omni.pipeline.transcribe import has_speech
+from sglang_omni.protocol.tools import InvalidToolCall, ToolCall
 
-OpenVoice = Callable[[Voice, str | None], Awaitable[str | ClonedVoice | None]]
+ResolveVoice = Callable[[Voice, str | None], Awaitable[str | ClonedVoice | None]]
 
 
 @dataclass(frozen=True)
@@ -57,89 +64,109 @@ class Engines:
 Admit = Callable[[ChatRequest | SpeechRequest], AbstractAsyncContextManager[Engines]]
 
 
-async def presets_only(voice: Voice, tenant: str | None = None) -> str:
-    """What the talker is told of a preset."""
-    assert voice.source is None, "nobody here clones voices"
+async def resolve_preset(voice: Voice, tenant: str | None = None) -> str:
+    """Return the name of a preset voice, for a pipeline that does not clone voices."""
+    assert voice.source is None, "this pipeline has preset voices only"
     return voice.name
 
 
 class Pipeline:
-    """Answers requests with the engines that they are admitted to. Holds no state between requests.
+    """Answer requests with the engines that they are admitted to. Holds no state between requests.
 
-    A request is admitted once its media are there: a slow file keeps no place in an engine.
+    A request is admitted after its media are loaded, so a slow download takes no engine capacity.
     """
 
     def __init__(
         self,
-        perception: MediaPreprocessor,
+        media_preprocessor: MediaPreprocessor,
         admit: Admit,
-        tokenizer: ThinkerTokenizer,
+        chat: ChatFormat,
         context_length: int,
-        segmenting: SegmentSettings,
+        segment_settings: SegmentSettings,
         clock: Clock | None = None,
-        open_voice: OpenVoice = presets_only,
-        sample_rate: int = 44_100,
-        memory: MediaMemory | None = None,
+        resolve_voice: ResolveVoice = resolve_preset,
+        media_memory: MediaMemory | None = None,
+        *,
+        speech_text: SpeechText,
+        sample_rate: int,
+        frame_s: float,
     ) -> None:
-        """`memory` counts features that wait for the thinker; None where nobody shares it."""
-        self._perception, self._admit = perception, admit
-        self._memory = memory or MediaMemory(sys.maxsize)
-        self._tokenizer, self._context_length = tokenizer, context_length
-        self._segmenting, self._clock = segmenting, clock or SystemClock()
-        self._open_voice, self._sample_rate = open_voice, sample_rate
+        """Take the parts of a pipeline.
+
+        Args:
+            media_preprocessor: Loads and encodes media.
+            admit: Waits for capacity and gives the engines of one request.
+            chat: The model's prompt, tool and reasoning formats.
+            context_length: The thinker's context, in tokens.
+            segment_settings: How an answer is split for the talker.
+            clock: The time; None for the event loop's.
+            resolve_voice: Turns a request's voice into the talker's.
+            media_memory: Counts features that wait for the thinker; None for no limit.
+            speech_text: The model's text front end.
+            sample_rate: The talker's sample rate, in Hz.
+            frame_s: Seconds of speech in one patch of the talker.
+        """
+        self._media_preprocessor, self._admit = media_preprocessor, admit
+        self._media_memory = media_memory or MediaMemory(sys.maxsize)
+        self._chat, self._context_length = chat, context_length
+        self._segment_settings, self._clock = segment_settings, clock or SystemClock()
+        self._resolve_voice, self._speech_text = resolve_voice, speech_text
+        self._sample_rate, self._frame_s = sample_rate, frame_s
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat with text and, if a voice is given, speech."""
-        tally = RequestUsage()
+        usage = RequestUsage()
         with stage("preprocess"):
             voice = await self._voice(request)
-            # What lies decoded in memory can be searched for speech, a recalled embedding can not.
+            # Speech is detected in decoded samples, which a cached embedding does not have.
             open_part = partial(
-                self._perception.open,
-                recall=not request.needs_speech,
+                self._media_preprocessor.open,
+                use_cache=not request.needs_speech,
                 tenant=request.tenant,
                 priority=request.priority,
             )
             media = await gather_or_cancel(map(open_part, request.media))
             is_silent = request.needs_speech and not await has_speech(media)
             prompt = await run_off_loop(
-                text_size(request),
+                estimate_text_work(request),
                 preprocess,
                 request,
                 media,
-                self._tokenizer,
+                self._chat,
                 self._context_length,
             )
         if is_silent:
-            # A model that is given silence to write down makes something up.
-            yield tally.finished()
+            # A model that transcribes silence invents words.
+            yield usage.to_event()
             return
-        tally.count_media(media)
-        # Each goes to the encoder of its kind; all are under way at once.
-        embeddings = await gather_or_cancel(map(self._perception.encode, media))
+        usage.add_media(media)
+        # Each medium goes to the encoder of its kind, all concurrently.
+        embeddings = await gather_or_cancel(map(self._media_preprocessor.encode, media))
         with stage("aggregate"):
-            asked = aggregate(request, prompt, media, embeddings, self._context_length)
-        waiting_bytes = sum(one.layout.nbytes for one in embeddings)
+            thinker_request = aggregate(
+                request, prompt, media, embeddings, self._chat, self._context_length
+            )
+        feature_bytes = sum(embedding.layout.nbytes for embedding in embeddings)
         del media, embeddings  # Pixels need not stay in memory until the last token.
         async with AsyncExitStack() as stack:
-            with self._memory.hold(request.tenant, waiting_bytes):
+            with self._media_memory.hold(request.tenant, feature_bytes):
                 engines = await stack.enter_async_context(self._admit(request))
             speaker = self._speaker(request, engines, voice) if request.voice else None
             outputs = await stack.enter_async_context(
-                aclosing(_think(engines.thinker, asked, tally))
+                aclosing(_run_thinker(engines.thinker, thinker_request, usage))
             )
-            # Tokens may be there long before one of them is to be seen, in a call for instance.
+            # The first tokens may not be visible, for example in a tool call.
             first = await anext(outputs, None)
             yield Started()
             if first is not None:
-                answer = self._answer(chain(first, outputs), request, speaker, tally)
+                answer = self._answer(prepend(first, outputs), request, speaker, usage)
                 async with aclosing(answer) as events:
                     async for event in events:
                         yield event
-        yield tally.finished()
+        yield usage.to_event()
 
     async def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
-        """Read a text aloud."""
+        """Speak a text."""
         voice = await self._voice(request)
         async with self._admit(request) as engines:
             speaker = self._speaker(request, engines, voice)
@@ -150,25 +177,27 @@ class Pipeline:
     async def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
-        """Read `text` aloud while it is written, in place of the request's. Closes it."""
-        tally = RequestUsage()
+        """Speak `text` while it is written, instead of the request's text. Closes `text`."""
+        usage = RequestUsage()
         async with aclosing(text):
             voice = await self._voice(request)
             async with self._admit(request) as engines:
                 speaker = self._speaker(request, engines, voice)
-                said = say(speaker, text, self._segmenting, self._clock, tally)
-                async with aclosing(said) as events:
+                speech = speak_stream(speaker, text, self._segment_settings, self._clock, usage)
+                async with aclosing(speech) as events:
                     async for event in events:
                         yield event
-        yield tally.finished()
+        yield usage.to_event()
 
     async def _voice(self, request: ChatRequest | SpeechRequest) -> str | ClonedVoice | None:
-        """What the talker is told of the voice. Raises `InvalidRequest` for a recording that
-        cannot be used."""
+        """Return the voice to pass to the talker.
+
+        Raises `InvalidRequest` for a recording that cannot be used.
+        """
         if request.voice is None:
             return None
         with stage("voice"):
-            return await self._open_voice(request.voice, request.tenant)
+            return await self._resolve_voice(request.voice, request.tenant)
 
     def _speaker(
         self,
@@ -177,89 +206,96 @@ class Pipeline:
         voice: str | ClonedVoice | None,
     ) -> Speaker:
         assert request.voice is not None
-        common = (engines.talker, voice, request.voice.seed, self._sample_rate)
+        speech = (self._speech_text, self._frame_s)
+        common = (engines.talker, *speech, voice, request.voice.seed, self._sample_rate)
         if isinstance(request, ChatRequest):
             return Speaker(*common)
-        return Speaker(*common, request.manner, patches_in(request.max_seconds))
+        max_patches = seconds_to_patches(request.max_seconds, self._frame_s)
+        return Speaker(*common, request.style, max_patches)
 
     def _answer(
         self,
         outputs: AsyncGenerator[ThinkerOutput, None],
         request: ChatRequest,
         speaker: Speaker | None,
-        tally: RequestUsage,
+        usage: RequestUsage,
     ) -> AsyncGenerator[Event, None]:
-        """What tokens say, as events, and spoken where somebody speaks."""
-        parts = parse_output(self._decode(outputs, request, tally), request)
-        if speaker is None or request.calling.forced:
-            return to_events(parts, tally)
-        # Text never waits for speech: the spoken copy is not bounded, the answer is.
-        text = Tee(parts)
-        words = only_text(text.second())
-        spoken = say(speaker, words, self._segmenting, self._clock, tally)
-        return merge(to_events(text.first(), tally), spoken)
+        """Turn tokens into events of text and, with a speaker, of speech."""
+        parts = parse_output(self._decode(outputs, request, usage), request, self._chat)
+        if speaker is None or request.tool_choice.forced:
+            return to_events(parts, usage)
+        # Text never waits for speech: the copy to speak is not bounded, but the answer is.
+        tee = Tee(parts)
+        text = select_text(tee.read_copy())
+        speech = speak_stream(speaker, text, self._segment_settings, self._clock, usage)
+        return merge(to_events(tee.read(), usage), speech)
 
     async def _decode(
         self,
         outputs: AsyncGenerator[ThinkerOutput, None],
         request: ChatRequest,
-        tally: RequestUsage,
+        usage: RequestUsage,
     ) -> AsyncGenerator[str, None]:
-        tokenizer = ToolTokenDecoder(self._tokenizer) if request.tools else self._tokenizer
+        tokenizer = self._chat.tool_tokens if request.tools else self._chat
         decoder = TextDecoder(tokenizer, request.sampling.stop)
         with stage("decode") as span:
             async with aclosing(outputs):
                 async for output in outputs:
-                    tally.note_logprobs(output.logprobs)
+                    usage.add_logprobs(output.logprobs)
                     if text := decoder.push(output.token_ids):
-                        span.output()
+                        span.record_output()
                         yield text
                     if decoder.stopped:
-                        # Nothing more can come; the thinker is not kept at work for it.
-                        tally.reason = "stop"
+                        # Nothing more can follow, so the thinker is aborted.
+                        usage.reason = "stop"
                         return
             if rest := decoder.finish():
                 yield rest
 
 
-async def _think(
-    thinker: Engine, request: ThinkerRequest, tally: RequestUsage
+async def _run_thinker(
+    thinker: Engine, request: ThinkerRequest, usage: RequestUsage
 ) -> AsyncGenerator[ThinkerOutput, None]:
     with stage("thinker") as span:
         async with aclosing(thinker.submit(request)) as outputs:
             async for output in outputs:
-                span.output()
-                tally.count_tokens(output)
+                span.record_output()
+                usage.set_output(output)
                 yield output
 
 
 def parse_output(
-    written: AsyncGenerator[str, None], request: ChatRequest
+    written: AsyncGenerator[str, None], request: ChatRequest, chat: ChatFormat
 ) -> AsyncGenerator[Part, None]:
-    """Thoughts, calls and text of an answer."""
+    """Split an answer into reasoning, tool calls and text."""
     parts: AsyncGenerator[Any, None] = written
     if request.thinking:
-        parts = with_thoughts(parts)
-    return with_calls(parts, request.calling.parallel) if request.tools else parts
+        parts = split_reasoning(parts, chat.reasoning_parser())
+    if not request.tools:
+        return parts
+    return split_tool_calls(parts, chat.tool_parser(), request.tool_choice.parallel)
 
 
 async def to_events(
-    answer: AsyncGenerator[Part, None], tally: RequestUsage
+    answer: AsyncGenerator[Part, None], usage: RequestUsage
 ) -> AsyncGenerator[Event, None]:
-    """Parts as events. This is who drives the answer, so what the tally has noted since the last
-    part belongs to this one."""
+    """Turn parts into events.
+
+    This generator drives the answer, so log probabilities that were added since the last part
+    belong to the current one.
+    """
     async with aclosing(answer):
         async for part in answer:
-            logprobs = tally.take_logprobs()
+            logprobs = usage.take_logprobs()
             match part:
                 case str():
                     yield TextDelta(part, logprobs)
-                case Thought(text):
-                    tally.note_thought()
-                    yield ThoughtDelta(text)
+                case Reasoning(text):
+                    usage.mark_reasoning()
+                    yield ReasoningDelta(text)
                 case ToolCall():
                     yield ToolCalled(part)
                 case InvalidToolCall():
-                    tally.invalid_calls += 1
-    if rest := tally.take_logprobs():
+                    usage.invalid_calls += 1
+    if rest := usage.take_logprobs():
         yield TextDelta("", rest)

@@ -1,4 +1,4 @@
-"""Stages 7 and 8: text to segments to speech. A fragment is one talker request."""
+"""Stages 7 and 8: split text into fragments and speak them. Each fragment is a talker request."""
 
 import asyncio
 import math
@@ -7,10 +7,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from sglang_omni.engines.runtime.process import Engine
-from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle, TalkerRequest
+from sglang_omni.engines.speech.contract import ClonedVoice, TalkerRequest
 from sglang_omni.engines.thinker.contract import ThinkerOutput, TokenLogprob
-from sglang_omni.models.ming.text.duration import reference_seconds
-from sglang_omni.models.ming.text.front import TextFrontEnd
+from sglang_omni.models.speech_text import SpeechStyle, SpeechText
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import (
@@ -22,16 +21,14 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
     Usage,
 )
-from sglang_omni.pipeline.segment import Clock, SegmentSettings, segments
+from sglang_omni.pipeline.segment import Clock, SegmentSettings, stream_segments
 from sglang_omni.pipeline.segment_fader import SegmentFader
 from sglang_omni.protocol.errors import InvalidRequest
-
-PATCH_SECONDS = 0.32
 
 
 @dataclass
 class RequestUsage:
-    """What one request has used so far; written by its own stages only."""
+    """What one request has used so far. Only the stages of that request write it."""
 
     reason: FinishReason = "stop"
     fragments: int = 0
@@ -39,145 +36,158 @@ class RequestUsage:
     invalid_calls: int = 0
     _media: Usage = field(default_factory=Usage)
     _latest: ThinkerOutput | None = None
-    _thoughts: int = 0
+    _reasoning_tokens: int = 0
     _logprobs: list[TokenLogprob] = field(default_factory=list)
 
-    def count_tokens(self, output: ThinkerOutput) -> None:
-        """Take over the thinker's totals."""
+    def set_output(self, output: ThinkerOutput) -> None:
+        """Take the thinker's totals from its latest output."""
         self._latest = output
         self.reason = output.finish_reason or self.reason
 
-    def count_media(self, media: Sequence[MediaInput]) -> None:
-        """Note what of the prompt is no text."""
+    def add_media(self, media: Sequence[MediaInput]) -> None:
+        """Count the prompt tokens of media."""
         audio = sum(medium.rows for medium in media if medium.grid is None)
         images = sum(medium.rows for medium in media if medium.grid is not None)
         self._media = Usage(prompt_audio_tokens=audio, prompt_image_tokens=images)
 
-    def note_logprobs(self, logprobs: Sequence[TokenLogprob]) -> None:
-        """Keep those of new tokens for whoever shows their text."""
+    def add_logprobs(self, logprobs: Sequence[TokenLogprob]) -> None:
+        """Keep log probabilities until the text of their tokens is emitted."""
         self._logprobs.extend(logprobs)
 
     def take_logprobs(self) -> tuple[TokenLogprob, ...]:
-        """Those that nobody has taken yet."""
+        """Return and clear the log probabilities that were added."""
         if not self._logprobs:
             return ()
         taken, self._logprobs = tuple(self._logprobs), []
         return taken
 
-    def note_thought(self) -> None:
-        """All tokens so far were reasoning."""
-        self._thoughts = self._latest.completion_tokens if self._latest else 0
+    def mark_reasoning(self) -> None:
+        """Count all completion tokens so far as reasoning."""
+        self._reasoning_tokens = self._latest.completion_tokens if self._latest else 0
 
-    def finished(self) -> Finished:
-        """The last event of the request."""
-        usage = replace(self._media, audio_tokens=self.patches, reasoning_tokens=self._thoughts)
-        if one := self._latest:
+    def to_event(self) -> Finished:
+        """Return the last event of the request."""
+        usage = replace(
+            self._media, audio_tokens=self.patches, reasoning_tokens=self._reasoning_tokens
+        )
+        if output := self._latest:
             usage = replace(
                 usage,
-                prompt_tokens=one.prompt_tokens,
-                cached_tokens=one.cached_tokens,
-                completion_tokens=one.completion_tokens,
+                prompt_tokens=output.prompt_tokens,
+                cached_tokens=output.cached_tokens,
+                completion_tokens=output.completion_tokens,
             )
         return Finished(self.reason, usage, self.invalid_calls)
 
 
 @dataclass(frozen=True)
 class Speaker:
-    """Who speaks in one request, and how: the same voice, seed and manner for every fragment."""
+    """The voice, seed and style that all fragments of one request share, and their limit.
+
+    `sample_rate` is in Hz. `max_patches` limits the whole request; None means no limit.
+    """
 
     talker: Engine
+    speech_text: SpeechText
+    frame_s: float
     voice: str | ClonedVoice | None
     seed: int
     sample_rate: int
-    manner: SpeechStyle = field(default_factory=SpeechStyle)
-    most_patches: int | None = None
+    style: SpeechStyle = field(default_factory=SpeechStyle)
+    max_patches: int | None = None
 
-    def left(self, tally: RequestUsage) -> int | None:
-        """How many patches may still be made, None for as many as the text takes."""
-        return None if self.most_patches is None else self.most_patches - tally.patches
+    def patches_left(self, usage: RequestUsage) -> int | None:
+        """Return how many patches the request may still produce, None for no limit."""
+        return None if self.max_patches is None else self.max_patches - usage.patches
 
 
-def patches_in(seconds: float | None) -> int | None:
-    """How many patches make up no more than so much speech, at least one."""
-    return None if seconds is None else max(1, math.floor(seconds / PATCH_SECONDS))
+def seconds_to_patches(seconds: float | None, frame_s: float) -> int | None:
+    """Return the number of patches of `frame_s` seconds that fit in `seconds`, at least one; None
+    for None."""
+    return None if seconds is None else max(1, math.floor(seconds / frame_s))
 
 
 async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Event, None]:
-    """Read a whole text aloud. Raises `InvalidRequest` when nothing in it can be spoken."""
-    tally = RequestUsage()
-    pieces = iter((request.text,)) if request.verbatim else TextFrontEnd().fragments(request.text)
-    limit = _description_limit(request) if request.verbatim else None
-    async with aclosing(_synthesise(speaker, pieces, tally, limit)) as events:
+    """Speak a complete text. Raises `InvalidRequest` if nothing in it can be spoken."""
+    usage = RequestUsage()
+    fragments, max_patches = iter((request.text,)), None
+    if request.verbatim:
+        max_patches = _max_description_patches(speaker, request)
+    else:
+        fragments = speaker.speech_text.open_front_end().fragments(request.text)
+    async with aclosing(_speak_fragments(speaker, fragments, usage, max_patches)) as events:
         async for event in events:
             yield event
-    if not tally.fragments:
-        raise InvalidRequest("there is nothing to speak in this text", param="input")
-    yield tally.finished()
+    if not usage.fragments:
+        raise InvalidRequest("the text has no words to speak", param="input")
+    yield usage.to_event()
 
 
-def _description_limit(request: SpeechRequest) -> int | None:
-    """How many patches of music or sound are made: what was asked for, or the reference's limit."""
+def _max_description_patches(speaker: Speaker, request: SpeechRequest) -> int | None:
+    """Return the limit of patches for music or sound: the request's, or the model's."""
     seconds = request.max_seconds
-    return patches_in(reference_seconds(request.text) if seconds is None else seconds)
+    if seconds is None:
+        seconds = speaker.speech_text.max_description_s(request.text)
+    return seconds_to_patches(seconds, speaker.frame_s)
 
 
-async def say(
+async def speak_stream(
     speaker: Speaker,
     text: AsyncGenerator[str, None],
     settings: SegmentSettings,
     clock: Clock,
-    tally: RequestUsage,
+    usage: RequestUsage,
 ) -> AsyncGenerator[Event, None]:
     """Speak a text while it is written, segment by segment, in order. Closes `text`."""
-    front_end = TextFrontEnd()
+    front_end = speaker.speech_text.open_front_end()
     with stage("segment") as span:
-        async with aclosing(text), aclosing(segments(text, settings, clock)) as pieces:
-            async for segment in pieces:
-                span.output()
+        async with aclosing(text), aclosing(stream_segments(text, settings, clock)) as segments:
+            async for segment in segments:
+                span.record_output()
                 yield TranscriptDelta(segment.source)
-                spoken = _synthesise(speaker, front_end.fragments(segment.text), tally)
-                async with aclosing(spoken) as events:
+                speech = _speak_fragments(speaker, front_end.fragments(segment.text), usage)
+                async with aclosing(speech) as events:
                     async for event in events:
                         yield event
 
 
-async def _synthesise(
-    speaker: Speaker, pieces: Iterator[str], tally: RequestUsage, limit: int | None = None
+async def _speak_fragments(
+    speaker: Speaker, fragments: Iterator[str], usage: RequestUsage, max_patches: int | None = None
 ) -> AsyncGenerator[Event, None]:
-    """Speak the pieces of a text; each gets `limit` patches, or what its text can take."""
-    # Cut and put into words off the event loop: a long sentence takes milliseconds.
-    while (text := await asyncio.to_thread(next, pieces, None)) is not None:
-        left = speaker.left(tally)
-        if left is not None and left <= 0:
-            tally.reason = "length"
+    """Speak fragments, each at most `max_patches` long; None leaves the limit to the talker."""
+    # Splitting and normalization run off the event loop: a long sentence takes milliseconds.
+    while (text := await asyncio.to_thread(next, fragments, None)) is not None:
+        patches_left = speaker.patches_left(usage)
+        if patches_left is not None and patches_left <= 0:
+            usage.reason = "length"
             return
-        # The fragment's number keys its noise, so equal lists of fragments sound equal.
-        number = tally.fragments
-        tally.fragments += 1
+        # The fragment's index selects its noise, so equal lists of fragments sound equal.
+        index = usage.fragments
+        usage.fragments += 1
         request = TalkerRequest(
-            text, speaker.voice, speaker.seed, number, limit, manner=speaker.manner
+            text, speaker.voice, speaker.seed, index, max_patches, style=speaker.style
         )
-        async with aclosing(_fragment(speaker, request, tally, left)) as events:
+        async with aclosing(_speak_fragment(speaker, request, usage, patches_left)) as events:
             async for event in events:
                 yield event
 
 
-async def _fragment(
-    speaker: Speaker, request: TalkerRequest, tally: RequestUsage, left: int | None
+async def _speak_fragment(
+    speaker: Speaker, request: TalkerRequest, usage: RequestUsage, patches_left: int | None
 ) -> AsyncGenerator[Event, None]:
-    """One talker request. It ends early once no more than `left` patches would be left."""
-    edges = SegmentFader(speaker.sample_rate, follows=request.segment > 0)
+    """Run one talker request. It ends early when `patches_left` patches have been produced."""
+    fader = SegmentFader(speaker.sample_rate, has_previous=request.segment > 0)
     with stage("talker") as span:
         async with aclosing(speaker.talker.submit(request)) as chunks:
             async for chunk in chunks:
-                tally.patches += chunk.patches
-                if left is not None:
-                    left -= chunk.patches
-                last = chunk.last or (left is not None and left <= 0)
-                pcm = edges.push(chunk.pcm, last)
+                usage.patches += chunk.patches
+                if patches_left is not None:
+                    patches_left -= chunk.patches
+                last = chunk.last or (patches_left is not None and patches_left <= 0)
+                pcm = fader.push(chunk.pcm, last)
                 if pcm.size:
-                    span.output()
+                    span.record_output()
                     yield AudioDelta(pcm)
                 if not chunk.last and last:
-                    tally.reason = "length"
+                    usage.reason = "length"
                     return

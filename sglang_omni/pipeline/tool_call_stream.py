@@ -1,35 +1,36 @@
-"""Calls of functions in an answer: told apart from its text, and kept from being spoken."""
+"""Separate the tool calls of an answer from its text."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from sglang_omni.models.ming.prompt.tools import CallPart, CallReader, ToolCall
-from sglang_omni.pipeline.reasoning_parser import Thought
+from sglang_omni.models.chat import Reasoning, ToolParser
+from sglang_omni.protocol.tools import CallPart, ToolCall
 
-Part = CallPart | Thought
+Part = CallPart | Reasoning
 
 
-async def with_calls(
-    text: AsyncGenerator[str | Thought, None], parallel: bool = True
+async def split_tool_calls(
+    text: AsyncGenerator[str | Reasoning, None], parser: ToolParser, parallel: bool = True
 ) -> AsyncGenerator[Part, None]:
-    """The answer's deltas, calls among them as such; it ends after the first call unless there may
-    be several in `parallel`. Closing this generator closes `text`."""
-    reader = CallReader()
+    """Yield the answer's deltas, with its tool calls parsed.
+
+    Without `parallel` the stream ends after the first call. Closing this generator closes `text`.
+    """
     async with aclosing(text):
         async for delta in text:
-            if isinstance(delta, Thought):
+            if isinstance(delta, Reasoning):
                 yield delta
                 continue
-            for part in reader.push(delta):
+            for part in parser.push(delta):
                 yield part
                 if isinstance(part, ToolCall) and not parallel:
                     return
-    for part in reader.finish():
+    for part in parser.finish():
         yield part
 
 
-async def only_text(answer: AsyncGenerator[Part, None]) -> AsyncGenerator[str, None]:
-    """What of an answer can be spoken. Closing this generator closes `answer`."""
+async def select_text(answer: AsyncGenerator[Part, None]) -> AsyncGenerator[str, None]:
+    """Yield the text of an answer, which can be spoken. Closing this generator closes `answer`."""
     async with aclosing(answer):
         async for part in answer:
             if isinstance(part, str):

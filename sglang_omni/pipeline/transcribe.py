@@ -1,4 +1,4 @@
-"""How the thinker is asked to write down what it hears."""
+"""Prompts and limits for transcription by the thinker."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,45 +12,55 @@ TOKENS_PER_SECOND = 12
 MIN_TOKENS = 32
 
 
-def transcription_prompt(
+def build_transcription_prompt(
     capabilities: Capabilities,
     language: str | None = None,
-    words: str | None = None,
+    hint: str | None = None,
     prefix: str = "",
 ) -> str:
-    """Return what stands before the clip: a known `language`, and `words` to expect.
+    """Return the text that precedes the audio in a transcription request.
 
-    Raises `InvalidRequest` for what the checkpoint cannot do, naming the field, which `prefix`
-    leads to.
+    Args:
+        capabilities: What the checkpoint supports.
+        language: The language of the audio, if known.
+        hint: Words to expect, or the text before the audio.
+        prefix: The path to the request fields `language` and `prompt`, for error messages.
+
+    Raises:
+        InvalidRequest: The checkpoint does not support the language or hints.
     """
-    known = capabilities.transcription_languages
-    if language and known is not None and _code(language) not in known:
+    languages = capabilities.transcription_languages
+    if language and languages is not None and _language_code(language) not in languages:
         raise InvalidRequest(
-            f"{prefix}language: {capabilities.name} writes down {language_names(known)}, "
+            f"{prefix}language: {capabilities.name} transcribes {language_names(languages)}, "
             f"not {language!r}",
             param=f"{prefix}language",
         )
-    if words and not capabilities.transcription_hints:
+    if hint and not capabilities.transcription_hints:
         raise InvalidRequest(
-            f"{prefix}prompt: {capabilities.name} takes no words to expect; leave it out",
+            f"{prefix}prompt: {capabilities.name} does not support a transcription prompt; "
+            "leave it out",
             param=f"{prefix}prompt",
         )
     if not capabilities.transcription_hints:
         return capabilities.transcription_prompt
     hints = [f"The language is {language}."] if language else []
-    hints += [words] if words else []
+    hints += [hint] if hint else []
     return " ".join((capabilities.transcription_prompt, *hints))
 
 
-def _code(language: str) -> str:
-    """Return the ISO 639-1 code of `en`, `en-US`, `en_US` or `English`."""
+def _language_code(language: str) -> str:
+    """Return the ISO 639-1 code of a language given as `en`, `en-US`, `en_US` or `English`."""
     primary = language.lower().replace("_", "-").partition("-")[0]
     names = {name.lower(): code for code, name in LANGUAGE_NAMES.items()}
     return names.get(primary, primary)
 
 
 async def has_speech(media: Sequence[MediaInput]) -> bool:
-    """Return whether anybody speaks in one of the clips, which were opened without `recall`."""
+    """Return whether any of the audio clips contains speech.
+
+    They must be opened without the cache: a cached embedding has no samples.
+    """
     return await asyncio.to_thread(lambda: any(map(_contains_speech, media)))
 
 
@@ -60,6 +70,6 @@ def _contains_speech(clip: MediaInput) -> bool:
     return contains_speech(array.read(decoded.layout))
 
 
-def token_limit(seconds: float) -> int:
-    """Return the most tokens that what is said in a clip can take."""
+def max_transcript_tokens(seconds: float) -> int:
+    """Return an upper bound for the tokens of a transcript of `seconds` of audio."""
     return MIN_TOKENS + int(seconds * TOKENS_PER_SECOND)

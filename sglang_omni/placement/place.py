@@ -9,7 +9,7 @@ from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.placement.plan import USABLE, Given, Plan, make_plan, nearest
 from sglang_omni.placement.sizes import Sizes
 from sglang_omni.protocol.errors import StartupError
-from sglang_omni.serving.engine_config import thinker_ranks
+from sglang_omni.serving.engine_config import get_thinker_tp_size
 
 GB = 1e9
 
@@ -20,7 +20,7 @@ def place(config: Config, sizes: Sizes, cards: Sequence[Gpu]) -> tuple[Config, P
     Raises `StartupError`, naming the nearest plan that fits, when none does around what is given,
     and `ConfigError` when what is given contradicts itself.
     """
-    thinker_ranks(config.thinker)
+    get_thinker_tp_size(config.thinker)
     given = given_by(config)
     plan = make_plan(sizes, cards, given)
     if plan is None:
@@ -63,7 +63,7 @@ def apply(config: Config, plan: Plan) -> Config:
 def check_room(config: Config, sizes: Sizes, cards: Sequence[Gpu]) -> None:
     """Refuse a placement by hand whose thinker cannot even hold its weights. Raises
     `StartupError`."""
-    ranks = thinker_ranks(config.thinker)
+    ranks = get_thinker_tp_size(config.thinker)
     used = config.thinker.gpus or tuple(range(ranks))
     rooms = [card.total_bytes * USABLE for card in cards if card.index in used]
     # Without a driver's word there is nothing to compare with; SGLang will say what it finds.

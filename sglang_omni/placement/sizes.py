@@ -7,7 +7,7 @@ from pathlib import Path
 from safetensors import safe_open
 
 from sglang_omni.models.checkpoint_files import shard_files
-from sglang_omni.models.ming.config import read_json
+from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, encoder_name
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8, is_quantised
 from sglang_omni.protocol.errors import CheckpointError

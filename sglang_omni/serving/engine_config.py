@@ -16,21 +16,20 @@ from sglang_omni.config.options import (
     ThinkerOptions,
 )
 from sglang_omni.engines.encoder.contract import EncoderSettings
-from sglang_omni.engines.encoder.launch import environment as encoder_environment
+from sglang_omni.engines.encoder.launch import build_environment as encoder_environment
 from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
-from sglang_omni.engines.runtime.gpus import VISIBLE
+from sglang_omni.engines.runtime.gpus import VISIBLE_DEVICES_VARIABLE
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.engines.runtime.process_output import OutputRules
 from sglang_omni.engines.speech.contract import TalkerSettings
-from sglang_omni.engines.speech.launch import environment as talker_environment
+from sglang_omni.engines.speech.launch import build_environment as talker_environment
 from sglang_omni.engines.thinker.contract import ThinkerSettings
-from sglang_omni.engines.thinker.launch import environment as thinker_environment
+from sglang_omni.engines.thinker.launch import build_environment as thinker_environment
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
-from sglang_omni.models.ming.media_rules import RULES
 from sglang_omni.protocol.errors import ConfigError
 
-EngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
+BuildEngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
 EngineOptions = ThinkerOptions | TalkerOptions | ImageEncoderOptions | AudioEncoderOptions
 
 
@@ -42,20 +41,20 @@ class Deadlines(TypedDict):
     step_deadline_s: float
 
 
-CPU_SLOTS, CARD_SLOTS = 8, 128
+CPU_SLOTS, GPU_SLOTS = 8, 128
 """Slots of a talker that is not told how many; as many as its largest graph on a card."""
 # The talker's listeners take turns, so that many more than its slots can be served.
-TALKER_REQUESTS = 2048
-CPU_PATCHES, CARD_PATCHES = 4_096, 32_768
-CPU_AUDIO_SECONDS, CARD_AUDIO_SECONDS = 120.0, 600.0
+TALKER_MAX_REQUESTS = 2048
+CPU_PATCHES, GPU_PATCHES = 4_096, 32_768
+CPU_AUDIO_SECONDS, GPU_AUDIO_SECONDS = 120.0, 600.0
 """What a forward pass of an encoder takes that is not told: a second or two of one core."""
 # Attention within a picture is quadratic: one core encodes this many pixels with Ming-mini in 1.2 s
 # and twelve times as many in 123 s. As many patches as a forward pass takes.
 CPU_IMAGE_PIXELS = 1 << 20
-# Of all pairs of frames. Frames have a least size, so their number is bounded, too. As many make up
-# to 3,300 tokens, which one core encodes in 4 s and the thinker of Ming-mini reads in 2 s; within
-# the model's own bounds it is 14 s and more than 40 s.
-CPU_VIDEO_PIXELS, CPU_VIDEO_FRAMES = RULES.video.total // 4, 48
+# A quarter of the model's pixels of a video, and at most so many frames, since frames have a
+# minimum size. They make up to 3,300 tokens, which one core encodes in 4 s and the thinker of
+# Ming-mini reads in 2 s; within the model's own bounds it is 14 s and more than 40 s.
+CPU_VIDEO_SHARE, CPU_VIDEO_FRAMES = 4, 48
 
 
 def resolve_device(device: str) -> str:
@@ -72,23 +71,23 @@ def resolve_dtype(dtype: str, device: str) -> str:
     return "bfloat16" if device == "cuda" else "float32"
 
 
-def output_rules(config: Config) -> OutputRules:
+def build_output_rules(config: Config) -> OutputRules:
     """Where what engines print goes."""
     shown = config.verbose or config.log_level == "debug"
     return OutputRules(config.log_folder, shown)
 
 
-def engine_specs(
+def build_engine_specs(
     config: Config, checkpoint: Path, env: Mapping[str, str]
 ) -> dict[str, tuple[ProcessSpec, ...]]:
     """The thinker, with `env` added to its environment, and the talker: replicas of each."""
     return {
-        "thinker": (thinker_spec(config, checkpoint, env),),
-        "talker": talker_specs(config, checkpoint),
+        "thinker": (build_thinker_spec(config, checkpoint, env),),
+        "talker": build_talker_specs(config, checkpoint),
     }
 
 
-def thinker_spec(
+def build_thinker_spec(
     config: Config, checkpoint: Path, env: Mapping[str, str] | None = None
 ) -> ProcessSpec:
     """The thinker engine of a configuration; `env` is added to its environment."""
@@ -97,7 +96,7 @@ def thinker_spec(
         checkpoint=checkpoint,
         device=device,
         dtype=resolve_dtype(config.dtype, device),
-        tp_size=thinker_ranks(options),
+        tp_size=get_thinker_tp_size(options),
         gpus=options.gpus,
         context_length=options.context_length,
         max_total_tokens=options.max_total_tokens,
@@ -111,13 +110,18 @@ def thinker_spec(
         "thinker",
         "sglang_omni.engines.thinker.worker:open_worker",
         settings,
-        {**thinker_environment(settings, _threads(), os.environ.get(VISIBLE)), **(env or {})},
-        **_deadlines(options),
-        output=output_rules(config),
+        {
+            **thinker_environment(
+                settings, _get_num_threads(), os.environ.get(VISIBLE_DEVICES_VARIABLE)
+            ),
+            **(env or {}),
+        },
+        **_get_deadlines(options),
+        output=build_output_rules(config),
     )
 
 
-def thinker_ranks(options: ThinkerOptions) -> int:
+def get_thinker_tp_size(options: ThinkerOptions) -> int:
     """Ranks of the thinker: as many as asked for, or as the cards that are named, or one.
 
     Raises `ConfigError` when the two disagree.
@@ -132,24 +136,24 @@ def thinker_ranks(options: ThinkerOptions) -> int:
     return ranks
 
 
-def talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
+def build_talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
     """Every replica of the talker: one for each card that is named, one of which may be named
     again; on a CPU as many as are asked for. Raises `ConfigError` for a number without cards."""
-    options, spec = config.talker, talker_spec(config, checkpoint)
+    options, spec = config.talker, build_talker_spec(config, checkpoint)
     settings: TalkerSettings = spec.settings
     if settings.device == "cpu":
-        threads = max(1, _threads() // options.replicas)
-        return spec.replicas([replace(settings, threads=threads)] * options.replicas)
+        threads = max(1, _get_num_threads() // options.replicas)
+        return spec.replicate([replace(settings, threads=threads)] * options.replicas)
     if options.replicas != 1:
         raise ConfigError(
             "talker.replicas is for a CPU: name the cards, one for each replica, by talker.gpus",
             param="talker.replicas",
         )
     cards = options.gpus or (0,)
-    return spec.replicas([replace(settings, device=f"cuda:{card}") for card in cards])
+    return spec.replicate([replace(settings, device=f"cuda:{card}") for card in cards])
 
 
-def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
+def build_talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
     """The talker engine of a configuration, on the first of its cards."""
     options, device = config.talker, resolve_device(config.device)
     dtype = resolve_dtype(config.dtype, device)
@@ -159,11 +163,11 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         checkpoint=checkpoint,
         device=device if device == "cpu" else f"cuda:{(options.gpus or (0,))[0]}",
         dtype=dtype,
-        slots=options.slots or (CPU_SLOTS if device == "cpu" else CARD_SLOTS),
+        slots=options.slots or (CPU_SLOTS if device == "cpu" else GPU_SLOTS),
         min_patches=options.min_patches,
         max_patches=options.max_patches,
         context=options.context,
-        threads=_threads() if device == "cpu" else None,
+        threads=_get_num_threads() if device == "cpu" else None,
         graphs=options.graphs,
         fp8=options.fp8,
         admission=options.admission,
@@ -172,14 +176,14 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         "talker",
         "sglang_omni.engines.speech.worker:open_worker",
         settings,
-        talker_environment(device, _threads()),
-        **_deadlines(options),
-        max_in_flight=TALKER_REQUESTS,
-        output=output_rules(config),
+        talker_environment(device, _get_num_threads()),
+        **_get_deadlines(options),
+        max_in_flight=TALKER_MAX_REQUESTS,
+        output=build_output_rules(config),
     )
 
 
-def _deadlines(options: EngineOptions) -> Deadlines:
+def _get_deadlines(options: EngineOptions) -> Deadlines:
     return {
         "start_deadline_s": options.start_deadline_s,
         "phase_deadline_s": options.phase_deadline_s,
@@ -187,26 +191,28 @@ def _deadlines(options: EngineOptions) -> Deadlines:
     }
 
 
-def encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, tuple[ProcessSpec, ...]]:
+def build_encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, tuple[ProcessSpec, ...]]:
     """The replicas of the encoder of each kind of medium: on cards there are encoders for pictures
     and encoders for clips, on a CPU one for both. None on a text-only server."""
     if config.text_only:
         return {}
     if resolve_device(config.device) == "cpu":
-        both = _encoder_replicas("encoders", [encoder_settings(config, checkpoint)], config)
+        both = _build_encoder_replicas(
+            "encoders", [build_encoder_settings(config, checkpoint)], config
+        )
         return {"image": both, "video": both, "audio": both}
-    shared = encoder_settings(config, checkpoint)
-    images = [replace(shared, audio=False, gpus=cards) for cards in image_encoder_cards(config)]
+    shared = build_encoder_settings(config, checkpoint)
+    images = [replace(shared, audio=False, gpus=cards) for cards in get_image_encoder_gpus(config)]
     audio = [
         replace(shared, images=False, tp_size=1, gpus=(card,))
         for card in config.audio_encoder.gpus or (0,)
     ]
-    pictures = _encoder_replicas("image_encoder", images, config)
-    clips = _encoder_replicas("audio_encoder", audio, config)
+    pictures = _build_encoder_replicas("image_encoder", images, config)
+    clips = _build_encoder_replicas("audio_encoder", audio, config)
     return {"image": pictures, "video": pictures, "audio": clips}
 
 
-def image_encoder_cards(config: Config) -> list[tuple[int, ...]]:
+def get_image_encoder_gpus(config: Config) -> list[tuple[int, ...]]:
     """The cards of each replica of the image encoder: as many as it has ranks.
 
     Raises `ConfigError` where the cards that are named do not come out even.
@@ -223,7 +229,7 @@ def image_encoder_cards(config: Config) -> list[tuple[int, ...]]:
     return groups
 
 
-def encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
+def build_encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
     """What both encoders have in common."""
     device = resolve_device(config.device)
     return EncoderSettings(
@@ -232,37 +238,37 @@ def encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
         dtype=resolve_dtype(config.dtype, device),
         tp_size=config.image_encoder.tp_size,
         max_patches=config.image_encoder.max_patches
-        or (CPU_PATCHES if device == "cpu" else CARD_PATCHES),
+        or (CPU_PATCHES if device == "cpu" else GPU_PATCHES),
         max_audio_seconds=config.audio_encoder.max_seconds
-        or (CPU_AUDIO_SECONDS if device == "cpu" else CARD_AUDIO_SECONDS),
+        or (CPU_AUDIO_SECONDS if device == "cpu" else GPU_AUDIO_SECONDS),
         graphs=config.image_encoder.graphs and device == "cuda",
-        threads=_threads() if device == "cpu" else None,
+        threads=_get_num_threads() if device == "cpu" else None,
     )
 
 
-def _encoder_replicas(
+def _build_encoder_replicas(
     name: str, every: Sequence[EncoderSettings], config: Config
 ) -> tuple[ProcessSpec, ...]:
     """Each sees its own cards only."""
     options = config.image_encoder if every[0].images else config.audio_encoder
     factory = "sglang_omni.engines.encoder.worker:open_worker"
-    output = output_rules(config)
+    output = build_output_rules(config)
     spec = ProcessSpec(
         name,
         factory,
         every[0],
-        **_deadlines(options),
-        unready_after_s=_encoder_unready_after_s(every[0], options),
+        **_get_deadlines(options),
+        unready_after_s=_get_encoder_unready_after_s(every[0], options),
         output=output,
     )
-    mask = os.environ.get(VISIBLE)
+    mask = os.environ.get(VISIBLE_DEVICES_VARIABLE)
     return tuple(
-        replace(one, env=encoder_environment(one.settings, _threads(), mask))
-        for one in spec.replicas(every)
+        replace(one, env=encoder_environment(one.settings, _get_num_threads(), mask))
+        for one in spec.replicate(every)
     )
 
 
-def _encoder_unready_after_s(settings: EncoderSettings, options: EngineOptions) -> float:
+def _get_encoder_unready_after_s(settings: EncoderSettings, options: EngineOptions) -> float:
     """How long a step takes before the encoder counts as unready: on a CPU half of its deadline,
     because one that others keep busy may take several seconds for a forward pass."""
     if settings.device != "cpu":
@@ -270,32 +276,37 @@ def _encoder_unready_after_s(settings: EncoderSettings, options: EngineOptions) 
     return max(ProcessSpec.unready_after_s, options.step_deadline_s / 2)
 
 
-def media_rules(config: Config) -> MediaRules:
-    """Return the form media are brought to: the model's, within the configured sizes and, on a CPU,
-    within what it encodes in seconds. Raises `ConfigError` for sizes that contradict each other."""
+def build_media_rules(config: Config, rules: MediaRules) -> MediaRules:
+    """Return the form media are brought to: the model's `rules`, within the configured sizes and,
+    on a CPU, within what it encodes in seconds.
+
+    Raises `ConfigError` for sizes that contradict each other.
+    """
     media, on_cpu = config.media, resolve_device(config.device) == "cpu"
-    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else RULES.image.most)
-    if media.image_min_pixels > largest:
+    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else rules.image.most)
+    smallest = media.image_min_pixels or rules.image.least
+    if smallest > largest:
         raise ConfigError(
             f"media.image_min_pixels must not exceed media.image_max_pixels, which is {largest}",
             param="media.image_min_pixels",
         )
     return replace(
-        RULES,
-        image=replace(RULES.image, least=media.image_min_pixels, most=largest),
-        video=_video_rules(media, on_cpu),
+        rules,
+        image=replace(rules.image, least=smallest, most=largest),
+        video=_build_video_rules(media, rules.video, on_cpu),
     )
 
 
-def _video_rules(media: MediaOptions, on_cpu: bool) -> VideoRules:
-    frames = media.video_max_sampled or (CPU_VIDEO_FRAMES if on_cpu else RULES.video.frames)
-    rules = replace(RULES.video, fps=media.video_fps, frames=frames)
+def _build_video_rules(media: MediaOptions, rules: VideoRules, on_cpu: bool) -> VideoRules:
+    frames = media.video_max_sampled or (CPU_VIDEO_FRAMES if on_cpu else rules.frames)
+    rules = replace(rules, fps=media.video_fps or rules.fps, frames=frames)
     if not on_cpu:
         return rules
-    return replace(rules, total=CPU_VIDEO_PIXELS, max_frame_pixels=CPU_IMAGE_PIXELS)
+    total = rules.total // CPU_VIDEO_SHARE
+    return replace(rules, total=total, max_frame_pixels=CPU_IMAGE_PIXELS)
 
 
-def intake_settings(config: Config) -> MediaDecoderSettings:
+def build_media_decoder_settings(config: Config, rules: MediaRules) -> MediaDecoderSettings:
     """How the decoding processes work."""
     media = config.media
     limits = MediaLimits(
@@ -308,10 +319,10 @@ def intake_settings(config: Config) -> MediaDecoderSettings:
         decode_seconds=media.decode_seconds,
         memory_bytes=media.memory_bytes,
     )
-    return MediaDecoderSettings(limits, media_rules(config))
+    return MediaDecoderSettings(limits, rules)
 
 
-def fetch_policy(config: Config) -> FetchPolicy:
+def build_fetch_policy(config: Config) -> FetchPolicy:
     """What may be read, and from where."""
     return FetchPolicy(
         allowed_domains=frozenset(config.allowed_media_domain),
@@ -321,7 +332,7 @@ def fetch_policy(config: Config) -> FetchPolicy:
     )
 
 
-def _threads() -> int:
+def _get_num_threads() -> int:
     """Half of the cores for each of the engines that compute on a CPU: the thinker and the talker
     work at once, an encoder mostly before them."""
     return max(1, len(os.sched_getaffinity(0)) // 2)

@@ -1,6 +1,7 @@
 """The engines through which a server takes media in: decoding processes and encoders."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from sglang_omni.config.options import Config
@@ -9,18 +10,19 @@ from sglang_omni.engines.encoder.client import EncoderClient
 from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.media.limits import Kind
+from sglang_omni.models.registry import family_of
 from sglang_omni.pipeline.async_streams import gather_or_cancel
-from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, opening_queue
+from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, create_media_queue
 from sglang_omni.serving.engine_config import (
-    encoder_specs,
-    fetch_policy,
-    intake_settings,
-    media_rules,
-    output_rules,
+    build_encoder_specs,
+    build_fetch_policy,
+    build_media_decoder_settings,
+    build_media_rules,
+    build_output_rules,
 )
 
 # A decoder has nothing to put away.
-INTAKE_STOP_S = 2.0
+MEDIA_DECODER_STOP_S = 2.0
 
 
 class MediaEngines:
@@ -30,14 +32,16 @@ class MediaEngines:
 
     def __init__(self, config: Config, checkpoint: Path) -> None:
         """Nothing is started. Raises `ConfigError`."""
-        specs = encoder_specs(config, checkpoint)
-        self.intake = MediaDecoderPool(
-            intake_settings(config),
+        specs = build_encoder_specs(config, checkpoint)
+        media_format = family_of(checkpoint).media_format
+        rules = build_media_rules(config, media_format.rules)
+        self.media_decoders = MediaDecoderPool(
+            build_media_decoder_settings(config, rules),
             processes=config.media.processes,
             max_held_bytes=config.media.max_held_bytes,
-            output=output_rules(config),
+            output=build_output_rules(config),
         )
-        self.opening = opening_queue()
+        self.opening = create_media_queue()
         # One engine may serve several kinds.
         by_name = {replicas[0].name: replicas for replicas in specs.values()}
         self.pools = {name: EnginePool(replicas) for name, replicas in by_name.items()}
@@ -53,18 +57,24 @@ class MediaEngines:
         of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
         encoders = {kind: self._clients[of_kind[kind]] for kind in specs}
         self.perception = MediaPreprocessor(
-            fetch_policy(config), media_rules(config), self.intake, encoders, self.opening
+            build_fetch_policy(config),
+            replace(media_format, rules=rules),
+            self.media_decoders,
+            encoders,
+            self.opening,
         )
 
     async def start(self) -> None:
         """Start every process. Raises `StartupError` of the first that fails."""
         starts = (pool.start() for pool in self.pools.values())
-        await gather_or_cancel([self.intake.start(), *starts])
+        await gather_or_cancel([self.media_decoders.start(), *starts])
 
     async def stop(self, deadline_s: float = 10.0) -> None:
         """Stop every process; what is left of an encoder after `deadline_s` is killed."""
         stops = (pool.stop(deadline_s) for pool in self.pools.values())
-        await asyncio.gather(self.intake.stop(min(deadline_s, INTAKE_STOP_S)), *stops)
+        await asyncio.gather(
+            self.media_decoders.stop(min(deadline_s, MEDIA_DECODER_STOP_S)), *stops
+        )
 
     def counters(self) -> dict[str, dict[str, float]]:
         """What each cache has done, by the name of the engine behind it."""

@@ -13,54 +13,58 @@ from sglang_omni.admission.controller import AdmissionController
 from sglang_omni.admission.queue import QueueRules
 from sglang_omni.config.options import Config, RealtimeOptions
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
-from sglang_omni.engines.grammar_checker.contract import GrammarSettings, check_request
+from sglang_omni.engines.grammar_checker.contract import GrammarSettings, build_check_request
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
-from sglang_omni.models.capabilities import read_capabilities
-from sglang_omni.models.ming.capabilities import RELEASED
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
-from sglang_omni.models.ming.text.front import warm_up
+from sglang_omni.models.registry import family_of
 from sglang_omni.observability.sglang_metrics import SGLangMetrics
-from sglang_omni.pipeline.preprocess import constrained
+from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
-from sglang_omni.serving.engine_config import EngineSpecs, engine_specs, output_rules
+from sglang_omni.serving.engine_config import (
+    BuildEngineSpecs,
+    build_engine_specs,
+    build_output_rules,
+)
 from sglang_omni.serving.media_engines import MediaEngines
-from sglang_omni.voices.aliases import check_aliases, read_aliases
-from sglang_omni.voices.factory import open_shelf
+from sglang_omni.voices.aliases import parse_aliases, validate_aliases
+from sglang_omni.voices.factory import create_voice_registry
 
 
 class Server:
     """The engines of one checkpoint and the pipeline over them; what the API talks to."""
 
-    def __init__(self, config: Config, checkpoint: Path, specs: EngineSpecs = engine_specs) -> None:
+    def __init__(
+        self, config: Config, checkpoint: Path, specs: BuildEngineSpecs = build_engine_specs
+    ) -> None:
         """Read the tokenizer and the names of the voices; nothing is started.
 
         Raises `StartupError`, also for a default voice or an alias of none that there is.
         """
         self.config = config
-        self.capabilities = read_capabilities(checkpoint, RELEASED)
-        self._tokenizer = ThinkerTokenizer(checkpoint)
+        family = family_of(checkpoint)
+        self.capabilities = family.capabilities(checkpoint)
+        self._chat = family.chat_format(checkpoint)
+        self.speech_text = family.speech_text
         self._senses = MediaEngines(config, checkpoint)
         self._sglang = SGLangMetrics()
         engines = specs(config, checkpoint, self._sglang.environment)
         self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
-        self.voice_aliases = read_aliases(config.voice_alias)
-        self._check_voices(read_voice_names(checkpoint))
-        self.shelf = open_shelf(
+        self.voice_aliases = parse_aliases(config.voice_alias)
+        self._check_voices(family.voice_names(checkpoint))
+        self.voice_registry = create_voice_registry(
             config,
             checkpoint,
-            self._senses.intake,
+            self._senses.media_decoders,
             self._engines["talker"],
             self._senses.opening,
         )
-        self._grammars = GrammarChecker(GrammarSettings(checkpoint), output_rules(config))
+        self._grammars = GrammarChecker(GrammarSettings(checkpoint), build_output_rules(config))
         self._pools = {**self._engines, **self._senses.pools}
-        self.processes = dict(self._senses.intake.processes)
+        self.processes = dict(self._senses.media_decoders.processes)
         for pool in self._pools.values():
             self.processes |= pool.processes
         self.processes["grammar"] = self._grammars.process
@@ -76,7 +80,7 @@ class Server:
         starts.append(asyncio.create_task(self._senses.start()))
         starts.append(asyncio.create_task(self._grammars.start()))
         # The text front end loads grammars; without this the first speech would wait for them.
-        starts.append(asyncio.create_task(asyncio.to_thread(warm_up)))
+        starts.append(asyncio.create_task(asyncio.to_thread(self.speech_text.warm_up)))
         try:
             await asyncio.gather(*starts)
         except BaseException:
@@ -109,6 +113,16 @@ class Server:
     def deterministic_text(self) -> bool:
         """Whether a seed fixes sampled text."""
         return self.config.thinker.deterministic
+
+    @property
+    def default_system(self) -> str:
+        """Return the system message of a chat that brings none."""
+        return self._chat.default_system
+
+    @property
+    def frame_s(self) -> float:
+        """Return the seconds of speech in one audio token."""
+        return self._talker_info().frame_s
 
     @property
     def sample_rate(self) -> int:
@@ -151,8 +165,8 @@ class Server:
         files can be decoded, and the server is to stay."""
         return (
             not self.draining.is_set()
-            and all(pool.ready for pool in self._pools.values())
-            and self._senses.intake.can_decode
+            and all(pool.is_ready for pool in self._pools.values())
+            and self._senses.media_decoders.can_decode
         )
 
     @property
@@ -163,21 +177,21 @@ class Server:
     @property
     def has_grammars(self) -> bool:
         """Whether an answer can be held to a JSON schema."""
-        return self._thinker_info().has_grammars
+        return self._thinker_info().supports_json_schema
 
     @property
     def supports_grammar(self) -> bool:
         """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
         return self._thinker_info().supports_grammar
 
-    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+    def decode_token(self, token_id: int) -> tuple[str, bytes]:
         """A token's name, and the bytes it adds to a text, none for a special one."""
-        return self._tokenizer.token_name(token_id), self._tokenizer.token_bytes(token_id)
+        return self._chat.token_name(token_id), self._chat.token_bytes(token_id)
 
     def engines(self) -> dict[str, dict[str, Any]]:
         """State and counters of each engine, and of what is in front of it: the queue of the
         thinker and the talker, the cache of each encoder."""
-        states = {name: _state(process) for name, process in self.processes.items()}
+        states = {name: _describe_process(process) for name, process in self.processes.items()}
         for name, counters in {**self._senses.counters(), **self._door.counters()}.items():
             states[name]["counters"] = {**states[name]["counters"], **counters}
         return states
@@ -200,8 +214,9 @@ class Server:
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
         self._require_started()
-        events, sampling = self._pipeline().respond(request), constrained(request)
-        if self.supports_grammar and check_request(sampling) is not None:
+        events = self._pipeline().respond(request)
+        sampling = apply_answer_grammar(request, self._chat)
+        if self.supports_grammar and build_check_request(sampling) is not None:
             events = self._checked(sampling, request.tenant, events)
         return self._door.limited(request, events)
 
@@ -234,14 +249,16 @@ class Server:
 
     def _pipeline(self) -> Pipeline:
         return Pipeline(
-            perception=self._senses.perception,
+            media_preprocessor=self._senses.perception,
             admit=self._admit,
-            tokenizer=self._tokenizer,
+            chat=self._chat,
             context_length=self._thinker_info().context_length,
-            segmenting=self.config.segment,
-            open_voice=self.shelf.open,
+            segment_settings=self.config.segment,
+            resolve_voice=self.voice_registry.resolve,
+            media_memory=self._senses.media_decoders.memory,
+            speech_text=self.speech_text,
             sample_rate=self.sample_rate,
-            memory=self._senses.intake.memory,
+            frame_s=self.frame_s,
         )
 
     @asynccontextmanager
@@ -253,8 +270,8 @@ class Server:
             with ExitStack() as stack:
                 thinks, speaks = isinstance(request, ChatRequest), request.voice is not None
                 yield Engines(
-                    thinker=stack.enter_context(thinker.held()) if thinks else thinker,
-                    talker=stack.enter_context(talker.held()) if speaks else talker,
+                    thinker=stack.enter_context(thinker.pin_replica()) if thinks else thinker,
+                    talker=stack.enter_context(talker.pin_replica()) if speaks else talker,
                 )
 
     def _thinker_info(self) -> ThinkerInfo:
@@ -276,9 +293,9 @@ class Server:
                 f"voice {voice!r} is not in the checkpoint; it has: {', '.join(presets)}",
                 param="voice",
             )
-        check_aliases(self.voice_aliases, presets)
+        validate_aliases(self.voice_aliases, presets)
 
 
-def _state(process: EngineProcess) -> dict[str, Any]:
+def _describe_process(process: EngineProcess) -> dict[str, Any]:
     """How an engine is, and which of its kind it is."""
     return {**asdict(process.health), "kind": process.spec.kind, "replica": process.spec.replica}

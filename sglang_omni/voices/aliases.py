@@ -1,28 +1,31 @@
-"""Other names for preset voices, for clients that can only say some names of their own."""
+"""Aliases of preset voices, for clients that can send only their own voice names."""
 
 from collections.abc import Mapping, Sequence
 
 from sglang_omni.protocol.errors import ConfigError
-from sglang_omni.voices.registry import DEFAULT_VOICE, NAME
+from sglang_omni.voices.registry import DEFAULT_VOICE, NAME_PATTERN
 
 FIELD = "voice_alias"
 
 
-def read_aliases(entries: Sequence[str]) -> dict[str, str]:
-    """What each alias stands for, from entries ALIAS=PRESET. Raises `ConfigError`."""
+def parse_aliases(entries: Sequence[str]) -> dict[str, str]:
+    """Return the preset of each alias, from entries ALIAS=PRESET.
+
+    Raises `ConfigError` for an invalid entry or an alias that is given twice.
+    """
     aliases: dict[str, str] = {}
     for entry in entries:
         alias, sign, preset = entry.partition("=")
-        if not sign or not preset or not NAME.fullmatch(alias) or alias == DEFAULT_VOICE:
-            raise ConfigError(f"{FIELD}: {entry!r} is not ALIAS=PRESET", param=FIELD)
+        if not sign or not preset or not NAME_PATTERN.fullmatch(alias) or alias == DEFAULT_VOICE:
+            raise ConfigError(f"{FIELD}: {entry!r} is not of the form ALIAS=PRESET", param=FIELD)
         if alias in aliases:
-            raise ConfigError(f"{FIELD}: {alias!r} stands for two voices", param=FIELD)
+            raise ConfigError(f"{FIELD}: the alias {alias!r} has two voices", param=FIELD)
         aliases[alias] = preset
     return aliases
 
 
-def check_aliases(aliases: Mapping[str, str], presets: Sequence[str]) -> None:
-    """Raises `ConfigError` for an alias of no preset, or one that hides a preset."""
+def validate_aliases(aliases: Mapping[str, str], presets: Sequence[str]) -> None:
+    """Raise `ConfigError` for an alias of an unknown preset, or one that hides a preset."""
     for alias, preset in aliases.items():
         if preset not in presets:
             raise ConfigError(

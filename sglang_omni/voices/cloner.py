@@ -1,4 +1,4 @@
-"""From a recording to a voice: fetched, decoded, encoded by the talker engine, and remembered."""
+"""Clone voices from recordings: fetch, decode, encode with the talker engine, and cache."""
 
 import asyncio
 import hashlib
@@ -15,27 +15,27 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.speech.contract import ClonedVoice, EncodedVoice, VoiceRequest
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import Kind, PixelBudget
-from sglang_omni.pipeline.media_preprocessor import opening_queue, with_error_field
+from sglang_omni.pipeline.media_preprocessor import create_media_queue, with_error_field
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import InvalidRequest
 
-# What the VAE is made for. Other rates are resampled by the decoding process.
+# The sample rate of the audio VAE. The decoder process resamples other rates.
 RATE_HZ = 44_100
 KEY_BYTES = 16
 
 
 @dataclass(frozen=True)
 class RecordingRules:
-    """What a recording may be: its length in seconds and its bytes, and how many are remembered."""
+    """Limits of a recording: its length and its file size, and how many results are cached."""
 
     min_seconds: float
     max_seconds: float
     file_bytes: int
-    cached: int
+    max_cached: int
 
 
 class RecordingDecoder(Protocol):
-    """The decoding processes."""
+    """The media decoder processes."""
 
     async def decode(
         self,
@@ -43,83 +43,91 @@ class RecordingDecoder(Protocol):
         files: Sequence[bytes],
         image: PixelBudget | None = None,
         sample_rate: int | None = None,
-        most_seconds: float | None = None,
+        max_seconds: float | None = None,
         tenant: str | None = None,
     ) -> tuple[Decoded, SharedArray]:
-        """Decode files into a new array. Raises `InvalidRequest` for what cannot be decoded."""
+        """Decode files into a new array. Raises `InvalidRequest` if they cannot be decoded."""
         ...
 
 
 @dataclass(frozen=True)
-class Cloned:
-    """A voice made of a recording of `seconds`."""
+class CloneResult:
+    """A voice cloned from a recording of `seconds`.
+
+    `has_speaker` says whether the voice includes a speaker embedding.
+    """
 
     voice: ClonedVoice
     seconds: float
     has_speaker: bool
 
 
-class Cloner:
-    """Makes voices of recordings. The same recording is encoded once, also when it comes in several
-    requests at once."""
+class RecordingCloner:
+    """Clone voices from recordings. Concurrent requests for equal recordings encode them once."""
 
     def __init__(
         self,
         policy: FetchPolicy,
         rules: RecordingRules,
-        intake: RecordingDecoder,
+        media_decoders: RecordingDecoder,
         talker: Engine,
-        room: AdmissionQueue | None = None,
+        media_queue: AdmissionQueue | None = None,
     ) -> None:
-        """`room` is shared with whoever else fetches files."""
-        self._room = room or opening_queue()
+        """Take the engines to use. All users that fetch files share `media_queue`."""
+        self._media_queue = media_queue or create_media_queue()
         self._policy = replace(policy, file_bytes=rules.file_bytes)
-        self._rules, self._intake, self._talker = rules, intake, talker
-        self._known: OrderedDict[str, asyncio.Task[Cloned]] = OrderedDict()
+        self._rules, self._media_decoders, self._talker = rules, media_decoders, talker
+        self._tasks: OrderedDict[str, asyncio.Task[CloneResult]] = OrderedDict()
 
-    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
-        """The voice of a recording, whose words are `text` if anybody knows them.
+    async def clone(
+        self, part: MediaPart, text: str | None, tenant: str | None = None
+    ) -> CloneResult:
+        """Return the voice of a recording. `text` is its transcript, None if unknown.
 
-        Raises `InvalidRequest`, naming the part's field, for what cannot be used.
+        Raises `InvalidRequest`, naming the part's field, if the recording cannot be used.
         """
         with with_error_field(part):
-            async with self._room.admit(tenant, "normal"):
+            async with self._media_queue.admit(tenant, "normal"):
                 files = await fetch_all(part.sources, self._policy, tenant)
                 key = hashlib.blake2b(files[0], digest_size=KEY_BYTES).hexdigest()
-                # Shielded: others may wait for the same, and the next request will want it.
-                made = await asyncio.shield(self._task(key, files[0], tenant))
-        return replace(made, voice=replace(made.voice, text=text))
+                # Shielded: other requests may wait for this task, and later ones use its result.
+                result = await asyncio.shield(self._task(key, files[0], tenant))
+        return replace(result, voice=replace(result.voice, text=text))
 
-    def _task(self, key: str, file: bytes, tenant: str | None) -> "asyncio.Task[Cloned]":
-        if key not in self._known:
-            task = self._known[key] = asyncio.create_task(self._make(key, file, tenant))
-            task.add_done_callback(lambda done: self._settle(key, done))
-            while len(self._known) > self._rules.cached:
-                self._known.popitem(last=False)
-        self._known.move_to_end(key)
-        return self._known[key]
+    def _task(self, key: str, file: bytes, tenant: str | None) -> "asyncio.Task[CloneResult]":
+        if key not in self._tasks:
+            task = self._tasks[key] = asyncio.create_task(self._encode(key, file, tenant))
+            task.add_done_callback(lambda task: self._forget_failure(key, task))
+            while len(self._tasks) > self._rules.max_cached:
+                self._tasks.popitem(last=False)
+        self._tasks.move_to_end(key)
+        return self._tasks[key]
 
-    def _settle(self, key: str, done: "asyncio.Task[Cloned]") -> None:
-        """Forget a failure: the next attempt may succeed. Nobody else may look at its error."""
-        failed = done.cancelled() or done.exception() is not None
-        if failed and self._known.get(key) is done:
-            del self._known[key]
+    def _forget_failure(self, key: str, task: "asyncio.Task[CloneResult]") -> None:
+        """Remove a failed task from the cache, so that the next request tries again.
 
-    async def _make(self, key: str, file: bytes, tenant: str | None) -> Cloned:
-        decoded, recording = await self._intake.decode(
+        This also retrieves the error, which may have no other reader.
+        """
+        has_failed = task.cancelled() or task.exception() is not None
+        if has_failed and self._tasks.get(key) is task:
+            del self._tasks[key]
+
+    async def _encode(self, key: str, file: bytes, tenant: str | None) -> CloneResult:
+        decoded, recording = await self._media_decoders.decode(
             "audio",
             (file,),
             sample_rate=RATE_HZ,
-            most_seconds=self._rules.max_seconds,
+            max_seconds=self._rules.max_seconds,
             tenant=tenant,
         )
         seconds = decoded.layout.shape[0] / RATE_HZ
         if seconds < self._rules.min_seconds:
             raise InvalidRequest(
-                f"the recording has {seconds:.2f} s; a voice needs {self._rules.min_seconds:g}"
+                f"the recording has {seconds:.2f} s; a voice needs "
+                f"at least {self._rules.min_seconds:g} s"
             )
-        asked = VoiceRequest(key, recording, decoded.layout, RATE_HZ, SharedArray())
-        async with aclosing(self._talker.submit(asked)) as outputs:
-            made: EncodedVoice = await anext(outputs)
-        voice = ClonedVoice(key, None, asked.voice, made.layout, made.latents)
-        return Cloned(voice, seconds, made.speaker > 0)
+        request = VoiceRequest(key, recording, decoded.layout, RATE_HZ, SharedArray())
+        async with aclosing(self._talker.submit(request)) as outputs:
+            encoded: EncodedVoice = await anext(outputs)
+        voice = ClonedVoice(key, None, request.voice, encoded.layout, encoded.latents)
+        return CloneResult(voice, seconds, encoded.speaker > 0)

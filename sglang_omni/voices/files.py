@@ -1,8 +1,7 @@
-"""Files that appear whole or not at all, in a folder that several servers may write to.
+"""Atomic file writes in a folder that several servers may write to.
 
-A file is written under another name, `*.part`, which its writer holds a lock on. The kernel lets go
-of the lock when the writer ends, however it ends, so whoever finds a `*.part` that nobody holds may
-remove it.
+A file is first written as `*.part`, and its writer holds a lock on it. The kernel releases the lock
+when the writer ends in any way, so an unlocked `*.part` is abandoned and can be removed.
 """
 
 import errno
@@ -15,49 +14,49 @@ from pathlib import Path
 
 from sglang_omni.protocol.errors import InsufficientStorage
 
-PART = ".part"
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+PART_SUFFIX = ".part"
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that only this user may read. Raises `InsufficientStorage` where there is no
-    room for it; nothing is left of it then."""
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file that only this user may read, completely or not at all.
+
+    Raises `InsufficientStorage` if the disk is full.
+    """
     try:
-        _write(path, data)
+        _write_and_rename(path, data)
     except OSError as error:
-        if error.errno in FULL:
-            raise InsufficientStorage(
-                "the server has no room left to store this; nothing was stored"
-            ) from None
+        if error.errno in DISK_FULL_ERRNOS:
+            raise InsufficientStorage("the server's disk is full; nothing was stored") from None
         raise
 
 
 def remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove what writers that were killed left half-written. Raises `OSError`."""
-    for part in folder.glob(f"{prefix}*{PART}"):
+    """Remove incomplete files of writers that were killed. Raises `OSError`."""
+    for part in folder.glob(f"{prefix}*{PART_SUFFIX}"):
         with (
             suppress(OSError),
-            _opened(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor,
+            _open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor,
         ):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             part.unlink()
 
 
 @contextmanager
-def open_file(path: Path) -> Iterator[str]:
-    """Open an ordinary file that is no link; give a path that leads to just this file.
+def open_regular_file(path: Path) -> Iterator[str]:
+    """Open a regular file that is not a link, and yield a path that leads to exactly this file.
 
-    Raises `OSError`, and `ValueError` for what is no ordinary file.
+    Raises `OSError`, and `ValueError` if it is not a regular file.
     """
-    with _opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
+    with _open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError(f"{path.name} is no ordinary file")
+            raise ValueError(f"{path.name} is not a regular file")
         yield f"/proc/self/fd/{descriptor}"
 
 
-def _write(path: Path, data: bytes) -> None:
-    part = path.with_suffix(PART)
-    with _opened_part(part) as descriptor:
+def _write_and_rename(path: Path, data: bytes) -> None:
+    part = path.with_suffix(PART_SUFFIX)
+    with _open_locked_part(part) as descriptor:
         try:
             with os.fdopen(os.dup(descriptor), "wb") as file:
                 file.write(data)
@@ -70,19 +69,19 @@ def _write(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _opened_part(part: Path) -> Iterator[int]:
-    """Make a file and hold its lock."""
+def _open_locked_part(part: Path) -> Iterator[int]:
+    """Create a file and hold its lock during the body."""
     while True:
-        with _opened(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+        with _open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # Another server may have found it before it was held, and taken it for abandoned.
+            # Another server may have removed it as abandoned before it was locked.
             if part.exists():
                 yield descriptor
                 return
 
 
 @contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
+def _open(path: Path, flags: int) -> Iterator[int]:
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
         yield descriptor
@@ -91,6 +90,6 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have a new entry of a folder survive a loss of power."""
-    with _opened(folder, os.O_RDONLY) as descriptor:
+    """Flush a folder to disk, so that a new entry survives a power loss."""
+    with _open(folder, os.O_RDONLY) as descriptor:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Every voice of a server: presets by name, stored voices, and recordings that requests bring."""
+"""All voices of a server: presets by name, stored voices, and recordings in requests."""
 
 import asyncio
 import re
@@ -8,18 +8,21 @@ from typing import Protocol
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 from sglang_omni.protocol.errors import Forbidden, InvalidRequest, UnknownVoice
-from sglang_omni.voices.cloner import Cloned
+from sglang_omni.voices.cloner import CloneResult
 from sglang_omni.voices.store import StoredVoice, VoiceStore
 
-# Readable in a log line and in a URL; never part of a path.
-NAME = re.compile(r"[\w][\w .-]{0,63}")
+# A name is readable in a log line and in a URL. It is never part of a path.
+NAME_PATTERN = re.compile(r"[\w][\w .-]{0,63}")
 DEFAULT_VOICE = "default"
-"""Stands for whatever voice a server speaks with by default: for clients that must name one."""
+"""The server's default voice, for clients that must name a voice."""
 
 
 @dataclass(frozen=True)
 class UploadedRecording:
-    """A recording to keep. `consent` says, in words or by an id, that its speaker agrees."""
+    """A recording to store as a voice. `consent` is a statement or an id of the speaker's consent.
+
+    `text` is its transcript, None if unknown. `owner` is None if the server has no API keys.
+    """
 
     name: str
     recording: MediaPart
@@ -28,50 +31,61 @@ class UploadedRecording:
     owner: str | None
 
 
-class MakesVoices(Protocol):
-    """What turns a recording into a voice, as `Cloner` does."""
+class VoiceCloner(Protocol):
+    """The interface of `RecordingCloner`."""
 
-    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
-        """The voice of a recording that says `text`. Raises `InvalidRequest`."""
+    async def clone(
+        self, part: MediaPart, text: str | None, tenant: str | None = None
+    ) -> CloneResult:
+        """Return the voice of a recording with transcript `text`. Raises `InvalidRequest`."""
         ...
 
 
 class VoiceRegistry:
-    """The voices that users bring, beside the presets. Without a store none can be kept."""
+    """The voices of users, besides the presets. Without a store no voice can be stored."""
 
-    def __init__(self, cloner: MakesVoices, store: VoiceStore | None) -> None:
+    def __init__(self, cloner: VoiceCloner, store: VoiceStore | None) -> None:
         self._cloner, self._store = cloner, store
 
-    def stored(self, owner: str | None) -> list[StoredVoice]:
-        """The voices that an owner has stored, oldest first."""
-        return self._store.seen_by(owner) if self._store else []
+    def list_stored(self, owner: str | None) -> list[StoredVoice]:
+        """Return the stored voices of an owner, oldest first."""
+        return self._store.list_owned(owner) if self._store else []
 
-    def choose(self, name: str, owner: str | None) -> ClonedVoice | None:
-        """A stored voice by id or name, None if the owner has none such."""
+    def find(self, name: str, owner: str | None) -> ClonedVoice | None:
+        """Return an owner's stored voice by id or name, or None."""
         found = self._store.find(name, owner) if self._store else None
         return found[1] if found else None
 
-    async def open(self, voice: Voice, tenant: str | None = None) -> str | ClonedVoice | None:
-        """What the talker is told of a voice. Raises `InvalidRequest` for a recording that cannot
-        be used, `UnknownVoice` for a voice that was deleted while the request waited."""
+    async def resolve(self, voice: Voice, tenant: str | None = None) -> str | ClonedVoice | None:
+        """Return the voice to pass to the talker: a preset's name, a cloned voice, or None.
+
+        Raises:
+            InvalidRequest: The recording cannot be used.
+            UnknownVoice: The voice was deleted while the request waited.
+        """
         if isinstance(voice.source, Reference):
             reference = voice.source
             cloned = await self._cloner.clone(reference.recording, reference.text, tenant)
             return cloned.voice
-        if voice.source and self._store and not self._store.holds(voice.source):
+        if voice.source and self._store and not self._store.is_stored(voice.source):
             raise UnknownVoice(f"the voice {voice.name!r} was deleted", param="voice")
         return voice.source or voice.name or None
 
     async def add(self, upload: UploadedRecording, taken: tuple[str, ...]) -> StoredVoice:
-        """Store a voice. Raises `Forbidden` without a folder for voices, `InvalidRequest` for an
-        unusable name or recording, `VoicesFull` beyond a quota, `InsufficientStorage` where the
-        disk is full."""
+        """Store a voice under a name that is not in `taken`.
+
+        Raises:
+            Forbidden: The server has no folder for voices.
+            InvalidRequest: The name or the recording cannot be used.
+            VoicesFull: A quota is reached.
+            InsufficientStorage: The disk is full.
+        """
         store = self._require_store()
-        check_name(upload.name, taken)
+        validate_name(upload.name, taken)
         store.reserve(upload.name, upload.owner)
         try:
             cloned = await self._cloner.clone(upload.recording, upload.text, upload.owner)
-            voice = store.new(
+            voice = store.create(
                 name=upload.name,
                 owner=upload.owner,
                 text=upload.text,
@@ -80,33 +94,38 @@ class VoiceRegistry:
                 has_speaker=cloned.has_speaker,
             )
             await asyncio.to_thread(store.write, voice, cloned.voice)
-            store.keep(voice, cloned.voice)
+            store.add(voice, cloned.voice)
             return voice
         finally:
             store.release(upload.name, upload.owner)
 
     def remove(self, name: str, owner: str | None, *, admin: bool = False) -> StoredVoice:
-        """Delete a stored voice by id or name; an administrator may delete anybody's, by its id.
+        """Delete a stored voice by id or name. An administrator may delete any voice by its id.
 
-        Raises `VoiceNotFound`, and `Forbidden` without a folder for voices."""
-        return self._require_store().remove(name, owner, anybodys=admin)
+        Raises `VoiceNotFound`, and `Forbidden` if the server has no folder for voices.
+        """
+        return self._require_store().remove(name, owner, any_owner=admin)
 
     def _require_store(self) -> VoiceStore:
         if self._store is None:
-            raise Forbidden("this server was started without --voices-dir and stores no voices")
+            raise Forbidden("this server stores no voices; start it with --voices-dir")
         return self._store
 
 
-def check_name(name: str, taken: tuple[str, ...]) -> None:
-    """Raises `InvalidRequest` for a name that is unreadable, looks like an id, or is `taken` by a
-    preset or one of its aliases."""
-    if not NAME.fullmatch(name) or name.startswith("voice_"):
+def validate_name(name: str, taken: tuple[str, ...]) -> None:
+    """Raise `InvalidRequest` for a name that is invalid, looks like an id, or is in `taken`.
+
+    `taken` are the presets and their aliases.
+    """
+    if not NAME_PATTERN.fullmatch(name) or name.startswith("voice_"):
         raise InvalidRequest(
-            "name: 1 to 64 letters, digits, blanks, dots, dashes or underscores, the first a "
-            "letter or digit; 'voice_' begins ids",
+            "name: use 1 to 64 letters, digits, spaces, dots, dashes or underscores, starting with "
+            "a letter or digit; names must not start with 'voice_'",
             param="name",
         )
     if name == DEFAULT_VOICE:
-        raise InvalidRequest(f"name: {name!r} stands for the server's default voice", param="name")
+        raise InvalidRequest(
+            f"name: {name!r} is reserved for the server's default voice", param="name"
+        )
     if name in taken:
         raise InvalidRequest(f"name: {name!r} is a preset of the checkpoint", param="name")

@@ -37,7 +37,7 @@ def engine(info: Any) -> Any:
 def door(queue: int = 0, timeout_s: float = 10.0, cache: int = 10_000) -> AdmissionController:
     processes = {
         "thinker": [engine(ThinkerInfo(4096, max_total_tokens=cache, max_running_requests=2))],
-        "talker": [engine(TalkerInfo(44_100, ("river",), slots=1))],
+        "talker": [engine(TalkerInfo(44_100, 0.32, ("river",), slots=1))],
     }
     return AdmissionController(processes, QueueRules(queue, 5.0), timeout_s)
 
@@ -126,10 +126,10 @@ async def test_no_request_takes_longer_than_it_asked_for_or_may(
 def test_only_an_engine_that_is_down_lets_everybody_through_to_its_error(
     state: str, known: bool
 ) -> None:
-    talker = engine(TalkerInfo(44_100, ("river",), slots=3))
+    talker = engine(TalkerInfo(44_100, 0.32, ("river",), slots=3))
     talker.health.state = state
     assert talker_budget([talker]) == (Capacity(3) if known else None)
-    other = engine(TalkerInfo(44_100, ("river",), slots=5))
+    other = engine(TalkerInfo(44_100, 0.32, ("river",), slots=5))
     assert talker_budget([talker, other]) == Capacity(8 if known else 5)
 
 

@@ -11,8 +11,8 @@ from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.prompt import (
     PromptTokenizer,
     SpeechPrompt,
+    build_initial_history,
     embed_prompt,
-    initial_history,
 )
 from sglang_omni.models.ming.speech.talker import Talker, generate
 
@@ -65,10 +65,12 @@ def _loop(talker, tokenizer, voice, noise, in_text):
     )
     embeds = talker.aggregator(voice) if len(voice) else None
     rows = embed_prompt(talker, prompt, None, embeds)
-    history = initial_history(talker, voice.flatten(0, 1) if len(voice) else None)
+    history = build_initial_history(talker, voice.flatten(0, 1) if len(voice) else None)
     pairs = ((y0, None) for y0 in noise)
     return list(
-        generate(talker, rows, history, pairs, min_patches=99, max_patches=STEPS, how=Sampling())
+        generate(
+            talker, rows, history, pairs, min_patches=99, max_patches=STEPS, sampling=Sampling()
+        )
     )
 
 

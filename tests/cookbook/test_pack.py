@@ -14,7 +14,9 @@ from cookbook.ming_mini.vae_start import new_vae
 from cookbook.ming_mini.weights import save_pieces
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
-from sglang_omni.engines.speech.worker import TalkerWorker, load_speech_model
+from sglang_omni.engines.speech.worker import TalkerWorker
+from sglang_omni.models.ming.speech.model import MingSpeechModel
+from sglang_omni.models.ming.speech.modules import load_modules
 from tests.cookbook.conftest import hum
 
 MEGABYTE = 2**20
@@ -45,10 +47,10 @@ def test_the_packed_files_are_small(checkpoint: Path) -> None:
 
 def test_the_product_loads_and_speaks_with_the_packed_model(checkpoint: Path) -> None:
     settings = TalkerSettings(checkpoint, slots=1)
-    model = load_speech_model(settings)
+    model = load_modules(settings.checkpoint, settings.device, settings.dtype)
     assert list(model.voices) == list(pack.PROMPTS)
     assert set(model.voices) == {speaker.name for speaker in PRESETS}
-    worker = TalkerWorker(model, settings)
+    worker = TalkerWorker(MingSpeechModel(model), settings)
     request = TalkerRequest("Hello.", "slt", seed=1, max_patches=2)
     ((_, first),) = worker.step(StepInput(arrivals=(("one", request),)))
     ((_, second),) = worker.step(StepInput())
@@ -57,7 +59,7 @@ def test_the_product_loads_and_speaks_with_the_packed_model(checkpoint: Path) ->
 
 
 def test_weights_survive_packing_as_bf16(checkpoint: Path) -> None:
-    model = load_speech_model(TalkerSettings(checkpoint))
+    model = load_modules(checkpoint)
     wanted = new_talker(model.talker.config, 0).state_dict()
     for name, tensor in model.talker.state_dict().items():
         assert torch.equal(tensor, wanted[name].bfloat16().float()), name

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from PIL import Image
 
-from sglang_omni.engines.runtime.shm_cleanup import FOLDER, group_members, mapped_by
+from sglang_omni.engines.runtime.shm_cleanup import SHM_DIR, find_mapped_inodes, iter_group_pids
 from tests.media.files import encoded
 from tests.server.running import PATIENCE, Call, RunningServer, call, wait_until
 
@@ -53,7 +53,7 @@ VICTIMS = [
     Victim("thinker", "text", part="detokenizer"),
     Victim("talker", "speech"),
     Victim("encoders", "picture"),
-    Victim("intake-0", "picture", has_substitute=True),
+    Victim("media_decoder-0", "picture", has_substitute=True),
 ]
 
 
@@ -97,7 +97,7 @@ def load(server: RunningServer, kind: str) -> Iterator[tuple[Call, threading.Thr
 
 
 def shared_names(inodes: set[int]) -> list[str]:
-    return [entry.name for entry in FOLDER.iterdir() if entry.stat().st_ino in inodes]
+    return [entry.name for entry in SHM_DIR.iterdir() if entry.stat().st_ino in inodes]
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["idle", "loaded"])
@@ -110,7 +110,7 @@ def test_a_fault_is_told_in_time_and_repaired(
 ) -> None:
     wait_until(lambda: victim.ready_status() == 200, RECOVERY_S, "ready before")
     before = victim.engine(hurt.engine)
-    shared = mapped_by(before["pid"])
+    shared = find_mapped_inodes(before["pid"])
     calls = list(load(victim, hurt.needs)) if loaded else []
     process = hurt.process(victim)
 
@@ -151,6 +151,6 @@ def test_a_fault_is_told_in_time_and_repaired(
     print(f"unready after {unready_s:.1f} s, back after {time.monotonic() - hurt_at:.1f} s", back_s)
     after = victim.engine(hurt.engine)
     assert after["pid"] != before["pid"] and after["restarts"] == before["restarts"] + 1
-    assert not list(group_members(before["pid"]))
+    assert not list(iter_group_pids(before["pid"]))
     assert shared_names(shared) == []
     assert works(victim, hurt.needs)

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from sglang_omni.engines.runtime.shm_cleanup import FOLDER
+from sglang_omni.engines.runtime.shm_cleanup import SHM_DIR
 from tests.faults.conftest import COMMAND
 from tests.server.running import HTTP, RunningServer, run_server, wait_until
 
@@ -14,18 +14,18 @@ def speaks(server: RunningServer) -> bool:
 
 
 def test_a_killed_server_takes_nothing_of_its_neighbour_along() -> None:
-    before = set(FOLDER.iterdir())
+    before = set(SHM_DIR.iterdir())
     with run_server(*COMMAND, ready="/ready") as stays:
-        mine = set(FOLDER.iterdir()) - before
+        mine = set(SHM_DIR.iterdir()) - before
         with run_server(*COMMAND, ready="/ready") as goes:
             assert speaks(stays) and speaks(goes)
             os.kill(goes.pid, signal.SIGKILL)
             wait_until(
-                lambda: set(FOLDER.iterdir()) - before <= mine, 30, "its shared memory is gone"
+                lambda: set(SHM_DIR.iterdir()) - before <= mine, 30, "its shared memory is gone"
             )
         assert speaks(stays) and stays.ready_status() == 200
         assert all(engine["restarts"] == 0 for engine in engines(stays).values())
-        assert mine <= set(FOLDER.iterdir())
+        assert mine <= set(SHM_DIR.iterdir())
         metrics = HTTP.get(f"{stays.url}/metrics").text
         assert "sglang:" in metrics, "its counters are still there"
 

@@ -9,7 +9,7 @@ import tempfile
 import psutil
 import pytest
 
-from sglang_omni.engines.runtime.shm_cleanup import FOLDER, mapped_by
+from sglang_omni.engines.runtime.shm_cleanup import SHM_DIR, find_mapped_inodes
 from tests.faults.conftest import COMMAND
 from tests.server.running import HTTP, answers, call, free_port, wait_until
 
@@ -37,7 +37,7 @@ def test_nothing_is_left_of_a_server_that_ends(number: signal.Signals, loaded: b
             for made, _ in work:
                 wait_until(lambda made=made: made.started, 30, "the stream has begun")
             engines = HTTP.get(f"{url}/health").json()["engines"].values()
-            shared = {inode for engine in engines for inode in mapped_by(engine["pid"])}
+            shared = {inode for engine in engines for inode in find_mapped_inodes(engine["pid"])}
             family = psutil.Process(root.pid).children(recursive=True)
             assert shared and len(family) > 8
             root.send_signal(number)
@@ -46,7 +46,7 @@ def test_nothing_is_left_of_a_server_that_ends(number: signal.Signals, loaded: b
             root.kill()
         _, alive = psutil.wait_procs(family, timeout=GONE_S)
         assert not alive
-        assert [one.name for one in FOLDER.iterdir() if one.stat().st_ino in shared] == []
+        assert [one.name for one in SHM_DIR.iterdir() if one.stat().st_ino in shared] == []
         for made, thread in work:
             thread.join(5)
             assert not thread.is_alive() and made.text

@@ -11,9 +11,9 @@ import pytest
 
 from sglang_omni.config.options import load_config
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
-from sglang_omni.engines.runtime.shm_cleanup import group_members
+from sglang_omni.engines.runtime.shm_cleanup import iter_group_pids
 from sglang_omni.protocol.errors import StartupError
-from sglang_omni.serving.engine_config import encoder_specs, thinker_spec
+from sglang_omni.serving.engine_config import build_encoder_specs, build_thinker_spec
 from tests.testing.golden import TINY
 
 ENDS_WITHIN_S = 30.0
@@ -23,12 +23,12 @@ SCHEDULERS = ("spawn_main", "sglang::scheduler")
 
 
 def thinker(ranks: int) -> ProcessSpec:
-    return thinker_spec(load_config(None, {"device": "cpu", "thinker.tp_size": ranks}), TINY)
+    return build_thinker_spec(load_config(None, {"device": "cpu", "thinker.tp_size": ranks}), TINY)
 
 
 def encoders(ranks: int) -> ProcessSpec:
     config = load_config(None, {"device": "cpu", "image_encoder.tp_size": ranks})
-    return encoder_specs(config, TINY)["image"][0]
+    return build_encoder_specs(config, TINY)["image"][0]
 
 
 def ranks_of(engine: EngineProcess, marks: tuple[str, ...]) -> list[psutil.Process]:
@@ -69,4 +69,4 @@ async def test_a_rank_that_dies_at_the_start_ends_it(
     print(f"{time.monotonic() - died_at:.1f} s: {told.value.message[:200]}")
     assert time.monotonic() - died_at < ENDS_WITHIN_S
     assert engine.health.state == "failed"
-    assert not list(group_members(pid))
+    assert not list(iter_group_pids(pid))

@@ -15,9 +15,9 @@ MAX_BODY_BYTES = 96 * MIB
 SERVER = f"""
 from collections import deque
 
-from sglang_omni.entrypoints.http.transport.uvicorn_server import run, settle, web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import run, freeze_gc, create_web_server
 from sglang_omni.entrypoints.http.app import create_app
-from sglang_omni.entrypoints.cli.serve import bind
+from sglang_omni.entrypoints.cli.serve import bind_socket
 from tests.entrypoints.http.fake import FakeBackend
 
 FakeBackend.max_body_bytes = {MAX_BODY_BYTES}
@@ -26,10 +26,10 @@ backend = FakeBackend()
 backend.requests = backend.cloner.cloned = deque(maxlen=0)
 app = create_app(backend)
 # As the server does once it is loaded.
-settle()
-with bind("127.0.0.1", 0) as listener:
+freeze_gc()
+with bind_socket("127.0.0.1", 0) as listener:
     print(listener.getsockname()[1], flush=True)
-    run(web_server(app, "critical", 1).serve(sockets=[listener]))
+    run(create_web_server(app, "critical", 1).serve(sockets=[listener]))
 """
 
 

@@ -109,7 +109,7 @@ async def test_text_to_speak_beyond_its_bound_ends_its_session_alone(process: Pr
 
 async def test_a_client_that_only_sends_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeBackend, "realtime", RealtimeOptions(stall_seconds=1.0))
-    monkeypatch.setattr(websocket, "CLOSE_S", 1.0)
+    monkeypatch.setattr(websocket, "CLOSE_TIMEOUT_S", 1.0)
     frame = json.dumps({"type": "session.update", "session": {"type": "realtime"}})
     with serving() as served:
         url = served.url.replace("http", "ws") + "/v1/realtime"

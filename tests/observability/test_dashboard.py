@@ -13,7 +13,7 @@ from sglang_omni.observability.trace import Span, Trace
 DASHBOARD = Path(__file__).parents[2] / "dashboards" / "grafana.json"
 COUNTERS = (
     *("active_slots", "waiting", "steps", "patches", "step_seconds", "admitted", "queued"),
-    *("kv_tokens_used", "kv_tokens_capacity", "refused_at_the_door"),
+    *("kv_tokens_used", "kv_tokens_capacity", "rejected"),
     *(f"{kind}_cache_{what}" for kind in ("image", "audio") for what in ("hits", "misses")),
 )
 
@@ -21,8 +21,8 @@ COUNTERS = (
 def series() -> str:
     """What a server exposes that has served a request."""
     metrics, engines = RequestMetrics(), CollectorRegistry()
-    trace = Trace("1", ended=1e12, spans=[Span("talker", 0, 0, 1, error="EngineFailed")])
-    metrics.ended(trace)
+    trace = Trace("1", ended_at=1e12, spans=[Span("talker", 0, 0, 1, error="EngineFailed")])
+    metrics.record_request(trace)
     engine = {"state": "ready", "restarts": 1, "counters": dict.fromkeys(COUNTERS, 1.0)}
     engines.register(EngineCollector(lambda: {"talker": engine}))
     return (generate_latest(metrics.registry) + generate_latest(engines)).decode()

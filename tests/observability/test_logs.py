@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sglang_omni.engines.runtime.process_output import OUTPUT
-from sglang_omni.observability.logs import set_up
-from sglang_omni.observability.trace import Trace, tracing
+from sglang_omni.engines.runtime.process_output import OUTPUT_LOG
+from sglang_omni.observability.logs import set_up_logging
+from sglang_omni.observability.trace import Trace, use_trace
 
 
 @pytest.fixture(autouse=True)
@@ -16,16 +16,16 @@ def as_before() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
-    root.handlers, OUTPUT.handlers = handlers, []
+    root.handlers, OUTPUT_LOG.handlers = handlers, []
     root.setLevel(level)
 
 
 def test_a_json_line_is_one_object_with_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
-    set_up("info", "json")
-    with tracing(Trace("abc")):
+    set_up_logging("info", "json")
+    with use_trace(Trace("abc")):
         logging.getLogger("sglang_omni.test").warning("two\nlines of %s", "text")
     logging.getLogger("sglang_omni.test").info("of nobody")
-    OUTPUT.info("%s", "a word of its own", extra={"engine": "talker"})
+    OUTPUT_LOG.info("%s", "a word of its own", extra={"engine": "talker"})
     first, second, third = map(json.loads, capsys.readouterr().err.splitlines())
     assert first["message"] == "two\nlines of text"
     assert (first["request_id"], first["level"]) == ("abc", "warning")
@@ -35,18 +35,18 @@ def test_a_json_line_is_one_object_with_the_request_id(capsys: pytest.CaptureFix
 
 
 def test_a_text_line_has_the_request_id_too(capsys: pytest.CaptureFixture[str]) -> None:
-    set_up("warning", "text")
-    with tracing(Trace("abc")):
+    set_up_logging("warning", "text")
+    with use_trace(Trace("abc")):
         logging.getLogger("sglang_omni.test").warning("here")
     logging.getLogger("sglang_omni.test").info("too quiet")
     logging.getLogger("sglang_omni.test").warning("there")
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith("sglang_omni.test [abc]: here")
     assert second.endswith("sglang_omni.test: there")
-    assert OUTPUT.handlers == []
+    assert OUTPUT_LOG.handlers == []
 
 
 def test_addresses_of_downloads_are_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    set_up("info", "text")
+    set_up_logging("info", "text")
     logging.getLogger("httpx").info("GET https://example.com/private")
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""A scratch folder goes with its owner: at once if that ends in order, at the next start if not."""
+"""A temporary folder goes with its owner: at once if it ends in order, else at the next start."""
 
 import subprocess
 import sys
@@ -11,10 +11,10 @@ from sglang_omni.observability.temp_dir import TempFolder
 
 OWNER = """
 import sys, tempfile, time
-from sglang_omni.observability.temp_dir import ScratchFolder
+from sglang_omni.observability.temp_dir import TempFolder
 
 tempfile.tempdir = sys.argv[1]
-folder = ScratchFolder("toy-")
+folder = TempFolder("toy-")
 (folder.path / "written").write_text("something")
 print(folder.path, flush=True)
 time.sleep(600)

@@ -6,25 +6,33 @@ from contextlib import aclosing, nullcontext
 
 import numpy as np
 
-from sglang_omni.engines.runtime.step_loop import Inbox, run_steps
+from sglang_omni.engines.runtime.step_loop import StepInputQueue, run_steps
 from sglang_omni.engines.runtime.transport import Cancel, Failed, Stop, Submit
 from sglang_omni.engines.speech.contract import TalkerChunk
 from sglang_omni.engines.thinker.contract import ThinkerOutput
 from sglang_omni.media.fetch import FetchPolicy
-from sglang_omni.models.ming.media_rules import RULES
+from sglang_omni.models.ming.media_rules import FORMAT
+from sglang_omni.models.ming.prompt.format import MingChatFormat
+from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.respond import Engines
+from tests.testing.golden import TINY
 
 # Of a server that takes text only.
-BLIND = MediaPreprocessor(FetchPolicy(), RULES, None, {})
+TEXT_ONLY = MediaPreprocessor(FetchPolicy(), FORMAT, None, {})
+CHAT = MingChatFormat(TINY)
+SPEECH_TEXT = MingSpeechText()
+FRAME_S = 0.32
+# What a pipeline must know of the speech model.
+SPEECH = {"speech_text": SPEECH_TEXT, "sample_rate": 44_100, "frame_s": FRAME_S}
 
 
-def unlimited(thinker, talker):
+def admit_all(thinker, talker):
     """Admits everybody to these engines at once."""
     return lambda request: nullcontext(Engines(thinker, talker))
 
 
-class Scripted:
+class ScriptedEngine:
     """Plays `script` for every request; knows what it was asked and what is still open."""
 
     def __init__(self, script):
@@ -41,7 +49,7 @@ class Scripted:
             self.open -= 1
 
 
-def answering(tokenizer, texts, *, clock=None, pace=0.0, cached=0, finish="stop", then=None):
+def script_answer(tokenizer, texts, *, clock=None, pace=0.0, cached=0, finish="stop", then=None):
     """A thinker's script: one output for each text, every `pace` seconds of `clock`.
 
     It ends with `finish`, or by raising `then`; without both it hangs.
@@ -64,13 +72,13 @@ def answering(tokenizer, texts, *, clock=None, pace=0.0, cached=0, finish="stop"
     return script
 
 
-async def silence(request):
+async def script_silence(request):
     """A talker's script that never says anything."""
     await asyncio.Event().wait()
     yield
 
 
-def humming(patches=2, then=None):
+def script_hum(patches=2, then=None):
     """A talker's script: chunks filled with the request's number; the first holds no samples."""
 
     async def script(request):
@@ -91,23 +99,25 @@ class LocalTalker:
     """
 
     def __init__(self, worker):
-        self._worker, self._inbox, self._outputs = worker, Inbox(window=10**9), {}
+        self._worker, self._inputs, self._outputs = worker, StepInputQueue(window=10**9), {}
         self._numbers = itertools.count()
         self.widest = 0
 
     async def __aenter__(self):
         self._loop = asyncio.get_running_loop()
-        self._running = self._loop.run_in_executor(None, run_steps, self._worker, self._inbox, self)
+        self._running = self._loop.run_in_executor(
+            None, run_steps, self._worker, self._inputs, self
+        )
         return self
 
     async def __aexit__(self, *error):
-        self._inbox.deliver(Stop())
+        self._inputs.deliver(Stop())
         await self._running
 
     async def submit(self, request):
         name = str(next(self._numbers))
         outputs = self._outputs[name] = asyncio.Queue()
-        self._inbox.deliver(Submit(name, request))
+        self._inputs.deliver(Submit(name, request))
         try:
             while True:
                 message = await outputs.get()
@@ -118,9 +128,9 @@ class LocalTalker:
                     return
         finally:
             del self._outputs[name]
-            self._inbox.deliver(Cancel(name))
+            self._inputs.deliver(Cancel(name))
 
-    # What the step loop tells its uplink, in its own thread.
+    # What the step loop sends, in its own thread.
 
     def send(self, message):
         assert isinstance(message, Failed)

@@ -63,22 +63,24 @@ async def closed_after(stream):
 
 async def test_both_readers_see_every_item_in_order():
     tee = Tee(Source(*range(100)).stream())
-    assert await asyncio.gather(collect(tee.first()), collect(tee.second())) == [[*range(100)]] * 2
+    assert (
+        await asyncio.gather(collect(tee.read()), collect(tee.read_copy())) == [[*range(100)]] * 2
+    )
 
 
 async def test_the_second_reader_may_lag_without_bound():
     tee = Tee(Source(*range(10_000)).stream())
-    assert await collect(tee.first()) == [*range(10_000)]
-    assert await collect(tee.second()) == [*range(10_000)]
+    assert await collect(tee.read()) == [*range(10_000)]
+    assert await collect(tee.read_copy()) == [*range(10_000)]
 
 
 async def test_the_first_reader_drives_the_source():
     source = Source(*range(10))
     tee = Tee(source.stream())
-    lagging = asyncio.create_task(collect(tee.second()))
+    lagging = asyncio.create_task(collect(tee.read_copy()))
     await soon()
     assert source.produced == 0
-    first = tee.first()
+    first = tee.read()
     await take(first, 3)
     assert source.produced == 3
     await close(first)
@@ -89,14 +91,14 @@ async def test_the_first_reader_drives_the_source():
 async def test_the_copy_ends_where_the_stream_ended(end):
     source = Source(1, 2, then=ValueError("engine"), hang=end == "closed")
     tee = Tee(source.stream())
-    first = tee.first()
+    first = tee.read()
     await take(first, 2)
     if end == "error":
         with pytest.raises(ValueError, match="engine"):
             await anext(first)
     await close(first)
     assert source.closed
-    assert await collect(tee.second()) == [1, 2]
+    assert await collect(tee.read_copy()) == [1, 2]
 
 
 async def test_a_merge_keeps_the_order_of_each_source_and_loses_nothing():

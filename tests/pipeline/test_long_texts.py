@@ -7,12 +7,13 @@ import pytest
 
 from sglang_omni.engines.speech.contract import SpeechStyle, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
-from sglang_omni.models.ming.speech.loading import load_speech_model
+from sglang_omni.models.ming.speech.model import MingSpeechModel
+from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.models.ming.text import front
 from sglang_omni.pipeline.request import AudioDelta, Finished, SpeechRequest, Voice
-from sglang_omni.pipeline.segment_fader import LEAD_S
-from sglang_omni.pipeline.speech import PATCH_SECONDS, Speaker, speak
-from tests.pipeline.engines import LocalTalker, Scripted, humming
+from sglang_omni.pipeline.segment_fader import MAX_LEAD_S
+from sglang_omni.pipeline.speech import Speaker, speak
+from tests.pipeline.engines import FRAME_S, SPEECH_TEXT, LocalTalker, ScriptedEngine, script_hum
 from tests.testing.golden import TINY
 
 SENTENCE = "The river runs slowly past the old stone mill. "
@@ -24,18 +25,18 @@ def reading(text, **more):
 
 
 async def heard(talker, request, **more):
-    speaker = Speaker(talker, "DB30", 5, RATE, **more)
+    speaker = Speaker(talker, SPEECH_TEXT, FRAME_S, "DB30", 5, RATE, **more)
     return [event async for event in speak(speaker, request)]
 
 
 async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_own():
-    talker, manner = Scripted(humming()), SpeechStyle(instruction="{}", cfg=3.0)
-    await heard(talker, reading(SENTENCE * 40), manner=manner)
+    talker, style = ScriptedEngine(script_hum()), SpeechStyle(instruction="{}", cfg=3.0)
+    await heard(talker, reading(SENTENCE * 40), style=style)
     asked = talker.requests
     assert len(asked) > 5
     assert [one.segment for one in asked] == [*range(len(asked))]
-    same = {(one.voice, one.seed, one.manner, one.max_patches) for one in asked}
-    assert same == {("DB30", 5, manner, None)}
+    same = {(one.voice, one.seed, one.style, one.max_patches) for one in asked}
+    assert same == {("DB30", 5, style, None)}
 
 
 async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
@@ -45,8 +46,8 @@ async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
     monkeypatch.setattr(
         front, "normalize", lambda text, **how: cut.append(text) or real(text, **how)
     )
-    talker = Scripted(humming())
-    events = speak(Speaker(talker, "DB30", 5, RATE), reading(SENTENCE * 2000))
+    talker = ScriptedEngine(script_hum())
+    events = speak(Speaker(talker, SPEECH_TEXT, FRAME_S, "DB30", 5, RATE), reading(SENTENCE * 2000))
     await anext(events)
     assert len(cut) < 5
     await events.aclose()
@@ -55,36 +56,41 @@ async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
 
 @pytest.mark.parametrize("seconds", [0.1, 1.0, 7.0])
 async def test_no_more_is_spoken_than_was_asked_for(seconds):
-    talker = Scripted(humming(patches=10))
-    most = max(1, int(seconds / PATCH_SECONDS))
-    events = await heard(talker, reading(SENTENCE * 9), most_patches=most)
+    talker = ScriptedEngine(script_hum(patches=10))
+    most = max(1, int(seconds / FRAME_S))
+    events = await heard(talker, reading(SENTENCE * 9), max_patches=most)
     assert events[-1] == Finished("length", replace(events[-1].usage, audio_tokens=most))
     assert talker.open == 0
 
 
 async def test_a_description_is_one_piece_word_for_word():
-    talker = Scripted(humming())
+    talker = ScriptedEngine(script_hum())
     text = " Genre: Folk. Mood: Calm. Instrument: Harp. Theme: 3 mills. Duration: 60s."
     await heard(talker, reading(text, verbatim=True, max_seconds=2.0))
     (asked,) = talker.requests
     assert (asked.text, asked.max_patches) == (text, 6)
     await heard(talker, reading(text, verbatim=True))
     # The reference's limit: the words say nothing about how long the music is.
-    assert talker.requests[-1].max_patches == int(len(text) * 5818 / 16000 / PATCH_SECONDS)
+    assert talker.requests[-1].max_patches == int(len(text) * 5818 / 16000 / FRAME_S)
 
 
 async def test_a_real_voice_reads_on_without_a_click_or_a_gap():
     """The tiny talker's pieces end and begin in the middle of a hum."""
     settings = TalkerSettings(TINY)
-    async with LocalTalker(TalkerWorker(load_speech_model(settings), settings)) as talker:
+    async with LocalTalker(
+        TalkerWorker(
+            MingSpeechModel(load_modules(settings.checkpoint, settings.device, settings.dtype)),
+            settings,
+        )
+    ) as talker:
         events = await heard(talker, reading("The mill turns, and turns again. " * 8))
         pcm = np.concatenate([event.pcm for event in events if isinstance(event, AudioDelta)])
     usage = events[-1].usage
-    assert usage.audio_tokens * PATCH_SECONDS > 3
+    assert usage.audio_tokens * FRAME_S > 3
     frames = np.abs(pcm[: len(pcm) // 441 * 441].reshape(-1, 441)).mean(axis=1)
     quiet = np.flatnonzero(np.diff(np.concatenate(([1], frames > 1e-3, [1]))))
     pauses = np.diff(quiet)[::2] * 0.01 if len(quiet) > 1 else np.zeros(1)
-    assert pauses.max(initial=0) <= 0.3 + LEAD_S + 0.05
+    assert pauses.max(initial=0) <= 0.3 + MAX_LEAD_S + 0.05
     # The hum itself steps; where pieces meet nothing steps further than inside of them.
     steps = np.abs(np.diff(pcm))
     ends = np.cumsum([len(event.pcm) for event in events if isinstance(event, AudioDelta)])[:-1]

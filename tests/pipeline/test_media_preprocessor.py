@@ -15,24 +15,24 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import PixelBudget
-from sglang_omni.models.ming.media_rules import RULES, clip_tokens, patch_grid
+from sglang_omni.models.ming.media_rules import FORMAT, RULES, clip_tokens, patch_grid
 from sglang_omni.pipeline.media_preprocessor import (
-    OPEN_PER_TENANT,
+    MAX_OPEN_MEDIA_PER_TENANT,
     MediaInput,
     MediaPreprocessor,
-    content_key,
+    hash_content,
 )
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from sglang_omni.protocol.errors import InvalidRequest, OmniError
-from tests.pipeline.engines import Scripted
+from tests.pipeline.engines import CHAT, ScriptedEngine
 
 HIDDEN = 8
 SHAPES = {"image": (1, 64, 96, 3), "video": (4, 64, 64, 3), "audio": (16_000,)}
 SECONDS = {"video": (0.25, 1.25)}
 
 
-class FakeIntake:
+class FakeMediaDecoder:
     """Decodes a file to the shape of its kind, or raises what the file says."""
 
     def __init__(self) -> None:
@@ -66,19 +66,19 @@ def part(kind, *files, field="messages.0.content.0", budget=None):
 
 @pytest.fixture
 def engine():
-    return Scripted(encode)
+    return ScriptedEngine(encode)
 
 
 @pytest.fixture
-def intake():
-    return FakeIntake()
+def media_decoder():
+    return FakeMediaDecoder()
 
 
 @pytest.fixture
-def perception(engine, intake):
+def perception(engine, media_decoder):
     images, audio = (EncoderClient(engine, EmbeddingCache(1 << 20)) for _ in range(2))
     encoders = {"image": images, "video": images, "audio": audio}
-    return MediaPreprocessor(FetchPolicy(), RULES, intake, encoders)
+    return MediaPreprocessor(FetchPolicy(), FORMAT, media_decoder, encoders)
 
 
 async def perceive(perception, medium):
@@ -94,12 +94,12 @@ async def test_each_kind_has_the_rows_its_prompt_has_places_for(perception, kind
 
 
 async def test_a_medium_seen_before_is_neither_decoded_nor_encoded_again(
-    perception, intake, engine
+    perception, media_decoder, engine
 ):
     first, rows = await perceive(perception, part("video", b"file"))
     second, again = await perceive(perception, part("video", b"file", field="elsewhere"))
     assert again is rows
-    assert len(intake.decoded) == len(engine.requests) == 1
+    assert len(media_decoder.decoded) == len(engine.requests) == 1
     assert (second.grid, second.seconds, second.tokens) == (
         first.grid,
         first.seconds,
@@ -111,16 +111,16 @@ def test_keys_tell_apart_content_kind_frames_and_every_decode_option():
     low = PixelBudget(32, 4096, 262_144)
     faster = replace(RULES, video=replace(RULES.video, fps=4.0))
     keys = [
-        content_key(part("image"), [b"ab"], RULES),
-        content_key(part("image"), [b"ac"], RULES),
-        content_key(part("video"), [b"ab"], RULES),
-        content_key(part("video"), [b"a", b"b"], RULES),
-        content_key(part("video"), [b"", b"ab"], RULES),
-        content_key(part("image", budget=low), [b"ab"], RULES),
-        content_key(part("image"), [b"ab"], faster),
+        hash_content(part("image"), [b"ab"], RULES),
+        hash_content(part("image"), [b"ac"], RULES),
+        hash_content(part("video"), [b"ab"], RULES),
+        hash_content(part("video"), [b"a", b"b"], RULES),
+        hash_content(part("video"), [b"", b"ab"], RULES),
+        hash_content(part("image", budget=low), [b"ab"], RULES),
+        hash_content(part("image"), [b"ab"], faster),
     ]
     assert len(set(keys)) == len(keys)
-    assert keys[0] == content_key(part("image", field="other"), [b"ab"], RULES)
+    assert keys[0] == hash_content(part("image", field="other"), [b"ab"], RULES)
 
 
 async def test_an_error_names_the_field_of_the_medium(perception):
@@ -144,16 +144,16 @@ async def test_equal_media_that_fail_together_blame_each_its_own_field(perceptio
     assert len(engine.requests) == 1
 
 
-async def test_a_server_without_encoders_refuses_media(intake):
-    blind = MediaPreprocessor(FetchPolicy(), RULES, intake, {})
+async def test_a_server_without_encoders_refuses_media(media_decoder):
+    blind = MediaPreprocessor(FetchPolicy(), FORMAT, media_decoder, {})
     with pytest.raises(InvalidRequest, match="text only"):
         await blind.open(part("image", b"file"))
-    assert intake.decoded == []
+    assert media_decoder.decoded == []
 
 
-async def test_only_so_many_media_are_in_memory_at_once(perception, intake):
+async def test_only_so_many_media_are_in_memory_at_once(perception, media_decoder):
     most, now = 0, 0
-    decode = intake.decode
+    decode = media_decoder.decode
 
     async def counted(kind, files, image, *, tenant=None):
         nonlocal most, now
@@ -163,12 +163,12 @@ async def test_only_so_many_media_are_in_memory_at_once(perception, intake):
         now -= 1
         return await decode(kind, files, image)
 
-    intake.decode = counted
+    media_decoder.decode = counted
     await asyncio.gather(*(perception.open(part("image", b"%d" % i)) for i in range(40)))
-    assert most == OPEN_PER_TENANT
+    assert most == MAX_OPEN_MEDIA_PER_TENANT
 
 
-async def test_the_frames_of_a_video_share_the_limit_of_one_file(perception, intake):
+async def test_the_frames_of_a_video_share_the_limit_of_one_file(perception, media_decoder):
     perception._policy = FetchPolicy(file_bytes=10)
     await perception.open(part("video", b"12345", b"12345"))
     with pytest.raises(InvalidRequest, match="more than 4 bytes"):
@@ -185,9 +185,9 @@ MESSAGES = (
 async def asked(perception, tokenizer, messages=MESSAGES, **request):
     chat = ChatRequest("chat", messages, SamplingParams(), **request)
     media = [await perception.open(medium) for medium in chat.media]
-    prompt = preprocess(chat, media, tokenizer, 512)
+    prompt = preprocess(chat, media, CHAT, 512)
     rows = [await perception.encode(medium) for medium in media]
-    return aggregate(chat, prompt, media, rows, 512)
+    return aggregate(chat, prompt, media, rows, CHAT, 512)
 
 
 async def test_features_lie_where_their_placeholders_are(perception, tokenizer):
@@ -219,7 +219,7 @@ async def test_too_many_or_too_few_rows_are_an_internal_error_that_names_both(
         yield Encoded(request.rows.write(np.ones((5, HIDDEN), np.float32)))
 
     engine.script = short
-    with pytest.raises(OmniError, match="5 feature rows for 6 places") as error:
+    with pytest.raises(OmniError, match="5 feature rows for 6 placeholders") as error:
         await asked(perception, tokenizer, MESSAGES[:1])
     assert error.value.status == 500
 
@@ -229,8 +229,8 @@ async def test_a_prompt_that_fills_the_context_is_refused_before_anything_is_enc
 ):
     chat = ChatRequest("chat", MESSAGES[:1], SamplingParams())
     media = [await perception.open(medium) for medium in chat.media]
-    with pytest.raises(InvalidRequest, match="the context 20"):
-        preprocess(chat, media, tokenizer, 20)
+    with pytest.raises(InvalidRequest, match="the context has 20"):
+        preprocess(chat, media, CHAT, 20)
     assert engine.requests == []
 
 
@@ -238,19 +238,19 @@ async def test_a_recalled_embedding_stands_for_its_medium():
     array = SharedArray()
     embedding = Embedding(array, array.write(np.ones((25, HIDDEN), np.float32)))
     medium = MediaInput(part("audio"), b"key", 25, embedding=embedding)
-    perception = MediaPreprocessor(FetchPolicy(), RULES, FakeIntake(), {})
+    perception = MediaPreprocessor(FetchPolicy(), FORMAT, FakeMediaDecoder(), {})
     assert await perception.encode(medium) is embedding
 
 
-async def test_slow_media_of_one_tenant_do_not_keep_anothers_waiting(perception, intake):
-    decode, ending = intake.decode, asyncio.Event()
+async def test_slow_media_of_one_tenant_do_not_keep_anothers_waiting(perception, media_decoder):
+    decode, ending = media_decoder.decode, asyncio.Event()
 
     async def slow(kind, files, image, *, tenant=None):
         if tenant == "crowd":
             await ending.wait()
         return await decode(kind, files, image)
 
-    intake.decode = slow
+    media_decoder.decode = slow
     media = [part("image", b"%d" % number) for number in range(64)]
     crowd = [asyncio.create_task(perception.open(one, tenant="crowd")) for one in media]
     await asyncio.sleep(0.05)

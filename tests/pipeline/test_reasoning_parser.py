@@ -4,7 +4,9 @@ import time
 
 import pytest
 
-from sglang_omni.pipeline.reasoning_parser import Thought, with_thoughts
+from sglang_omni.models.chat import Reasoning
+from sglang_omni.models.reasoning import ThinkTagParser
+from sglang_omni.pipeline.reasoning_parser import split_reasoning
 
 
 async def stream(deltas):
@@ -17,7 +19,7 @@ async def said(*deltas):
 
 
 async def parts(*deltas):
-    return [part async for part in with_thoughts(stream(deltas))]
+    return [part async for part in split_reasoning(stream(deltas), ThinkTagParser())]
 
 
 def cuts(text):
@@ -70,13 +72,13 @@ THOUGHTS = {
 @pytest.mark.parametrize(("answer", "thought"), THOUGHTS.items())
 async def test_the_thought_does_not_depend_on_how_the_answer_is_cut(answer, thought):
     for deltas in cuts(answer):
-        found = [part.text for part in await parts(*deltas) if isinstance(part, Thought)]
+        found = [part.text for part in await parts(*deltas) if isinstance(part, Reasoning)]
         assert "".join(found) == thought, deltas
 
 
 async def test_a_thought_is_told_while_it_is_thought():
     found = await parts("<think>", "first", " then", " last", "</think>", "Yes.")
-    assert found == [Thought("first"), Thought(" then"), Thought(" last"), "Yes."]
+    assert found == [Reasoning("first"), Reasoning(" then"), Reasoning(" last"), "Yes."]
 
 
 async def test_what_is_said_is_not_delayed():
@@ -106,7 +108,7 @@ async def test_closing_closes_the_source():
         finally:
             closed.append(True)
 
-    speech = with_thoughts(answer())
+    speech = split_reasoning(answer(), ThinkTagParser())
     assert await anext(speech) == "one"
     await speech.aclose()
     assert closed

@@ -15,20 +15,31 @@ from sglang_omni.pipeline.request import (
     Finished,
     MediaPart,
     Message,
+    ReasoningDelta,
     SpeechRequest,
     Started,
     TextDelta,
     TextPart,
-    ThoughtDelta,
     TranscriptDelta,
     Usage,
     Voice,
 )
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings, SystemClock
-from sglang_omni.pipeline.speech import RequestUsage, Speaker, say
+from sglang_omni.pipeline.speech import RequestUsage, Speaker, speak_stream
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
-from tests.pipeline.engines import BLIND, Scripted, answering, humming, silence, unlimited
+from tests.pipeline.engines import (
+    CHAT,
+    FRAME_S,
+    SPEECH,
+    SPEECH_TEXT,
+    TEXT_ONLY,
+    ScriptedEngine,
+    admit_all,
+    script_answer,
+    script_hum,
+    script_silence,
+)
 from tests.testing.clock import FakeClock
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
@@ -46,7 +57,9 @@ def chat(voice=VOICE, thinking=False, text="Tell me a story.", **sampling):
 
 
 def make_pipeline(tokenizer, thinker, talker, clock=None):
-    return Pipeline(BLIND, unlimited(thinker, talker), tokenizer, CONTEXT, SegmentSettings(), clock)
+    return Pipeline(
+        TEXT_ONLY, admit_all(thinker, talker), CHAT, CONTEXT, SegmentSettings(), clock, **SPEECH
+    )
 
 
 @pytest.fixture
@@ -55,8 +68,8 @@ def answer(tokenizer):
 
     async def run(texts, request, **script):
         clock = FakeClock() if request.voice else None
-        thinker = Scripted(answering(tokenizer, texts, clock=clock, pace=0.05, **script))
-        talker = Scripted(humming())
+        thinker = ScriptedEngine(script_answer(tokenizer, texts, clock=clock, pace=0.05, **script))
+        talker = ScriptedEngine(script_hum())
         pipeline = make_pipeline(tokenizer, thinker, talker, clock)
         async with asyncio.timeout(10):
             events = [event async for event in pipeline.respond(request)]
@@ -94,7 +107,7 @@ async def test_text_only_never_touches_the_talker(answer):
 
 
 async def test_text_is_not_delayed_by_a_slow_talker(tokenizer):
-    thinker, talker = Scripted(answering(tokenizer, LONG)), Scripted(silence)
+    thinker, talker = ScriptedEngine(script_answer(tokenizer, LONG)), ScriptedEngine(script_silence)
     async with aclosing(make_pipeline(tokenizer, thinker, talker).respond(chat())) as events:
         seen = []
         while joined(seen, TextDelta) != "".join(LONG):
@@ -144,7 +157,7 @@ async def test_a_thought_is_told_apart_and_not_spoken(answer):
     texts = ["<th", "ink>", "A secret plan. " * 5, "</thi", "nk>\n", "\n", *LONG]
     events, asked = await answer(texts, chat(thinking=True))
     assert joined(events, TextDelta) == "".join(LONG)
-    assert joined(events, ThoughtDelta) == ("A secret plan. " * 5).strip()
+    assert joined(events, ReasoningDelta) == ("A secret plan. " * 5).strip()
     thought = events[-1].usage.reasoning_tokens
     assert 0 < thought < events[-1].usage.completion_tokens
     assert joined(events, TranscriptDelta).rstrip() == "".join(LONG).rstrip()
@@ -158,7 +171,7 @@ async def test_what_looks_like_a_thought_is_spoken_when_thinking_is_off(answer):
 
 @pytest.mark.parametrize("thinking", [False, True])
 async def test_the_thinker_is_asked_with_the_rendered_chat(tokenizer, thinking):
-    thinker = Scripted(answering(tokenizer, ["Yes."]))
+    thinker = ScriptedEngine(script_answer(tokenizer, ["Yes."]))
     request = chat(voice=None, thinking=thinking, temperature=0.5, seed=9)
     async for _ in make_pipeline(tokenizer, thinker, None).respond(request):
         pass
@@ -201,8 +214,8 @@ async def test_finish_reason_and_usage(tokenizer, answer, voice, reason):
 
 
 async def test_an_error_of_the_talker_is_raised_after_the_thinker_was_closed(tokenizer):
-    thinker = Scripted(answering(tokenizer, LONG, finish=None))
-    talker = Scripted(humming(then=EngineFailed("talker died")))
+    thinker = ScriptedEngine(script_answer(tokenizer, LONG, finish=None))
+    talker = ScriptedEngine(script_hum(then=EngineFailed("talker died")))
     events = make_pipeline(tokenizer, thinker, talker).respond(chat())
     await take_until(events, TextDelta)
     assert thinker.open == 1
@@ -215,13 +228,13 @@ async def test_an_error_of_the_thinker_is_raised_after_the_talker_was_closed(tok
     died = asyncio.Event()
 
     async def script(request):
-        async for output in answering(tokenizer, LONG, finish=None, then=None)(request):
+        async for output in script_answer(tokenizer, LONG, finish=None, then=None)(request):
             yield output
             if output.completion_tokens > 50:
                 await died.wait()
                 raise EngineFailed("thinker died")
 
-    thinker, talker = Scripted(script), Scripted(silence)
+    thinker, talker = ScriptedEngine(script), ScriptedEngine(script_silence)
     events = make_pipeline(tokenizer, thinker, talker).respond(chat())
     await take_until(events, TranscriptDelta)
     while not talker.open:
@@ -234,8 +247,8 @@ async def test_an_error_of_the_thinker_is_raised_after_the_talker_was_closed(tok
 
 @pytest.mark.parametrize("voice", [None, VOICE], ids=["text", "speech"])
 async def test_closing_early_closes_the_engines_at_once(tokenizer, voice):
-    thinker = Scripted(answering(tokenizer, LONG, finish=None))
-    talker = Scripted(humming(patches=10_000))
+    thinker = ScriptedEngine(script_answer(tokenizer, LONG, finish=None))
+    talker = ScriptedEngine(script_hum(patches=10_000))
     events = make_pipeline(tokenizer, thinker, talker).respond(chat(voice))
     await take_until(events, *([TextDelta, AudioDelta] if voice else [TextDelta]))
     assert (thinker.open, talker.open) == (1, 1 if voice else 0)
@@ -244,8 +257,8 @@ async def test_closing_early_closes_the_engines_at_once(tokenizer, voice):
 
 
 async def test_cancelling_the_reader_closes_the_engines_at_once(tokenizer):
-    thinker = Scripted(answering(tokenizer, LONG, finish=None))
-    talker = Scripted(silence)
+    thinker = ScriptedEngine(script_answer(tokenizer, LONG, finish=None))
+    talker = ScriptedEngine(script_silence)
 
     async def read():
         async with aclosing(make_pipeline(tokenizer, thinker, talker).respond(chat())) as events:
@@ -262,9 +275,9 @@ async def test_cancelling_the_reader_closes_the_engines_at_once(tokenizer):
 
 
 async def test_a_prompt_that_fills_the_context_is_refused_before_any_engine_works(tokenizer):
-    thinker, talker = Scripted(silence), Scripted(silence)
+    thinker, talker = ScriptedEngine(script_silence), ScriptedEngine(script_silence)
     events = make_pipeline(tokenizer, thinker, talker).respond(chat(text="word " * CONTEXT))
-    with pytest.raises(InvalidRequest, match=f"the context {CONTEXT}") as refused:
+    with pytest.raises(InvalidRequest, match=f"the context has {CONTEXT}") as refused:
         await anext(events)
     assert refused.value.param == "messages"
     assert thinker.requests == talker.requests == []
@@ -272,7 +285,7 @@ async def test_a_prompt_that_fills_the_context_is_refused_before_any_engine_work
 
 @pytest.mark.parametrize("asked_for", [1, 10, CONTEXT, 10**9])
 async def test_max_tokens_is_bounded_by_what_the_context_leaves(tokenizer, asked_for):
-    thinker = Scripted(answering(tokenizer, ["Yes."]))
+    thinker = ScriptedEngine(script_answer(tokenizer, ["Yes."]))
     request = chat(voice=None, max_tokens=asked_for)
     async for _ in make_pipeline(tokenizer, thinker, None).respond(request):
         pass
@@ -281,11 +294,13 @@ async def test_max_tokens_is_bounded_by_what_the_context_leaves(tokenizer, asked
 
 
 async def test_a_prompt_may_leave_room_for_one_token(tokenizer):
-    thinker = Scripted(answering(tokenizer, ["Yes."]))
+    thinker = ScriptedEngine(script_answer(tokenizer, ["Yes."]))
     request = chat(voice=None)
     length = len(tokenizer.encode(render_chat(request.messages)).ids)
     for context, room in ((length + 1, 1), (length, 0)):
-        pipeline = Pipeline(BLIND, unlimited(thinker, None), tokenizer, context, SegmentSettings())
+        pipeline = Pipeline(
+            TEXT_ONLY, admit_all(thinker, None), CHAT, context, SegmentSettings(), **SPEECH
+        )
         if room:
             assert [event async for event in pipeline.respond(request)]
             assert thinker.requests[-1].sampling.max_tokens == room
@@ -310,9 +325,9 @@ async def test_closing_speech_in_the_middle_of_a_segment_closes_its_text():
         finally:
             closed.set()
 
-    talker = Scripted(humming(patches=10_000))
-    speech = say(
-        Speaker(talker, VOICE.name, VOICE.seed, 44_100),
+    talker = ScriptedEngine(script_hum(patches=10_000))
+    speech = speak_stream(
+        Speaker(talker, SPEECH_TEXT, FRAME_S, VOICE.name, VOICE.seed, 44_100),
         words(),
         SegmentSettings(),
         SystemClock(),
@@ -325,7 +340,7 @@ async def test_closing_speech_in_the_middle_of_a_segment_closes_its_text():
 
 
 async def test_a_text_is_read_fragment_by_fragment(tokenizer):
-    talker = Scripted(humming(patches=3))
+    talker = ScriptedEngine(script_hum(patches=3))
     text = SENTENCE * 20
     speech = make_pipeline(tokenizer, None, talker).speak(SpeechRequest("say", text, VOICE))
     *audio, finished = [event async for event in speech]
@@ -341,7 +356,7 @@ async def test_a_text_is_read_fragment_by_fragment(tokenizer):
 
 @pytest.mark.parametrize("text", ["", " \n", "😀", "..."])
 async def test_a_text_without_a_word_is_refused(tokenizer, text):
-    talker = Scripted(silence)
+    talker = ScriptedEngine(script_silence)
     with pytest.raises(InvalidRequest) as refused:
         await anext(make_pipeline(tokenizer, None, talker).speak(SpeechRequest("x", text, VOICE)))
     assert refused.value.param == "input"
@@ -349,7 +364,7 @@ async def test_a_text_without_a_word_is_refused(tokenizer, text):
 
 
 async def test_closing_a_reading_early_closes_the_talker(tokenizer):
-    talker = Scripted(humming(patches=10_000))
+    talker = ScriptedEngine(script_hum(patches=10_000))
     speech = make_pipeline(tokenizer, None, talker).speak(SpeechRequest("x", SENTENCE, VOICE))
     await take_until(speech, AudioDelta)
     assert talker.open == 1
@@ -370,9 +385,9 @@ async def test_a_chat_is_admitted_once_its_media_are_there(tokenizer):
 
     def admit(request):
         admitted.append(request)
-        return nullcontext(Engines(Scripted(answering(tokenizer, ["Yes."])), None))
+        return nullcontext(Engines(ScriptedEngine(script_answer(tokenizer, ["Yes."])), None))
 
-    pipeline = Pipeline(Slow(), admit, tokenizer, CONTEXT, SegmentSettings())
+    pipeline = Pipeline(Slow(), admit, CHAT, CONTEXT, SegmentSettings(), **SPEECH)
     seen = (Message("user", (MediaPart("image", ("data:,",), "images.0"), TextPart("What?"))),)
     slow = asyncio.ensure_future(anext(pipeline.respond(ChatRequest("1", seen, SamplingParams()))))
     await asyncio.sleep(0.01)

@@ -11,7 +11,7 @@ from sglang_omni.pipeline.segment import (
     SegmentSettings,
     SystemClock,
     count_units,
-    segments,
+    stream_segments,
 )
 from sglang_omni.protocol.errors import ConfigError
 from tests.testing.clock import FakeClock, timed
@@ -66,7 +66,7 @@ def replay_as_reference(entry):
 async def replay(events, end, settings=None):
     """(seconds, segment) as the pipeline sends them, on a fake clock."""
     clock = FakeClock()
-    stream = segments(timed(events, end, clock), settings or SegmentSettings(), clock)
+    stream = stream_segments(timed(events, end, clock), settings or SegmentSettings(), clock)
     return [(clock.now(), segment) async for segment in stream]
 
 
@@ -307,7 +307,7 @@ async def test_system_clock_sends_the_first_segment_while_the_answer_is_silent()
         yield "one two three four"
         await release.wait()
 
-    stream = segments(texts(), SegmentSettings(first_max_wait_s=0.02), SystemClock())
+    stream = stream_segments(texts(), SegmentSettings(first_max_wait_s=0.02), SystemClock())
     segment = await asyncio.wait_for(anext(stream), 5)
     assert segment.text == "one two three four"
     release.set()
@@ -327,7 +327,7 @@ async def test_stopping_cancels_the_read_in_flight(close):
             cancelled.set()
             raise
 
-    stream = segments(texts(), SegmentSettings(), SystemClock())
+    stream = stream_segments(texts(), SegmentSettings(), SystemClock())
     await anext(stream)
     waiting = asyncio.create_task(anext(stream))
     await reading.wait()
@@ -346,5 +346,5 @@ async def test_an_error_of_the_source_passes_through():
         raise ValueError("engine")
 
     with pytest.raises(ValueError, match="engine"):
-        async for _ in segments(texts(), SegmentSettings(), SystemClock()):
+        async for _ in stream_segments(texts(), SegmentSettings(), SystemClock()):
             pass

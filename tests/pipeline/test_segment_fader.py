@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sglang_omni.pipeline.segment_fader import FADE_S, LEAD_S, SegmentFader
+from sglang_omni.pipeline.segment_fader import FADE_S, MAX_LEAD_S, SegmentFader
 
 RATE = 44_100
 # What follows a full-scale sample at most, when it rises from or falls to silence.
@@ -24,7 +24,7 @@ def joined(fragments, chunk):
     """The fragments as a listener hears them, pushed in chunks of that many samples."""
     heard = []
     for number, pcm in enumerate(fragments):
-        edges = SegmentFader(RATE, follows=number > 0)
+        edges = SegmentFader(RATE, has_previous=number > 0)
         starts = range(0, len(pcm), chunk)
         heard += [edges.push(pcm[at : at + chunk], at + chunk >= len(pcm)) for at in starts]
     return np.concatenate(heard)
@@ -54,7 +54,7 @@ def test_a_pause_between_fragments_is_short(chunk):
     """The trimmer leaves 0.3 s at an end; the model may begin with any silence."""
     first = np.concatenate((loud(0.4), quiet(0.3)))
     second = np.concatenate((quiet(1.7), loud(0.4)))
-    assert longest_pause_s(joined([first, second], chunk)) < 0.3 + LEAD_S + 0.03
+    assert longest_pause_s(joined([first, second], chunk)) < 0.3 + MAX_LEAD_S + 0.03
 
 
 def test_the_first_fragment_is_not_touched_before_its_end():
@@ -73,4 +73,4 @@ def test_how_a_fragment_is_cut_into_chunks_makes_no_difference(chunk):
 
 def test_a_silent_fragment_becomes_a_short_pause():
     heard = joined([loud(0.2), quiet(2.0), loud(0.2)], 14_112)
-    assert longest_pause_s(heard) < 2 * LEAD_S + 0.03
+    assert longest_pause_s(heard) < 2 * MAX_LEAD_S + 0.03

@@ -17,7 +17,8 @@ from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.media.encode import FULL_SCALE, OutputAudioEncoder
 from sglang_omni.media.wav import HEADER_BYTES
-from sglang_omni.models.ming.speech.loading import load_speech_model
+from sglang_omni.models.ming.speech.model import MingSpeechModel
+from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.models.ming.text.front import fragments
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -31,7 +32,15 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.pipeline.segment_fader import SegmentFader
-from tests.pipeline.engines import BLIND, LocalTalker, Scripted, answering, unlimited
+from tests.pipeline.engines import (
+    CHAT,
+    SPEECH,
+    TEXT_ONLY,
+    LocalTalker,
+    ScriptedEngine,
+    admit_all,
+    script_answer,
+)
 from tests.testing.clock import FakeClock
 from tests.testing.golden import TINY
 
@@ -55,8 +64,8 @@ WORD = re.compile(r"[\u4e00-\u9fff][，。]?|[^\s\u4e00-\u9fff]+ ")
 @pytest.fixture(scope="module")
 def make_worker():
     settings = TalkerSettings(TINY, slots=SLOTS)
-    model = load_speech_model(settings)
-    return lambda: TalkerWorker(model, settings)
+    model = load_modules(settings.checkpoint, settings.device, settings.dtype)
+    return lambda: TalkerWorker(MingSpeechModel(model), settings)
 
 
 @asynccontextmanager
@@ -104,7 +113,7 @@ def spoken_whole(make_worker):
             while worker.busy:
                 results += worker.step(StepInput())
             whole = np.concatenate([chunk.pcm for _, chunk in results])
-            pcm.append(SegmentFader(RATE, follows=number > 0).push(whole, last=True))
+            pcm.append(SegmentFader(RATE, has_previous=number > 0).push(whole, last=True))
         return np.concatenate(pcm)
 
     return speak
@@ -132,7 +141,9 @@ async def test_streamed_speech_equals_the_complete_file(
 ):
     """`/v1/audio/speech`: chunk by chunk through a streaming encoder, and in one piece."""
     async with talker_among(others) as talker:
-        pipeline = Pipeline(BLIND, unlimited(None, talker), tokenizer, 1, SegmentSettings())
+        pipeline = Pipeline(
+            TEXT_ONLY, admit_all(None, talker), CHAT, 1, SegmentSettings(), **SPEECH
+        )
         events = [event async for event in pipeline.speak(SpeechRequest("speech", TEXT, VOICE))]
     pieces = [event.pcm for event in events if isinstance(event, AudioDelta)]
     expected = spoken_whole(fragments(TEXT))
@@ -152,8 +163,10 @@ async def test_streamed_speech_equals_the_complete_file(
 async def replay(tokenizer, talker):
     """Transcript and pieces of audio of one chat; its thinker says a word every 60 ms."""
     clock = FakeClock()
-    thinker = Scripted(answering(tokenizer, WORD.findall(TEXT), clock=clock, pace=0.06))
-    pipeline = Pipeline(BLIND, unlimited(thinker, talker), tokenizer, 512, SegmentSettings(), clock)
+    thinker = ScriptedEngine(script_answer(tokenizer, WORD.findall(TEXT), clock=clock, pace=0.06))
+    pipeline = Pipeline(
+        TEXT_ONLY, admit_all(thinker, talker), CHAT, 512, SegmentSettings(), clock, **SPEECH
+    )
     messages = (Message("user", (TextPart("Tell me about the mill."),)),)
     request = ChatRequest("chat", messages, SamplingParams(), VOICE)
     events = [event async for event in pipeline.respond(request)]

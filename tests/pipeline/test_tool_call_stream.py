@@ -7,7 +7,7 @@ import pytest
 
 from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerOutput
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
-from sglang_omni.models.ming.prompt.tools import MARKS, Tool, ToolCall, ToolChoice
+from sglang_omni.models.ming.prompt.tools import MARKS
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Message,
@@ -19,8 +19,9 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
-from sglang_omni.pipeline.tool_call_stream import only_text, with_calls
-from tests.pipeline.engines import BLIND, Scripted, humming, unlimited
+from sglang_omni.pipeline.tool_call_stream import select_text, split_tool_calls
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
+from tests.pipeline.engines import CHAT, SPEECH, TEXT_ONLY, ScriptedEngine, admit_all, script_hum
 
 QUESTION = (Message("user", (TextPart("What is there?"),)),)
 CALL = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
@@ -32,13 +33,18 @@ async def stream(*deltas):
 
 
 async def test_calls_are_told_apart_from_text():
-    parts = [part async for part in with_calls(stream("Wait. ", CALL[:9], CALL[9:], "<"))]
+    parts = [
+        part
+        async for part in split_tool_calls(
+            stream("Wait. ", CALL[:9], CALL[9:], "<"), CHAT.tool_parser()
+        )
+    ]
     assert parts == ["Wait.", ToolCall("look", "{}"), "<"]
 
 
 async def test_only_text_is_spoken():
-    parts = with_calls(stream("Wait. ", CALL, "So."))
-    assert [part async for part in only_text(parts)] == ["Wait.", "So."]
+    parts = split_tool_calls(stream("Wait. ", CALL, "So."), CHAT.tool_parser())
+    assert [part async for part in select_text(parts)] == ["Wait.", "So."]
 
 
 async def test_closing_closes_the_source():
@@ -51,7 +57,7 @@ async def test_closing_closes_the_source():
         finally:
             closed.append(True)
 
-    reader = only_text(with_calls(source()))
+    reader = select_text(split_tool_calls(source(), CHAT.tool_parser()))
     assert await anext(reader) == "One."
     await reader.aclose()
     assert closed == [True]
@@ -67,9 +73,14 @@ async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voic
         for ids in (said, marks[0], inside, marks[1]):
             yield ThinkerOutput(ids, 7, 0, 9, "stop" if ids is marks[1] else None)
 
-    talker = Scripted(humming())
+    talker = ScriptedEngine(script_hum())
     pipeline = Pipeline(
-        BLIND, unlimited(Scripted(thinking), talker), tokenizer, 512, SegmentSettings()
+        TEXT_ONLY,
+        admit_all(ScriptedEngine(thinking), talker),
+        CHAT,
+        512,
+        SegmentSettings(),
+        **SPEECH,
     )
     tools = (Tool("look", "", {}),)
     asked = ChatRequest("a", QUESTION, SamplingParams(), voice, tools=tools)
@@ -86,11 +97,13 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
     async def thinking(request):
         yield ThinkerOutput((mark, *cut), 7, 0, 9, "length")
 
-    thinker, talker = Scripted(thinking), Scripted(humming())
-    pipeline = Pipeline(BLIND, unlimited(thinker, talker), tokenizer, 512, SegmentSettings())
+    thinker, talker = ScriptedEngine(thinking), ScriptedEngine(script_hum())
+    pipeline = Pipeline(
+        TEXT_ONLY, admit_all(thinker, talker), CHAT, 512, SegmentSettings(), **SPEECH
+    )
     tools, voice = (Tool("look", "", {}),), Voice("DB30", seed=5)
     asked = ChatRequest(
-        "a", QUESTION, SamplingParams(), voice, tools=tools, calling=ToolChoice(forced=True)
+        "a", QUESTION, SamplingParams(), voice, tools=tools, tool_choice=ToolChoice(forced=True)
     )
     events = [event async for event in pipeline.respond(asked)]
     assert talker.requests == []
@@ -100,13 +113,13 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
     grammar = thinker.requests[0].sampling.grammar
     assert (grammar.field, grammar.lark) == (
         "tools",
-        answer_grammar(tools, asked.calling, None, False),
+        answer_grammar(tools, asked.tool_choice, None, False),
     )
 
 
 async def test_a_schema_alone_is_left_to_sglang(tokenizer):
-    thinker = Scripted(lambda request: one_word(tokenizer))
-    pipeline = Pipeline(BLIND, unlimited(thinker, None), tokenizer, 512, SegmentSettings())
+    thinker = ScriptedEngine(lambda request: one_word(tokenizer))
+    pipeline = Pipeline(TEXT_ONLY, admit_all(thinker, None), CHAT, 512, SegmentSettings(), **SPEECH)
     schema = SamplingParams(json_schema="{}")
     for thinking in (False, True):
         asked = ChatRequest("a", QUESTION, schema, thinking=thinking)
@@ -126,7 +139,7 @@ async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(to
         yield ThinkerOutput((mark, *tokenizer.encode_text("Yes.")), 7, 0, 9, "stop")
 
     pipeline = Pipeline(
-        BLIND, unlimited(Scripted(thinking), None), tokenizer, 512, SegmentSettings()
+        TEXT_ONLY, admit_all(ScriptedEngine(thinking), None), CHAT, 512, SegmentSettings(), **SPEECH
     )
     events = [e async for e in pipeline.respond(ChatRequest("a", QUESTION, SamplingParams()))]
     assert [event.text for event in events[1:-1]] == ["Yes."]
@@ -140,9 +153,14 @@ async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end
         yield ThinkerOutput(tuple(said), 7, 0, 3)
         yield ThinkerOutput((mark, *tokenizer.encode_text('\n{"name": "lo')), 7, 0, 9, end)
 
-    talker = Scripted(humming())
+    talker = ScriptedEngine(script_hum())
     pipeline = Pipeline(
-        BLIND, unlimited(Scripted(thinking), talker), tokenizer, 512, SegmentSettings()
+        TEXT_ONLY,
+        admit_all(ScriptedEngine(thinking), talker),
+        CHAT,
+        512,
+        SegmentSettings(),
+        **SPEECH,
     )
     asked = ChatRequest(
         "a", QUESTION, SamplingParams(), Voice("DB30", seed=5), tools=(Tool("look", "", {}),)
@@ -161,8 +179,8 @@ async def test_an_answer_has_started_before_any_of_it_can_be_shown(tokenizer):
         yield ThinkerOutput((mark, *cut), 7, 0, 9)
         await released.wait()
 
-    thinker = Scripted(thinking)
-    pipeline = Pipeline(BLIND, unlimited(thinker, None), tokenizer, 512, SegmentSettings())
+    thinker = ScriptedEngine(thinking)
+    pipeline = Pipeline(TEXT_ONLY, admit_all(thinker, None), CHAT, 512, SegmentSettings(), **SPEECH)
     asked = ChatRequest("a", QUESTION, SamplingParams(), tools=(Tool("look", "", {}),))
     async with aclosing(pipeline.respond(asked)) as events:
         assert await asyncio.wait_for(anext(events), 1) == Started()

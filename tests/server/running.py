@@ -19,7 +19,12 @@ from typing import IO, Any
 import httpx
 import psutil
 
-from sglang_omni.engines.runtime.ports import FIRST, TRIES, ephemeral_start, first_free
+from sglang_omni.engines.runtime.ports import (
+    MAX_TRIES,
+    MIN_PORT,
+    find_free_port,
+    read_ephemeral_start,
+)
 
 # One client for all: to make one reads every certificate of the system, and a test that asks for
 # readiness twenty times a second would keep half a core from the server that is starting.
@@ -192,5 +197,5 @@ def free_port() -> int:
 
     SGLang needs the one 10,000 above it, too.
     """
-    below = ephemeral_start() - SGLANG_SPAN
-    return first_free(random.sample(range(FIRST, below), TRIES))
+    below = read_ephemeral_start() - SGLANG_SPAN
+    return find_free_port(random.sample(range(MIN_PORT, below), MAX_TRIES))

@@ -12,8 +12,8 @@ import pytest
 import soundfile
 import soxr
 
-from benchmarks.metrics.words import errors
 from cookbook.ming_mini.pack import PROMPTS
+from measurement.word_errors import count_word_errors
 from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
 from tests.entrypoints.realtime.sounds import RATE, pcm16, silence
 from tests.server.running import HTTP, RunningServer
@@ -44,7 +44,7 @@ def chat(server: RunningServer, text: str) -> str:
 
 
 def wrong_words(said: str, heard: str) -> int:
-    return errors(said, heard, "en").wrong
+    return count_word_errors(said, heard, "en").wrong
 
 
 def test_recordings_are_written_down(default_server: RunningServer) -> None:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 import soundfile
 
-from sglang_omni.engines.runtime.transport import BEAT_INTERVAL_S
+from sglang_omni.engines.runtime.transport import HEARTBEAT_INTERVAL_S
 from tests.media.files import encoded, movie, picture, tone, wav
 from tests.server.chats import CHATS, answer_of, messages_of, whole
 from tests.server.hostile import Hostile, hostile_addresses, hostile_files
@@ -125,7 +125,7 @@ def test_a_picture_shown_again_is_not_encoded_again(
 
     shown = image_part(4)
     # What earlier tests had encoded is told by a beat that may still be on its way.
-    time.sleep(4 * BEAT_INTERVAL_S)
+    time.sleep(4 * HEARTBEAT_INTERVAL_S)
     images, misses, hits = counters()
     for words in ("What?", "Where?", "Why?"):
         client.chat.completions.create(**QUIET, **user(shown, text(words)))
@@ -162,7 +162,7 @@ async def keep_asking(http: httpx.AsyncClient, number: int, enough: asyncio.Even
 def memory_of(server: RunningServer) -> int:
     """Bytes that the API process and the decoders have for themselves; the engines load
     libraries with their first requests."""
-    decoders = [server.engine(f"intake-{number}")["pid"] for number in range(2)]
+    decoders = [server.engine(f"media_decoder-{number}")["pid"] for number in range(2)]
     return sum(psutil.Process(pid).memory_full_info().uss for pid in (server.pid, *decoders))
 
 
@@ -191,13 +191,13 @@ async def test_hostile_media_are_refused_while_good_requests_go_on(
 def test_decoders_that_all_die_do_not_take_the_server_out_of_service(
     server: RunningServer,
 ) -> None:
-    before = [server.engine(f"intake-{number}") for number in range(2)]
+    before = [server.engine(f"media_decoder-{number}") for number in range(2)]
     for decoder in before:
         psutil.Process(decoder["pid"]).kill()
 
     def are_back() -> bool:
         assert server.ready_status() == 200
-        now = [server.engine(f"intake-{number}") for number in range(2)]
+        now = [server.engine(f"media_decoder-{number}") for number in range(2)]
         restarted = all(a["restarts"] > b["restarts"] for a, b in zip(now, before, strict=True))
         return restarted and all(one["state"] == "ready" for one in now)
 
@@ -207,9 +207,11 @@ def test_decoders_that_all_die_do_not_take_the_server_out_of_service(
 def test_a_decoder_that_dies_is_the_files_fault_and_comes_back(
     server: RunningServer, client: openai.OpenAI
 ) -> None:
-    killed = server.engine("intake-0")
+    killed = server.engine("media_decoder-0")
     psutil.Process(killed["pid"]).kill()
     answer = client.chat.completions.create(**QUIET, **user(image_part(5), text("Still there?")))
     assert answer.choices[0].message.content
-    wait_until(lambda: server.engine("intake-0")["restarts"] > killed["restarts"], 10, "restart")
+    wait_until(
+        lambda: server.engine("media_decoder-0")["restarts"] > killed["restarts"], 10, "restart"
+    )
     wait_until(lambda: server.ready_status() == 200, 10, "ready again")

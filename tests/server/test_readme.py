@@ -153,10 +153,16 @@ def test_the_commands_of_the_evaluation_run_in_their_order(tmp_path: Path) -> No
             python, *words = [here.get(word, word) for word in shlex.split(line)]
             assert python == "python"
             command = [sys.executable, *words]
-            if "--preset" in words or "benchmarks.audio_audit" in words:
+            if "--preset" in words or "benchmarks.evaluation.audio_audit" in words:
                 command += asks
-            if "benchmarks.gates" in words:
-                made = [sys.executable, "-m", "benchmarks.gates", "calibrate", *["runs/mmmu"] * 5]
+            if "benchmarks.evaluation.gates" in words:
+                made = [
+                    sys.executable,
+                    "-m",
+                    "benchmarks.evaluation.gates",
+                    "calibrate",
+                    *["runs/mmmu"] * 5,
+                ]
                 assert _ended([*made, "--out", "made.json"], tmp_path, environment) == 0
             assert _ended(command, tmp_path, environment) == 0, line
     assert (tmp_path / "runs" / "mmmu" / "run.json").is_file()
@@ -176,7 +182,9 @@ def test_every_benchmark_that_is_named_has_the_flags_it_is_named_with() -> None:
     lines += [one.replace("\n", " ") for one in re.findall(r"`(python -m [^`]*)`", README)]
     commands = [shlex.split(line, comments=True) for line in lines if "python -m " in line]
     ends = [part for command in commands for part in _parted(command)]
-    named = [words for words in ends if words[2:3] and words[2].startswith("benchmarks.")]
+    named = [
+        words for words in ends if words[2:3] and words[2].startswith(("benchmarks.", "cookbook."))
+    ]
     assert len(named) >= 15
     for words in named:
         path = ROOT / words[2].replace(".", "/")

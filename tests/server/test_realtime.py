@@ -15,7 +15,7 @@ from tests.server.running import RunningServer, wait_until
 SPEECH = pcm16(voice(1.0))
 PAUSE = pcm16(silence(0.8))
 # From the event that announces speech to the last sound sent, with room for a busy machine; the
-# figure itself is measured by `benchmarks.barge_in`.
+# figure itself is measured by `benchmarks.serving.barge_in`.
 STOPS_WITHIN_S = 0.5
 
 

@@ -54,7 +54,7 @@ def test_a_block_runs(block: Block, server: RunningServer, tmp_path: Path) -> No
     address = server.url.removeprefix("http://")
     text = block.text.replace("127.0.0.1:8000", address)
     # What a command takes for the server when it is not told.
-    text = re.sub(r"(benchmarks\.evaluate (?!--list))", rf"\1--url {server.url} ", text)
+    text = re.sub(r"(benchmarks\.evaluation\.evaluate (?!--list))", rf"\1--url {server.url} ", text)
     binaries = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": binaries, "PYTHONPATH": str(ROOT)}
     command = ["bash", "-euo", "pipefail", "-c", text]
@@ -148,7 +148,7 @@ def flags_of(module: str) -> set[str]:
         importlib.import_module("sglang.srt.server_args").ServerArgs.add_cli_args(parser)
         return set(parser._option_string_actions)
     command = [sys.executable, "-m", module]
-    if module == "benchmarks.gates":
+    if module == "benchmarks.evaluation.gates":
         return {flag for mode in ("calibrate", "check") for flag in _help([*command, mode])}
     return _help(command)
 

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from sglang_omni.engines.thinker.contract import ThinkerSettings
-from sglang_omni.engines.thinker.launch import environment
+from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.models.ming.prompt.chat import render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.pipeline.request import Message, TextPart
@@ -28,7 +28,7 @@ CPU = (
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[openai.OpenAI]:
-    variables = environment(ThinkerSettings(TINY), threads=1)
+    variables = build_environment(ThinkerSettings(TINY), threads=1)
     with run_server(*STOCK, *CPU, ready="/health_generate", env=variables) as server:
         yield openai.OpenAI(base_url=server.api, api_key="none")
 

@@ -3,12 +3,12 @@
 import pytest
 
 from sglang_omni.protocol.errors import ConfigError
-from sglang_omni.voices.aliases import check_aliases, read_aliases
+from sglang_omni.voices.aliases import parse_aliases, validate_aliases
 
 
 def test_each_entry_names_a_preset() -> None:
-    assert read_aliases(()) == {}
-    assert read_aliases(("alloy=river", "my voice=river bank")) == {
+    assert parse_aliases(()) == {}
+    assert parse_aliases(("alloy=river", "my voice=river bank")) == {
         "alloy": "river",
         "my voice": "river bank",
     }
@@ -20,12 +20,12 @@ def test_each_entry_names_a_preset() -> None:
 )
 def test_an_unclear_entry_is_refused(entries: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"voice_alias: .* (ALIAS=PRESET|two voices)"):
-        read_aliases(entries)
+        parse_aliases(entries)
 
 
 def test_aliases_are_of_presets_and_hide_none() -> None:
-    check_aliases({"alloy": "river"}, ("prompt", "river"))
+    validate_aliases({"alloy": "river"}, ("prompt", "river"))
     with pytest.raises(ConfigError, match="'sea' is not in the checkpoint; it has: prompt, river"):
-        check_aliases({"alloy": "sea"}, ("prompt", "river"))
+        validate_aliases({"alloy": "sea"}, ("prompt", "river"))
     with pytest.raises(ConfigError, match="'prompt' is itself a preset"):
-        check_aliases({"prompt": "river"}, ("prompt", "river"))
+        validate_aliases({"prompt": "river"}, ("prompt", "river"))

@@ -12,10 +12,10 @@ from sglang_omni.engines.speech.contract import EncodedVoice
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
-from sglang_omni.voices.cloner import RATE_HZ, Cloner, RecordingRules
-from tests.pipeline.engines import Scripted
+from sglang_omni.voices.cloner import RATE_HZ, RecordingCloner, RecordingRules
+from tests.pipeline.engines import ScriptedEngine
 
-RULES = RecordingRules(min_seconds=1.0, max_seconds=30.0, file_bytes=1000, cached=2)
+RULES = RecordingRules(min_seconds=1.0, max_seconds=30.0, file_bytes=1000, max_cached=2)
 
 
 class Decoder:
@@ -25,9 +25,9 @@ class Decoder:
         self.asked = []
 
     async def decode(
-        self, kind, files, image=None, sample_rate=None, most_seconds=None, tenant=None
+        self, kind, files, image=None, sample_rate=None, max_seconds=None, tenant=None
     ):
-        self.asked.append((kind, files, sample_rate, most_seconds))
+        self.asked.append((kind, files, sample_rate, max_seconds))
         array = SharedArray()
         samples = np.zeros(len(files[0]) * RATE_HZ // 100, np.float32)
         return Decoded(array.write(samples)), array
@@ -49,12 +49,12 @@ def decoder():
 
 @pytest.fixture
 def talker():
-    return Scripted(encode)
+    return ScriptedEngine(encode)
 
 
 @pytest.fixture
 def cloner(decoder, talker):
-    return Cloner(FetchPolicy(), RULES, decoder, talker)
+    return RecordingCloner(FetchPolicy(), RULES, decoder, talker)
 
 
 async def test_equal_recordings_are_encoded_once_whatever_their_words(cloner, decoder, talker):
@@ -77,7 +77,9 @@ async def test_the_recordings_used_last_are_remembered(cloner, talker):
     assert len(talker.requests) == 4
 
 
-@pytest.mark.parametrize(("size", "reason"), [(50, "0.50 s; a voice needs 1"), (1001, "bytes")])
+@pytest.mark.parametrize(
+    ("size", "reason"), [(50, "0.50 s; a voice needs at least 1 s"), (1001, "bytes")]
+)
 async def test_a_recording_beyond_the_limits_is_refused_by_its_field(cloner, size, reason):
     with pytest.raises(InvalidRequest, match=reason) as error:
         await cloner.clone(part(b"a" * size), None)
@@ -93,7 +95,7 @@ async def test_a_failure_is_not_remembered(decoder):
         async for made in encode(request):
             yield made
 
-    cloner = Cloner(FetchPolicy(), RULES, decoder, Scripted(once))
+    cloner = RecordingCloner(FetchPolicy(), RULES, decoder, ScriptedEngine(once))
     with pytest.raises(EngineFailed):
         await cloner.clone(part(b"a" * 200), None)
     assert (await cloner.clone(part(b"a" * 200), None)).seconds == 2.0

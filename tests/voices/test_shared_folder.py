@@ -27,7 +27,7 @@ add(open_store(Path(sys.argv[1])))
 
 
 def open_store(folder: Path) -> VoiceStore:
-    store = VoiceStore(folder, Quota(stored=4, per_owner=3), "weights")
+    store = VoiceStore(folder, Quota(max_stored=4, max_per_owner=3), "weights")
     store.load()
     return store
 
@@ -36,7 +36,7 @@ def open_store(folder: Path) -> VoiceStore:
 def pair(tmp_path: Path) -> Iterator[tuple[httpx.Client, httpx.Client]]:
     backends = (FakeBackend(), FakeBackend())
     for backend in backends:
-        backend.shelf = VoiceRegistry(FakeCloner(), open_store(tmp_path))
+        backend.voice_registry = VoiceRegistry(FakeCloner(), open_store(tmp_path))
     with (
         serving(backend=backends[0]) as first,
         serving(backend=backends[1]) as second,
@@ -88,7 +88,7 @@ def test_a_server_that_starts_leaves_what_another_one_is_writing(
     writer: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     (part,) = tmp_path.glob("*.part")
-    assert open_store(tmp_path).seen_by(None) == []
+    assert open_store(tmp_path).list_owned(None) == []
     assert part.exists()
 
 
@@ -114,7 +114,7 @@ def test_a_full_disk_is_a_507_and_nothing_is_left(tmp_path: Path) -> None:
     try:
         (folder / "filler").write_bytes(bytes(16 << 10))
         backend = FakeBackend()
-        backend.shelf = VoiceRegistry(FakeCloner(), open_store(folder))
+        backend.voice_registry = VoiceRegistry(FakeCloner(), open_store(folder))
         with serving(backend=backend) as served, httpx.Client(base_url=served.url) as http:
             refused = upload(http)
             assert refused.status_code == 507

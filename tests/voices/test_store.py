@@ -22,7 +22,7 @@ from sglang_omni.voices.registry import UploadedRecording, VoiceRegistry
 from sglang_omni.voices.store import MAX_READ_AT_ONCE, Quota, VoicesFull, VoiceStore
 from tests.entrypoints.http.fake import FakeCloner
 
-QUOTA = Quota(stored=3, per_owner=2)
+QUOTA = Quota(max_stored=3, max_per_owner=2)
 PART = MediaPart("audio", ("data:,RIFF",), "audio_sample")
 
 
@@ -68,7 +68,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(InsufficientStorage, match="nothing was stored"):
         add(store)
     assert list(tmp_path.iterdir()) == []
-    assert store.seen_by(None) == []
+    assert store.list_owned(None) == []
     monkeypatch.undo()
     assert add(store), "the place that it had was given back"
 
@@ -80,9 +80,12 @@ def test_what_is_no_voice_or_belongs_to_other_weights_is_left_alone(
     (tmp_path / "voice_broken.safetensors").write_bytes(b"nonsense")
     (tmp_path / "voice_half.part").write_bytes(b"half of a file")
     (tmp_path / "notes.txt").write_text("mine")
-    assert open_store(tmp_path, "other weights").seen_by(None) == []
-    assert "other weights" in caplog.text and "voice_broken.safetensors is no voice" in caplog.text
-    assert len(open_store(tmp_path).seen_by(None)) == 1
+    assert open_store(tmp_path, "other weights").list_owned(None) == []
+    assert (
+        "other weights" in caplog.text
+        and "voice_broken.safetensors is not a valid voice" in caplog.text
+    )
+    assert len(open_store(tmp_path).list_owned(None)) == 1
     assert (tmp_path / "voice_broken.safetensors").exists() and (tmp_path / "notes.txt").exists()
     assert not (tmp_path / "voice_half.part").exists()
 
@@ -91,7 +94,7 @@ def test_a_copied_file_under_another_name_is_no_second_voice(tmp_path: Path) -> 
     voice_id = add(open_store(tmp_path))
     data = (tmp_path / f"{voice_id}.safetensors").read_bytes()
     (tmp_path / "voice_copy.safetensors").write_bytes(data)
-    assert [voice.id for voice in open_store(tmp_path).seen_by(None)] == [voice_id]
+    assert [voice.id for voice in open_store(tmp_path).list_owned(None)] == [voice_id]
 
 
 def test_quotas_hold_for_uploads_at_once(tmp_path: Path) -> None:
@@ -112,7 +115,7 @@ def test_a_voice_that_is_written_and_not_yet_kept_counts_once(tmp_path: Path) ->
     cloned = asyncio.run(FakeCloner().clone(PART, "The words."))
     store.reserve("Ada", "one")
     known = {"name": "Ada", "owner": "one", "text": "The words.", "consent": "she agreed"}
-    store.write(store.new(**known, seconds=1.0, has_speaker=True), cloned.voice)
+    store.write(store.create(**known, seconds=1.0, has_speaker=True), cloned.voice)
     # The second of two places is still free.
     store.reserve("Bob", "one")
     with pytest.raises(VoicesFull):
@@ -126,8 +129,8 @@ def test_a_deleted_voice_is_gone_from_disk_and_only_its_owner_deletes_it(tmp_pat
         with pytest.raises(VoiceNotFound):
             store.remove(name, "other")
     with pytest.raises(VoiceNotFound):
-        store.remove("Ada", "other", anybodys=True)
-    assert store.remove(voice_id, "other", anybodys=True).id == voice_id
+        store.remove("Ada", "other", any_owner=True)
+    assert store.remove(voice_id, "other", any_owner=True).id == voice_id
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,7 +138,7 @@ def test_without_a_folder_no_voice_is_stored_and_it_is_said(tmp_path: Path) -> N
     shelf = VoiceRegistry(FakeCloner(), None)
     with pytest.raises(Forbidden, match="--voices-dir"):
         asyncio.run(shelf.add(upload(), ()))
-    assert shelf.stored(None) == [] and shelf.choose("Ada", None) is None
+    assert shelf.list_stored(None) == [] and shelf.find("Ada", None) is None
 
 
 def test_an_unusable_folder_ends_the_start(tmp_path: Path) -> None:
@@ -151,7 +154,7 @@ def test_the_talker_is_told_a_name_a_voice_or_nobody() -> None:
     stored = ClonedVoice("k", None, array, array.write(np.zeros(64, np.float32)), 1)
 
     async def opened(voice: Voice) -> object:
-        return await shelf.open(voice)
+        return await shelf.resolve(voice)
 
     assert asyncio.run(opened(Voice("DB30", 1))) == "DB30"
     assert asyncio.run(opened(Voice("Ada", 1, stored))) is stored
@@ -165,18 +168,18 @@ def test_links_in_the_folder_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "voices").mkdir()
     name = f"{voice_id}.safetensors"
     (tmp_path / "voices" / name).symlink_to(tmp_path / "elsewhere" / name)
-    assert open_store(tmp_path / "voices").seen_by(None) == []
+    assert open_store(tmp_path / "voices").list_owned(None) == []
 
 
 def test_a_voice_that_is_deleted_while_its_request_waits_is_not_spoken(tmp_path: Path) -> None:
     here, there = open_store(tmp_path), open_store(tmp_path)
     voice_id = add(here)
     shelf = VoiceRegistry(FakeCloner(), here)
-    waiting = Voice("Ada", 1, shelf.choose("Ada", None))
-    assert asyncio.run(shelf.open(waiting)) is waiting.source
+    waiting = Voice("Ada", 1, shelf.find("Ada", None))
+    assert asyncio.run(shelf.resolve(waiting)) is waiting.source
     there.remove(voice_id, None)
     with pytest.raises(UnknownVoice, match="was deleted"):
-        asyncio.run(shelf.open(waiting))
+        asyncio.run(shelf.resolve(waiting))
 
 
 def test_a_folder_that_is_gone_has_no_voices_and_comes_back(
@@ -185,16 +188,16 @@ def test_a_folder_that_is_gone_has_no_voices_and_comes_back(
     store = open_store(tmp_path / "voices")
     add(store)
     (tmp_path / "voices").rename(tmp_path / "unmounted")
-    assert store.seen_by(None) == [] and store.find("Ada", None) is None
+    assert store.list_owned(None) == [] and store.find("Ada", None) is None
     assert caplog.text.count("voices_dir cannot be read") == 1
     (tmp_path / "unmounted").rename(tmp_path / "voices")
-    assert [voice.name for voice in store.seen_by(None)] == ["Ada"]
+    assert [voice.name for voice in store.list_owned(None)] == ["Ada"]
 
 
 def test_many_voices_of_another_server_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     here = open_store(tmp_path)
-    many = VoiceStore(tmp_path, Quota(stored=40, per_owner=40), "weights")
+    many = VoiceStore(tmp_path, Quota(max_stored=40, max_per_owner=40), "weights")
     for number in range(MAX_READ_AT_ONCE + 4):
         add(many, f"Ada {number}")
-    assert len(here.seen_by(None)) == MAX_READ_AT_ONCE
-    assert len(here.seen_by(None)) == MAX_READ_AT_ONCE + 4
+    assert len(here.list_owned(None)) == MAX_READ_AT_ONCE
+    assert len(here.list_owned(None)) == MAX_READ_AT_ONCE + 4

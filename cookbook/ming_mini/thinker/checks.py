@@ -2,9 +2,9 @@
 
 import re
 
-from benchmarks.metrics.edits import distance
 from cookbook.ming_mini.numbers import number_words
 from cookbook.ming_mini.thinker.items import Item
+from measurement.edit_distance import edit_distance
 
 _NUMBER = re.compile(r"-?\d+")
 _LETTER = re.compile(r"\b([A-D])\b")
@@ -55,4 +55,4 @@ def words(text: str) -> list[str]:
 
 def word_errors(expected: str, said: str) -> int:
     """Words to insert, delete or replace to turn one transcript into the other."""
-    return distance(words(expected), words(said))
+    return edit_distance(words(expected), words(said))

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cookbook.ming_mini.thinker.items import Item
+from sglang_omni.models.chat import Item as PromptItem
+from sglang_omni.models.chat import PromptAudio, PromptImage
 from sglang_omni.models.ming.media_rules import patch_grid, picture_tokens
-from sglang_omni.models.ming.prompt.chat import ROLE_END, PromptAudio, PromptImage, render_chat
-from sglang_omni.models.ming.prompt.chat import Item as PromptItem
+from sglang_omni.models.ming.prompt.chat import ROLE_END, render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
 SYSTEMS = ("You are a helpful assistant.", "You are Ming-mini.", "Answer briefly.")

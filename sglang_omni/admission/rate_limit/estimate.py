@@ -8,15 +8,14 @@ from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
     Finished,
+    ReasoningDelta,
     SpeechRequest,
     Started,
     TextDelta,
-    ThoughtDelta,
     Usage,
 )
 
-# A token of speech is a patch of the talker. 16 characters a second are a quick voice.
-SECONDS_PER_AUDIO_TOKEN = 0.32
+# 16 characters a second are a quick voice.
 BYTES_PER_AUDIO_TOKEN = 5
 
 
@@ -30,20 +29,25 @@ def estimate_chat_tokens(request: ChatRequest) -> int:
     return estimate_prompt_tokens(request) + request.sampling.max_tokens
 
 
-def estimate_speech_tokens(request: SpeechRequest) -> int:
-    """Return the tokens to reserve for a reading: about as much speech as its text takes."""
+def estimate_speech_tokens(request: SpeechRequest, frame_s: float) -> int:
+    """Return the tokens to reserve for a reading: about as much speech as its text takes.
+
+    A token of speech lasts `frame_s` seconds.
+    """
     spoken = math.ceil(len(request.text.encode(errors="surrogatepass")) / BYTES_PER_AUDIO_TOKEN)
     if request.max_seconds is None:
         return spoken
-    return min(spoken, math.ceil(request.max_seconds / SECONDS_PER_AUDIO_TOKEN))
+    return min(spoken, math.ceil(request.max_seconds / frame_s))
 
 
 class TokenCount:
     """Counts what one request uses, event by event; written by that request's task alone."""
 
-    def __init__(self, prompt_tokens: int, sample_rate: int) -> None:
-        """`prompt_tokens` is an estimate, `sample_rate` that of speech, in Hz."""
+    def __init__(self, prompt_tokens: int, sample_rate: int, frame_s: float) -> None:
+        """`prompt_tokens` is an estimate. Speech has `sample_rate` Hz and a token each `frame_s`
+        seconds."""
         self._prompt_tokens, self._sample_rate = prompt_tokens, sample_rate
+        self._frame_s = frame_s
         self._has_begun = False
         self._usage: Usage | None = None
         self._text_events = self._samples = 0
@@ -56,7 +60,7 @@ class TokenCount:
                 self._usage = usage
             case AudioDelta(pcm=pcm):
                 self._samples += pcm.size
-            case TextDelta() | ThoughtDelta():
+            case TextDelta() | ReasoningDelta():
                 self._text_events += 1
             case Started():
                 pass
@@ -70,5 +74,5 @@ class TokenCount:
         if not self._has_begun:
             return 0
         seconds = self._samples / self._sample_rate if self._samples else 0.0
-        spoken = math.ceil(seconds / SECONDS_PER_AUDIO_TOKEN)
+        spoken = math.ceil(seconds / self._frame_s)
         return self._prompt_tokens + self._text_events + spoken

@@ -1,4 +1,4 @@
-"""Embeddings of media seen before, in memory, least recently used first out."""
+"""An in-memory LRU cache of media embeddings."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 
 @dataclass(frozen=True)
 class Embedding:
-    """Feature rows [tokens, hidden] and what the prompt must know of their medium.
+    """Feature rows [tokens, hidden] and the data of their medium that the prompt needs.
 
-    `grid` is a picture's patches (time, rows, columns), None for a clip; `seconds` are the times
-    of a video's frame pairs.
+    `grid` is the patch grid (time, rows, columns) of an image or video, None for audio. `seconds`
+    are the times of a video's frame pairs.
     """
 
     rows: SharedArray
@@ -21,19 +21,19 @@ class Embedding:
 
 
 class EmbeddingCache:
-    """Keeps up to `budget` bytes of embeddings. A budget of 0 keeps nothing.
+    """Caches up to `max_bytes` of embeddings. With 0 it caches nothing.
 
-    Keys must cover the content and everything that decides how it is decoded. What was evicted
-    lives on for the requests that hold it.
+    Keys must cover the content and everything that affects its decoding. An evicted embedding stays
+    valid for the requests that hold it.
     """
 
-    def __init__(self, budget: int) -> None:
-        self._budget = budget
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._entries: OrderedDict[bytes, Embedding] = OrderedDict()
         self._bytes = self._hits = self._misses = self._evictions = 0
 
     def get(self, key: bytes) -> Embedding | None:
-        """The embedding, which becomes the most recently used, or None."""
+        """Return the embedding and mark it as most recently used, or return None."""
         if key not in self._entries:
             self._misses += 1
             return None
@@ -42,11 +42,11 @@ class EmbeddingCache:
         return self._entries[key]
 
     def put(self, key: bytes, embedding: Embedding) -> None:
-        """Keep an embedding, dropping older ones for it; one larger than the budget is not kept."""
+        """Cache an embedding, evicting older ones. One larger than the budget is not cached."""
         size = embedding.layout.nbytes
-        if key in self._entries or size > self._budget:
+        if key in self._entries or size > self._max_bytes:
             return
-        while self._bytes + size > self._budget:
+        while self._bytes + size > self._max_bytes:
             _, oldest = self._entries.popitem(last=False)
             self._bytes -= oldest.layout.nbytes
             self._evictions += 1
@@ -54,7 +54,7 @@ class EmbeddingCache:
         self._bytes += size
 
     def counters(self) -> dict[str, float]:
-        """What is held now, and totals since the start."""
+        """Return current sizes, and totals since the start."""
         return {
             "cache_entries": len(self._entries),
             "cache_bytes": self._bytes,

@@ -1,4 +1,4 @@
-"""An encoder engine as the pipeline uses it: a cache in front, and no work done twice."""
+"""The client of an encoder engine, with a cache and single-flight encoding."""
 
 import asyncio
 from contextlib import aclosing
@@ -10,23 +10,23 @@ from sglang_omni.engines.runtime.process import Engine
 
 
 @dataclass
-class _Flight:
-    """An encoding under way, and how many requests wait for it."""
+class _PendingEncoding:
+    """An encoding in progress and the number of requests that wait for it."""
 
     task: asyncio.Task[Embedding]
-    waiting: int = 0
+    num_waiting: int = 0
 
 
 class EncoderClient:
-    """Encodes media by content key. Equal media that are under way at once are encoded once."""
+    """Encodes media by content key. Equal media in progress at the same time are encoded once."""
 
     def __init__(self, engine: Engine, cache: EmbeddingCache) -> None:
         self._engine, self._cache = engine, cache
-        self._flights: dict[bytes, _Flight] = {}
-        self._joined = 0
+        self._pending: dict[bytes, _PendingEncoding] = {}
+        self._num_joined = 0
 
-    def recall(self, key: bytes) -> Embedding | None:
-        """The embedding of a medium encoded before, or None."""
+    def get_cached(self, key: bytes) -> Embedding | None:
+        """Return the embedding of a medium that was encoded before, or None."""
         return self._cache.get(key)
 
     async def encode(
@@ -36,29 +36,29 @@ class EncoderClient:
         grid: tuple[int, int, int] | None = None,
         seconds: tuple[float, ...] = (),
     ) -> Embedding:
-        """Encode a medium and keep the result. Raises what the engine raises.
+        """Encode a medium and cache the result. Raises the errors of the engine.
 
-        Cancelling it cancels the work in the engine, unless another request waits for the same.
+        Cancelling the call cancels the request in the engine, unless another call waits for it.
         """
-        flight = self._flights.get(key)
-        if flight is None:
+        pending = self._pending.get(key)
+        if pending is None:
             work = self._run(key, request, grid, seconds)
-            flight = self._flights[key] = _Flight(asyncio.create_task(work))
+            pending = self._pending[key] = _PendingEncoding(asyncio.create_task(work))
         else:
-            self._joined += 1
-        flight.waiting += 1
+            self._num_joined += 1
+        pending.num_waiting += 1
         try:
-            # Shielded: the other requests that wait for it go on when this one is cancelled.
-            return await asyncio.shield(flight.task)
+            # Shielded, so that cancelling this call does not cancel the others that wait.
+            return await asyncio.shield(pending.task)
         finally:
-            flight.waiting -= 1
-            if not flight.waiting:
-                del self._flights[key]
-                flight.task.cancel()
+            pending.num_waiting -= 1
+            if not pending.num_waiting:
+                del self._pending[key]
+                pending.task.cancel()
 
     def counters(self) -> dict[str, float]:
-        """The cache's counters, and how often a request joined the encoding of another."""
-        return {**self._cache.counters(), "cache_joined": self._joined}
+        """Return the cache's counters, and how often a call joined the encoding of another."""
+        return {**self._cache.counters(), "cache_joined": self._num_joined}
 
     async def _run(
         self,

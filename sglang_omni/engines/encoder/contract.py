@@ -1,4 +1,4 @@
-"""What the encoder engines are told, asked and answer. Plain data; no torch, no sglang."""
+"""Settings, requests and outputs of the encoder engines. Plain data; no torch, no sglang."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,11 +8,18 @@ from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """How an encoder engine runs. `images` and `audio` say what it encodes; on a CPU one engine
-    does both. `gpus` are the cards of its ranks, empty on a CPU. A forward pass takes at most
-    `max_patches` patches of pictures, or `max_audio_seconds` of clips: a longer video takes
-    several passes; one image, one pair of frames or one clip may exceed it, alone. `graphs`
-    captures the vision blocks in CUDA graphs."""
+    """Settings of an encoder engine.
+
+    Attributes:
+        images: Encode images and videos.
+        audio: Encode audio. On a CPU one engine encodes both.
+        gpus: The GPU indices of the ranks; empty on a CPU.
+        max_patches: The maximum number of patches in a forward pass. A longer video takes several
+            passes. A single image or pair of frames may exceed it, alone.
+        max_audio_seconds: The maximum audio in a forward pass. A single clip may exceed it, alone.
+        graphs: Capture the vision blocks in CUDA graphs.
+        threads: CPU threads of PyTorch; None keeps its default.
+    """
 
     checkpoint: Path
     images: bool = True
@@ -28,16 +35,17 @@ class EncoderSettings:
 
     @property
     def uses_sglang(self) -> bool:
-        """Whether its layers are SGLang's, which a single rank on a CPU can do without."""
+        """Return whether the layers are SGLang's. A single rank on a CPU does not need them."""
         return self.images and (self.device != "cpu" or self.tp_size > 1)
 
 
 @dataclass(frozen=True)
 class VisionEncodeRequest:
-    """Encode uint8 frames [frames, height, width, 3] that lie in `pixels` into `rows`.
+    """Encode the uint8 frames [frames, height, width, 3] in `pixels` into `rows`.
 
-    One frame is an image, an even number of frames a video. The sides are multiples of the patch
-    size times the merge size. The features are [tokens, hidden], unit norm, in the engine's dtype.
+    One frame is an image; an even number of frames is a video. Height and width are multiples of
+    the patch size times the merge size. The features are [tokens, hidden], of unit norm, in the
+    engine's dtype.
     """
 
     pixels: SharedArray
@@ -47,7 +55,7 @@ class VisionEncodeRequest:
 
 @dataclass(frozen=True)
 class AudioEncodeRequest:
-    """Encode float32 samples [samples] at 16 kHz, mono, that lie in `samples`, into `rows`."""
+    """Encode the mono float32 samples [samples] at 16 kHz in `samples` into `rows`."""
 
     samples: SharedArray
     layout: Layout
@@ -56,7 +64,7 @@ class AudioEncodeRequest:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Features lie in the request's `rows`, in this layout: float32, or uint16 for bfloat16."""
+    """The features are in the request's `rows`, in this layout: float32, or uint16 for bfloat16."""
 
     layout: Layout
     last: bool = True
@@ -64,7 +72,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class EncoderInfo:
-    """What a loaded encoder engine reports. `hidden` is the width of a feature row."""
+    """What a loaded encoder engine reports. `hidden` is the size of a feature row."""
 
     hidden: int
     dtype: str

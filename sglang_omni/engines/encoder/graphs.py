@@ -1,13 +1,13 @@
-"""The vision blocks, merger and projector as CUDA graphs, one for each bucket of patches.
+"""CUDA graphs of the vision blocks, merger and projector, one for each bucket of patches.
 
-A batch runs in the smallest bucket that holds it. Rows behind its patches hold whatever the batch
-before left there: they lie in no attention segment, and everything else works row by row (or by
-groups of merged rows, which no picture shares), so they never reach a real row.
+A batch runs in the smallest bucket that holds it. The padding rows keep values of earlier batches.
+They belong to no attention segment, and all other operations work on single rows (or on groups of
+merged rows, which images do not share), so padding never affects a real row.
 
-The declared rule: a batch of more patches than the largest bucket, of more frames than its bucket
-has segments, or of frames so large that their attention is faster outside of graphs, runs eagerly.
-Such a batch keeps the GPU busy for longer than the host needs to launch it, and a graph launches
-empty blocks for every segment it might have.
+A batch runs eagerly if it has more patches than the largest bucket, more frames than its bucket has
+segments, or frames so large that attention is faster without graphs. Such a batch keeps the GPU
+busy for longer than the host needs to launch it, while a graph would launch empty blocks for every
+possible segment.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +21,13 @@ from sglang_omni.models.ming.encoders.vision import BlockInputs, VisionEncoder
 from sglang_omni.protocol.errors import ConfigError
 
 BUCKETS = (256, 1024, 2048, 4096, 8192)
-# Frames for which a bucket has room: this many, or one for each so many patches.
-FEWEST_SEGMENTS = 8
+# A bucket's capacity of frames: one for each `PATCHES_PER_SEGMENT` patches, or this minimum.
+MIN_SEGMENTS = 8
 PATCHES_PER_SEGMENT = 1024
 WARM_UPS = 2
 
-# Takes a computation on static tensors; returns what runs it again and gives its static output.
+# Captures a computation on static tensors. Returns a function that replays it and returns its
+# static output.
 Capture = Callable[[Callable[[], Tensor]], Callable[[], Tensor]]
 
 
@@ -39,12 +40,12 @@ class GraphBucket:
 
     @property
     def segments(self) -> int:
-        """Frames that find room."""
+        """Return the maximum number of frames."""
         return len(self.inputs.segments.bounds) - 1
 
 
 class BlockGraphs:
-    """Runs `VisionEncoder.encode` by graphs, captured once, at construction, for all `buckets`."""
+    """Runs `VisionEncoder.encode` with CUDA graphs, captured at construction for all `buckets`."""
 
     def __init__(
         self,
@@ -52,27 +53,31 @@ class BlockGraphs:
         buckets: Sequence[int] = BUCKETS,
         capture: Capture | None = None,
     ) -> None:
-        """Raises `ConfigError` for an attention kernel that reads segments on the host."""
+        """Capture the graphs.
+
+        Raises:
+            ConfigError: The attention kernel reads segments on the host.
+        """
         if not encoder.attention.capturable:
             raise ConfigError(f"attention {encoder.attention.name!r} cannot be captured in a graph")
         self._encoder = encoder
         capture = capture or cuda_capture()
-        # The largest first: the others then find their memory in the pool.
+        # Capture the largest first, so that the others reuse its memory from the pool.
         sizes = sorted(buckets, reverse=True)
         self._buckets = {size: self._build(size, capture) for size in sizes}
 
     def __call__(self, inputs: BlockInputs) -> Tensor:
-        """Features [patches / merged, hidden], as `VisionEncoder.encode` gives them."""
-        bucket = self.bucket(inputs)
+        """Return features [patches / merged, hidden], as `VisionEncoder.encode` does."""
+        bucket = self.select_bucket(inputs)
         if bucket is None:
             return self._encoder.encode(inputs)
-        fill(bucket.inputs, inputs)
+        copy_inputs(bucket.inputs, inputs)
         merged = self._encoder.config.vision.spatial_merge_size**2
-        # Copied, because the next replay writes over it.
+        # Copied, because the next replay overwrites it.
         return bucket.replay()[: len(inputs.hidden) // merged].clone()
 
-    def bucket(self, inputs: BlockInputs) -> GraphBucket | None:
-        """The bucket for these inputs; None if they run eagerly."""
+    def select_bucket(self, inputs: BlockInputs) -> GraphBucket | None:
+        """Return the bucket for these inputs, None if they run eagerly."""
         patches, frames = len(inputs.hidden), len(inputs.segments.lengths)
         size = min((size for size in self._buckets if size >= patches), default=None)
         if min(inputs.segments.lengths) >= self._encoder.attention.eager_from:
@@ -87,22 +92,22 @@ class BlockGraphs:
 
 
 def static_inputs(encoder: VisionEncoder, size: int) -> BlockInputs:
-    """Inputs of `size` patches, zero, as one segment and room for others."""
-    config, like = encoder.config.vision, encoder.vision.pos_embed.weight
-    room = max(FEWEST_SEGMENTS, size // PATCHES_PER_SEGMENT)
-    bounds = torch.full((room + 1,), size, dtype=torch.int32, device=like.device)
+    """Return zero inputs of `size` patches, as one segment with empty segments behind it."""
+    config, weight = encoder.config.vision, encoder.vision.pos_embed.weight
+    max_segments = max(MIN_SEGMENTS, size // PATCHES_PER_SEGMENT)
+    bounds = torch.full((max_segments + 1,), size, dtype=torch.int32, device=weight.device)
     bounds[0] = 0
-    turns = torch.zeros(size, config.head_dim // 2, dtype=torch.float32, device=like.device)
+    rotary = torch.zeros(size, config.head_dim // 2, dtype=torch.float32, device=weight.device)
     return BlockInputs(
-        hidden=like.new_zeros(size, config.hidden_size),
-        cos=turns,
-        sin=turns.clone(),
+        hidden=weight.new_zeros(size, config.hidden_size),
+        cos=rotary,
+        sin=rotary.clone(),
         segments=Segments((), bounds, longest=size),
     )
 
 
-def fill(static: BlockInputs, inputs: BlockInputs) -> None:
-    """Put a batch into the leading rows; segments that it does not need become empty."""
+def copy_inputs(static: BlockInputs, inputs: BlockInputs) -> None:
+    """Copy a batch into the leading rows of `static`, and make unused segments empty."""
     patches, bounds = len(inputs.hidden), inputs.segments.bounds
     static.hidden[:patches].copy_(inputs.hidden)
     static.cos[:patches].copy_(inputs.cos)
@@ -112,11 +117,12 @@ def fill(static: BlockInputs, inputs: BlockInputs) -> None:
 
 
 def cuda_capture() -> Capture:
-    """Capture in CUDA graphs that share one pool of memory."""
+    """Return a `Capture` by CUDA graphs that share one memory pool."""
     pool = torch.cuda.graph_pool_handle()
 
     def capture(compute: Callable[[], Tensor]) -> Callable[[], Tensor]:
-        # Kernels load and libraries reserve memory at their first run, which no graph may hold.
+        # At the first run, kernels are loaded and libraries allocate memory, which a graph must not
+        # capture.
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):

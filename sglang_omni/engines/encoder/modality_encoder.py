@@ -1,4 +1,4 @@
-"""What the worker needs of a kind of media: pictures and clips are two lanes of one engine."""
+"""The interface of an encoder for one modality: vision or audio."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,35 +12,48 @@ from sglang_omni.engines.runtime.shared_array import Layout
 
 @dataclass(frozen=True)
 class Cost:
-    """A request's `cost` in the unit of its lane's budget, and what it adds to the counters.
+    """The cost of a request.
 
-    `steps` are the equal steps of time along the first axis of its array that do not influence
-    each other; a request may be split between them.
+    Attributes:
+        amount: The cost in the unit of the encoder's budget.
+        counts: What the request adds to the engine's counters.
+        steps: The number of equal, independent time steps along the first axis of its array. A
+            request may be split between them.
     """
 
-    cost: float
+    amount: float
     counts: Mapping[str, float]
     steps: int = 1
 
 
 class ModalityEncoder(Protocol):
-    """Encodes one kind of media. `budget` is what a forward pass takes at most, but for
-    one step of time that exceeds it."""
+    """Encodes one modality.
+
+    `budget` is the maximum cost of a forward pass. Only a single time step may exceed it.
+    """
 
     @property
     def budget(self) -> float: ...
 
     def estimate_cost(self, layout: Layout) -> Cost:
-        """Check a request by its layout alone. Raises `InvalidRequest`."""
+        """Check a request's layout and return its cost.
+
+        Raises:
+            InvalidRequest: An array of this layout cannot be encoded.
+        """
 
     def validate(self, array: np.ndarray) -> None:
-        """Check what a request holds. Raises `InvalidRequest`."""
+        """Check the content of an array.
+
+        Raises:
+            InvalidRequest: The content cannot be encoded.
+        """
 
     def encode(self, arrays: Sequence[np.ndarray]) -> list[Tensor]:
-        """Features [rows, hidden] of each array, in one forward pass, on the lane's device."""
+        """Return features [rows, hidden] of each array, by one forward pass, on the device."""
 
     def warm_up(self) -> None:
-        """Encode something, so that every kernel has run."""
+        """Encode a small input, so that every kernel has run."""
 
     def close(self) -> None:
-        """Give up what the lane holds beside memory."""
+        """Release what the encoder holds besides memory."""

@@ -9,14 +9,14 @@ from sglang_omni.engines.runtime.ports import LOOPBACK
 
 
 def join_group(rank: int, size: int, port: int, device: torch.device) -> None:
-    """Make this process rank `rank` of the `size` that meet at the loopback `port`.
+    """Join the tensor-parallel group as rank `rank` of `size`, at the loopback `port`.
 
-    Returns once all have come. SGLang's layers find the group by themselves.
+    Returns once all ranks have joined. SGLang's layers use the group implicitly.
     """
-    # One rank talks to nobody, so it need not wake NCCL.
+    # A single rank does not communicate, so it does not need NCCL.
     backend = "nccl" if device.type == "cuda" and size > 1 else "gloo"
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    # Made for small messages over NVLink: a picture's hidden states are larger.
+    # Custom all-reduce suits small messages over NVLink. The hidden states of an image are larger.
     parallel_state.set_custom_all_reduce(False)
     method = f"tcp://{LOOPBACK}:{port}"
     parallel_state.init_distributed_environment(size, rank, method, rank, backend)

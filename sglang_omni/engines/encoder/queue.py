@@ -1,4 +1,4 @@
-"""The requests that wait for a forward pass, and the order in which they get one."""
+"""The queue of requests that wait for a forward pass."""
 
 from dataclasses import dataclass, replace
 
@@ -6,50 +6,53 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sglang_omni.engines.encoder.batch import next_batch, split_steps
+from sglang_omni.engines.encoder.batch import select_batch, split_steps
 from sglang_omni.engines.encoder.contract import AudioEncodeRequest, VisionEncodeRequest
 from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.runtime.shared_array import SharedArray
 
-Request = VisionEncodeRequest | AudioEncodeRequest
+EncodeRequest = VisionEncodeRequest | AudioEncodeRequest
 
 
 @dataclass(frozen=True)
 class WaitingRequest:
-    """A checked request: the `parts` of its steps that remain to be encoded, the next one first,
-    and the `features` [rows, hidden] of each part before them."""
+    """A valid request that waits for a forward pass.
 
-    request: Request
-    load: Cost
+    `parts` are the time steps of its remaining passes, in order. `features` are the features
+    [rows, hidden] of the parts that are already encoded.
+    """
+
+    request: EncodeRequest
+    cost: Cost
     parts: tuple[range, ...]
     features: tuple[Tensor, ...] = ()
 
     @property
     def source(self) -> SharedArray:
-        """Where its pixels or samples lie."""
+        """Return the array with its pixels or samples."""
         request = self.request
         return request.pixels if isinstance(request, VisionEncodeRequest) else request.samples
 
     def next_part(self, array: np.ndarray) -> np.ndarray:
-        """Return what the next pass encodes of its `array`, whose first axis is time."""
-        rows, part = len(array) // self.load.steps, self.parts[0]
+        """Return the slice of its `array` [time, ...] that the next pass encodes."""
+        rows, part = len(array) // self.cost.steps, self.parts[0]
         return array[part.start * rows : part.stop * rows]
 
     def with_features(self, features: Tensor) -> "WaitingRequest":
-        """Return what is left of it once its next part has these `features`."""
+        """Return the request after its next part was encoded as `features`."""
         return replace(self, parts=self.parts[1:], features=(*self.features, features))
 
     def all_features(self) -> Tensor:
-        """Return the features of every part encoded, in order: [rows, hidden]."""
+        """Return the features [rows, hidden] of all encoded parts, in order."""
         return self.features[0] if len(self.features) == 1 else torch.cat(self.features)
 
 
 class PassQueue:
-    """Requests by arrival. A request that exceeds `budget` is encoded in several passes.
+    """A queue by arrival. A request that exceeds `budget` is split over several passes.
 
-    Such split requests take turns with each other, one part a pass, and with the whole ones: while
-    both wait, passes alternate. A whole request waits for one part of the split ones at most, and
-    no stream of whole requests keeps the split ones from advancing.
+    Split requests take turns, one part per pass. While both whole and split requests wait, passes
+    alternate between them. So a whole request waits for one part of a split one at most, and whole
+    requests never starve split ones.
     """
 
     def __init__(self, budget: float) -> None:
@@ -61,26 +64,26 @@ class PassQueue:
     def __len__(self) -> int:
         return len(self._whole) + len(self._split)
 
-    def add(self, request_id: str, request: Request, load: Cost) -> None:
-        """Take a request in."""
-        parts = split_steps(load.steps, load.cost, self._budget)
+    def add(self, request_id: str, request: EncodeRequest, cost: Cost) -> None:
+        """Queue a request."""
+        parts = split_steps(cost.steps, cost.amount, self._budget)
         queue = self._whole if len(parts) == 1 else self._split
-        queue[request_id] = WaitingRequest(request, load, parts)
+        queue[request_id] = WaitingRequest(request, cost, parts)
 
     def put_back(self, request_id: str, waiting: WaitingRequest) -> None:
-        """Queue a request of which parts remain, behind the other split ones."""
+        """Queue a request with remaining parts, behind the other split requests."""
         self._split[request_id] = waiting
 
     def cancel(self, request_id: str) -> None:
-        """Forget a request, which need not be there."""
+        """Drop a request, if it is queued."""
         self._whole.pop(request_id, None)
         self._split.pop(request_id, None)
 
     def take(self) -> dict[str, WaitingRequest]:
-        """Remove and return what the next pass encodes: whole requests, or a part of one."""
+        """Remove and return the requests of the next pass: whole requests or one split request."""
         self._last_was_part = bool(self._split) and not (self._whole and self._last_was_part)
         if self._last_was_part:
             request_id = next(iter(self._split))
             return {request_id: self._split.pop(request_id)}
-        costs = ((request_id, one.load.cost) for request_id, one in self._whole.items())
-        return {key: self._whole.pop(key) for key in next_batch(costs, self._budget)}
+        costs = ((request_id, waiting.cost.amount) for request_id, waiting in self._whole.items())
+        return {key: self._whole.pop(key) for key in select_batch(costs, self._budget)}

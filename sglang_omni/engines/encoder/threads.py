@@ -1,11 +1,11 @@
-"""How many cores a process computes on."""
+"""The number of CPU threads of a process."""
 
 import torch
 
 from sglang_omni.engines.encoder.contract import EncoderSettings
 
 
-def use_threads(settings: EncoderSettings) -> None:
-    """Limit PyTorch to the threads of the settings, if they say."""
+def limit_threads(settings: EncoderSettings) -> None:
+    """Limit PyTorch to the number of threads in the settings, if set."""
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)

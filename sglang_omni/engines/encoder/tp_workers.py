@@ -1,8 +1,8 @@
-"""The other ranks of a tensor-parallel encoder, as the first one holds them.
+"""The worker ranks of a tensor-parallel encoder, started by rank 0.
 
-They are children of the engine process, in its group (`ranks.py`). Orders travel through pipes,
-where a rank may wait for hours; a collective operation would time out. A rank that dies takes the
-engine with it, because the others would wait for it for ever.
+They are children of the engine process, in its process group (`vision_rank.py`). They receive
+batches through pipes, because a rank may be idle for hours and a collective operation would time
+out. If a rank dies, the engine ends, because the other ranks would wait for it forever.
 """
 
 import logging
@@ -22,53 +22,55 @@ from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 
 LOGGER = logging.getLogger(__name__)
 
-LAST_WORDS_S = 1.0
+EXIT_GRACE_S = 1.0
 
 Frames = list[tuple[SharedArray, Layout]]
 
 
 class TPWorkers:
-    """Ranks 1 and up. They live as long as this process, or until `close`."""
+    """Ranks 1 and up. They live as long as this process or until `close`."""
 
     def __init__(self, settings: EncoderSettings, port: int) -> None:
-        """Start them; they meet this process at the loopback `port` while it loads."""
+        """Start the ranks, which use the loopback `port` for the rendezvous with this process."""
         self._closing = threading.Event()
         self._sent: Frames = []
         self._pipes = [self._start(settings, r, port) for r in range(1, settings.tp_size)]
 
     def send(self, arrays: Sequence[np.ndarray]) -> None:
-        """Have them encode `arrays`, together with this process, which must do so next."""
+        """Let the ranks encode `arrays`. This process must encode the same arrays next."""
         if not self._pipes:
             return
-        # Copies of our own: a client may give its memory up between two ranks' looks at it. They
-        # last until the next batch, when every rank has long read them.
-        shared = [SharedArray() for _ in arrays]
-        self._sent = [(one, one.write(array)) for one, array in zip(shared, arrays, strict=True)]
+        # Copies, because a client may release its memory after some ranks have read it and before
+        # others have. They are kept until the next batch, when every rank has read them.
+        copies = [SharedArray() for _ in arrays]
+        self._sent = [(copy, copy.write(array)) for copy, array in zip(copies, arrays, strict=True)]
         for pipe in self._pipes:
             pipe.send(self._sent)
 
     def close(self) -> None:
-        """Let them end."""
+        """End the ranks."""
         self._closing.set()
         for pipe in self._pipes:
             pipe.close()
 
     def _start(self, settings: EncoderSettings, rank: int, port: int) -> Connection:
-        ours, theirs = Pipe()
-        # Not in a session of its own: what kills the engine's group must reach it.
+        pipe, child_pipe = Pipe()
+        # It stays in the engine's process group, so that killing the group ends it.
         entry = [sys.executable, "-P", "-m", "sglang_omni.engines.encoder.vision_rank"]
-        with theirs:
+        with child_pipe:
             process = subprocess.Popen(
-                [*entry, str(theirs.fileno()), str(os.getpid())], pass_fds=(theirs.fileno(),)
+                [*entry, str(child_pipe.fileno()), str(os.getpid())],
+                pass_fds=(child_pipe.fileno(),),
             )
-        ours.send((settings, rank, port))
-        watch = (process, rank)
-        threading.Thread(target=self._watch, args=watch, name=f"rank-{rank}", daemon=True).start()
-        return ours
+        pipe.send((settings, rank, port))
+        arguments = (process, rank)
+        name = f"rank-{rank}"
+        threading.Thread(target=self._watch, args=arguments, name=name, daemon=True).start()
+        return pipe
 
     def _watch(self, process: subprocess.Popen[bytes], rank: int) -> None:
         code = process.wait()
-        # What ended it may be about to end this rank too, with a better word about it.
-        if not self._closing.wait(LAST_WORDS_S):
-            LOGGER.error("rank %d of the image encoder ended with %d", rank, code)
+        # The cause may end this rank too, with a better error message, so wait for that first.
+        if not self._closing.wait(EXIT_GRACE_S):
+            LOGGER.error("rank %d of the image encoder exited with %d", rank, code)
             kill_group()

@@ -1,4 +1,4 @@
-"""What a decoding process is told, asked and answers. Plain data; no decoder library."""
+"""Settings, requests and outputs of a media decoder process. Plain data; no decoder library."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, PixelBudget
 
 @dataclass(frozen=True)
 class MediaDecoderSettings:
-    """How every file is decoded."""
+    """The limits and rules for decoding every file."""
 
     limits: MediaLimits
     rules: MediaRules
@@ -18,19 +18,23 @@ class MediaDecoderSettings:
 
 @dataclass(frozen=True)
 class SharedFile:
-    """A file in memory that both processes see: to send it would hold up the event loop."""
+    """A file in shared memory. Sending a large file would block the event loop."""
 
     array: SharedArray
     layout: Layout
 
     @classmethod
     def of(cls, content: bytes) -> "SharedFile":
-        """Return a file of this content. Takes time, but not the interpreter's lock."""
+        """Copy a file to shared memory. It takes time but releases the GIL."""
         array = SharedArray()
         return cls(array, array.write(np.frombuffer(content, np.uint8)))
 
     def read(self) -> bytes:
-        """Return the content. Raises `OSError` when the maker is gone."""
+        """Return the content.
+
+        Raises:
+            OSError: The owner of the memory is gone.
+        """
         return self.array.read(self.layout).tobytes()
 
 
@@ -38,13 +42,17 @@ class SharedFile:
 class DecodeRequest:
     """Decode `files` into `array`.
 
-    One file is an image, a video or an audio clip, as `kind` says; several files, of kind
-    `video`, are its frames. `image` bounds this image's size, and `sample_rate` (Hz) and
-    `most_seconds` this clip's rate and length, instead of the rules and limits.
-
     An image becomes uint8 [1, height, width, 3], resized. A video becomes uint8
-    [frames, height, width, 3], sampled and resized, an even number of frames. A clip becomes
-    float32 [samples], mono, in [-1, 1].
+    [frames, height, width, 3], sampled and resized, with an even number of frames. Audio becomes
+    mono float32 [samples] in [-1, 1].
+
+    Attributes:
+        kind: The kind of the medium.
+        files: One file; several files of kind `video` are its frames.
+        array: The destination.
+        image: The size limit of this image, in place of the rules.
+        sample_rate: The output sample rate in Hz of this clip, in place of the rules.
+        max_seconds: The maximum length of this clip, in place of the limits.
     """
 
     kind: Kind
@@ -52,17 +60,23 @@ class DecodeRequest:
     array: SharedArray
     image: PixelBudget | None = None
     sample_rate: int | None = None
-    most_seconds: float | None = None
+    max_seconds: float | None = None
 
     def content(self) -> list[bytes]:
-        """Return the files. Raises `OSError` when whoever asked is gone."""
+        """Return the contents of the files.
+
+        Raises:
+            OSError: The owner of a shared file is gone.
+        """
         return [file if isinstance(file, bytes) else file.read() for file in self.files]
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What lies in the request's array. `seconds` are the times of a video's frame pairs, one for
-    each pair, empty for other kinds."""
+    """The result in the request's array.
+
+    `seconds` are the times of a video's frame pairs, one for each pair; empty for other kinds.
+    """
 
     layout: Layout
     seconds: tuple[float, ...] = ()

@@ -1,4 +1,4 @@
-"""The intake: several decoding processes, and one way to have a medium decoded by any of them."""
+"""The pool of media decoder processes."""
 
 import asyncio
 import time
@@ -25,9 +25,9 @@ from sglang_omni.protocol.errors import (
 )
 
 FACTORY = "sglang_omni.engines.media_decoder.worker:open_worker"
-# One thread a library. 24 MB, what a picture of three megapixels takes, are kept from one file to
-# the next: to clear and map them anew took half of the time of a picture of one. What is larger
-# comes straight from the kernel and goes back to it.
+# One thread per library. malloc keeps 24 MB between files, which an image of three megapixels
+# takes: mapping and clearing memory again took half of the time of an image of one megapixel.
+# Larger blocks are mapped and unmapped directly.
 ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -36,26 +36,26 @@ ENVIRONMENT = {
     "MALLOC_TOP_PAD_": str(24 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(28 << 20),
 }
-# A decoder starts in a second. A longer pause would let a few bad files shut the intake.
-LONGEST_RESTART_DELAY_S = 2.0
-# A decoder that has not come back for so long will not by itself.
-MAX_RESTART_S = 30.0
+# A decoder starts in a second. With a longer pause, a few bad files would stop all decoders.
+MAX_RESTART_DELAY_S = 2.0
+# A decoder that restarts for longer counts as down.
+MAX_RESTARTING_S = 30.0
 SILENCE_MARGIN_S = 1.0
-# Decoders that one file may cost.
-MOST_DEATHS = 2
-# A larger file is not sent to its decoder, but put where that can read it.
-SENT_BYTES = 256 << 10
-_LOOK_S = 0.05
+# How often a decoder may crash on the same request before the file is rejected.
+MAX_DECODER_CRASHES = 2
+# A larger file is passed in shared memory.
+MAX_INLINE_BYTES = 256 << 10
+_POLL_S = 0.05
 
 
-class _Died(EngineFailed):
-    """A decoder ended while it had a request."""
+class _DecoderCrashed(EngineFailed):
+    """A decoder process ended while it processed a request."""
 
 
-def decoder_spec(
+def build_process_spec(
     name: str, settings: MediaDecoderSettings, output: OutputRules = TO_TERMINAL
 ) -> ProcessSpec:
-    """One decoding process of the intake."""
+    """Return the spec of a decoder process."""
     return ProcessSpec(
         name,
         FACTORY,
@@ -63,37 +63,36 @@ def decoder_spec(
         ENVIRONMENT,
         start_deadline_s=60.0,
         step_deadline_s=settings.limits.decode_seconds,
-        # Later than its deadline: silence may have begun before the file.
+        # Later than the step deadline, because heartbeats may be missing since before the file.
         silence_deadline_s=min(
             ProcessSpec.silence_deadline_s, settings.limits.decode_seconds + SILENCE_MARGIN_S
         ),
-        # A file may take that long: a decoder at work is not unwell.
+        # A file may take that long, so a busy decoder is not unresponsive before.
         unready_after_s=settings.limits.decode_seconds,
         max_in_flight=1,
-        longest_delay_s=LONGEST_RESTART_DELAY_S,
+        max_restart_delay_s=MAX_RESTART_DELAY_S,
         output=output,
     )
 
 
 def is_usable(health: EngineHealth, now: float) -> bool:
-    """Return whether a decoder decodes, or will in a moment. `now` is in s since the epoch."""
+    """Return whether a decoder is up or will be soon. `now` is in seconds since the epoch."""
     if health.state == "restarting":
-        return now - health.since < MAX_RESTART_S
+        return now - health.since < MAX_RESTARTING_S
     return health.state in ("ready", "unresponsive")
 
 
-async def _to_send(file: bytes) -> bytes | SharedFile:
-    return file if len(file) <= SENT_BYTES else await asyncio.to_thread(SharedFile.of, file)
+async def _to_payload(file: bytes) -> bytes | SharedFile:
+    return file if len(file) <= MAX_INLINE_BYTES else await asyncio.to_thread(SharedFile.of, file)
 
 
 class MediaDecoderPool:
-    """Decodes media in processes that serve one request at a time, so that a file which kills its
-    decoder, or keeps it for too long, fails alone.
+    """Decodes media in processes that serve one request at a time.
 
-    A request waits for the first decoder that is idle and ready; see `DecoderQueue`. What is
-    decoded may hold `max_held_bytes` until it is encoded. A request whose caller has gone leaves
-    the queue, but a decoder at work finishes, or runs into its deadline, before it is free: to
-    kill it would cost more than most files do.
+    So a file that crashes its decoder, or takes too long, fails alone. A request waits for the
+    first decoder that is idle and ready; see `DecoderQueue`. Decoded media may use `max_held_bytes`
+    until they are encoded. A cancelled request leaves the queue, but a busy decoder finishes, or
+    reaches its deadline, before it is idle: killing it would cost more than most files.
     """
 
     def __init__(
@@ -101,48 +100,56 @@ class MediaDecoderPool:
         settings: MediaDecoderSettings,
         *,
         processes: int = 2,
-        most_waiting: int = 64,
+        max_waiting: int = 64,
         max_held_bytes: int = 2 << 30,
         output: OutputRules = TO_TERMINAL,
     ) -> None:
         self._limits: MediaLimits = settings.limits
         self.memory = MediaMemory(max_held_bytes)
-        names = [f"intake-{number}" for number in range(processes)]
-        self._engines = [EngineProcess(decoder_spec(name, settings, output)) for name in names]
+        names = [f"media_decoder-{number}" for number in range(processes)]
+        self._engines = [
+            EngineProcess(build_process_spec(name, settings, output)) for name in names
+        ]
         self._busy: set[EngineProcess] = set()
-        # Videos take seconds: one decoder stays free of them, for pictures and clips.
+        # Videos take seconds, so one decoder is kept for images and audio.
         self._queue: DecoderQueue[EngineProcess] = DecoderQueue(
-            most_waiting, max_videos=max(1, processes - 1)
+            max_waiting, max_videos=max(1, processes - 1)
         )
-        # Set while somebody waits.
-        self._wanted = asyncio.Event()
+        # Set while requests wait.
+        self._has_waiting = asyncio.Event()
         self._jobs: set[asyncio.Task[Decoded]] = set()
-        self._matcher: asyncio.Task[None] | None = None
+        self._match_task: asyncio.Task[None] | None = None
 
     @property
     def processes(self) -> dict[str, EngineProcess]:
-        """The decoding processes, by name, to look at."""
+        """Return the decoder processes by name."""
         return {engine.spec.name: engine for engine in self._engines}
 
     @property
     def can_decode(self) -> bool:
-        """Whether a file that comes now will be decoded: one decoder lives, or restarts and has
-        not failed to for long. A bad file must not take the server out of service: a proxy would
-        send it to the next one."""
+        """Return whether at least one decoder is up or will be soon.
+
+        A crash does not count at once: a bad file must not make the server unready, because a proxy
+        would send the file to the next server.
+        """
         return any(is_usable(engine.health, time.time()) for engine in self._engines)
 
     @property
-    def waiting(self) -> int:
-        """The number of requests that wait for a decoder."""
+    def num_waiting(self) -> int:
+        """Return the number of requests that wait for a decoder."""
         return len(self._queue)
 
     @property
     def in_flight(self) -> int:
-        """The number of decoders at work, for whomever."""
+        """Return the number of busy decoders."""
         return len(self._busy)
 
     async def start(self) -> None:
-        """Start every process and wait for all. Raises `StartupError`; none is left then."""
+        """Start every process and wait until all are ready.
+
+        Raises:
+            StartupError: A process failed to start. All others are stopped.
+        """
         try:
             async with asyncio.TaskGroup() as group:
                 for engine in self._engines:
@@ -153,15 +160,15 @@ class MediaDecoderPool:
         except BaseException:
             await self.stop()
             raise
-        self._matcher = asyncio.create_task(self._keep_matching())
+        self._match_task = asyncio.create_task(self._match_periodically())
 
     async def stop(self, deadline_s: float = 2.0) -> None:
-        """Fail what waits or works with `EngineUnavailable`, and end every process."""
-        if self._matcher is not None:
-            self._matcher.cancel()
-            await asyncio.wait({self._matcher})
-            self._matcher = None
-        self._queue.fail(EngineUnavailable("the intake is stopping"))
+        """Fail all requests with `EngineUnavailable`, and end every process."""
+        if self._match_task is not None:
+            self._match_task.cancel()
+            await asyncio.wait({self._match_task})
+            self._match_task = None
+        self._queue.fail_all(EngineUnavailable("the media decoders are stopping"))
         await asyncio.gather(*(engine.stop(deadline_s) for engine in self._engines))
 
     async def decode(
@@ -170,18 +177,19 @@ class MediaDecoderPool:
         files: Sequence[bytes],
         image: PixelBudget | None = None,
         sample_rate: int | None = None,
-        most_seconds: float | None = None,
+        max_seconds: float | None = None,
         tenant: str | None = None,
     ) -> tuple[Decoded, SharedArray]:
-        """Decode one medium; see `DecodeRequest`. The array's memory goes with the last reference.
+        """Decode one medium; see `DecodeRequest`. The last reference frees the array's memory.
 
-        Raises `InvalidRequest` for whatever is wrong with the files, also when they kill their
-        decoder or keep it beyond its deadline; `Overloaded` when too many wait already, and
-        `EngineUnavailable` when the intake is not running.
+        Raises:
+            InvalidRequest: The files are invalid, crash their decoder or exceed its deadline.
+            Overloaded: Too many requests wait.
+            EngineUnavailable: The decoders are not running.
         """
         self._check(kind, files)
-        sent = tuple([await _to_send(file) for file in files])
-        request = DecodeRequest(kind, sent, SharedArray(), image, sample_rate, most_seconds)
+        payload = tuple([await _to_payload(file) for file in files])
+        request = DecodeRequest(kind, payload, SharedArray(), image, sample_rate, max_seconds)
         decoded = await self._decode(request, tenant)
         self.memory.track(tenant, request.array, decoded.layout.nbytes)
         return decoded, request.array
@@ -195,84 +203,92 @@ class MediaDecoderPool:
             raise InvalidRequest(f"the {kind} has more than {self._limits.file_bytes} bytes")
 
     async def _decode(self, request: DecodeRequest, tenant: str | None) -> Decoded:
-        """Run the request, again if its decoder dies: that may have been nobody's fault, or that of
-        another file. What kills two is at fault itself."""
-        deaths = 0
-        while self._matcher is not None:
-            engine = await self._take(request.kind, tenant)
+        """Run the request, and again if its decoder crashes: another cause is possible.
+
+        A file that crashes `MAX_DECODER_CRASHES` decoders is rejected.
+        """
+        crashes = 0
+        while self._match_task is not None:
+            engine = await self._acquire(request.kind, tenant)
             job = asyncio.create_task(self._run(engine, request))
             self._jobs.add(job)
-            job.add_done_callback(self._forget)
+            job.add_done_callback(self._discard_job)
             try:
-                # Whoever stops waiting must not stop the job; see the class.
+                # Cancelling the caller must not cancel the job; see the class.
                 return await asyncio.shield(job)
             except EngineUnavailable:
-                continue  # It died at rest, before it had the request.
-            except _Died:
-                deaths += 1
-                if deaths == MOST_DEATHS:
+                continue  # It ended while idle, before it received the request.
+            except _DecoderCrashed:
+                crashes += 1
+                if crashes == MAX_DECODER_CRASHES:
                     raise InvalidRequest(
-                        f"the {request.kind} cannot be decoded: it made the decoder fail"
+                        f"the {request.kind} cannot be decoded: it crashes the decoder"
                     ) from None
-        raise EngineUnavailable("the intake is not running")
+        raise EngineUnavailable("the media decoders are not running")
 
     async def _run(self, engine: EngineProcess, request: DecodeRequest) -> Decoded:
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
             async with aclosing(engine.submit(request)) as outputs:
                 decoded: Decoded = await anext(outputs)
                 return decoded
         except EngineFailed as error:
-            raise self._verdict(engine, request.kind, time.monotonic() - began, error) from error
+            raise self._to_client_error(
+                engine, request.kind, time.monotonic() - started_at, error
+            ) from error
         finally:
-            self._free(engine)
+            self._release(engine)
 
-    def _verdict(
+    def _to_client_error(
         self, engine: EngineProcess, kind: Kind, seconds: float, error: EngineFailed
     ) -> OmniError:
-        """What the caller learns of a failure; a process that lives has told what went wrong."""
+        """Return the error for the caller. A process that is alive has reported its own error."""
         if engine.health.state == "ready":
             return error
         if seconds >= self._limits.decode_seconds:
             limit = self._limits.decode_seconds
             return InvalidRequest(f"the {kind} could not be decoded within {limit:g} s")
-        return _Died(error.message)
+        return _DecoderCrashed(error.message)
 
-    def _forget(self, job: asyncio.Task[Decoded]) -> None:
+    def _discard_job(self, job: asyncio.Task[Decoded]) -> None:
         self._jobs.discard(job)
         if not job.cancelled():
-            job.exception()  # Its caller may be gone; then nobody else looks at it.
+            job.exception()  # Marks it as retrieved, because the caller may be gone.
 
-    async def _take(self, kind: Kind, tenant: str | None) -> EngineProcess:
-        """Wait for a process of one's own. Raises `Overloaded`."""
-        with self._queue.join(kind, tenant) as turn:
-            self._wanted.set()
+    async def _acquire(self, kind: Kind, tenant: str | None) -> EngineProcess:
+        """Wait for an idle process.
+
+        Raises:
+            Overloaded: Too many requests wait.
+        """
+        with self._queue.join(kind, tenant) as grant:
+            self._has_waiting.set()
             self._match()
             try:
-                return await turn
+                return await grant
             except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled() and turn.exception() is None:
-                    self._free(turn.result())
+                if grant.done() and not grant.cancelled() and grant.exception() is None:
+                    self._release(grant.result())
                 raise
 
-    def _free(self, engine: EngineProcess) -> None:
+    def _release(self, engine: EngineProcess) -> None:
         self._busy.discard(engine)
-        self._queue.leave(engine)
+        self._queue.release(engine)
         self._match()
 
     def _match(self) -> None:
-        """Give idle processes to whoever waits, by turns."""
+        """Assign idle processes to waiting requests."""
         for engine in self._engines:
-            idle = engine not in self._busy and engine.health.state == "ready"
-            if idle and self._queue.assign(engine):
+            is_idle = engine not in self._busy and engine.health.state == "ready"
+            if is_idle and self._queue.assign(engine):
                 self._busy.add(engine)
-        self._queue.refuse_excess()
+        self._queue.reject_excess()
 
-    async def _keep_matching(self) -> None:
-        # A process that is ready again does not say so; it took a second, what is a look more.
+    async def _match_periodically(self) -> None:
+        # Poll, because a process does not signal that it is ready again. A restart takes a second.
         while True:
-            await self._wanted.wait()
-            await asyncio.sleep(_LOOK_S)
+            await self._has_waiting.wait()
+            await asyncio.sleep(_POLL_S)
             self._match()
             if not self._queue:
-                self._wanted.clear()
+                self._has_waiting.clear()

@@ -1,4 +1,4 @@
-"""Who waits for a decoder, and whose turn it is."""
+"""A fair queue of requests that wait for a media decoder."""
 
 import asyncio
 import itertools
@@ -14,19 +14,19 @@ T = TypeVar("T")
 
 
 class DecoderQueue(Generic[T]):
-    """Hands decoders to requests, fairly between tenants. Lives on the event loop.
+    """Assigns decoders to requests, fairly between tenants. Used on the event loop only.
 
-    The next one is of the tenant with the fewest at work, of these the one served least recently.
-    At most `max_waiting` wait; beyond, the newest of the tenant with the most is refused. At most
-    `max_videos` videos are at work at once.
+    The next request belongs to the tenant with the fewest busy decoders, and among those to the
+    least recently served. At most `max_waiting` requests wait; beyond that, the newest request of
+    the tenant with the most is rejected. At most `max_videos` videos are decoded at once.
     """
 
     def __init__(self, max_waiting: int, max_videos: int) -> None:
         self._max_waiting, self._max_videos = max_waiting, max_videos
-        self._numbers = itertools.count()
-        self._admissions = itertools.count()
-        # The number of each tenant's latest admission.
-        self._served: dict[str | None, int] = {}
+        self._sequence = itertools.count()
+        self._grants = itertools.count()
+        # The sequence number of each tenant's latest grant.
+        self._last_served: dict[str | None, int] = {}
         self._waiting: dict[Reservation, asyncio.Future[T]] = {}
         self._videos: set[Reservation] = set()
         self._active: dict[T, Reservation] = {}
@@ -36,55 +36,60 @@ class DecoderQueue(Generic[T]):
 
     @contextmanager
     def join(self, kind: Kind, tenant: str | None) -> Iterator[asyncio.Future[T]]:
-        """Wait in the queue during the body, which awaits the future for its decoder.
+        """Queue a request during the body, which awaits the future for its decoder.
 
-        The future fails with `Overloaded` where the queue has no place.
+        The future fails with `Overloaded` if the queue is full.
         """
-        claim = Reservation(next(self._numbers), tenant)
-        turn: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting[claim] = turn
+        reservation = Reservation(next(self._sequence), tenant)
+        grant: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting[reservation] = grant
         if kind == "video":
-            self._videos.add(claim)
+            self._videos.add(reservation)
         try:
-            yield turn
+            yield grant
         finally:
-            if self._waiting.pop(claim, None) is not None:
-                self._videos.discard(claim)
+            if self._waiting.pop(reservation, None) is not None:
+                self._videos.discard(reservation)
 
     def assign(self, decoder: T) -> bool:
-        """Give an idle decoder to whoever is next. Returns whether anybody took it."""
-        claim = select_next(self._servable(), self._active.values(), self._served)
-        if claim is not None:
-            self._active[decoder] = claim
-            self._served[claim.tenant] = next(self._admissions)
-            self._waiting.pop(claim).set_result(decoder)
-        return claim is not None
+        """Assign an idle decoder to the next request. Return whether there was one."""
+        reservation = select_next(self._find_eligible(), self._active.values(), self._last_served)
+        if reservation is not None:
+            self._active[decoder] = reservation
+            self._last_served[reservation.tenant] = next(self._grants)
+            self._waiting.pop(reservation).set_result(decoder)
+        return reservation is not None
 
-    def leave(self, decoder: T) -> None:
-        """Note that a decoder is idle again."""
+    def release(self, decoder: T) -> None:
+        """Record that a decoder is idle again."""
         self._videos.discard(self._active.pop(decoder))
 
-    def fail(self, error: Exception) -> None:
-        """End every wait with an error."""
-        for claim in list(self._waiting):
-            self._refuse(claim, error)
+    def fail_all(self, error: Exception) -> None:
+        """Fail every waiting request with an error."""
+        for reservation in list(self._waiting):
+            self._reject(reservation, error)
 
-    def _servable(self) -> list[Reservation]:
-        waiting = [claim for claim, turn in self._waiting.items() if not turn.done()]
-        videos_at_work = sum(claim in self._videos for claim in self._active.values())
-        if videos_at_work < self._max_videos:
+    def _find_eligible(self) -> list[Reservation]:
+        waiting = [reservation for reservation, grant in self._waiting.items() if not grant.done()]
+        num_active_videos = sum(
+            reservation in self._videos for reservation in self._active.values()
+        )
+        if num_active_videos < self._max_videos:
             return waiting
-        return [claim for claim in waiting if claim not in self._videos]
+        return [reservation for reservation in waiting if reservation not in self._videos]
 
-    def refuse_excess(self) -> None:
-        """Refuse whoever the queue has no place for."""
-        claim = select_rejected(list(self._waiting), self._max_waiting)
-        if claim is not None:
+    def reject_excess(self) -> None:
+        """Reject a request if the queue is over its limit."""
+        reservation = select_rejected(list(self._waiting), self._max_waiting)
+        if reservation is not None:
             count = len(self._waiting) - 1
-            self._refuse(claim, Overloaded(f"{count} media already wait to be decoded"))
+            self._reject(
+                reservation,
+                Overloaded(f"media decoding is at capacity: {count} requests wait; retry later"),
+            )
 
-    def _refuse(self, claim: Reservation, error: Exception) -> None:
-        self._videos.discard(claim)
-        turn = self._waiting.pop(claim)
-        if not turn.done():
-            turn.set_exception(error)
+    def _reject(self, reservation: Reservation, error: Exception) -> None:
+        self._videos.discard(reservation)
+        grant = self._waiting.pop(reservation)
+        if not grant.done():
+            grant.set_exception(error)

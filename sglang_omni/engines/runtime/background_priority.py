@@ -1,12 +1,12 @@
-"""Processes whose work can wait: for files and schemas of one client, nobody else should."""
+"""A low CPU priority for processes that handle the files and schemas of single clients."""
 
 import os
 
-# On few cores a decoder would keep the event loop and the engines waiting, and with them everybody.
-# Not SCHED_IDLE: on a busy machine a file would then never be done within its time.
+# On few cores a decoder would otherwise delay the event loop and the engines, and so every client.
+# With SCHED_IDLE, a busy machine would never finish a file before its deadline.
 NICENESS = 10
 
 
-def yield_to_engines() -> None:
-    """Let this process, for good, use what the event loop and the engines leave of the cores."""
+def lower_priority() -> None:
+    """Lower the CPU priority of this process permanently, below the event loop and the engines."""
     os.setpriority(os.PRIO_PROCESS, 0, NICENESS)

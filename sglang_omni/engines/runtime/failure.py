@@ -1,4 +1,4 @@
-"""How an exception of a worker is told to the API process."""
+"""Conversion of a worker's exceptions to the errors that the API process receives."""
 
 import logging
 
@@ -8,14 +8,14 @@ LOGGER = logging.getLogger(__name__)
 
 
 def describe(error: Exception) -> str:
-    """Return an error as one message; our own errors already speak for themselves."""
+    """Return the message of an error. An `OmniError` needs no type name."""
     return error.message if isinstance(error, OmniError) else f"{type(error).__name__}: {error}"
 
 
 def as_omni_error(error: Exception) -> OmniError:
-    """Return what crosses the socket: our own errors as they are, any other as its message.
+    """Return the error to send: an `OmniError` unchanged, any other as an `EngineFailed`.
 
-    Foreign exceptions may not unpickle on the other side, and their traceback would not either.
+    Foreign exceptions, and tracebacks, may not unpickle on the other side.
     """
     if isinstance(error, OmniError):
         return error

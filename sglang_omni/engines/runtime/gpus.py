@@ -1,7 +1,7 @@
-"""The GPUs that this process may use: read from the driver, without CUDA.
+"""The GPUs that this process may use, read from the driver (NVML) without CUDA.
 
-Cards have the numbers that CUDA gives them here: where `CUDA_VISIBLE_DEVICES` names some, their
-places in that list.
+GPUs have the indices that CUDA gives them in this process: if `CUDA_VISIBLE_DEVICES` is set, their
+positions in that list.
 """
 
 import os
@@ -13,12 +13,12 @@ import pynvml
 
 from sglang_omni.protocol.errors import ConfigError
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+VISIBLE_DEVICES_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU and its memory, in bytes."""
+    """A GPU and its memory in bytes."""
 
     index: int
     name: str
@@ -26,43 +26,48 @@ class Gpu:
     free_bytes: int
 
 
-def visible_gpus() -> tuple[Gpu, ...]:
-    """Every GPU that may be used, in CUDA's order; none without a driver."""
+def list_visible_gpus() -> tuple[Gpu, ...]:
+    """Return every GPU that this process may use, in CUDA's order; none without a driver."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         return ()
     try:
-        mask = os.environ.get(VISIBLE)
+        mask = os.environ.get(VISIBLE_DEVICES_VARIABLE)
         if mask is None:
             mask = ",".join(map(str, range(pynvml.nvmlDeviceGetCount())))
-        return tuple(_card(index, handle) for index, handle in enumerate(_handles(mask)))
+        return tuple(_read_gpu(index, handle) for index, handle in enumerate(_iter_handles(mask)))
     finally:
         pynvml.nvmlShutdown()
 
 
-def visible_devices(numbers: Sequence[int], mask: str | None) -> str:
-    """What makes these cards, by their numbers under `mask`, the only ones of a process.
+def visible_devices(indices: Sequence[int], mask: str | None) -> str:
+    """Return the `CUDA_VISIBLE_DEVICES` that restricts a process to these GPUs.
 
-    Raises `ConfigError` for a card that the mask has not.
+    Args:
+        indices: Indices of GPUs in this process, so under `mask`.
+        mask: The server's own `CUDA_VISIBLE_DEVICES`; None if it is not set.
+
+    Raises:
+        ConfigError: The mask has no GPU of such an index.
     """
     if mask is None:
-        return ",".join(map(str, numbers))
-    there = entries(mask)
-    for number in numbers:
-        if number >= len(there):
-            raise ConfigError(f"there is no card {number}: {VISIBLE} is {mask!r}")
-    return ",".join(there[number] for number in numbers)
+        return ",".join(map(str, indices))
+    devices = parse_mask(mask)
+    for index in indices:
+        if index >= len(devices):
+            raise ConfigError(f"there is no GPU {index}: {VISIBLE_DEVICES_VARIABLE} is {mask!r}")
+    return ",".join(devices[index] for index in indices)
 
 
-def entries(mask: str) -> list[str]:
-    """The numbers and UUIDs in a mask."""
+def parse_mask(mask: str) -> list[str]:
+    """Return the indices and UUIDs in a mask."""
     return [entry.strip() for entry in mask.split(",") if entry.strip()]
 
 
-def _handles(mask: str) -> Iterator[Any]:
-    """Those of a mask up to the first that is none, such as -1, where CUDA stops reading, too."""
-    for entry in entries(mask):
+def _iter_handles(mask: str) -> Iterator[Any]:
+    """Yield the NVML handles of a mask, up to the first invalid entry, such as -1, as CUDA does."""
+    for entry in parse_mask(mask):
         try:
             if entry.isdecimal():
                 yield pynvml.nvmlDeviceGetHandleByIndex(int(entry))
@@ -72,6 +77,6 @@ def _handles(mask: str) -> Iterator[Any]:
             return
 
 
-def _card(index: int, handle: Any) -> Gpu:
+def _read_gpu(index: int, handle: Any) -> Gpu:
     memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     return Gpu(index, pynvml.nvmlDeviceGetName(handle), int(memory.total), int(memory.free))

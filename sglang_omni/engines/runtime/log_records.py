@@ -1,7 +1,7 @@
-"""Log records on their way from an engine to the server, as lines of the engine's output.
+"""Log records that an engine sends to the server as lines of its output.
 
-A record is one line: a record separator (RFC 7464) and a JSON object. So records stay in order with
-what libraries print, and those that an engine logs just before it dies arrive too.
+A record is one line: a record separator (RFC 7464) and a JSON array. So records stay in order with
+what libraries print, and records that an engine logs just before it dies still arrive.
 """
 
 import json
@@ -11,14 +11,14 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 
 SEPARATOR = "\x1e"
-# Set for an engine and every process it starts; stock SGLang with our plug-in logs as usual.
-VARIABLE = "SGLANG_OMNI_ENGINE"
+# Set in an engine and in every process it starts. Stock SGLang with our plug-in does not set it.
+ENGINE_VARIABLE = "SGLANG_OMNI_ENGINE"
 PACKAGE = "sglang_omni"
 
 
 @dataclass(frozen=True)
 class EngineRecord:
-    """What a logger of an engine's process said; `level` is a number of `logging`."""
+    """A log record of an engine process. `level` is a numeric level of `logging`."""
 
     level: int
     logger: str
@@ -29,16 +29,16 @@ class EngineRecord:
 
 
 class RecordFormatter(logging.Formatter):
-    """Formats a record as a line for the server, the traceback included."""
+    """Formats a record, including its traceback, as a line for the server."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, which `parse_record` reads."""
+        """Return the line that `parse_record` reads."""
         fields = (record.levelno, record.name, super().format(record))
         return SEPARATOR + json.dumps(fields)
 
 
 def parse_record(line: str) -> EngineRecord | None:
-    """Return the record of a line of output, or None if a library printed the line."""
+    """Return the record in a line of output, or None if a library printed the line."""
     if not line.startswith(SEPARATOR):
         return None
     try:
@@ -49,11 +49,11 @@ def parse_record(line: str) -> EngineRecord | None:
 
 
 def log_to_server(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Have the package's loggers in this process write lines for the server.
+    """Make the package's loggers in this process write lines for the server.
 
-    Other libraries may configure the root logger as they like: these records do not reach it.
+    The records do not reach the root logger, which libraries may configure as they like.
     """
-    environment[VARIABLE] = "1"
+    environment[ENGINE_VARIABLE] = "1"
     handler = logging.StreamHandler()
     handler.setFormatter(RecordFormatter())
     logger = logging.getLogger(PACKAGE)
@@ -62,6 +62,6 @@ def log_to_server(environment: MutableMapping[str, str] = os.environ) -> None:
     logger.setLevel(logging.INFO)
 
 
-def is_engine() -> bool:
-    """Return whether this process is an engine of the server, or was started by one."""
-    return VARIABLE in os.environ
+def is_engine_process() -> bool:
+    """Return whether this process is an engine of the server or was started by one."""
+    return ENGINE_VARIABLE in os.environ

@@ -1,4 +1,4 @@
-"""How many processes the kernel has killed for want of memory, in this process's control group."""
+"""The number of processes that the kernel's OOM killer has ended in this process's cgroup."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,9 +10,9 @@ COUNTER = "oom_kill"
 
 
 def count_oom_kills() -> int:
-    """Return the count since the group was made, or of the whole machine where no group tells.
+    """Return the number of OOM kills since the cgroup was created.
 
-    0 where the kernel does not tell at all.
+    If no cgroup reports it, the count of the whole machine is returned, or 0 if there is none.
     """
     for file in (*_group_files(), Path("/proc/vmstat")):
         with suppress(OSError, ValueError):
@@ -22,8 +22,11 @@ def count_oom_kills() -> int:
 
 
 def _group_files() -> Iterator[Path]:
-    """Where a control group counts, of version 2 and of version 1. In a container the path may be
-    that of the host, while the container's own group is what is mounted."""
+    """Yield the files with the counts of this process's cgroup, for cgroup versions 2 and 1.
+
+    In a container the path may be the host's, while the container's own cgroup is mounted at the
+    root, so both are tried.
+    """
     with suppress(OSError):
         for line in MEMBERSHIP.read_text().splitlines():
             _, controllers, path = line.split(":", 2)

@@ -1,9 +1,9 @@
-"""An engine process and what it starts never outlive the server, however the server dies.
+"""Orphan reaping: an engine process and its children never outlive the server.
 
-Two mechanisms of the Linux kernel, one for each generation. The engine process asks to be killed
-when its parent dies. That gives it no chance to take its own children along (SGLang's schedulers,
-for one), so before anything else it forks a guard that waits for the engine's own death, kills the
-process group and removes the names of its shared memory.
+There is one mechanism for each generation. The kernel kills the engine process when its parent dies
+(`PR_SET_PDEATHSIG`). The engine cannot end its own children then, such as SGLang's schedulers.
+So it first forks an orphan reaper, which waits for the engine's death, kills its process group and
+unlinks its shared memory.
 """
 
 import ctypes
@@ -12,81 +12,86 @@ import signal
 import struct
 from contextlib import suppress
 
-from sglang_omni.engines.runtime.shm_cleanup import mapped_by, unlink
+from sglang_omni.engines.runtime.shm_cleanup import find_mapped_inodes, unlink_inodes
 
 _PR_SET_PDEATHSIG = 1
-# Eight bytes each; a pipe takes 64 KiB without a reader.
-_MOST_TOLD = 4096
-# How often the guard looks what shared memory there is; once the engine is dead it is too late.
-# Most of it is there once the engine is ready, and then the guard is told of it.
-_LOOK_S = 30.0
+# Eight bytes each; a pipe buffers 64 KiB without a reader.
+_MAX_REPORTED_INODES = 4096
+# How often the reaper scans for shared memory, which is impossible once the engine is dead. Most of
+# it exists when the engine is ready, and the engine reports it then.
+_SCAN_INTERVAL_S = 30.0
 
 
 def die_with_parent(parent: int) -> None:
-    """Be killed when process `parent`, which started this one, is gone; also if it already is."""
-    _on_parent_death(signal.SIGKILL)
+    """Let the kernel kill this process when its parent `parent` is gone, or at once if it is."""
+    _set_parent_death_signal(signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def leave_guard(inherited: int) -> int:
-    """Fork a guard that kills this process's group once this process, its leader, is gone; return
-    the pipe that `tell` writes to.
+def fork_orphan_reaper(engine_socket: int) -> int:
+    """Fork a process that kills this process's group once this process, its leader, is gone.
 
-    Call it first of all: a fork is safe only before there are threads. `inherited` is the engine's
-    socket, which the guard closes lest it keep the connection alive.
+    Call it before any thread starts: a fork is safe only then.
+
+    Args:
+        engine_socket: The engine's inherited socket, which the reaper closes, because it would keep
+            the connection alive.
+
+    Returns:
+        The pipe that `report_shared_memory` writes to.
     """
     engine = os.getpid()
-    told, telling = os.pipe()
+    read_end, write_end = os.pipe()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    guard = os.fork()
-    if guard == 0:
+    reaper = os.fork()
+    if reaper == 0:
         try:
-            os.close(inherited)
-            _guard(engine, told)
+            os.close(engine_socket)
+            _run_reaper(engine, read_end)
         finally:
-            os._exit(1)  # Never back into the caller, who is the engine.
-    # Out of the group, since whoever kills the group must not stop the cleaning up. Not by itself:
-    # on busy cores the engine may be killed before its guard has run at all.
-    os.setpgid(guard, guard)
+            os._exit(1)  # Never return into the engine's code.
+    # The reaper leaves the group, so that killing the group does not stop the cleanup. The engine
+    # moves it: on busy cores the engine may be killed before the reaper has run at all.
+    os.setpgid(reaper, reaper)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    os.close(told)
-    return telling
+    os.close(read_end)
+    return write_end
 
 
-def tell(guard: int) -> None:
-    """Let the guard know what shared memory this group has mapped by now."""
-    inodes = list(mapped_by(os.getpgrp()))[:_MOST_TOLD]
-    os.write(guard, struct.pack(f"{len(inodes)}Q", *inodes))
+def report_shared_memory(reaper_pipe: int) -> None:
+    """Tell the orphan reaper which shared memory this group has mapped by now."""
+    inodes = list(find_mapped_inodes(os.getpgrp()))[:_MAX_REPORTED_INODES]
+    os.write(reaper_pipe, struct.pack(f"{len(inodes)}Q", *inodes))
 
 
 def kill_group() -> None:
-    """Kill this process and everything it started; its guard cleans up and ends."""
+    """Kill this process and its group. The orphan reaper then cleans up and ends."""
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def _guard(engine: int, told: int) -> None:
-    _on_parent_death(signal.SIGTERM)
+def _run_reaper(engine: int, read_end: int) -> None:
+    _set_parent_death_signal(signal.SIGTERM)
     shared: set[int] = set()
-    # The signal is blocked, so it cannot come between the request for it and the wait.
-    while os.getppid() == engine and not signal.sigtimedwait({signal.SIGTERM}, _LOOK_S):
-        shared |= mapped_by(engine)
-    with suppress(ProcessLookupError):  # It had nobody, or they went with it.
+    # SIGTERM is blocked, so it cannot arrive between `prctl` and the wait.
+    while os.getppid() == engine and not signal.sigtimedwait({signal.SIGTERM}, _SCAN_INTERVAL_S):
+        shared |= find_mapped_inodes(engine)
+    with suppress(ProcessLookupError):  # The group is already gone.
         os.killpg(engine, signal.SIGKILL)
-    unlink(shared | _read(told))
+    unlink_inodes(shared | _read_inodes(read_end))
     os._exit(0)
 
 
-def _read(told: int) -> set[int]:
-    """What the engine told; a child of it may hold the pipe open, so there may be no end."""
-    os.set_blocking(told, False)
+def _read_inodes(read_end: int) -> set[int]:
+    """Read the reported inodes, without blocking: a child may hold the write end open."""
+    os.set_blocking(read_end, False)
     with suppress(BlockingIOError):
-        data = os.read(told, 8 * _MOST_TOLD)
+        data = os.read(read_end, 8 * _MAX_REPORTED_INODES)
         return {inode for (inode,) in struct.iter_unpack("Q", data)}
     return set()
 
 
-def _on_parent_death(number: signal.Signals) -> None:
+def _set_parent_death_signal(number: signal.Signals) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, int(number)) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")

@@ -1,4 +1,4 @@
-"""The engine's sending side."""
+"""The engine's sending side: one thread that writes outputs and heartbeats."""
 
 import queue
 import socket
@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from sglang_omni.engines.runtime.orphan_reaper import kill_group
 from sglang_omni.engines.runtime.transport import (
-    BEAT_INTERVAL_S,
+    HEARTBEAT_INTERVAL_S,
     Frame,
     FromEngine,
     Heartbeat,
@@ -18,51 +18,51 @@ from sglang_omni.engines.runtime.transport import (
     encode,
 )
 
-# The kernel takes up to 1024 pieces at once.
-_PIECES = 512
+# Buffers per `sendmsg` call; the kernel accepts up to 1024.
+_MAX_BUFFERS = 512
 
 
 class OutputSender:
-    """One thread that writes to the API process, and beats, so that a step never waits for it.
+    """Writes messages and heartbeats to the API process in a thread, so that no step waits.
 
-    What waits in its queue is bounded by the window of every request: a request with that many
-    unconsumed outputs is stalled.
+    The window of every request bounds the queue: a request with that many unconsumed outputs is
+    stalled.
     """
 
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
         self._waiting: queue.SimpleQueue[Frame | Outputs | None] = queue.SimpleQueue()
         self._counters: Mapping[str, float] = {}
         self._busy_since: float | None = None
-        self._thread = threading.Thread(target=self._write, name="uplink", daemon=True)
+        self._thread = threading.Thread(target=self._write, name="output-sender", daemon=True)
         self._thread.start()
 
     def send(self, message: FromEngine) -> None:
-        """Queue a message. Raises here, not in the thread, if it cannot be encoded."""
+        """Queue a message. Raises here, not in the thread, if the message cannot be encoded."""
         self._waiting.put(encode(message))
 
     def send_outputs(self, outputs: Outputs) -> None:
-        """Queue the outputs of a step, to be encoded by the thread: the next step does not wait.
+        """Queue the outputs of a step. The thread encodes them, so the next step does not wait.
 
-        Their arrays must stay as they are. Outputs that cannot be encoded end the process, as
-        nobody is left to raise to.
+        Their arrays must not change any more. Outputs that cannot be encoded end the process,
+        because the thread has no caller to raise to.
         """
         self._waiting.put(outputs)
 
     def begin_work(self) -> None:
-        """Start the clock that the beats report."""
+        """Start the clock that heartbeats report as `busy_s`."""
         self._busy_since = time.monotonic()
 
     def end_work(self) -> None:
-        """Stop that clock."""
+        """Stop the clock that heartbeats report."""
         self._busy_since = None
 
     def report(self, counters: Mapping[str, float]) -> None:
-        """Take the counters for the beats to come."""
+        """Set the counters of the next heartbeats."""
         self._counters = dict(counters)
 
     def close(self) -> None:
-        """Send what is queued and end the thread."""
+        """Send what is queued, then end the thread."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -74,22 +74,22 @@ class OutputSender:
             kill_group()
 
     def _write_until_closed(self) -> None:
-        beat_due = time.monotonic()
+        heartbeat_at = time.monotonic()
         closing = False
         while not closing:
-            waiting = self._collect(beat_due)
+            waiting = self._collect(heartbeat_at)
             closing = None in waiting
-            pieces = [piece for one in waiting if one is not None for piece in _frame(one)]
-            if time.monotonic() >= beat_due:
-                pieces += encode(self._beat())
-                beat_due = time.monotonic() + BEAT_INTERVAL_S
+            buffers = [part for item in waiting if item is not None for part in _to_frame(item)]
+            if time.monotonic() >= heartbeat_at:
+                buffers += encode(self._heartbeat())
+                heartbeat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
             try:
-                _send_all(self._end, pieces)
+                _send_all(self._sock, buffers)
             except OSError:
-                return  # A broken pipe is the parent's death, which is not this thread's to handle.
+                return  # A broken pipe means that the parent died, which the kernel handles.
 
     def _collect(self, until: float) -> list[Frame | Outputs | None]:
-        """Wait for something to send until `until`, then take everything else that is there."""
+        """Wait for the first item until the time `until`, then take all that are queued."""
         waiting: list[Frame | Outputs | None] = []
         with suppress(queue.Empty):
             waiting.append(self._waiting.get(timeout=max(0.0, until - time.monotonic())))
@@ -97,21 +97,21 @@ class OutputSender:
                 waiting.append(self._waiting.get_nowait())
         return waiting
 
-    def _beat(self) -> Heartbeat:
+    def _heartbeat(self) -> Heartbeat:
         since = self._busy_since
         return Heartbeat(self._counters, 0.0 if since is None else time.monotonic() - since)
 
 
-def _frame(waiting: Frame | Outputs) -> Frame:
+def _to_frame(waiting: Frame | Outputs) -> Frame:
     return encode(waiting) if isinstance(waiting, Outputs) else waiting
 
 
-def _send_all(end: socket.socket, pieces: Sequence[bytes | memoryview]) -> None:
-    """Send the pieces one after the other, without joining them first."""
-    rest = [memoryview(piece) for piece in pieces]
-    while rest:
-        sent = end.sendmsg(rest[:_PIECES])
-        while rest and sent >= rest[0].nbytes:
-            sent -= rest.pop(0).nbytes
+def _send_all(sock: socket.socket, buffers: Sequence[bytes | memoryview]) -> None:
+    """Send the buffers in order, without joining them."""
+    remaining = [memoryview(buffer) for buffer in buffers]
+    while remaining:
+        sent = sock.sendmsg(remaining[:_MAX_BUFFERS])
+        while remaining and sent >= remaining[0].nbytes:
+            sent -= remaining.pop(0).nbytes
         if sent:
-            rest[0] = rest[0][sent:]
+            remaining[0] = remaining[0][sent:]

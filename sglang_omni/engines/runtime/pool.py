@@ -1,4 +1,7 @@
-"""Several engines of one kind, each a process that lives and dies alone, used as one."""
+"""A pool of engine processes of one kind, used as one engine.
+
+Each replica is a process of its own. The death of one does not affect the others.
+"""
 
 import asyncio
 from collections import Counter
@@ -8,67 +11,78 @@ from typing import Any
 
 from sglang_omni.engines.runtime.process import Engine, EngineProcess, EngineState, ProcessSpec
 
-# Who takes a request when the others cannot; the one that was silent may be heard again.
-PREFERENCE: Mapping[EngineState, int] = {"ready": 0, "unresponsive": 1}
-DOWN = len(PREFERENCE)
+# Replicas of a lower rank are preferred. An unresponsive replica may recover, so it comes before
+# those that are down.
+STATE_RANK: Mapping[EngineState, int] = {"ready": 0, "unresponsive": 1}
+DOWN_RANK = len(STATE_RANK)
 
 
-def choose(replicas: Sequence[tuple[EngineState, int]]) -> int:
-    """Return the index of the replica that takes the next request, by the state of each and the
-    number of requests that it works on: the ready one with the fewest, the first of equals.
+def select_replica(replicas: Sequence[tuple[EngineState, int]]) -> int:
+    """Return the index of the replica that takes the next request.
 
-    Where none is ready it is one that would have been, so that its error is met.
+    It is the ready replica with the fewest requests in flight, the first one among equals. If none
+    is ready, a replica that is down is returned, so that the caller gets its error.
+
+    Args:
+        replicas: The state of each replica and its number of requests in flight.
     """
 
     def rank(index: int) -> tuple[int, int, int]:
         state, in_flight = replicas[index]
-        return PREFERENCE.get(state, DOWN), in_flight, index
+        return STATE_RANK.get(state, DOWN_RANK), in_flight, index
 
     return min(range(len(replicas)), key=rank)
 
 
 class EnginePool:
-    """The replicas of one engine. An `Engine`, which spreads requests over those that are ready."""
+    """The replicas of one engine. An `Engine` that spreads requests over the ready replicas."""
 
     def __init__(self, specs: Sequence[ProcessSpec]) -> None:
-        """One replica or more; nothing is started."""
+        """Create one replica for each spec, without starting it."""
         self.replicas = tuple(EngineProcess(spec) for spec in specs)
-        self._held: list[PinnedReplica] = []
+        self._pinned: list[PinnedReplica] = []
 
     @property
     def processes(self) -> dict[str, EngineProcess]:
-        """The replicas by name."""
+        """Return the replicas by name."""
         return {replica.spec.name: replica for replica in self.replicas}
 
     @property
-    def ready(self) -> bool:
-        """Whether any replica can take requests."""
+    def is_ready(self) -> bool:
+        """Return whether any replica can take requests."""
         return any(replica.health.state == "ready" for replica in self.replicas)
 
     @property
     def info(self) -> Any:
-        """What a replica said of itself when it was last ready; None before. They are alike."""
+        """Return what a replica reported when it was last ready, None before. All report alike."""
         return next(filter(None, (replica.health.info for replica in self.replicas)), None)
 
     def submit(self, request: Any) -> AsyncGenerator[Any, None]:
-        """As `EngineProcess.submit`, of the replica whose turn it is."""
-        return self.next().submit(request)
+        """Submit a request to the next replica; see `EngineProcess.submit`."""
+        return self.select_next().submit(request)
 
     @contextmanager
-    def held(self) -> Iterator[Engine]:
-        """An engine for all that one request asks for in the body, from its beginning on the same
-        replica, also when that one dies. The body counts as a request of the replica throughout:
-        a long speech is many submissions, with pauses between them."""
-        one = PinnedReplica(self)
-        self._held.append(one)
+    def pin_replica(self) -> Iterator[Engine]:
+        """Provide an engine that serves everything in the body on the same replica.
+
+        The replica stays the same even when it dies after the first submission. The body counts as
+        one request in flight throughout, because a long speech consists of many submissions with
+        pauses between them.
+        """
+        replica = PinnedReplica(self)
+        self._pinned.append(replica)
         try:
-            yield one
+            yield replica
         finally:
-            self._held.remove(one)
+            self._pinned.remove(replica)
 
     async def start(self) -> None:
-        """Start every replica. Raises `StartupError` of the first that fails; the others are left
-        to be stopped."""
+        """Start every replica.
+
+        Raises:
+            StartupError: The first replica that failed to start. The caller must still `stop` the
+                pool.
+        """
         starts = [asyncio.create_task(replica.start()) for replica in self.replicas]
         try:
             await asyncio.gather(*starts)
@@ -78,31 +92,33 @@ class EnginePool:
             await asyncio.gather(*starts, return_exceptions=True)
 
     async def stop(self, deadline_s: float = 10.0) -> None:
-        """Stop every replica; whatever is left of one after `deadline_s` is killed."""
+        """Stop every replica; kill what is left of one after `deadline_s` seconds."""
         await asyncio.gather(*(replica.stop(deadline_s) for replica in self.replicas))
 
-    def next(self) -> EngineProcess:
-        """The replica whose turn it is."""
-        of_requests = Counter(held.replica for held in self._held)
+    def select_next(self) -> EngineProcess:
+        """Return the replica that takes the next request."""
+        pinned_counts = Counter(pinned.replica for pinned in self._pinned)
         loads = [
-            (replica.health.state, max(replica.in_flight, of_requests[replica]))
+            (replica.health.state, max(replica.in_flight, pinned_counts[replica]))
             for replica in self.replicas
         ]
-        return self.replicas[choose(loads)]
+        return self.replicas[select_replica(loads)]
 
 
 class PinnedReplica:
-    """The replica of one request."""
+    """An `Engine` that submits everything to one replica."""
 
     def __init__(self, pool: EnginePool) -> None:
         self._pool = pool
-        self._begun = False
-        self.replica = pool.next()
+        self._has_submitted = False
+        self.replica = pool.select_next()
 
     def submit(self, request: Any) -> AsyncGenerator[Any, None]:
-        """As `EngineProcess.submit`. A replica that went down before it was asked for anything is
-        left for another."""
-        if not self._begun and self.replica.health.state != "ready":
-            self.replica = self._pool.next()
-        self._begun = True
+        """Submit a request to the replica; see `EngineProcess.submit`.
+
+        If the replica went down before the first submission, another one is selected.
+        """
+        if not self._has_submitted and self.replica.health.state != "ready":
+            self.replica = self._pool.select_next()
+        self._has_submitted = True
         return self.replica.submit(request)

@@ -1,4 +1,4 @@
-"""Where ranks meet."""
+"""Ports for the rendezvous of tensor-parallel ranks."""
 
 import errno
 import socket
@@ -8,28 +8,35 @@ from random import SystemRandom
 
 LOOPBACK = "127.0.0.1"
 EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-FIRST = 10_000
-"""Well-known services lie below."""
-TRIES = 100
+MIN_PORT = 10_000
+"""Well-known services use the ports below."""
+MAX_TRIES = 100
 
 
-def rendezvous_port() -> int:
-    """A port that is free now and still will be when the ranks bind it, seconds later.
+def find_rendezvous_port() -> int:
+    """Return a port that is free now and when the ranks bind it, seconds later.
 
-    The kernel hands a port of its ephemeral range to any connection meanwhile, so this one is
-    drawn from below that range. Raises `OSError` when a hundred ports in a row are taken.
+    The kernel may give a port of its ephemeral range to a connection in the meantime, so the port
+    is drawn at random from below that range.
+
+    Raises:
+        OSError: `MAX_TRIES` ports in a row are taken.
     """
-    draw = SystemRandom()
-    return first_free(draw.randrange(FIRST, ephemeral_start()) for _ in range(TRIES))
+    random, end = SystemRandom(), read_ephemeral_start()
+    return find_free_port(random.randrange(MIN_PORT, end) for _ in range(MAX_TRIES))
 
 
-def ephemeral_start() -> int:
-    """The first port that the kernel gives to outgoing connections."""
-    return max(int(EPHEMERAL_RANGE.read_text().split()[0]), FIRST + 1)
+def read_ephemeral_start() -> int:
+    """Return the first port that the kernel gives to outgoing connections."""
+    return max(int(EPHEMERAL_RANGE.read_text().split()[0]), MIN_PORT + 1)
 
 
-def first_free(ports: Iterable[int]) -> int:
-    """The first of the ports that no socket of any address listens on. Raises `OSError`."""
+def find_free_port(ports: Iterable[int]) -> int:
+    """Return the first of the ports that no socket on any address listens on.
+
+    Raises:
+        OSError: All ports are taken.
+    """
     for port in ports:
         with socket.socket() as probe:
             try:
@@ -39,4 +46,4 @@ def first_free(ports: Iterable[int]) -> int:
                     raise
             else:
                 return port
-    raise OSError(errno.EADDRINUSE, "no free port to meet at")
+    raise OSError(errno.EADDRINUSE, "no free port for the rendezvous of the ranks")

@@ -1,4 +1,4 @@
-"""Supervision: an engine that is started, watched, restarted when it dies, and stopped."""
+"""Supervision of an engine process: start, health, restart after a death, stop."""
 
 import asyncio
 import itertools
@@ -17,39 +17,44 @@ __all__ = [
     "EngineProcess",
     "EngineState",
     "ProcessSpec",
-    "next_delay",
-    "pause_before_start",
+    "compute_restart_delay",
+    "compute_restart_pause",
 ]
 
 LOGGER = logging.getLogger(__name__)
 
 EngineState = Literal["starting", "ready", "unresponsive", "restarting", "failed", "stopped"]
 
-FIRST_DELAY_S = 0.5
-LONGEST_DELAY_S = 30.0
-HEALTHY_S = 60.0
+MIN_RESTART_DELAY_S = 0.5
+MAX_RESTART_DELAY_S = 30.0
+HEALTHY_UPTIME_S = 60.0
 
 
 class Engine(Protocol):
-    """An engine as its callers use it."""
+    """The interface of an engine for its callers."""
 
     def submit(self, request: Any) -> AsyncGenerator[Any, None]:
-        """Outputs of one request; closing the generator aborts it."""
+        """Return the outputs of one request. Closing the generator aborts the request."""
 
 
 @dataclass(frozen=True)
 class EngineHealth:
-    """A snapshot of an engine.
+    """A snapshot of an engine's health.
 
-    `failed` means that the first start failed: nothing is tried any more. After a first success an
-    engine is `restarting` for as long as it takes. One that has been silent for seconds is
-    `unresponsive` until it is heard again, or taken for dead. `since` is when the state began,
-    seconds since the epoch; a silence leaves it alone. `counters` are at most half a second old,
-    and little more than a second where nothing is in flight. `info` is what the engine said when it
-    was last ready, None before. `progress` is what its factory last said it was doing. `error` is
-    why the engine is down, None while it is up. `last_error` is why it last died or did not start,
-    and `last_error_at` when, seconds since the epoch; None if it never did. `pid` is None while
-    there is no process.
+    Attributes:
+        state: `failed` means that the first start failed and nothing is tried any more. After a
+            first success an engine is `restarting` for as long as a restart takes. An engine
+            without heartbeats for seconds is `unresponsive` until a heartbeat arrives or it is
+            considered dead.
+        pid: The process id; None while there is no process.
+        since: When the state began, in seconds since the epoch. `unresponsive` does not change it.
+        restarts: The number of restarts.
+        counters: At most half a second old; little more than a second when idle.
+        info: What the engine reported when it was last ready; None before.
+        progress: What its factory last reported.
+        error: Why the engine is down; None while it is up.
+        last_error: Why it last died or failed to start; None if it never did.
+        last_error_at: When that was, in seconds since the epoch.
     """
 
     state: EngineState
@@ -64,28 +69,31 @@ class EngineHealth:
     last_error_at: float | None
 
 
-def next_delay(previous: float, healthy_s: float) -> float:
-    """Return the least seconds from one start to the next: doubling, until a life lasted
-    `HEALTHY_S`.
+def compute_restart_delay(previous_s: float, uptime_s: float) -> float:
+    """Return the minimum number of seconds between two starts (exponential back-off).
 
-    `previous` is the delay before the life that just ended, 0 for the first.
+    The delay doubles with each restart, and is reset after an uptime of `HEALTHY_UPTIME_S`.
+
+    Args:
+        previous_s: The delay before the previous start, 0 for the first.
+        uptime_s: How long the engine was ready, in seconds.
     """
-    if previous == 0 or healthy_s >= HEALTHY_S:
-        return FIRST_DELAY_S
-    return min(previous * 2, LONGEST_DELAY_S)
+    if previous_s == 0 or uptime_s >= HEALTHY_UPTIME_S:
+        return MIN_RESTART_DELAY_S
+    return min(previous_s * 2, MAX_RESTART_DELAY_S)
 
 
-def pause_before_start(delay_s: float, since_start_s: float) -> float:
-    """Return the seconds to wait with a restart, `since_start_s` after the last start began.
+def compute_restart_pause(delay_s: float, since_start_s: float) -> float:
+    """Return the seconds to wait before a restart, `since_start_s` after the last start began.
 
-    What is to be spared is the machine, from one start after the other. So an engine that took its
-    time to start is not kept away for longer, however often it was killed.
+    Back-off limits how often a process restarts. The delay counts from the last start, so an engine
+    that takes long to start does not wait for longer.
     """
-    return max(min(FIRST_DELAY_S, delay_s), delay_s - since_start_s)
+    return max(min(MIN_RESTART_DELAY_S, delay_s), delay_s - since_start_s)
 
 
 class EngineProcess:
-    """An engine in a process of its own; the one interface the pipeline uses."""
+    """An engine in a process of its own. The pipeline uses this interface."""
 
     def __init__(self, spec: ProcessSpec) -> None:
         self.spec = spec
@@ -98,22 +106,24 @@ class EngineProcess:
         self._info: Any = None
         self._last_error: str | None = None
         self._last_error_at: float | None = None
-        self._session: EngineConnection | None = None
+        self._connection: EngineConnection | None = None
         self._supervisor: asyncio.Task[None] | None = None
 
     @property
     def health(self) -> EngineHealth:
-        """How the engine is now."""
-        session = self._session
-        silent = self._state == "ready" and session is not None and session.unresponsive
+        """Return a snapshot of the engine's health."""
+        connection = self._connection
+        is_unresponsive = (
+            self._state == "ready" and connection is not None and connection.is_unresponsive
+        )
         return EngineHealth(
-            state="unresponsive" if silent else self._state,
+            state="unresponsive" if is_unresponsive else self._state,
             pid=self.pid,
             since=self._since,
             restarts=self._restarts,
-            counters=session.counters if session else {},
+            counters=connection.counters if connection else {},
             info=self._info,
-            progress=session.progress if session else "",
+            progress=connection.progress if connection else "",
             error=None if self._state in ("ready", "stopped") else self._last_error,
             last_error=self._last_error,
             last_error_at=self._last_error_at,
@@ -121,27 +131,28 @@ class EngineProcess:
 
     @property
     def in_flight(self) -> int:
-        """The number of requests the engine works on."""
-        return self._session.in_flight if self._session else 0
+        """Return the number of requests in flight."""
+        return self._connection.in_flight if self._connection else 0
 
     @property
     def pid(self) -> int | None:
-        """The process id of the engine, None if there is no process."""
-        return self._session.pid if self._session else None
+        """Return the process id of the engine, None if there is no process."""
+        return self._connection.pid if self._connection else None
 
     async def start(self) -> None:
         """Start the engine and wait until it is ready.
 
-        Raises `StartupError` with the reason the engine gave, or else with its last lines, and
-        where all of its output is; no process is left then.
+        Raises:
+            StartupError: The start failed; no process is left. The message has the reason that the
+                engine reported, or else its last output lines, and the path of its full output.
         """
-        self._enter("starting")
+        self._set_state("starting")
         try:
             await self._launch()
         except StartupError as error:
-            self._note(error.message)
+            self._record_error(error.message)
             if self._state == "starting":
-                self._enter("failed")
+                self._set_state("failed")
             raise
         self._supervisor = asyncio.create_task(self._supervise())
 
@@ -149,76 +160,81 @@ class EngineProcess:
         """Return the outputs of a request, to be iterated up to the one with `last` set.
 
         The request is sent on the first iteration. Closing the iterator, or cancelling the task
-        that waits on it, cancels the request in the engine at once; use `contextlib.aclosing`
+        that waits for it, cancels the request in the engine at once. Use `contextlib.aclosing`
         wherever the iteration can end early.
 
-        Raises `EngineUnavailable` if the engine is not ready, `Overloaded` if it has its fill of
-        requests, `EngineFailed` if it dies meanwhile, or the error the worker ended the request
-        with.
+        Raises:
+            EngineUnavailable: The engine is not ready.
+            Overloaded: The engine is at capacity.
+            EngineFailed: The engine died.
+            OmniError: The worker ended the request with this error.
         """
-        if self._session is None or self._state != "ready":
+        if self._connection is None or self._state != "ready":
             raise EngineUnavailable(f"{self.spec.name} is {self._state}")
-        return self._session.run(f"{self.spec.name}-{next(self._ids)}", request)
+        return self._connection.run(f"{self.spec.name}-{next(self._ids)}", request)
 
     def profile(self, folder: str | None) -> None:
-        """Have the engine profiled, or with None stop that and write what was seen to the folder.
+        """Start the engine's profiler; with None, stop it and write the trace to the folder before.
 
-        Raises `EngineUnavailable` if it is not ready.
+        Raises:
+            EngineUnavailable: The engine is not ready.
         """
-        if self._session is None or self._state != "ready":
+        if self._connection is None or self._state != "ready":
             raise EngineUnavailable(f"{self.spec.name} is {self._state}")
-        self._session.profile(folder)
+        self._connection.profile(folder)
 
     async def stop(self, deadline_s: float = 10.0) -> None:
-        """Stop the engine; whatever is left of it after `deadline_s` is killed."""
-        self._enter("stopped")
+        """Stop the engine; kill what is left of it after `deadline_s` seconds."""
+        self._set_state("stopped")
         if self._supervisor is not None:
             self._supervisor.cancel()
             await asyncio.wait({self._supervisor})
             self._supervisor = None
-        if self._session is not None:
-            await self._session.stop(deadline_s)
-            self._session = None
+        if self._connection is not None:
+            await self._connection.stop(deadline_s)
+            self._connection = None
 
     async def _launch(self) -> None:
-        self._session = None
+        self._connection = None
         self._started_at = time.monotonic()
-        self._session = EngineConnection(self.spec)
+        self._connection = EngineConnection(self.spec)
         try:
-            await self._session.open()
+            await self._connection.open()
         except BaseException:
-            self._session = None
+            self._connection = None
             raise
-        self._info = self._session.info
-        self._enter("ready")
+        self._info = self._connection.info
+        self._set_state("ready")
 
     async def _supervise(self) -> None:
-        while self._session is not None:
-            session, ready_at = self._session, time.monotonic()
-            await session.lost.wait()
-            self._enter("restarting")
-            reason = await session.ended()
-            self._note(reason)
-            LOGGER.error("%s %s%s", self.spec.name, reason, session.last_words)
+        while self._connection is not None:
+            connection, ready_at = self._connection, time.monotonic()
+            await connection.lost.wait()
+            self._set_state("restarting")
+            reason = await connection.wait_ended()
+            self._record_error(reason)
+            LOGGER.error("%s %s%s", self.spec.name, reason, connection.error_suffix)
             await self._restart(time.monotonic() - ready_at)
 
-    async def _restart(self, healthy_s: float) -> None:
+    async def _restart(self, uptime_s: float) -> None:
         while self._state != "ready":
-            self._delay_s = min(next_delay(self._delay_s, healthy_s), self.spec.longest_delay_s)
-            pause_s = pause_before_start(self._delay_s, time.monotonic() - self._started_at)
+            self._delay_s = min(
+                compute_restart_delay(self._delay_s, uptime_s), self.spec.max_restart_delay_s
+            )
+            pause_s = compute_restart_pause(self._delay_s, time.monotonic() - self._started_at)
             LOGGER.warning("%s restarts in %.3g s", self.spec.name, pause_s)
             await asyncio.sleep(pause_s)
             self._restarts += 1
-            healthy_s = 0.0
+            uptime_s = 0.0
             try:
                 await self._launch()
             except StartupError as error:
-                self._note(error.message)
+                self._record_error(error.message)
                 LOGGER.error("%s", error.message)
 
-    def _note(self, error: str) -> None:
+    def _record_error(self, error: str) -> None:
         self._last_error, self._last_error_at = error, time.time()
 
-    def _enter(self, state: EngineState) -> None:
+    def _set_state(self, state: EngineState) -> None:
         self._state = state
         self._since = time.time()

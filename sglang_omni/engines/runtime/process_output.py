@@ -1,4 +1,4 @@
-"""What an engine process prints: kept in a file, its last lines in memory, warnings in our log."""
+"""The output of an engine process: a file, the last lines in memory, warnings in our log."""
 
 import logging
 import sys
@@ -12,19 +12,19 @@ from sglang_omni.engines.runtime.log_records import EngineRecord, parse_record
 
 LOGGER = logging.getLogger(__name__)
 
-# The lines that are shown take the form of its handlers; without any they are printed as they are.
-OUTPUT = logging.getLogger("sglang_omni.engines.runtime.process_output")
+# Shown lines go through the handlers of this logger. Without handlers they are printed unchanged.
+OUTPUT_LOG = logging.getLogger("sglang_omni.engines.runtime.process_output")
 
-FILE_BYTES = 8 << 20
-"""An engine's file and the one before it have at most so many bytes each."""
+MAX_FILE_BYTES = 8 << 20
+"""The size limit of an engine's log file, and of the rotated one."""
 _TAIL_LINES = 40
 # SGLang prints all of its arguments in one line.
-_TAIL_LINE_CHARACTERS = 500
+_MAX_TAIL_LINE_CHARACTERS = 500
 
 
 @dataclass(frozen=True)
 class OutputRules:
-    """Where engines' output goes: into files in `folder`, to the terminal if `shown`."""
+    """Where the output of engines goes: to files in `folder`, and to the terminal if `shown`."""
 
     folder: Path | None = None
     shown: bool = False
@@ -34,36 +34,44 @@ TO_TERMINAL = OutputRules()
 
 
 class _LogFile(RotatingFileHandler):
-    """A file of bounded size that reports what it cannot write to its caller."""
+    """A log file of bounded size that raises write errors to its caller."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(
-            path, maxBytes=FILE_BYTES, backupCount=1, encoding="utf-8", errors="backslashreplace"
+            path,
+            maxBytes=MAX_FILE_BYTES,
+            backupCount=1,
+            encoding="utf-8",
+            errors="backslashreplace",
         )
         self.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
 
     def write(self, text: str) -> None:
-        """Add a line with the time. Raises `OSError`."""
+        """Append a line with the time.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
         self.emit(logging.makeLogRecord({"msg": "%s", "args": (text,)}))
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Raise what kept the record from being written."""
+        """Raise the error that is being handled."""
         raise
 
 
-def shorten(line: str) -> str:
-    """Return a line as the message of an error has it; a traceback of several lines is kept."""
-    if len(line) <= _TAIL_LINE_CHARACTERS or "\n" in line:
+def truncate_line(line: str) -> str:
+    """Truncate a long line for an error message. Tracebacks of several lines are kept."""
+    if len(line) <= _MAX_TAIL_LINE_CHARACTERS or "\n" in line:
         return line
-    return line[: _TAIL_LINE_CHARACTERS - 1] + "…"
+    return line[: _MAX_TAIL_LINE_CHARACTERS - 1] + "…"
 
 
 class EngineOutput:
-    """The output of one engine process. `take` is for the thread that reads it.
+    """The output of one engine process. The thread that reads it calls `handle_line`.
 
-    With a folder the lines go into the file NAME.log there; of these, warnings and errors of our
-    own loggers go into the server's log. Without one, or where the rules say so, every line is
-    shown. A file that cannot be written is reported once; lines are shown from then on.
+    With a folder, lines go to the file NAME.log there, and warnings and errors of our own loggers
+    also go to the server's log. Without a folder, or with `shown`, every line is shown. A file that
+    cannot be written is reported once, and lines are shown from then on.
     """
 
     def __init__(self, name: str, rules: OutputRules) -> None:
@@ -76,26 +84,26 @@ class EngineOutput:
 
     @property
     def tail(self) -> str:
-        """The last lines."""
+        """Return the last lines."""
         return "\n".join(self._tail)
 
     @property
-    def last_words(self) -> str:
-        """The last lines and where all of them are, as the rest of an error message."""
-        return f"\n{self.tail}".rstrip() + self.place
+    def error_suffix(self) -> str:
+        """Return the last lines and the path of the full output, to append to an error message."""
+        return f"\n{self.tail}".rstrip() + self.location
 
     @property
-    def place(self) -> str:
-        """Where all of the output is, as the rest of an error message; "" where it was shown."""
-        return f"\nAll of its output: {self._file.baseFilename}" if self._file else ""
+    def location(self) -> str:
+        """Return the path of the full output, to append to an error message; "" without a file."""
+        return f"\nFull output: {self._file.baseFilename}" if self._file else ""
 
-    def take(self, line: str) -> None:
-        """Keep a line and show it where it is to be shown."""
+    def handle_line(self, line: str) -> None:
+        """Store a line, and show it if the rules say so."""
         record = parse_record(line)
         text = str(record) if record else line
-        self._tail.append(shorten(text))
+        self._tail.append(truncate_line(text))
         self._write(text)
-        # Wherever our own stderr leads, the engine's pipe must be emptied, or the engine blocks.
+        # Errors of our own stderr are ignored: the pipe must be drained, or the engine blocks.
         with suppress(OSError, ValueError):
             self._show(record, text)
 
@@ -120,7 +128,7 @@ class EngineOutput:
             self._report(path, error)
 
     def _report(self, path: Path, error: OSError) -> None:
-        LOGGER.error("cannot write %s: %s; its lines follow here", path, error.strerror)
+        LOGGER.error("cannot write %s: %s; showing its lines here", path, error.strerror)
 
     def _show(self, record: EngineRecord | None, text: str) -> None:
         if self._shown or self._file is None:
@@ -130,7 +138,7 @@ class EngineOutput:
             logger.log(record.level, "%s", record.message, extra={"engine": self._name})
 
     def _show_line(self, text: str) -> None:
-        if OUTPUT.handlers:
-            OUTPUT.info("%s", text, extra={"engine": self._name})
+        if OUTPUT_LOG.handlers:
+            OUTPUT_LOG.info("%s", text, extra={"engine": self._name})
         else:
             sys.stderr.write(f"[{self._name}] {text}\n")

@@ -1,13 +1,13 @@
-"""Whether a process has been stopped."""
+"""The state of an operating-system process."""
 
 from pathlib import Path
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a signal stopped a process; a debugger that looks at it does not count."""
+    """Return whether a signal has stopped a process. A stop by a debugger does not count."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
-    # "PID (NAME) STATE ...": the name may hold anything.
+    # "PID (NAME) STATE ...": the name may contain any characters.
     return state.rpartition(")")[2].split()[0] == "T"

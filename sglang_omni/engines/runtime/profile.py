@@ -1,4 +1,4 @@
-"""PyTorch's profiler in an engine that steps. Every method runs on the thread that steps."""
+"""The PyTorch profiler in an engine that steps. Every method runs on the thread that steps."""
 
 import logging
 import os
@@ -12,16 +12,16 @@ LOGGER = logging.getLogger(__name__)
 
 
 class TorchProfiler:
-    """Owns the profiler of one process, if one is at work."""
+    """Owns the profiler of one process while it runs."""
 
     def __init__(self) -> None:
         self._profiler: Any = None
         self._folder = Path()
 
     def switch(self, folder: str | None) -> None:
-        """Begin to profile, or with None end it and write a Chrome trace to the folder.
+        """Start the profiler; with None, stop it and write a Chrome trace to the folder before.
 
-        What goes wrong is logged: no request fails because nobody could watch it.
+        Errors are logged: a profiler that fails must not fail a request.
         """
         try:
             if folder is None:
@@ -32,13 +32,13 @@ class TorchProfiler:
             LOGGER.error("cannot profile: %s", describe(error))
 
     def _start(self, folder: Path) -> None:
-        # Never imported for this: an engine without it has nothing to profile.
+        # PyTorch is not imported for this: an engine without it has nothing to profile.
         if "torch" not in sys.modules:
-            raise RuntimeError("this engine computes nothing with PyTorch")
+            raise RuntimeError("this engine does not use PyTorch")
         from torch.profiler import profile
 
         if self._profiler is not None:
-            raise RuntimeError("it is under way already")
+            raise RuntimeError("the profiler is already running")
         folder.mkdir(parents=True, exist_ok=True)
         profiler = profile()
         profiler.start()
@@ -46,10 +46,10 @@ class TorchProfiler:
 
     def _stop(self) -> None:
         if self._profiler is None:
-            raise RuntimeError("it was not begun")
+            raise RuntimeError("the profiler is not running")
         profiler, self._profiler = self._profiler, None
         profiler.stop()
-        # Complete before it has its name: whoever waits for it reads it whole.
-        begun = self._folder / f".{os.getpid()}.part"
-        profiler.export_chrome_trace(str(begun))
-        begun.rename(self._folder / f"trace-{os.getpid()}.json")
+        # The file is renamed when complete, so that a reader never sees a part of it.
+        partial = self._folder / f".{os.getpid()}.part"
+        profiler.export_chrome_trace(str(partial))
+        partial.rename(self._folder / f"trace-{os.getpid()}.json")

@@ -1,9 +1,9 @@
-"""Large arrays between processes: memory that its maker owns and the others open by path.
+"""Arrays in anonymous shared memory, owned by one process and opened by others through a path.
 
-An array of a picture does not go through a socket: it would be copied four times, on the event
-loop. Its maker, the API process, hands out an empty `SharedArray`; whoever is told to fill it
-writes into it, and whoever is told to read it maps it. The memory has no name in any file system:
-it is gone with the last process that holds it, however that process ends.
+Sending an image through a socket would copy it four times, on the event loop. Instead the owner,
+usually the API process, creates an empty `SharedArray`, one process writes into it, and another one
+maps it. The memory has no name in any file system: the kernel frees it with the last process that
+holds it, however that process ends.
 """
 
 import mmap
@@ -18,30 +18,35 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Layout:
-    """Shape and dtype of what lies in a `SharedArray`. NumPy has no bfloat16: such values lie as
-    the `uint16` that holds their bits."""
+    """Shape and dtype of the array in a `SharedArray`.
+
+    NumPy has no bfloat16. Such values are stored as the `uint16` with the same bits.
+    """
 
     shape: tuple[int, ...]
     dtype: str
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array."""
+        """Return the size of the array in bytes."""
         return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=np.int64))
 
 
 class SharedArray:
-    """Memory for one array. Pickles as a path, valid for as long as the maker holds the original.
+    """Shared memory for one array. Pickles as a path, valid while the owner holds the original.
 
-    The number in the path may go to other memory after that, so the memory's own number, which
-    none has after it, goes with it.
+    File descriptors are reused, so the pickle contains the inode too, which is checked on open.
 
-    The maker may fill it itself or have it filled once by another process of the same user; only
-    then does it have a layout, which the filler returns and the reader is told.
+    The owner may write the array itself or have another process of the same user write it once.
+    `write` returns the layout, which the reader needs.
     """
 
     def __init__(self) -> None:
-        """Make an empty one. Raises `OSError` when the process has no file descriptor left."""
+        """Create empty memory.
+
+        Raises:
+            OSError: The process has no file descriptor left.
+        """
         self._own(os.memfd_create("sgl-omni", os.MFD_CLOEXEC))
 
     def _own(self, descriptor: int) -> None:
@@ -53,39 +58,52 @@ class SharedArray:
         return {"path": self.path, "_inode": self._inode}
 
     def write(self, array: np.ndarray) -> Layout:
-        """Put `array` in; return its layout. Raises `OSError` when the maker is gone, `MemoryError`
-        when there is no room for a copy of an array with gaps."""
+        """Write `array` and return its layout.
+
+        Raises:
+            OSError: The owner is gone.
+            MemoryError: There is no room to copy an array that is not contiguous.
+        """
         layout = Layout(array.shape, array.dtype.str)
         with self._open() as file:
             file.truncate()
-            # Not through a mapping, whose pages would be cleared first, one fault after the other.
-            rest = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-            while rest:
-                rest = rest[file.write(rest) :]
+            # A mapping would be slower: the kernel clears each of its pages at a page fault.
+            remaining = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+            while remaining:
+                remaining = remaining[file.write(remaining) :]
         return layout
 
     def read(self, layout: Layout) -> np.ndarray:
-        """The array, mapped, not copied. Raises `OSError` when the maker is gone, `ValueError`
-        when less was written than `layout` says."""
+        """Map the array without a copy.
+
+        Raises:
+            OSError: The owner is gone.
+            ValueError: Less was written than `layout` requires.
+        """
         if not layout.nbytes:
             return np.empty(layout.shape, layout.dtype)
         with self._open() as file:
-            # The array keeps the mapping alive, and the mapping the memory.
+            # The array keeps the mapping alive, and the mapping keeps the memory alive.
             return _view(mmap.mmap(file.fileno(), layout.nbytes), layout)
 
-    def held(self) -> "SharedArray":
-        """The same memory for as long as the caller holds this, and pickled for as long as that,
-        whatever becomes of the maker. Raises `OSError` when the maker is gone already."""
-        mine = SharedArray.__new__(SharedArray)
+    def duplicate(self) -> "SharedArray":
+        """Return a handle of the same memory that this process owns.
+
+        It, and its pickles, stay valid while the caller holds it, even after the first owner ends.
+
+        Raises:
+            OSError: The owner is gone already.
+        """
+        duplicate = SharedArray.__new__(SharedArray)
         with self._open() as file:
-            mine._own(os.dup(file.fileno()))
-        return mine
+            duplicate._own(os.dup(file.fileno()))
+        return duplicate
 
     def _open(self) -> FileIO:
         file = FileIO(self.path, "r+")
         if os.fstat(file.fileno()).st_ino != self._inode:
             file.close()
-            raise FileNotFoundError(f"{self.path} is other memory by now")
+            raise FileNotFoundError(f"{self.path} now refers to other memory")
         return file
 
 

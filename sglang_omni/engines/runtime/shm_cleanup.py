@@ -1,9 +1,9 @@
-"""Named shared memory that a killed process group would leave behind.
+"""Removal of named shared memory that a killed process group would leave behind.
 
-Memory of our own has no name (`shared.py`), but libraries give theirs one: SGLang its load
-snapshots and message queues, NCCL its rings, Python its semaphores. A name outlives a process that
-is killed, and its megabytes with it, until somebody unlinks it. Which names were a group's can
-only be seen while the group lives, from what its processes have mapped.
+Our own shared memory has no name (`shared_array.py`), but libraries use names: SGLang for load
+snapshots and message queues, NCCL for its rings, Python for semaphores. A name, and its memory,
+outlives a killed process until somebody unlinks it. Which names belong to a process group can only
+be determined while the group lives, from what its processes have mapped.
 """
 
 import os
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-FOLDER = Path("/dev/shm")
+SHM_DIR = Path("/dev/shm")
 
 
-def group_members(pgid: int) -> Iterator[int]:
-    """The living processes of a process group, zombies left out.
+def iter_group_pids(pgid: int) -> Iterator[int]:
+    """Yield the ids of the living processes of a process group, without zombies.
 
-    Signal 0 to the group would not tell: its orphans stay zombies until process 1 reaps them, and
+    Signal 0 to the group cannot answer this: orphans stay zombies until process 1 reaps them, and
     in a container process 1 may never do so.
     """
     for entry in os.listdir("/proc"):
@@ -29,27 +29,27 @@ def group_members(pgid: int) -> Iterator[int]:
                     yield int(entry)
 
 
-def mapped_by(pgid: int) -> set[int]:
-    """Inodes of the shared memory that a group's processes have mapped.
+def find_mapped_inodes(pgid: int) -> set[int]:
+    """Return the inodes of the shared memory that a group's processes have mapped.
 
-    Numbers, not names: a semaphore is mapped before it gets its name.
+    Inodes rather than names, because a semaphore is mapped before it gets its name.
     """
-    return {inode for pid in group_members(pgid) for inode in _mapped(pid)}
+    return {inode for pid in iter_group_pids(pgid) for inode in _iter_mapped_inodes(pid)}
 
 
-def unlink(inodes: Iterable[int]) -> None:
-    """Remove the names that lead to these inodes, where there are any left."""
-    wanted = set(inodes)
-    with suppress(OSError), os.scandir(FOLDER) as entries:
+def unlink_inodes(inodes: Iterable[int]) -> None:
+    """Remove the names of these inodes that still exist."""
+    targets = set(inodes)
+    with suppress(OSError), os.scandir(SHM_DIR) as entries:
         for entry in entries:
             with suppress(OSError):
-                if entry.inode() in wanted:
+                if entry.inode() in targets:
                     os.unlink(entry.path)
 
 
-def _mapped(pid: int) -> Iterator[int]:
+def _iter_mapped_inodes(pid: int) -> Iterator[int]:
     with suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as lines:
         for line in lines:
-            if f" {FOLDER}/" in line:
+            if f" {SHM_DIR}/" in line:
                 # address, permissions, offset, device, inode, path
                 yield int(line.split(maxsplit=5)[4])

@@ -1,4 +1,4 @@
-"""A queue with one reader, for what passes thousands of times a second."""
+"""A queue with one reader, for thousands of items per second."""
 
 import asyncio
 from collections import deque
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 class SingleReaderQueue(Generic[T]):
-    """Unbounded, first in, first out. One task may wait in `get` at a time.
+    """An unbounded FIFO queue. One task at a time may wait in `get`.
 
-    It does half the work of `asyncio.Queue`, which serves any number of readers and writers.
+    It takes half the time of `asyncio.Queue`, which supports any number of readers.
     """
 
     def __init__(self) -> None:
@@ -19,25 +19,25 @@ class SingleReaderQueue(Generic[T]):
         self._waiter: asyncio.Future[None] | None = None
 
     @property
-    def waiting(self) -> int:
-        """The number of items that nobody has taken yet."""
+    def num_waiting(self) -> int:
+        """Return the number of queued items."""
         return len(self._items)
 
     def put(self, item: T) -> None:
-        """Add an item, and wake the reader."""
+        """Add an item and wake the reader."""
         self._items.append(item)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def take_while(self, wanted: Callable[[T], bool]) -> list[T]:
-        """Take the oldest items for as long as they are wanted; waits for none."""
-        taken: list[T] = []
-        while self._items and wanted(self._items[0]):
-            taken.append(self._items.popleft())
-        return taken
+    def take_while(self, is_wanted: Callable[[T], bool]) -> list[T]:
+        """Remove and return the oldest items while `is_wanted` holds, without waiting."""
+        items: list[T] = []
+        while self._items and is_wanted(self._items[0]):
+            items.append(self._items.popleft())
+        return items
 
     async def get(self) -> T:
-        """Take the oldest item; waits for one. Cancelled while it waits, it takes none."""
+        """Wait for the oldest item and remove it. A cancelled call removes nothing."""
         while not self._items:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter

@@ -1,4 +1,4 @@
-"""Runs a `StreamWorker`: one task per request, on the loop the worker lives on."""
+"""The loop of a `StreamWorker`: one task per request, on the worker's asyncio loop."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from typing import Any
 from sglang_omni.engines.runtime.failure import as_omni_error, describe
 from sglang_omni.engines.runtime.output_sender import OutputSender
 from sglang_omni.engines.runtime.transport import (
-    BEAT_INTERVAL_S,
+    HEARTBEAT_INTERVAL_S,
     Cancel,
     Consumed,
     Failed,
@@ -24,98 +24,98 @@ from sglang_omni.protocol.errors import EngineFailed
 
 LOGGER = logging.getLogger(__name__)
 
-# At rest, a worker is asked for its counters in one of so many turns of the loop.
-REST_TURNS = 4
+# An idle worker's counters are read in every fourth iteration of the loop.
+IDLE_PROBE_INTERVAL = 4
 
 
 class _Window:
-    """How many more outputs a client may be sent before it has consumed some."""
+    """Flow control of one request: how many outputs may be sent before the client consumes some."""
 
     def __init__(self, size: int) -> None:
-        self._room = size
-        self._open = asyncio.Event()
+        self._credits = size
+        self._is_open = asyncio.Event()
 
-    async def spend(self) -> None:
-        """Use one place, and return when there is another."""
-        self._room -= 1
-        if self._room <= 0:
-            self._open.clear()
-            await self._open.wait()
+    async def acquire(self) -> None:
+        """Use one credit, and wait until there is another."""
+        self._credits -= 1
+        if self._credits <= 0:
+            self._is_open.clear()
+            await self._is_open.wait()
 
-    def refill(self, count: int) -> None:
-        """Give places back."""
-        self._room += count
-        if self._room > 0:
-            self._open.set()
+    def release(self, count: int) -> None:
+        """Return credits."""
+        self._credits += count
+        if self._credits > 0:
+            self._is_open.set()
 
 
-class _ProbePace:
-    """When to ask a worker for its counters, which SGLang's take a round trip to every rank for.
+class _ProbeSchedule:
+    """Decides when to read a worker's counters. SGLang's need a round trip to every rank.
 
-    In every turn of the loop while there are requests and until the counters have settled after
-    them, and in every fourth at rest.
+    They are read in every iteration of the loop while there are requests and until the counters
+    have settled afterwards, and in every fourth iteration when idle.
     """
 
     def __init__(self) -> None:
-        self._at_rest: Mapping[str, float] | None = None
+        self._idle_counters: Mapping[str, float] | None = None
         self._working = self._settled = False
         self._skipped = 0
 
     def is_due(self, working: bool) -> bool:
-        """Return whether this turn is one to ask in."""
+        """Return whether to read the counters in this iteration."""
         self._working = working
-        if self._settled and not working and self._skipped < REST_TURNS - 1:
+        if self._settled and not working and self._skipped < IDLE_PROBE_INTERVAL - 1:
             self._skipped += 1
             return False
         return True
 
-    def probed(self, counters: Mapping[str, float]) -> None:
-        """Take what was answered: two equal answers without requests are those of a rest."""
-        self._settled = not self._working and counters == self._at_rest
-        self._at_rest = None if self._working else counters
+    def record(self, counters: Mapping[str, float]) -> None:
+        """Record the counters that were read. Two equal readings without requests mean idle."""
+        self._settled = not self._working and counters == self._idle_counters
+        self._idle_counters = None if self._working else counters
         self._skipped = 0
 
 
 class StreamLoop:
     """Owns the requests of a `StreamWorker`; every method runs on its loop."""
 
-    def __init__(self, worker: StreamWorker, uplink: OutputSender, window: int) -> None:
+    def __init__(self, worker: StreamWorker, sender: OutputSender, window: int) -> None:
         self._worker = worker
-        self._uplink = uplink
+        self._sender = sender
         self._window = window
         self._requests: dict[str, tuple[asyncio.Task[None], _Window]] = {}
-        self._profiling: set[asyncio.Task[None]] = set()
+        self._profile_tasks: set[asyncio.Task[None]] = set()
         self._outputs: list[tuple[str, Any]] = []
         self._stopping = asyncio.Event()
 
     def deliver(self, message: ToEngine) -> None:
-        """Take a message of the API process."""
+        """Handle a message from the API process."""
         match message:
             case Submit(request_id, request):
                 self._open(request_id, request)
             case Cancel(request_id) if request_id in self._requests:
                 self._requests[request_id][0].cancel()
             case Consumed(request_id, count) if request_id in self._requests:
-                self._requests[request_id][1].refill(count)
+                self._requests[request_id][1].release(count)
             case Profile(folder):
                 task = asyncio.create_task(self._profile(folder))
-                self._profiling.add(task)
-                task.add_done_callback(self._profiling.discard)
+                self._profile_tasks.add(task)
+                task.add_done_callback(self._profile_tasks.discard)
             case Stop():
                 self._stopping.set()
 
     async def run(self) -> None:
-        """Serve until told to stop, then abort what is left and close the worker."""
-        pace = _ProbePace()
+        """Serve until told to stop, then abort the remaining requests and close the worker."""
+        schedule = _ProbeSchedule()
         while not self._stopping.is_set():
-            # The clock restarts with every turn: a blocked loop shows in the beats as a long one.
-            self._uplink.begin_work()
-            if pace.is_due(bool(self._requests)):
+            # The clock restarts with every iteration: heartbeats show a blocked loop as a long one.
+            self._sender.begin_work()
+            if schedule.is_due(bool(self._requests)):
                 counters = await self._worker.counters()
-                pace.probed(counters)
-                self._uplink.report(counters)
+                schedule.record(counters)
+                self._sender.report(counters)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), BEAT_INTERVAL_S)
+                await asyncio.wait_for(self._stopping.wait(), HEARTBEAT_INTERVAL_S)
         tasks = [task for task, _ in self._requests.values()]
         for task in tasks:
             task.cancel()
@@ -126,11 +126,11 @@ class StreamLoop:
         window = _Window(self._window)
         task = asyncio.create_task(self._serve(request_id, request, window))
         self._requests[request_id] = (task, window)
-        # Not in a `finally` of the task: one cancelled before its first turn runs none.
+        # Not in a `finally` of the task, which does not run if it is cancelled before it starts.
         task.add_done_callback(lambda _: self._requests.pop(request_id))
 
     async def _profile(self, folder: str | None) -> None:
-        """Pass the order on; a profile that fails costs no request."""
+        """Forward the order to the worker. A profiler that fails must not fail a request."""
         try:
             await self._worker.profile(folder)
         except Exception as error:
@@ -143,15 +143,18 @@ class StreamLoop:
                     self._send(request_id, output)
                     if output.last:
                         return
-                    await window.spend()
+                    await window.acquire()
             raise EngineFailed("the worker ended the request without a last output")
         except Exception as error:
-            self._flush()  # What it gave before goes first.
-            self._uplink.send(Failed(request_id, as_omni_error(error)))
+            self._flush()  # Earlier outputs of the request go first.
+            self._sender.send(Failed(request_id, as_omni_error(error)))
 
     def _send(self, request_id: str, output: Any) -> None:
-        """Send an output with the others of this turn of the loop: a step has one for every
-        request, and a message costs the API process as much as several outputs in it."""
+        """Send an output together with the others of this iteration of the loop.
+
+        A step has one output for every request, and receiving a message costs the API process as
+        much as several outputs in it.
+        """
         if not self._outputs:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outputs.append((request_id, output))
@@ -160,16 +163,16 @@ class StreamLoop:
         outputs, self._outputs = self._outputs, []
         try:
             if outputs:
-                self._uplink.send(Outputs(tuple(outputs)))
+                self._sender.send(Outputs(tuple(outputs)))
         except Exception:
             for request_id, output in outputs:
                 self._send_alone(request_id, output)
 
     def _send_alone(self, request_id: str, output: Any) -> None:
-        """An output that cannot be encoded fails its own request."""
+        """Send one output. If it cannot be encoded, only its request fails."""
         try:
-            self._uplink.send(Outputs(((request_id, output),)))
+            self._sender.send(Outputs(((request_id, output),)))
         except Exception as error:
-            self._uplink.send(Failed(request_id, as_omni_error(error)))
+            self._sender.send(Failed(request_id, as_omni_error(error)))
             if request_id in self._requests:
                 self._requests[request_id][0].cancel()

@@ -1,4 +1,4 @@
-"""One operating-system process: spawned, heard, killed with everything it started, and reaped."""
+"""One operating-system process: spawn, read its output, kill its process group, and reap."""
 
 import asyncio
 import os
@@ -14,9 +14,9 @@ from typing import IO
 
 from sglang_omni.engines.runtime.oom import count_oom_kills
 from sglang_omni.engines.runtime.process_output import EngineOutput, OutputRules
-from sglang_omni.engines.runtime.shm_cleanup import group_members
+from sglang_omni.engines.runtime.shm_cleanup import iter_group_pids
 
-_LINE_BYTES = 64 << 10
+_MAX_LINE_BYTES = 64 << 10
 _DRAIN_S = 1.0
 _GROUP_DEATH_S = 5.0
 _POLL_S = 0.005
@@ -25,86 +25,92 @@ _POLL_S = 0.005
 class Subprocess:
     """An engine's process, the leader of its own session and process group.
 
-    Make it on the event loop's thread, and let that thread live as long as the server does: the
-    kernel takes the end of the thread that spawned a process for the death of its parent.
-    `end` is our end of the socketpair, `output` what it prints. `exited` resolves with the return
-    code once the process is reaped, its whole group killed and its last words read. Raises
-    `OSError` if it cannot start.
+    Create it on the event loop's thread, and let that thread live as long as the server: for the
+    kernel, the parent of a process dies with the thread that spawned it (`PR_SET_PDEATHSIG`).
+
+    Attributes:
+        sock: The server's end of the socketpair.
+        output: What the process prints.
+        exited: Resolves with the return code once the process is reaped, its whole group killed and
+            its output read.
+
+    Raises:
+        OSError: The process cannot be started.
     """
 
     def __init__(self, name: str, env: Mapping[str, str], rules: OutputRules) -> None:
         self._name = name
         self.output = EngineOutput(name, rules)
         self._loop = asyncio.get_running_loop()
-        self._reaping = threading.Lock()
+        self._reap_lock = threading.Lock()
         self._oom_kills = count_oom_kills()
         self._ran_out_of_memory = False
         self.exited: asyncio.Future[int] = self._loop.create_future()
-        self.end, theirs = socket.socketpair()
+        self.sock, child_sock = socket.socketpair()
         try:
-            with theirs:
-                self._process = _spawn(theirs.fileno(), env)
+            with child_sock:
+                self._process = _spawn(child_sock.fileno(), env)
         except OSError:
-            self.end.close()
+            self.sock.close()
             raise
         try:
-            self._pump = self._start_thread("output", self._pump_output)
+            self._output_thread = self._start_thread("output", self._read_output)
             self._start_thread("exit", self._wait_for_exit)
-        except RuntimeError as error:  # No thread left to attend to it.
-            self.end.close()
+        except RuntimeError as error:  # No thread can be started.
+            self.sock.close()
             self.kill()
             self._process.wait()
             raise OSError(str(error)) from error
 
     @property
     def pid(self) -> int:
-        """The process id, which is also that of its group."""
+        """Return the process id, which is also the id of its group."""
         return self._process.pid
 
     @property
     def exit_reason(self) -> str:
-        """How it ended, as the end of a sentence; call it once `exited` has resolved."""
+        """Return how the process ended, once `exited` has resolved. It continues a name."""
         code = self.exited.result()
         end = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
         if self._ran_out_of_memory:
-            return f"{end}: memory ran out, and the kernel killed for it; allow the server more"
-        return f"{end}: perhaps a file system of memory is full" if code == -signal.SIGBUS else end
+            return f"{end}: out of memory (kernel OOM killer); raise the server's memory limit"
+        return f"{end}: /dev/shm or another tmpfs may be full" if code == -signal.SIGBUS else end
 
     def kill(self) -> None:
-        """Kill the process and everything in its group. Harmless once it has ended."""
-        with self._reaping:
-            # After the reaping its number may be another's.
+        """Kill the process and its group. Does nothing once the process has ended."""
+        with self._reap_lock:
+            # A reaped process id may belong to another process.
             if self._process.returncode is None:
                 os.killpg(self.pid, signal.SIGKILL)
 
-    def _start_thread(self, what: str, run: Callable[[], None]) -> threading.Thread:
-        thread = threading.Thread(target=run, name=f"{self._name}-{what}", daemon=True)
+    def _start_thread(self, role: str, run: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=run, name=f"{self._name}-{role}", daemon=True)
         thread.start()
         return thread
 
     def _wait_for_exit(self) -> None:
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        with self._reaping:
-            # Still a zombie, it keeps the group's number ours while what it left behind is killed.
+        with self._reap_lock:
+            # While the process is a zombie, its group id is not reused, so killing it is safe.
             os.killpg(self.pid, signal.SIGKILL)
             code = self._process.wait()
         self._ran_out_of_memory = count_oom_kills() > self._oom_kills
         _wait_for_group(self.pid)
-        self._pump.join(_DRAIN_S)
-        with suppress(RuntimeError):  # The loop closed without waiting for us.
+        self._output_thread.join(_DRAIN_S)
+        with suppress(RuntimeError):  # The loop is already closed.
             self._loop.call_soon_threadsafe(self.exited.set_result, code)
 
-    def _pump_output(self) -> None:
+    def _read_output(self) -> None:
         stream = self._process.stdout
         assert stream is not None
         with stream:
             for line in iter(lambda: _read_line(stream), None):
-                self.output.take(line)
+                self.output.handle_line(line)
         self.output.close()
 
 
 def _spawn(descriptor: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    # -P: the folder the server happens to run in is no place to import from.
+    # -P: do not import from the server's current folder.
     entry = [sys.executable, "-P", "-m", "sglang_omni.engines.runtime.engine_main"]
     return subprocess.Popen(
         [*entry, str(descriptor), str(os.getpid())],
@@ -118,16 +124,16 @@ def _spawn(descriptor: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
 
 
 def _wait_for_group(pgid: int) -> None:
-    """Return once every process of a killed group is gone, and with it its device memory."""
+    """Wait until every process of a killed group is gone, which frees its device memory."""
     deadline = time.monotonic() + _GROUP_DEATH_S
-    while any(group_members(pgid)) and time.monotonic() < deadline:
+    while any(iter_group_pids(pgid)) and time.monotonic() < deadline:
         time.sleep(_POLL_S)
 
 
 def _read_line(stream: IO[bytes]) -> str | None:
-    """Return the next line as a terminal would leave it standing, or None at the end."""
-    raw = stream.readline(_LINE_BYTES)
+    """Return the next line as a terminal would show it, or None at the end."""
+    raw = stream.readline(_MAX_LINE_BYTES)
     if not raw:
         return None
-    # A progress bar rewrites its line: only its last state is worth a line of its own.
+    # A progress bar rewrites its line with carriage returns. Keep its last state only.
     return raw.rstrip(b"\r\n").rpartition(b"\r")[2].decode(errors="replace")

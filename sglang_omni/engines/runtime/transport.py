@@ -1,11 +1,11 @@
 """Framed messages between the API process and an engine process.
 
-A frame is the length of a pickle and the number of large arrays (4 bytes each, big-endian), the
-length of each array, the pickle, and the arrays' bytes behind it: they go from the sender's memory
-to the socket, and from the socket into the receiver's arrays, without a copy in between. Pickle is
-safe here and nowhere else: the socket is one end of a private socketpair, made by the parent and
-inherited by the child, so both ends run this very code and nobody else can connect. It carries
-frozen settings, requests and arrays as they are, without a second description of each.
+A frame consists of the length of a pickle and the number of large arrays (4 bytes each,
+big-endian), the length of each array, the pickle, and the arrays' bytes (pickle protocol 5,
+out-of-band buffers). The bytes go from the sender's memory to the socket, and from the socket into
+the receiver's arrays, without a copy in between. Pickle is safe here because the socket is one end
+of a private socketpair, made by the parent and inherited by the child: both ends run this code and
+no other process can connect. Frozen dataclasses and arrays need no second schema.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from sglang_omni.engines.runtime.single_reader_queue import SingleReaderQueue
 from sglang_omni.protocol.errors import OmniError
 
 MAX_FRAME_BYTES = 256 << 20
-BEAT_INTERVAL_S = 0.25
+HEARTBEAT_INTERVAL_S = 0.25
 
-# Below, one more piece to send and to receive costs more than a copy.
-_APART_BYTES = 4 << 10
+# For smaller arrays, one more buffer to send and to receive costs more than a copy.
+_OUT_OF_BAND_BYTES = 4 << 10
 _STAGING_BYTES = 16 << 10
 _HEADER = struct.Struct(">II")
 
 
 @dataclass(frozen=True)
 class Start:
-    """Build the worker: call `factory` with `settings`. The first message, sent once.
+    """Build the worker: call `factory` with `settings`. This is the first message, sent once.
 
-    `window` is how many outputs of a request may be unconsumed before it counts as stalled.
+    A request with `window` unconsumed outputs counts as stalled.
     """
 
     factory: str
@@ -45,7 +45,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Submit:
-    """A new request."""
+    """Submit a new request."""
 
     request_id: str
     request: Any
@@ -53,14 +53,14 @@ class Submit:
 
 @dataclass(frozen=True)
 class Cancel:
-    """Nobody waits for this request any more."""
+    """Cancel a request: its client no longer waits for it."""
 
     request_id: str
 
 
 @dataclass(frozen=True)
 class Consumed:
-    """The client took `count` more outputs of this request."""
+    """Report that the client consumed `count` more outputs of a request."""
 
     request_id: str
     count: int
@@ -68,7 +68,7 @@ class Consumed:
 
 @dataclass(frozen=True)
 class Profile:
-    """Begin to profile; or with `folder` None, end it and write what was seen to the folder."""
+    """Start the profiler; with `folder` None, stop it and write the trace to the folder before."""
 
     folder: str | None
 
@@ -80,16 +80,16 @@ class Stop:
 
 @dataclass(frozen=True)
 class Ready:
-    """The worker is loaded and warm; `info` is what it says about itself."""
+    """The worker is loaded and warmed up. `info` is what it reports."""
 
     info: Any
 
 
 @dataclass(frozen=True)
 class StartFailed:
-    """The factory raised; `reason` is fit for a message, the traceback is on stderr.
+    """The factory raised. `reason` is fit for an error message; the traceback is on stderr.
 
-    `explained` says that the error is one of ours, whose message needs no traceback.
+    `explained` means that the error is an `OmniError`, whose message needs no traceback.
     """
 
     reason: str
@@ -105,7 +105,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What came of one step, each output with its request's id; `last` on a request's final one."""
+    """The outputs of one step, each with its request's id. A request's final one has `last` set."""
 
     outputs: tuple[tuple[str, Any], ...]
 
@@ -120,11 +120,11 @@ class Failed:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A sign of life, sent every `BEAT_INTERVAL_S` from a thread of its own.
+    """A heartbeat, sent every `HEARTBEAT_INTERVAL_S` from a thread of its own.
 
-    `busy_s` is the age of the step under way (of the loop's turn, for a `StreamWorker`), 0 between
-    steps: a step that hangs shows by a growing age, and one that holds the interpreter lock by
-    beats that stay away.
+    `busy_s` is the age of the current step in seconds (for a `StreamWorker`, of the current loop
+    iteration), 0 between steps. A step that hangs shows as a growing age. A step that holds the
+    GIL shows as missing heartbeats.
     """
 
     counters: Mapping[str, float]
@@ -138,20 +138,23 @@ Frame = list[bytes | memoryview]
 
 
 def encode(message: ToEngine | FromEngine) -> Frame:
-    """Return the frame of a message, in pieces. Raises `ValueError` above `MAX_FRAME_BYTES`.
+    """Return the frame of a message as a list of buffers.
 
-    The pieces are views of the message's large arrays: they must stay as they are until sent.
+    The buffers are views of the message's large arrays, which must not change until sent.
+
+    Raises:
+        ValueError: The frame exceeds `MAX_FRAME_BYTES`.
     """
     arrays: list[memoryview] = []
 
-    def keep_inside(buffer: pickle.PickleBuffer) -> bool:
-        with suppress(BufferError):  # Memory with gaps cannot be viewed as bytes.
-            if (view := buffer.raw()).nbytes >= _APART_BYTES:
+    def keep_in_band(buffer: pickle.PickleBuffer) -> bool:
+        with suppress(BufferError):  # A non-contiguous array cannot be viewed as bytes.
+            if (view := buffer.raw()).nbytes >= _OUT_OF_BAND_BYTES:
                 arrays.append(view)
                 return False
         return True
 
-    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL, buffer_callback=keep_inside)
+    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL, buffer_callback=keep_in_band)
     sizes = [view.nbytes for view in arrays]
     if (total := len(body) + sum(sizes)) > MAX_FRAME_BYTES:
         raise ValueError(f"a {type(message).__name__} message of {total} bytes is too large")
@@ -162,19 +165,20 @@ def encode(message: ToEngine | FromEngine) -> Frame:
 def read_frame() -> Generator[memoryview, None, Any]:
     """Yield memory to be filled with the next bytes of the stream, and return the message.
 
-    Raises `ValueError` for a header that cannot be one of ours.
+    Raises:
+        ValueError: The header is not one of ours.
     """
     header = bytearray(_HEADER.size)
     yield memoryview(header)
     length, count = _HEADER.unpack(header)
-    _require_plausible(length + count * _APART_BYTES)
+    _require_plausible(length + count * _OUT_OF_BAND_BYTES)
     table = bytearray(4 * count)
     if count:
         yield memoryview(table)
     sizes = struct.unpack(f">{count}I", table)
     _require_plausible(length + sum(sizes))
     yield memoryview(body := bytearray(length))
-    # NumPy's memory is not cleared first: it is about to be overwritten.
+    # `np.empty` does not clear memory that is about to be overwritten.
     arrays = [np.empty(size, np.uint8) for size in sizes]
     for array in arrays:
         yield array.data
@@ -186,15 +190,15 @@ def _require_plausible(size: int) -> None:
         raise ValueError(f"a frame announces {size} bytes: the stream is corrupt")
 
 
-def receive(end: socket.socket) -> Iterator[ToEngine]:
-    """Yield messages from a blocking socket until the other end closes (the engine's side)."""
-    with end.makefile("rb") as stream:
+def receive(sock: socket.socket) -> Iterator[ToEngine]:
+    """Yield messages from a blocking socket until the peer closes it (the engine's side)."""
+    with sock.makefile("rb") as stream:
         while (message := _receive_one(stream)) is not None:
             yield message
 
 
 def _receive_one(stream: BinaryIO) -> ToEngine | None:
-    """The next message, None where the stream ends."""
+    """Return the next message, or None at the end of the stream."""
     frame = read_frame()
     try:
         while True:
@@ -206,12 +210,15 @@ def _receive_one(stream: BinaryIO) -> ToEngine | None:
         return message
 
 
-class _Incoming(asyncio.BufferedProtocol):
-    """Cuts what arrives into messages. A large array is received in place; what is small is read
-    with what follows it, since a call to the system costs more than a copy of it."""
+class FrameProtocol(asyncio.BufferedProtocol):
+    """Splits the byte stream into messages.
+
+    A large array is received in place. Small parts are read together through a staging buffer,
+    because a system call costs more than a copy.
+    """
 
     def __init__(self, deliver: Callable[[FromEngine | Exception], None]) -> None:
-        """`deliver` is called with every message, and last with the error that ended them."""
+        """Call `deliver` with every message, and finally with the error that ended the stream."""
         self._deliver = deliver
         self._staging = memoryview(bytearray(_STAGING_BYTES))
         self._frame = read_frame()
@@ -237,7 +244,7 @@ class _Incoming(asyncio.BufferedProtocol):
             self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._deliver(EOFError(str(exc or "the other end is gone")))
+        self._deliver(EOFError(str(exc or "the peer closed the connection")))
 
     def _unpack(self, data: memoryview) -> None:
         while data:
@@ -247,7 +254,7 @@ class _Incoming(asyncio.BufferedProtocol):
             self._advance(count)
 
     def _advance(self, count: int) -> None:
-        """Note that `count` more bytes are there."""
+        """Record that `count` more bytes were received."""
         self._missing = self._missing[count:]
         if self._missing:
             return
@@ -260,11 +267,10 @@ class _Incoming(asyncio.BufferedProtocol):
 
 
 class AsyncChannel:
-    """The API process's end: reads without blocking the loop, writes without waiting.
+    """The API process's end of the socket: reads without blocking the loop, writes without waiting.
 
-    What is written but not yet sent stays small: the engine has a thread that does nothing but
-    read, and the requests in flight are limited. What is read but not yet received is bounded by
-    the window of every request.
+    The write buffer stays small because the engine has a thread that only reads, and the number of
+    requests in flight is limited. The read queue is bounded by the window of every request.
     """
 
     def __init__(self) -> None:
@@ -275,19 +281,19 @@ class AsyncChannel:
         self._transport: asyncio.Transport
 
     @classmethod
-    async def over(cls, end: socket.socket) -> "AsyncChannel":
-        """Take ownership of a connected socket."""
+    async def connect(cls, sock: socket.socket) -> "AsyncChannel":
+        """Return a channel that owns a connected socket."""
         channel = cls()
         channel._transport, _ = await channel._loop.create_unix_connection(
-            lambda: _Incoming(channel._messages.put), sock=end
+            lambda: FrameProtocol(channel._messages.put), sock=sock
         )
         return channel
 
     def send(self, message: ToEngine) -> None:
-        """Queue a message. Does nothing once the other end is gone: the reader tells of that.
+        """Queue a message. It is dropped if the peer is gone, which `receive` reports.
 
-        What is sent in one turn of the loop leaves together: a step is answered by many clients
-        at once, and each write wakes the engine.
+        All messages of one loop iteration leave in one write: many clients answer a step at once,
+        and each write wakes the engine.
         """
         frame = encode(message)
         if not self._unsent:
@@ -295,8 +301,12 @@ class AsyncChannel:
         self._unsent += frame
 
     async def receive(self) -> FromEngine:
-        """Wait for the next message. Raises `EOFError` when the other end is gone, and whatever
-        kept a message from being read."""
+        """Wait for the next message.
+
+        Raises:
+            EOFError: The peer is gone.
+            Exception: A message could not be read. Every later call raises the same error.
+        """
         message = self._ended or await self._messages.get()
         if isinstance(message, Exception):
             self._ended = message
@@ -309,5 +319,5 @@ class AsyncChannel:
             self._transport.writelines(unsent)
 
     def close(self) -> None:
-        """Close the socket; what was not sent is lost."""
+        """Close the socket; unsent messages are lost."""
         self._transport.abort()

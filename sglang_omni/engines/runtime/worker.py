@@ -1,14 +1,13 @@
-"""The two contracts a worker can meet. A worker knows nothing of sockets, queues or clients.
+"""The two worker protocols. A worker knows nothing about sockets, queues or clients.
 
-A worker is built inside the engine's own process by a factory, named by a dotted path
-`"package.module:function"` and called with the engine's settings. The factory runs on the main
-thread and returns a worker that is loaded and warm: the engine is ready as soon as it returns.
-An event loop is set there but not running, so a factory may run coroutines to completion, or set
-another loop; a `StreamWorker` then lives on the loop that was current when the factory returned.
+A factory builds the worker inside the engine process. It is named by a dotted path
+`"package.module:function"` and called with the engine's settings. It runs on the main thread and
+returns a worker that is loaded and warmed up: the engine is ready as soon as the factory returns.
+An event loop is set but not running, so a factory may run coroutines to completion or set another
+loop. A `StreamWorker` runs on the loop that was current when the factory returned.
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,8 +17,8 @@ WorkerFactory = Callable[[Any], "StepWorker | StreamWorker"]
 class WorkerOutput(Protocol):
     """One output of a request. The output with `last` set ends it. Must pickle without torch.
 
-    Where it has a method `joined(later)`, which makes one output of it and the next ones of the
-    request, a client for whom several wait gets them as one.
+    An output type may have a method `merge(later)` that combines an output with the following ones
+    of the same request. A client that is behind then gets the waiting outputs as one.
     """
 
     @property
@@ -28,11 +27,11 @@ class WorkerOutput(Protocol):
 
 @dataclass(frozen=True)
 class StepInput:
-    """What changed since the step before.
+    """The input of a step: what changed since the previous one.
 
-    `arrivals` are new requests, id first, in the order they came. `cancellations` are requests
-    the worker holds and must forget before it computes. `stalled` are requests whose client is
-    behind: they keep their slot but produce nothing in this step.
+    `arrivals` are new requests as pairs (id, request), in order of arrival. `cancellations` are ids
+    of requests that the worker holds and must drop before it computes. `stalled` are requests whose
+    client is behind: they keep their slot but produce nothing in this step.
     """
 
     arrivals: tuple[tuple[str, Any], ...] = ()
@@ -45,79 +44,62 @@ StepResults = list[tuple[str, WorkerOutput | Exception]]
 
 @runtime_checkable
 class StepWorker(Protocol):
-    """A worker that batches by steps. Every method is called on the process's main thread."""
+    """A worker that batches by steps. Every method is called on the main thread."""
 
     @property
     def info(self) -> Any:
-        """What the engine reports about itself once ready; plain picklable data."""
+        """Return what the engine reports once it is ready: plain picklable data."""
 
     @property
     def busy(self) -> bool:
-        """Whether a step would do work although nothing new arrived.
+        """Return whether a step would do work although nothing new arrived.
 
-        Asked after a step: a worker that holds requests for which it has no room says no when
-        every other one it holds was stalled in that step. It is stepped again once one of them
-        has caught up, ended or been cancelled. A step that does nothing costs a whole core.
+        It is read after a step. If every request in a slot was stalled in that step, a worker whose
+        other requests wait for a slot must return False. It is stepped again once a stalled request
+        has caught up, ended or been cancelled. Stepping without work would occupy a whole core.
         """
 
     def step(self, work: StepInput) -> StepResults:
-        """Advance every held request that is not stalled, and return what came out.
+        """Advance every held request that is not stalled, and return the results.
 
-        A request may have several results in one step, in order. A `last` output or an exception
-        as result ends its request. An exception raised fails every request and ends the process.
-        Results are sent while the next step runs: what they hold must not change any more, arrays
-        included. Results that cannot be pickled end the process.
+        A request may have several results in one step, in order. A `last` output, or an exception
+        returned as a result, ends its request. A raised exception fails every request and ends the
+        process. Results are sent while the next step runs, so they and their arrays must not change
+        any more. Results that cannot be pickled end the process.
         """
 
     def counters(self) -> dict[str, float]:
-        """Numbers for health and metrics. Called after every step, so it must be cheap."""
+        """Return numbers for health and metrics. Called after every step, so it must be cheap."""
 
     def close(self) -> None:
-        """Give up what the worker holds. Nothing is called after it."""
+        """Release what the worker holds. No method is called afterwards."""
 
 
 @runtime_checkable
 class StreamWorker(Protocol):
-    """A worker that batches by itself. Everything runs on one asyncio loop, on the main thread."""
+    """A worker that does its own batching. It runs on one asyncio loop, on the main thread."""
 
     @property
     def info(self) -> Any:
-        """What the engine reports about itself once ready; plain picklable data."""
+        """Return what the engine reports once it is ready: plain picklable data."""
 
     def run(self, request_id: str, request: Any) -> AsyncGenerator[WorkerOutput, None]:
-        """Yield the outputs of one request, `last` set on the final one.
+        """Yield the outputs of one request, with `last` set on the final one.
 
         Closing or cancelling the generator aborts the work. An exception fails this request only.
-        A client that is behind is shown by not asking for the next output.
+        While the client is behind, the next output is not requested.
         """
 
     async def counters(self) -> dict[str, float]:
-        """Numbers for health and metrics, asked for four times a second while there are requests
-        and once a second at rest.
+        """Return numbers for health and metrics.
 
-        It is also the liveness probe: not answering within the engine's step deadline counts as
-        hung, raising counts as a crash.
+        Called four times a second while there are requests and once a second when idle. It is also
+        the liveness probe: a call that exceeds the step deadline counts as a hang, and an exception
+        counts as a crash.
         """
 
     async def profile(self, folder: str | None) -> None:
-        """Begin to profile; or with None, end it and write what was seen to the folder."""
+        """Start the profiler; with None, stop it and write the trace to the folder given before."""
 
     async def close(self) -> None:
-        """Give up what the worker holds. Nothing is called after it."""
-
-
-def _unheard(text: str) -> None:
-    """Progress outside an engine process has no listener."""
-
-
-_reporter: ContextVar[Callable[[str], None]] = ContextVar("reporter", default=_unheard)
-
-
-def report_progress(text: str) -> None:
-    """Say what the factory is doing now, such as "loading weights 3/12"; health shows it."""
-    _reporter.get()(text)
-
-
-def set_progress_reporter(reporter: Callable[[str], None]) -> None:
-    """Send what `report_progress` is told to `reporter`, in this context."""
-    _reporter.set(reporter)
+        """Release what the worker holds. No method is called afterwards."""

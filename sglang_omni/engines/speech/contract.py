@@ -1,26 +1,31 @@
-"""What the talker engine is told, asked and answers. Plain data; no torch."""
+"""Settings, requests and outputs of the talker engine. Plain data; no torch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
+from sglang_omni.models.speech_text import SpeechStyle
 
 AdmissionPolicy = Literal["real_time", "queue"]
 
 
 @dataclass(frozen=True)
 class TalkerSettings:
-    """How a talker engine runs.
+    """Settings of a talker engine.
 
-    `checkpoint` is the model folder (it holds `talker/`). `slots` bounds the requests that are
-    in a step at once. `min_patches` is the reference's MIN: the stop rule fires only when the
-    step index exceeds it. `context` is the backbone's KV length per slot, prompt included.
-    `graphs` has the steps of a CUDA device captured; `admission` says whether a request for which
-    somebody's speech would stall is refused or waits. `fp8` has captured steps multiply in eight
-    bits where they have many rows.
+    Attributes:
+        checkpoint: The model folder, which contains `talker/`.
+        slots: The maximum number of requests in a step.
+        min_patches: The reference's MIN: the stop rule applies only to later patches.
+        max_patches: The maximum number of patches of a request.
+        context: The KV cache length of the backbone per slot, prompt included.
+        threads: CPU threads of PyTorch; None keeps its default.
+        graphs: Capture the steps in CUDA graphs.
+        fp8: Use FP8 for large matrix products in captured steps.
+        admission: Reject a request that would stall playing streams, or let it wait.
     """
 
     checkpoint: Path
@@ -38,11 +43,14 @@ class TalkerSettings:
 
 @dataclass(frozen=True)
 class ClonedVoice:
-    """A voice that is not the checkpoint's: what `VoiceRequest` made of a recording.
+    """A voice that a `VoiceRequest` encoded from a recording.
 
-    `array` holds float32 values: `latents` of the recording, one after the other, and then its
-    speaker vector, if there is one. `key` stands for all of that: equal keys, equal voices. `text`
-    is what the recording says, None where nobody knows.
+    Attributes:
+        key: The identity of the voice: equal keys are equal voices.
+        text: The transcript of the recording, None if unknown.
+        array: Float32 values: the latents, then the speaker vector, if there is one.
+        layout: The layout of `array`.
+        latents: The number of latents.
     """
 
     key: str
@@ -53,28 +61,12 @@ class ClonedVoice:
 
 
 @dataclass(frozen=True)
-class SpeechStyle:
-    """How a fragment is to sound, beside its voice.
-
-    `description` opens the prompt, `instruction` is the JSON caption; None is the model's own
-    default and no caption. `cfg` is the strength of guidance (None: the checkpoint's); `sigma` and
-    `temperature` scale the noise that the sampler adds on the way, none at temperature 0.
-    """
-
-    description: str | None = None
-    instruction: str | None = None
-    cfg: float | None = None
-    sigma: float = 0.25
-    temperature: float = 0.0
-
-
-@dataclass(frozen=True)
 class TalkerRequest:
-    """One fragment of normalised text to speak.
+    """One fragment of normalized text to speak.
 
-    `voice` is a preset, a cloned voice, or None where nobody is to speak. Noise is a function of
-    (`seed`, `segment`, patch, index), so the same request sounds the same alone or in a batch.
-    `max_patches` None applies the duration guard of the text.
+    `voice` is a preset, a cloned voice, or None for sounds without a speaker. Noise is a function
+    of (`seed`, `segment`, patch, index), so a request sounds the same alone and in a batch. With
+    `max_patches` None, the limit is estimated from the text.
     """
 
     text: str
@@ -82,15 +74,15 @@ class TalkerRequest:
     seed: int
     segment: int = 0
     max_patches: int | None = None
-    manner: SpeechStyle = SpeechStyle()
+    style: SpeechStyle = field(default_factory=SpeechStyle)
 
 
 @dataclass(frozen=True)
 class VoiceRequest:
-    """Make a voice of a recording: mono float32 samples in [-1, 1] at `sample_rate` Hz.
+    """Encode a voice from a recording: mono float32 samples in [-1, 1] at `sample_rate` Hz.
 
-    What was made is written to `voice`, in the form that `ClonedVoice` describes. `key` fixes
-    which latents are drawn from the VAE's posterior.
+    The result is written to `voice`, in the format that `ClonedVoice` describes. `key` is the seed
+    of the sample from the VAE's posterior.
     """
 
     key: str
@@ -102,8 +94,11 @@ class VoiceRequest:
 
 @dataclass(frozen=True)
 class EncodedVoice:
-    """What lies in the request's array: so many latents, and then so many numbers of the speaker
-    vector, 0 where the checkpoint has no network for it."""
+    """The content of the request's array `voice`.
+
+    `latents` is the number of latents, `speaker` the size of the speaker vector that follows, 0 if
+    the checkpoint has no speaker encoder.
+    """
 
     layout: Layout
     latents: int
@@ -126,10 +121,15 @@ class TalkerChunk:
 
 @dataclass(frozen=True)
 class TalkerInfo:
-    """What a loaded talker engine reports about itself. `has_speaker_encoder` says whether it has
-    the network whose vector carries a speaker's timbre; without it a voice is its prompt alone."""
+    """What a loaded talker engine reports.
+
+    A step makes `frame_s` seconds of audio at `sample_rate` Hz. `has_speaker_encoder` tells whether
+    the checkpoint has the network that encodes a speaker's timbre. Without it, a voice consists of
+    its prompt only.
+    """
 
     sample_rate: int
+    frame_s: float
     voices: tuple[str, ...]
     slots: int
     has_speaker_encoder: bool = True

@@ -1,65 +1,65 @@
-"""Who gets a slot, who steps and who ends: the talker's policies, as pure functions."""
+"""Policies of the talker: slot assignment, step selection and stop rule. Pure functions."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from sglang_omni.models.ming.speech.talker import STOP_THRESHOLD
-from sglang_omni.models.ming.text.duration import most_seconds
 from sglang_omni.protocol.errors import InvalidRequest
-
-PATCH_SECONDS = 0.32
 
 
 @dataclass(frozen=True)
-class Limits:
-    """When a request must end.
+class PatchLimits:
+    """The limits of a request's length.
 
-    The stop rule counts from patch number `min_patches` + 1 (numbered from 0). No request gets
-    more than `max_patches`, nor more than fit with its prompt into `context` positions.
+    The stop rule needs a probability above `stop_threshold`, and applies from patch number
+    `min_patches` + 1 (counted from 0). A request gets at most `max_patches`, and no more than fit
+    into `context` positions together with its prompt.
     """
 
     min_patches: int
     max_patches: int
     context: int
+    stop_threshold: float = 0.5
 
 
-def duration_guard(text: str) -> int:
-    """The most patches that reading `text` can reasonably take."""
-    return max(1, int(most_seconds(text) / PATCH_SECONDS))
+def compute_patch_limit(
+    estimate: int, requested: int | None, prompt_length: int, limits: PatchLimits
+) -> int:
+    """Return the maximum number of patches of a request.
 
+    Args:
+        estimate: The maximum number of patches that the text can reasonably take.
+        requested: The request's own limit; None for the estimate.
+        prompt_length: The number of positions of the prompt.
+        limits: The engine's limits.
 
-def patch_limit(text: str, wanted: int | None, prompt_length: int, limits: Limits) -> int:
-    """The most patches a request gets; `wanted` replaces the duration guard of its text.
-
-    Raises `InvalidRequest` when the context has no room for the shortest speech the stop rule
-    can end.
+    Raises:
+        InvalidRequest: The context is too small for the shortest speech that the stop rule can end.
     """
-    limit = min(duration_guard(text) if wanted is None else wanted, limits.max_patches)
-    room = limits.context - prompt_length
-    if room < min(limit, limits.min_patches + 2):
+    limit = min(estimate if requested is None else requested, limits.max_patches)
+    available = limits.context - prompt_length
+    if available < min(limit, limits.min_patches + 2):
         raise InvalidRequest(
-            f"the text is too long to speak in one piece: its prompt takes {prompt_length} of "
-            f"{limits.context} positions",
+            f"the text is too long to speak in one fragment: its prompt takes {prompt_length} of "
+            f"{limits.context} positions; shorten it",
             param="input",
         )
-    return min(limit, room)
+    return min(limit, available)
 
 
-def is_last(patch: int, stop: float, limit: int, limits: Limits) -> bool:
-    """Whether patch number `patch`, with stop probability `stop`, ends its request.
+def is_last_patch(patch: int, stop: float, limit: int, limits: PatchLimits) -> bool:
+    """Return whether patch number `patch`, with stop probability `stop`, ends its request.
 
-    The patch itself is kept. One that hits the limit is last too, so that the decoder's tail is
-    flushed.
+    The patch itself is kept. A patch at the limit is the last one too, which flushes the decoder.
     """
-    stopped = patch > limits.min_patches and stop > STOP_THRESHOLD
-    return stopped or patch + 1 >= limit
+    is_stopped = patch > limits.min_patches and stop > limits.stop_threshold
+    return is_stopped or patch + 1 >= limit
 
 
-def assign(waiting: Iterable[str], free: Iterable[int]) -> list[tuple[str, int]]:
-    """Slots for waiting requests, first come, first served."""
+def assign_slots(waiting: Iterable[str], free: Iterable[int]) -> list[tuple[str, int]]:
+    """Assign free slots to waiting requests, first come, first served."""
     return list(zip(waiting, free, strict=False))
 
 
-def steppable(running: Mapping[str, object], stalled: Collection[str]) -> list[str]:
-    """The running requests whose clients keep up, in the order they joined."""
+def select_steppable(running: Mapping[str, object], stalled: Collection[str]) -> list[str]:
+    """Return the running requests that are not stalled, in the order they joined."""
     return [request for request in running if request not in stalled]

@@ -1,35 +1,37 @@
-"""The voices of a talker engine: presets, those that requests bring, and how new ones are made."""
+"""The voices of a talker engine: presets, cloned voices, and the encoding of new ones."""
 
 from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 
-import numpy as np
 import torch
 
 from sglang_omni.engines.runtime.worker import StepResults
 from sglang_omni.engines.speech.contract import ClonedVoice, EncodedVoice, VoiceRequest
-from sglang_omni.models.ming.speech.loading import SpeechModel
-from sglang_omni.models.ming.speech.voices import VoicePrompt, encode_voice, no_voice, voice_prompt
+from sglang_omni.models.speech import SpeechModel, Voice
 from sglang_omni.protocol.errors import OmniError, UnknownVoice
 
-CLONES = 256
-"""Cloned voices whose embeddings are kept; thirty seconds take a quarter of a megabyte."""
+MAX_CLONED_VOICES = 256
+"""Cloned voices whose embeddings are cached. Thirty seconds of speech take 250 KB."""
 
 
 class VoiceCache:
-    """Finds the prompt of a voice. Presets stay; of cloned voices the latest used are kept."""
+    """Finds the prompt of a voice. All presets are kept, and cloned voices in an LRU cache."""
 
-    def __init__(self, model: SpeechModel, most: int = CLONES) -> None:
-        self._model, self._most = model, most
-        self._clones: OrderedDict[tuple[str, str | None], VoicePrompt] = OrderedDict()
-        self._nobody = no_voice(model.talker)
+    def __init__(self, model: SpeechModel, max_clones: int = MAX_CLONED_VOICES) -> None:
+        self._model, self._max_clones = model, max_clones
+        self._clones: OrderedDict[tuple[str, str | None], Voice] = OrderedDict()
+        self._no_voice = model.no_voice()
 
-    def find(self, voice: str | ClonedVoice | None) -> VoicePrompt:
-        """The prompt of a voice. Raises `UnknownVoice` for a name that is no preset's, `OSError`
-        when the process that brought the voice is gone."""
+    def find(self, voice: str | ClonedVoice | None) -> Voice:
+        """Return the prompt of a voice.
+
+        Raises:
+            UnknownVoice: No preset has this name.
+            OSError: The process that owns the cloned voice is gone.
+        """
         if voice is None:
-            return self._nobody
+            return self._no_voice
         if isinstance(voice, ClonedVoice):
             return self._cloned(voice)
         if voice not in self._model.voices:
@@ -37,83 +39,77 @@ class VoiceCache:
             raise UnknownVoice(f"unknown voice {voice!r}; known: {known}", param="voice")
         return self._model.voices[voice]
 
-    def _cloned(self, voice: ClonedVoice) -> VoicePrompt:
+    def _cloned(self, voice: ClonedVoice) -> Voice:
         name = (voice.key, voice.text)
         if name not in self._clones:
-            self._clones[name] = _read(voice, self._model)
-            if len(self._clones) > self._most:
+            self._clones[name] = _read_voice(voice, self._model)
+            if len(self._clones) > self._max_clones:
                 self._clones.popitem(last=False)
         self._clones.move_to_end(name)
         return self._clones[name]
 
 
-def _read(voice: ClonedVoice, model: SpeechModel) -> VoicePrompt:
+def _read_voice(voice: ClonedVoice, model: SpeechModel) -> Voice:
     values = torch.from_numpy(voice.array.read(voice.layout).copy())
-    size = voice.latents * model.talker.config.latent_dim
-    latents = values[:size].unflatten(0, (voice.latents, -1))
-    vector = values[size:] if len(values) > size and model.speakers is not None else None
-    return voice_prompt(voice.key, voice.text, latents, vector, model.talker)
+    return model.read_voice(voice.key, voice.text, values, voice.latents)
 
 
 class VoiceEncoder:
-    """Makes voices of recordings on a thread of its own, so that no step waits for one.
+    """Encodes recordings as voices in a thread, one at a time, so that no step waits.
 
-    On a card the thread has a stream of its own. Owned by the step loop, which asks for what is
-    done; one recording is encoded at a time.
+    On a GPU the thread uses its own CUDA stream. The step loop owns the encoder and collects its
+    results.
     """
 
     def __init__(self, model: SpeechModel) -> None:
         self._model = model
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="voices")
-        self._under_way: dict[str, Future[EncodedVoice]] = {}
-        device = model.talker.stop_head.weight.device
+        self._pending: dict[str, Future[EncodedVoice]] = {}
+        device = model.device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     @property
-    def busy(self) -> bool:
-        """Whether a recording is being encoded, or waits for it."""
-        return bool(self._under_way)
+    def is_busy(self) -> bool:
+        """Return whether a recording waits or is being encoded."""
+        return bool(self._pending)
 
-    def begin(self, request_id: str, request: VoiceRequest) -> None:
-        """Take a recording in."""
-        self._under_way[request_id] = self._thread.submit(self._make, request)
+    def start(self, request_id: str, request: VoiceRequest) -> None:
+        """Queue a recording."""
+        self._pending[request_id] = self._thread.submit(self._encode, request)
 
     def cancel(self, request_id: str) -> bool:
-        """Forget a recording; False if it is none of these. One that is being encoded ends unheard:
-        it takes milliseconds on a card."""
-        future = self._under_way.pop(request_id, None)
+        """Drop a recording. Return False if there is none of this id.
+
+        A recording that is being encoded is finished, which takes milliseconds on a GPU, and its
+        result is dropped.
+        """
+        future = self._pending.pop(request_id, None)
         return future is not None and (future.cancel() or True)
 
-    def done(self, patience_s: float = 0.0) -> StepResults:
-        """What has been made since, or gone wrong; waits up to `patience_s` for the first."""
-        if patience_s:
-            wait(self._under_way.values(), patience_s, return_when="FIRST_COMPLETED")
-        ended = [name for name, future in self._under_way.items() if future.done()]
-        return [(name, _result(self._under_way.pop(name))) for name in ended]
+    def collect(self, timeout_s: float = 0.0) -> StepResults:
+        """Return the voices and errors since the last call. Wait up to `timeout_s` for one."""
+        if timeout_s:
+            wait(self._pending.values(), timeout_s, return_when="FIRST_COMPLETED")
+        done_ids = [request_id for request_id, future in self._pending.items() if future.done()]
+        return [(request_id, _get_result(self._pending.pop(request_id))) for request_id in done_ids]
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Cancel the queued recordings."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _make(self, request: VoiceRequest) -> EncodedVoice:
+    def _encode(self, request: VoiceRequest) -> EncodedVoice:
         with torch.cuda.stream(self._stream) if self._stream else nullcontext():
-            return make_voice(request, self._model)
+            return encode_recording(request, self._model)
 
 
-def make_voice(request: VoiceRequest, model: SpeechModel) -> EncodedVoice:
-    """Encode a recording and write the voice where the request wants it."""
+def encode_recording(request: VoiceRequest, model: SpeechModel) -> EncodedVoice:
+    """Encode a recording and write the voice to the request's array."""
     samples = torch.from_numpy(request.recording.read(request.layout).copy())
-    latents, vector = encode_voice(
-        request.key, samples, request.sample_rate, model.talker, model.vae, model.speakers
-    )
-    parts = [latents.float().cpu().flatten().numpy()]
-    if vector is not None:
-        parts.append(vector.numpy())
-    speaker = 0 if vector is None else len(vector)
-    return EncodedVoice(request.voice.write(np.concatenate(parts)), len(latents), speaker)
+    made = model.encode_voice(request.key, samples, request.sample_rate)
+    return EncodedVoice(request.voice.write(made.values), made.latents, made.speaker)
 
 
-def _result(future: "Future[EncodedVoice]") -> EncodedVoice | Exception:
+def _get_result(future: "Future[EncodedVoice]") -> EncodedVoice | Exception:
     error = future.exception()
     if error is None:
         return future.result()

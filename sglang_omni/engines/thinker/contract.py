@@ -1,4 +1,4 @@
-"""What the thinker engine is told, asked and answers. Plain data; no torch, no sglang."""
+"""Settings, requests and outputs of the thinker engine. Plain data; no torch, no sglang."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +13,10 @@ FinishReason = Literal["stop", "length", "abort"]
 
 @dataclass(frozen=True)
 class ThinkerSettings:
-    """How SGLang serves the thinker. None leaves a value to SGLang.
+    """Settings of the SGLang engine. None keeps SGLang's default.
 
-    `server_args` are further SGLang server arguments, by name; they win over ours.
-    `deterministic` makes a seed fix sampled text; SGLang supports it on GPUs only.
+    `server_args` are further SGLang server arguments by name, which override ours.
+    `deterministic` makes sampled text reproducible by its seed; SGLang supports it on GPUs only.
     """
 
     checkpoint: Path
@@ -35,8 +35,10 @@ class ThinkerSettings:
 
 @dataclass(frozen=True)
 class Grammar:
-    """What an answer may be, in llguidance's Lark. `field` names the request's field that it comes
-    from, for error messages."""
+    """A grammar of the answer, in llguidance's Lark syntax.
+
+    `field` is the request field that it comes from, for error messages.
+    """
 
     lark: str
     field: str
@@ -44,12 +46,13 @@ class Grammar:
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """How the thinker samples. The defaults are greedy, as the released demos run.
+    """Sampling parameters. The defaults are greedy, as in the released demos.
 
-    `logit_bias` pairs token ids with what is added to their logits. Under a `json_schema` (JSON in
-    text) the answer is a document of that schema, under a `grammar` what that says; there is at
-    most one of the two. With `top_logprobs`, each token comes with its log probability and those of
-    so many likeliest ones.
+    Attributes:
+        logit_bias: Pairs of a token id and the value that is added to its logit.
+        json_schema: The answer is a JSON document of this schema (as JSON text).
+        grammar: The answer matches this grammar. At most one of the two is set.
+        top_logprobs: Return each token's log probability and those of this many likeliest tokens.
     """
 
     max_tokens: int = 2048
@@ -70,12 +73,14 @@ class SamplingParams:
 
 @dataclass(frozen=True)
 class Features:
-    """Ready features of one image, video or audio clip, spliced in place of its tokens.
+    """Features of one image, video or audio clip, which replace its placeholder tokens.
 
-    `rows` holds [tokens, hidden] in `layout`: float32, or the uint16 bits of bfloat16. `offsets`
-    are inclusive (first, last) token runs; `grid` is the patch grid (t, h, w) of each run, empty
-    for audio. `content_hash`, 64 bits, must tell apart whatever has other rows or another grid:
-    the radix cache goes by it.
+    Attributes:
+        rows: The features [tokens, hidden] in `layout`: float32, or bfloat16 as uint16 bits.
+        offsets: Inclusive token runs (first, last).
+        content_hash: 64 bits that must differ for other rows or another grid. The radix cache uses
+            them as the key.
+        grid: The patch grid (t, h, w) of each run; empty for audio.
     """
 
     modality: Literal["image", "video", "audio"]
@@ -88,9 +93,9 @@ class Features:
 
 @dataclass(frozen=True)
 class ThinkerRequest:
-    """Prompt token ids, how to sample, and features for the prompt's placeholders.
+    """Prompt token ids, sampling parameters, and features for the prompt's placeholders.
 
-    Requests of different `tenant` never share KV, however alike their prompts are.
+    Requests of different tenants never share KV cache, even for equal prompts.
     """
 
     input_ids: tuple[int, ...]
@@ -101,8 +106,10 @@ class ThinkerRequest:
 
 @dataclass(frozen=True)
 class TokenLogprob:
-    """The natural logarithm of a token's probability, and the likeliest tokens in its place with
-    theirs, likeliest first."""
+    """The natural log probability of a token, and pairs of the likeliest tokens and theirs.
+
+    `top` is sorted by descending probability.
+    """
 
     token_id: int
     logprob: float
@@ -111,8 +118,11 @@ class TokenLogprob:
 
 @dataclass(frozen=True)
 class ThinkerOutput:
-    """New tokens. The counts are totals so far; `finish_reason` is set on the last output.
-    `logprobs` has one entry for each token where they were asked for."""
+    """New tokens of a request.
+
+    The counts are totals so far. `finish_reason` is set on the last output. `logprobs` has one
+    entry for each token if the request asks for them.
+    """
 
     token_ids: tuple[int, ...]
     prompt_tokens: int
@@ -123,27 +133,29 @@ class ThinkerOutput:
 
     @property
     def last(self) -> bool:
-        """Whether the request ends with this output."""
+        """Return whether the request ends with this output."""
         return self.finish_reason is not None
 
-    def joined(self, later: "Sequence[ThinkerOutput]") -> "ThinkerOutput":
-        """This output and the next ones of the request, as if SGLang had given them at once."""
-        every = (self, *later)
+    def merge(self, later: "Sequence[ThinkerOutput]") -> "ThinkerOutput":
+        """Merge this output with the next ones of the request, as if they were one output."""
+        outputs = (self, *later)
         return replace(
-            every[-1],
-            token_ids=tuple(chain.from_iterable(one.token_ids for one in every)),
-            logprobs=tuple(chain.from_iterable(one.logprobs for one in every)),
+            outputs[-1],
+            token_ids=tuple(chain.from_iterable(output.token_ids for output in outputs)),
+            logprobs=tuple(chain.from_iterable(output.logprobs for output in outputs)),
         )
 
 
 @dataclass(frozen=True)
 class ThinkerInfo:
-    """What a loaded thinker reports about itself. `context_length` is what prompt and answer of
-    one request may have together, in tokens. `has_grammars` says whether it can keep to a JSON
-    schema, `supports_grammar` whether to a grammar as well."""
+    """What a loaded thinker reports.
+
+    `context_length` limits the prompt and the answer of one request together, in tokens.
+    `supports_json_schema` and `supports_grammar` tell which constraints on the answer are possible.
+    """
 
     context_length: int
     max_total_tokens: int
     max_running_requests: int
-    has_grammars: bool = True
+    supports_json_schema: bool = True
     supports_grammar: bool = True

@@ -1,8 +1,9 @@
-"""llguidance in SGLang's scheduler, guarded: a grammar that fails ends its own request only.
+"""A grammar backend for SGLang's scheduler, based on llguidance, that isolates failures.
 
-SGLang's own back end raises while it fills the mask of a step, which ends the scheduler, and writes
-grammars that it cannot compile into the log. This one is registered beside it, by SGLang's registry
-of grammar back ends. Only the thinker's processes may import this module, since it imports sglang.
+SGLang's own backend raises while it fills the mask of a step, which ends the scheduler, and it logs
+grammars that it cannot compile. With this one, a grammar that fails ends its own request only. It
+is registered through SGLang's registry of grammar backends. This module imports sglang, so only the
+thinker's processes may import it.
 """
 
 import logging
@@ -25,18 +26,21 @@ from sglang_omni.engines.thinker.launch import GRAMMAR_BACKEND
 
 LOGGER = logging.getLogger(__name__)
 
-# Neither may quote the grammar, which is a user's: SGLang logs them.
+# SGLang logs these messages, so they must not quote the user's grammar.
 NOT_COMPILED = "the grammar of the answer cannot be compiled"
-FAILED = "the grammar failed while the answer was written"
-# Compiled grammars that are kept for the next request with the same.
-MOST_GRAMMARS = 256
-# What the library fails by, a panic among them, which is no `Exception`.
-_PASSED_ON = (KeyboardInterrupt, SystemExit)
+FAILED = "the grammar failed while the answer was generated"
+# Compiled grammars that are cached for later requests.
+MAX_CACHED_GRAMMARS = 256
+# Not failures of the library. Its own include panics, which derive from `BaseException`.
+_RERAISED = (KeyboardInterrupt, SystemExit)
 
 
 class GuardedGrammar(GuidanceGrammar):
-    """One answer's grammar. Once it has failed any token may come, and the first that does is
-    refused, at which SGLang aborts the request."""
+    """The grammar of one answer.
+
+    Once it has failed, its mask allows every token, and the next token is rejected. SGLang then
+    aborts the request.
+    """
 
     def __init__(self, tokenizer: LLTokenizer, matcher: BoundedMatcher) -> None:
         BaseGrammarObject.__init__(self)
@@ -46,51 +50,55 @@ class GuardedGrammar(GuidanceGrammar):
         self._has_failed = False
 
     def accept_token(self, token: int) -> None:
-        """Go on by a token. Raises `ValueError` for one that may not come."""
+        """Advance by a token.
+
+        Raises:
+            ValueError: The grammar does not allow the token, or has failed.
+        """
         if self.is_terminated():
             return
         if not self._has_failed and self._matcher.is_stopped and token == self.eos_token:
             self.finished = True
             return
-        self._guard(lambda: self._matcher.accept(token))
+        self._run_guarded(lambda: self._matcher.accept(token))
         if self._has_failed:
             raise ValueError(FAILED)
 
     def rollback(self, num_tokens: int) -> None:
-        """Take the last tokens back; the end of the answer is not one of the matcher's."""
+        """Undo the last tokens. The end-of-sequence token is not one of the matcher's."""
         if num_tokens <= 0:
             return
         if self.is_terminated():
             self.finished = False
             num_tokens -= 1
-        self._guard(lambda: self._matcher.rollback(num_tokens))
+        self._run_guarded(lambda: self._matcher.rollback(num_tokens))
 
     def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
-        """Write which tokens may come next into row `idx` of int32 [batch, words of 32]."""
+        """Write the mask of allowed tokens to row `idx` of int32 [batch, vocab_size / 32]."""
         mask: np.ndarray = vocab_mask.numpy()
-        self._guard(lambda: self._matcher.fill(mask, idx))
+        self._run_guarded(lambda: self._matcher.fill(mask, idx))
         if self._has_failed:
             vocab_mask[idx].fill_(-1)
 
     def copy(self) -> "GuardedGrammar":
-        """Return the grammar for another request."""
+        """Return a copy for another request."""
         return GuardedGrammar(self.llguidance_tokenizer, self._matcher.copy())
 
     def try_jump_forward(self, tokenizer: Any) -> None:
-        """Every token is chosen by the model."""
+        """Return None: jump-forward decoding is not supported."""
         return
 
-    def _guard(self, work: Callable[[], None]) -> None:
-        """Do `work`, unless the grammar has failed; note if it fails now."""
+    def _run_guarded(self, operation: Callable[[], None]) -> None:
+        """Run `operation` unless the grammar has failed, and record a failure."""
         if self._has_failed:
             return
         try:
-            work()
-        except _PASSED_ON:
+            operation()
+        except _RERAISED:
             raise
         except BaseException as error:
             self._has_failed = True
-            LOGGER.warning("a grammar failed (%s); its request ends", type(error).__name__)
+            LOGGER.warning("a grammar failed (%s); aborting its request", type(error).__name__)
 
 
 class GuardedBackend(GuidanceBackend):
@@ -101,12 +109,12 @@ class GuardedBackend(GuidanceBackend):
         return self._compile("json", key_string)
 
     def dispatch_ebnf(self, key_string: str) -> BaseGrammarObject:
-        """Compile a grammar in Lark."""
+        """Compile a grammar in Lark syntax."""
         return self._compile("ebnf", key_string)
 
     def set_cache(self, key: tuple[str, str], value: BaseGrammarObject) -> None:
-        """Keep a grammar, in place of the oldest one where there are too many."""
-        while len(self.cache) >= MOST_GRAMMARS:
+        """Cache a grammar, and evict the oldest one if the cache is full."""
+        while len(self.cache) >= MAX_CACHED_GRAMMARS:
             del self.cache[next(iter(self.cache))]
         super().set_cache(key, value)
 
@@ -117,7 +125,7 @@ class GuardedBackend(GuidanceBackend):
         }
         try:
             matcher = compile_grammar(self.llguidance_tokenizer, kind, text, options)
-        except _PASSED_ON:
+        except _RERAISED:
             raise
         except BaseException as error:
             LOGGER.warning("%s (%s)", NOT_COMPILED, type(error).__name__)
@@ -126,7 +134,7 @@ class GuardedBackend(GuidanceBackend):
 
 
 def register_backend() -> None:
-    """Let `grammar_backend` name it."""
+    """Register the backend, so that SGLang's argument `grammar_backend` can name it."""
     register_grammar_backend(GRAMMAR_BACKEND, _open_backend)
 
 

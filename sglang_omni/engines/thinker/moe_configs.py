@@ -1,7 +1,7 @@
-"""Where SGLang finds tuned configurations of its fused MoE kernel for our experts.
+"""Tuned configurations of SGLang's fused MoE kernel for our experts.
 
-SGLang looks in one folder, its own unless `SGLANG_MOE_CONFIG_DIR` names another. Ours is named only
-where it holds a file for exactly this card and these experts: elsewhere SGLang's may know better.
+SGLang looks in one folder: its own, unless `SGLANG_MOE_CONFIG_DIR` names another. Ours is used only
+if it has a file for exactly this GPU and these experts, because SGLang's may be better otherwise.
 """
 
 import importlib.metadata
@@ -9,28 +9,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-VARIABLE = "SGLANG_MOE_CONFIG_DIR"
-FOLDER = Path(__file__).parent / "moe_kernels"
+CONFIG_DIR_VARIABLE = "SGLANG_MOE_CONFIG_DIR"
+CONFIG_ROOT = Path(__file__).parent / "moe_kernels"
 
 
-def version_folder(root: Path = FOLDER) -> Path:
-    """The folder of this Triton's files, as SGLang names it."""
+def find_version_folder(root: Path = CONFIG_ROOT) -> Path:
+    """Return the folder for the installed Triton version, as SGLang names it."""
     version = importlib.metadata.version("triton")
     return root / "configs" / f"triton_{version.replace('.', '_')}"
 
 
-def file_name(card: str, experts: int, width: int, fp8: bool) -> str:
-    """The file of experts of `width` columns on one rank, as SGLang names it."""
-    kind = ",dtype=fp8_w8a8,block_shape=[128, 128]" if fp8 else ""
-    return f"E={experts},N={width},device_name={card.replace(' ', '_')}{kind}.json"
+def format_file_name(gpu_name: str, num_experts: int, width: int, fp8: bool) -> str:
+    """Return SGLang's file name for experts of `width` columns on one rank."""
+    dtype = ",dtype=fp8_w8a8,block_shape=[128, 128]" if fp8 else ""
+    return f"E={num_experts},N={width},device_name={gpu_name.replace(' ', '_')}{dtype}.json"
 
 
-def tuned_environment(
-    config: Mapping[str, Any], card: str, tp_size: int, root: Path = FOLDER
+def build_moe_environment(
+    config: Mapping[str, Any], gpu_name: str, tp_size: int, root: Path = CONFIG_ROOT
 ) -> dict[str, str]:
-    """What to set for a checkpoint's `config.json` on cards of this name; nothing if untuned."""
+    """Return the environment variables for a checkpoint on GPUs of this name.
+
+    Empty if there is no tuned configuration. `config` is the checkpoint's `config.json`.
+    """
     text = config["llm_config"]
-    experts = text["num_experts"] + text["num_shared_experts"]
+    num_experts = text["num_experts"] + text["num_shared_experts"]
     width = text["moe_intermediate_size"] // tp_size
-    name = file_name(card, experts, width, "quantization_config" in config)
-    return {VARIABLE: str(root)} if (version_folder(root) / name).exists() else {}
+    name = format_file_name(gpu_name, num_experts, width, "quantization_config" in config)
+    return {CONFIG_DIR_VARIABLE: str(root)} if (find_version_folder(root) / name).exists() else {}

@@ -1,7 +1,7 @@
-"""Feature rows on their way to SGLang's schedulers, by reference.
+"""Feature rows for SGLang's schedulers, passed by reference.
 
-SGLang copies what it is sent into shared memory of its own and out of it again. Rows lie in shared
-memory already: a scheduler maps them where they are.
+SGLang would copy tensors into its own shared memory and out of it again. Feature rows are in shared
+memory already, so a scheduler maps them without a copy.
 """
 
 import torch
@@ -12,21 +12,24 @@ from sglang_omni.engines.thinker.contract import Features
 
 
 class SharedFeatureRef:
-    """The rows [tokens, hidden] of a medium. Pickled it is a reference, unpickled a tensor.
+    """A reference to feature rows [tokens, hidden]. It unpickles as a tensor.
 
-    The reference is good for as long as there is this, whatever becomes of the rows' maker.
+    Its pickles are valid while this object lives, even after the owner of the rows ends.
     """
 
     def __init__(self, features: Features) -> None:
-        """Raises `OSError` when their maker is gone."""
-        self._memory, self._layout = features.rows.held(), features.layout
+        """Open the rows.
+
+        Raises:
+            OSError: The owner of the rows is gone.
+        """
+        self._memory, self._layout = features.rows.duplicate(), features.layout
 
     def __reduce__(self) -> tuple[object, ...]:
-        return mapped_rows, (self._memory, self._layout)
+        return map_rows, (self._memory, self._layout)
 
 
-def mapped_rows(memory: SharedArray, layout: Layout) -> Tensor:
-    """The rows as they lie in shared memory, not copied: float32, or bfloat16 where the array has
-    the bits of such."""
+def map_rows(memory: SharedArray, layout: Layout) -> Tensor:
+    """Map rows in shared memory as a tensor: float32, or bfloat16 for an array of uint16 bits."""
     rows = torch.from_numpy(memory.read(layout))
     return rows.view(torch.bfloat16) if rows.dtype == torch.uint16 else rows

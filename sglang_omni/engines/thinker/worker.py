@@ -1,4 +1,4 @@
-"""The thinker's worker: stock `sglang.Engine` behind the engine contract.
+"""The thinker's worker: an unmodified `sglang.Engine` as a `StreamWorker`.
 
 This module imports sglang, so only the thinker's own process may import it.
 """
@@ -19,11 +19,10 @@ from typing import Any
 from sglang import Engine
 from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 
-from sglang_omni.engines.runtime.gpus import visible_gpus
-from sglang_omni.engines.runtime.ports import rendezvous_port
+from sglang_omni.engines.runtime.gpus import list_visible_gpus
+from sglang_omni.engines.runtime.ports import find_rendezvous_port
 from sglang_omni.engines.runtime.process_state import is_stopped
 from sglang_omni.engines.runtime.timer_slack import relaxed_timers
-from sglang_omni.engines.runtime.worker import report_progress
 from sglang_omni.engines.thinker.contract import (
     Features,
     SamplingParams,
@@ -33,106 +32,119 @@ from sglang_omni.engines.thinker.contract import (
     ThinkerSettings,
     TokenLogprob,
 )
-from sglang_omni.engines.thinker.launch import GRAMMAR_BACKEND, server_arguments
-from sglang_omni.engines.thinker.metric_files import metric_files
-from sglang_omni.engines.thinker.moe_configs import VARIABLE, tuned_environment
+from sglang_omni.engines.thinker.launch import GRAMMAR_BACKEND, build_server_args
+from sglang_omni.engines.thinker.metric_files import open_metric_files
+from sglang_omni.engines.thinker.moe_configs import CONFIG_DIR_VARIABLE, build_moe_environment
 from sglang_omni.engines.thinker.shared_features import SharedFeatureRef
-from sglang_omni.models.ming.config import read_json
+from sglang_omni.models.json_file import read_json
+from sglang_omni.models.progress import report_progress
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 
 LOGGER = logging.getLogger(__name__)
 
-# What the first requests may ask: greedy answers, and every kind of sampling. On a GPU a kernel may
-# be compiled on first use, for longer than a step may take before the engine counts as hung.
-WARM_UPS: tuple[dict[str, Any], ...] = (
+# Sampling parameters of the warm-up: greedy, and every kind of sampling. On a GPU, a kernel may be
+# compiled on first use, which may take longer than the step deadline.
+WARM_UP_SAMPLING: tuple[dict[str, Any], ...] = (
     {"temperature": 0.0},
     {"temperature": 0.8, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1},
     {"temperature": 0.8, "top_p": 0.9},
     {"frequency_penalty": 0.1, "presence_penalty": 0.1, "logit_bias": {"0": 1.0}},
 )
-# Tokens of a prompt: a prefill of many has other kernels than one of few, up to those that SGLang
-# reads at once (8,192 on an H200). What a prompt has in common with the last is not read again.
-WARM_UP_PROMPTS = (200, 700, 2000, 8000)
+# Prompt lengths of the warm-up, because long prefills use other kernels than short ones. SGLang's
+# chunk size is the maximum (8,192 on an H200). A cached prefix is not computed again.
+WARM_UP_PROMPT_TOKENS = (200, 700, 2000, 8000)
 WARM_UP_SCHEMA = {"temperature": 0.0, "json_schema": '{"type": "object"}'}
-# How often to look for processes that SGLang has started, and whether one is stopped, in seconds,
-# while it starts and later. The end of one is noticed at once.
-LOOK_S, SETTLED_LOOK_S = 0.1, 0.5
-# For how long one may be stopped: SGLang itself asks only its schedulers whether they live.
-STOPPED_S = 3.0
+# How often to look for processes that SGLang has started, and whether one is stopped, in seconds:
+# during the start and later. The end of a process is noticed at once.
+START_POLL_S, READY_POLL_S = 0.1, 0.5
+# How long a process may be stopped. SGLang itself checks only whether its schedulers are alive.
+MAX_STOPPED_S = 3.0
 
 
 def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
-    """Load the thinker and let it generate, so that the first request meets a warm engine."""
+    """Load the thinker and warm it up."""
     report_progress("loading the thinker")
     closing, started = threading.Event(), threading.Event()
     threading.Thread(target=watch_processes, args=(closing, started), daemon=True).start()
-    _name_tuned_kernels(settings)
-    # The schedulers take exact timers again once their process groups are made. On a card they spin
-    # while they wait, and so do the threads of NCCL, which were not measured with late timers.
+    _set_moe_configs(settings)
+    # The schedulers restore exact timers once their process groups exist. On a GPU the schedulers
+    # and the threads of NCCL busy-wait instead; relaxed timers have not been measured there.
     with relaxed_timers() if settings.device == "cpu" else nullcontext():
-        engine = Engine(**server_arguments(settings, rendezvous_port()))
+        engine = Engine(**build_server_args(settings, find_rendezvous_port()))
     started.set()
     report_progress("warming up the thinker")
-    info = _info(engine)
-    for sampling in (*WARM_UPS, *([WARM_UP_SCHEMA] if info.has_grammars else [])):
+    info = _read_info(engine)
+    for sampling in (*WARM_UP_SAMPLING, *([WARM_UP_SCHEMA] if info.supports_json_schema else [])):
         engine.generate(input_ids=[0, 1], sampling_params={**sampling, "max_new_tokens": 2})
     if settings.device == "cuda":
-        for tokens in WARM_UP_PROMPTS:
+        for tokens in WARM_UP_PROMPT_TOKENS:
             if tokens < min(info.context_length, info.max_total_tokens):
                 engine.generate(input_ids=[0] * tokens, sampling_params={"max_new_tokens": 1})
     restore_sigterm()
     return ThinkerWorker(engine, info, settings.deterministic, closing)
 
 
-def _name_tuned_kernels(settings: ThinkerSettings) -> None:
-    """Let SGLang find kernel configurations tuned for this card, unless the user chose some."""
-    if settings.device == "cuda" and VARIABLE not in os.environ:
-        # Its own cards are all that this process sees.
-        card = visible_gpus()[0].name
+def _set_moe_configs(settings: ThinkerSettings) -> None:
+    """Let SGLang find kernel configurations tuned for this GPU, unless the user set a folder."""
+    if settings.device == "cuda" and CONFIG_DIR_VARIABLE not in os.environ:
+        # This process sees only its own GPUs.
+        gpu_name = list_visible_gpus()[0].name
         config = read_json(settings.checkpoint / "config.json")
-        os.environ |= tuned_environment(config, card, settings.tp_size)
+        os.environ |= build_moe_environment(config, gpu_name, settings.tp_size)
 
 
 def watch_processes(closing: threading.Event, started: threading.Event) -> None:
-    """End this process as soon as one that SGLang started is gone, or has long been stopped, unless
-    it is `closing`. Once SGLang has `started` there are no more processes to find.
+    """End this process as soon as a process of SGLang has ended or is stopped for too long.
 
-    SGLang looks after them itself, but takes five seconds to miss one, and while it starts it waits
-    for a rank that will never answer. Meanwhile its loop, which is ours, stands still in whatever
-    it sends to a scheduler that is not there.
+    SGLang checks its processes itself, but needs five seconds to detect a lost one, and during its
+    start it waits for a rank that will never answer. Meanwhile its event loop, which is ours, may
+    block while sending to a scheduler that is gone.
+
+    Args:
+        closing: Set when SGLang's processes may end.
+        started: Set once SGLang has started all of its processes.
     """
-    seen: set[Any] = set()
-    moved_at: dict[Any, float] = {}
+    processes: set[Any] = set()
+    running_at: dict[Any, float] = {}
     while not closing.is_set():
-        seen |= set(multiprocessing.active_children())
-        look_s = SETTLED_LOOK_S if started.is_set() else LOOK_S
-        connection.wait([process.sentinel for process in seen], timeout=look_s)
+        processes |= set(multiprocessing.active_children())
+        poll_s = READY_POLL_S if started.is_set() else START_POLL_S
+        connection.wait([process.sentinel for process in processes], timeout=poll_s)
         now = time.monotonic()
-        moved_at |= {one: now for one in seen if one not in moved_at or not is_stopped(one.pid)}
-        lost = [one.name for one in seen if not one.is_alive() or now - moved_at[one] > STOPPED_S]
-        if not seen:
-            closing.wait(LOOK_S)
+        for process in processes:
+            if process not in running_at or not is_stopped(process.pid):
+                running_at[process] = now
+        lost = [
+            process.name
+            for process in processes
+            if not process.is_alive() or now - running_at[process] > MAX_STOPPED_S
+        ]
+        if not processes:
+            closing.wait(START_POLL_S)
         elif lost and not closing.is_set():
-            LOGGER.error("SGLang lost its process %s", ", ".join(lost))
-            # The guard takes along what is left; an orderly exit would wait for it.
+            LOGGER.error("SGLang's process %s ended or is stopped", ", ".join(lost))
+            # The orphan reaper kills the other processes. An orderly exit would wait for them.
             os._exit(1)
 
 
 def restore_sigterm() -> None:
-    """Undo SGLang's own way to drain: told to end, it would take requests for seconds more that it
-    then fails, while the server takes it for healthy. Draining is the server's business."""
+    """Remove SGLang's SIGTERM handler, because the server drains requests itself.
+
+    With the handler, SGLang would accept requests for seconds more and then fail them, while the
+    server considers it healthy.
+    """
     asyncio.get_event_loop().remove_signal_handler(signal.SIGTERM)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _info(engine: Engine) -> ThinkerInfo:
+def _read_info(engine: Engine) -> ThinkerInfo:
     server = engine.get_server_info()
     return ThinkerInfo(
-        # Less than the model's context where the KV budget is smaller, and SGLang's reserve.
+        # Less than the model's context if the KV budget is smaller. SGLang also keeps a reserve.
         context_length=engine.tokenizer_manager.max_req_input_len,
         max_total_tokens=server["max_total_num_tokens"],
         max_running_requests=server["max_running_requests"],
-        has_grammars=engine.server_args.grammar_backend != "none",
+        supports_json_schema=engine.server_args.grammar_backend != "none",
         supports_grammar=engine.server_args.grammar_backend in (GRAMMAR_BACKEND, "llguidance"),
     )
 
@@ -143,48 +155,49 @@ class ThinkerWorker:
     def __init__(
         self, engine: Engine, info: ThinkerInfo, deterministic: bool, closing: threading.Event
     ) -> None:
-        """`closing` is set once SGLang's processes may end."""
+        """Wrap a warm engine. `close` sets `closing` before SGLang's processes end."""
         self.info = info
         self._engine = engine
         self._deterministic = deterministic
         self._aborted = 0
         self._closing = closing
-        self._metric_files = metric_files()
+        self._metric_files = open_metric_files()
         self._metric_files.reserve()
 
     async def run(
         self, request_id: str, request: ThinkerRequest
     ) -> AsyncGenerator[ThinkerOutput, None]:
-        """Yield new tokens until the request stops. Closing the generator frees its KV."""
+        """Yield new tokens until the request ends. Closing the generator frees its KV cache."""
         finished = False
         try:
-            # What `Engine.async_generate` makes of its arguments, which lack `extra_key`.
-            asked = GenerateReqInput(
+            # As `Engine.async_generate` builds it, which has no argument `extra_key`.
+            generate_request = GenerateReqInput(
                 input_ids=list(request.input_ids),
                 sampling_params=self._sampling(request.sampling),
-                image_data=[_media(entry) for entry in request.features] or None,
+                image_data=[_to_media_item(features) for features in request.features] or None,
                 extra_key=request.tenant,
                 stream=True,
                 rid=request_id,
                 return_logprob=request.sampling.top_logprobs is not None,
                 top_logprobs_num=request.sampling.top_logprobs or 0,
             )
-            async for raw in self._engine.tokenizer_manager.generate_request(asked, None):
-                output = _output(raw, request.sampling)
+            manager = self._engine.tokenizer_manager
+            async for raw in manager.generate_request(generate_request, None):
+                output = _to_output(raw, request.sampling)
                 finished = output.last
                 yield output
         except ValueError as error:
-            # SGLang validates lengths and parameters here, before it schedules anything.
-            field = _param(str(error), request.sampling)
+            # SGLang validates lengths and parameters before it schedules the request.
+            field = _find_field(str(error), request.sampling)
             raise InvalidRequest(str(error), param=field) from error
         finally:
             if not finished:
-                # Closing SGLang's generator aborts nothing.
+                # Closing SGLang's generator does not abort the request.
                 self._aborted += 1
                 self._engine.tokenizer_manager.abort_request(request_id)
 
     async def counters(self) -> dict[str, float]:
-        """Scheduler load. The round trip through every scheduler is the liveness probe."""
+        """Return the scheduler load. The round trip to every scheduler is the liveness probe."""
         self._metric_files.reserve()
         manager = self._engine.tokenizer_manager
         await manager.get_internal_state()
@@ -200,7 +213,7 @@ class ThinkerWorker:
         }
 
     async def profile(self, folder: str | None) -> None:
-        """SGLang's own profiler, in every scheduler."""
+        """Start SGLang's profiler in every scheduler; with None, stop it and write the traces."""
         manager = self._engine.tokenizer_manager
         if folder is None:
             await manager.stop_profile()
@@ -229,55 +242,55 @@ class ThinkerWorker:
         if sampling.json_schema is not None:
             parameters["json_schema"] = sampling.json_schema
         if sampling.grammar is not None:
-            # llguidance tells Lark from SGLang's EBNF by how it begins.
+            # llguidance distinguishes Lark from EBNF by the text's beginning.
             parameters["ebnf"] = sampling.grammar.lark
         if self._deterministic and sampling.seed is not None:
             parameters["sampling_seed"] = sampling.seed
         return parameters
 
 
-def _media(entry: Features) -> dict[str, Any]:
+def _to_media_item(features: Features) -> dict[str, Any]:
     return {
-        "modality": entry.modality,
-        # SGLang keeps what it was asked until its schedulers have answered, or said that they have
-        # given it up: by then they have the rows.
-        "feature": SharedFeatureRef(entry),
-        "offsets": list(entry.offsets),
-        "grid": list(entry.grid),
-        "hash": entry.content_hash,
+        "modality": features.modality,
+        # SGLang keeps the request until its schedulers have answered or confirmed the abort. By
+        # then they have mapped the rows.
+        "feature": SharedFeatureRef(features),
+        "offsets": list(features.offsets),
+        "grid": list(features.grid),
+        "hash": features.content_hash,
     }
 
 
-def _output(raw: dict[str, Any], sampling: SamplingParams) -> ThinkerOutput:
+def _to_output(raw: dict[str, Any], sampling: SamplingParams) -> ThinkerOutput:
     meta = raw["meta_info"]
     reason = meta["finish_reason"]
     if reason is not None and reason["type"] == "abort":
         message = reason.get("message", "aborted")
         if reason.get("status_code") == HTTPStatus.BAD_REQUEST:
-            raise InvalidRequest(message, param=_param(message, sampling))
-        raise EngineFailed(f"the thinker gave up: {message}")
+            raise InvalidRequest(message, param=_find_field(message, sampling))
+        raise EngineFailed(f"the thinker aborted the request: {message}")
     return ThinkerOutput(
         token_ids=tuple(raw["output_ids"]),
         prompt_tokens=meta["prompt_tokens"],
         cached_tokens=meta["cached_tokens"],
         completion_tokens=meta["completion_tokens"],
         finish_reason=reason["type"] if reason else None,
-        logprobs=_logprobs(meta),
+        logprobs=_to_logprobs(meta),
     )
 
 
-def _logprobs(meta: dict[str, Any]) -> tuple[TokenLogprob, ...]:
-    """SGLang's lists: (log probability, token id, None) for each new token, and lists of such."""
-    chosen = meta.get("output_token_logprobs") or []
-    likeliest = meta.get("output_top_logprobs") or [None] * len(chosen)
+def _to_logprobs(meta: dict[str, Any]) -> tuple[TokenLogprob, ...]:
+    """Convert SGLang's tuples (log probability, token id, None) of new tokens and top tokens."""
+    sampled = meta.get("output_token_logprobs") or []
+    likeliest = meta.get("output_top_logprobs") or [None] * len(sampled)
     return tuple(
-        TokenLogprob(token, value, tuple((other, one) for one, other, _ in top or ()))
-        for (value, token, _), top in zip(chosen, likeliest, strict=True)
+        TokenLogprob(token, logprob, tuple((top_token, value) for value, top_token, _ in top or ()))
+        for (logprob, token, _), top in zip(sampled, likeliest, strict=True)
     )
 
 
-def _param(message: str, sampling: SamplingParams) -> str:
-    """The field that SGLang complains of."""
+def _find_field(message: str, sampling: SamplingParams) -> str:
+    """Return the request field that an error message of SGLang is about."""
     if "logit_bias" in message:
         return "logit_bias"
     if "rammar" not in message and "schema" not in message:

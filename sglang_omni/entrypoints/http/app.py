@@ -1,4 +1,4 @@
-"""The web application: routes over a backend."""
+"""The web application: the routes and middleware of a backend."""
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -13,26 +13,26 @@ from sglang_omni.entrypoints.http.middleware.drain import DrainMiddleware, InFli
 from sglang_omni.entrypoints.http.middleware.head import HeadMiddleware
 from sglang_omni.entrypoints.http.middleware.rate_limit import LIMIT_HEADERS, RateLimitMiddleware
 from sglang_omni.entrypoints.http.middleware.request_context import RequestContextMiddleware
-from sglang_omni.entrypoints.http.openapi import describe_keys
-from sglang_omni.entrypoints.http.request_body.reader import BodyLimit, BodyRules
+from sglang_omni.entrypoints.http.openapi import document_keys
+from sglang_omni.entrypoints.http.request_body.reader import BodyLimitMiddleware, BodyRules
 from sglang_omni.entrypoints.http.routes import (
     admin,
     chat,
     health,
+    monitoring,
     speech,
     speech_batch,
     speech_stream,
     transcriptions,
     voices,
 )
-from sglang_omni.entrypoints.http.routes import monitoring as watch
-from sglang_omni.entrypoints.metered_backend import metered
+from sglang_omni.entrypoints.metered_backend import meter_tokens
 from sglang_omni.entrypoints.playground import routes as playground
 from sglang_omni.entrypoints.realtime import route as realtime
-from sglang_omni.observability.event_loop import watch_event_loop
+from sglang_omni.observability.event_loop import monitor_event_loop
 from sglang_omni.observability.trace_recorder import TraceRecorder
 
-# What pages of other sites may read of an answer, beside its body.
+# Response headers that pages of allowed origins may read.
 EXPOSED_HEADERS = (
     *("X-Request-Id", "X-Sample-Rate", "X-Channels"),
     *("Retry-After", "retry-after-ms", *LIMIT_HEADERS),
@@ -43,63 +43,68 @@ def create_app(
     backend: Backend,
     access: Access | None = None,
     in_flight: InFlight | None = None,
-    observer: TraceRecorder | None = None,
+    recorder: TraceRecorder | None = None,
     bodies: BodyRules | None = None,
     rate_limits: RateLimitOptions | None = None,
 ) -> FastAPI:
-    """The OpenAI-compatible HTTP interface of `backend`. Starting and stopping it is not ours.
+    """Return the OpenAI-compatible application of `backend`, which the caller starts and stops.
 
-    `access` says who may ask (unset: anybody); `in_flight` counts what is being served, `observer`
-    sees how; `bodies` says how bodies must arrive; `rate_limits` is what each key may ask for.
+    Args:
+        backend: The pipeline that serves the requests.
+        access: Access rules. By default everybody has access.
+        in_flight: Counter of the requests in flight.
+        recorder: Recorder of traces and metrics.
+        bodies: Limits on how bodies arrive.
+        rate_limits: Limits of each key.
     """
     access = access or Access()
-    observer = observer or TraceRecorder(lambda: backend.sample_rate)
+    recorder = recorder or TraceRecorder(lambda: backend.sample_rate)
     limiter = RateLimiter(rate_limits or RateLimitOptions())
-    backend = metered(backend, limiter)
+    backend = meter_tokens(backend, limiter)
     app = FastAPI(
         title="sglang-omni",
         description="Ming-flash-omni-2.0: chat with pictures, sound and video, and streaming "
         "speech, in OpenAI's schema.",
-        # FastAPI's own pages come from another host.
+        # FastAPI's own pages load scripts from another host.
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda app: watch_event_loop(observer.metrics.stalls.observe),
+        lifespan=lambda app: monitor_event_loop(recorder.metrics.stalls.observe),
     )
-    errors.install(app)
-    app.include_router(chat.routes(backend))
-    app.include_router(speech.routes(backend))
-    app.include_router(speech_batch.routes(backend))
-    app.include_router(speech_stream.routes(backend))
-    app.webhooks.include_router(speech_stream.documentation())
-    app.include_router(transcriptions.routes(backend))
-    app.include_router(voices.routes(backend))
-    app.include_router(realtime.routes(backend, observer))
+    errors.install_error_handlers(app)
+    app.include_router(chat.create_router(backend))
+    app.include_router(speech.create_router(backend))
+    app.include_router(speech_batch.create_router(backend))
+    app.include_router(speech_stream.create_router(backend))
+    app.webhooks.include_router(speech_stream.create_documentation_router())
+    app.include_router(transcriptions.create_router(backend))
+    app.include_router(voices.create_router(backend))
+    app.include_router(realtime.routes(backend, recorder))
     app.webhooks.include_router(realtime.documentation())
-    app.include_router(health.model_routes(backend))
-    app.include_router(health.health_routes(backend))
-    app.include_router(watch.routes(backend, observer))
-    app.include_router(admin.routes(backend))
-    app.include_router(documentation.routes())
+    app.include_router(health.create_model_router(backend))
+    app.include_router(health.create_health_router(backend))
+    app.include_router(monitoring.create_router(backend, recorder))
+    app.include_router(admin.create_router(backend))
+    app.include_router(documentation.create_router())
     app.include_router(playground.routes())
-    describe_keys(app, access)
-    # Added first, so innermost: a request whose body is still arriving holds up no shutdown.
+    document_keys(app, access)
+    # Added first, so innermost: a request whose body is still arriving does not delay a shutdown.
     app.add_middleware(
         DrainMiddleware, draining=backend.draining, in_flight=in_flight or InFlight()
     )
     app.add_middleware(
-        BodyLimit,
+        BodyLimitMiddleware,
         max_body_bytes=backend.max_body_bytes,
         rules=bodies or BodyRules(),
         draining=backend.draining,
     )
-    _add_layers(app, access, observer, limiter)
+    _add_middleware(app, access, recorder, limiter)
     return app
 
 
-def _add_layers(
-    app: FastAPI, access: Access, observer: TraceRecorder, limiter: RateLimiter
+def _add_middleware(
+    app: FastAPI, access: Access, recorder: TraceRecorder, limiter: RateLimiter
 ) -> None:
-    """What a request passes before its body is read; the last one added is the outermost."""
+    """Add the middleware that runs before a body is read. The last one added is the outermost."""
     if not limiter.options.is_unlimited:
         app.add_middleware(RateLimitMiddleware, limiter=limiter)
     app.add_middleware(AuthMiddleware, access=access)
@@ -108,9 +113,9 @@ def _add_layers(
             CORSMiddleware,
             allow_origins=access.origins,
             allow_methods=["GET", "HEAD", "POST", "DELETE"],
-            # OpenAI's client in a browser sends a dozen of its own. No cookie is ever taken.
+            # OpenAI's client sends a dozen headers of its own. The server uses no cookies.
             allow_headers=["*"],
             expose_headers=EXPOSED_HEADERS,
         )
-    app.add_middleware(RequestContextMiddleware, observer=observer)
+    app.add_middleware(RequestContextMiddleware, recorder=recorder)
     app.add_middleware(HeadMiddleware)

@@ -8,16 +8,16 @@ from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, rates_of
 from sglang_omni.media.wav import CHANNELS
 from sglang_omni.models.capabilities import Capabilities, language_names
-from sglang_omni.models.ming.text.scripts import unspoken_words
+from sglang_omni.models.scripts import unspoken_words
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 from sglang_omni.protocol.body import MAX_SEED
 from sglang_omni.protocol.errors import InvalidRequest, ModelNotFound, UnknownVoice
 from sglang_omni.voices.registry import DEFAULT_VOICE
 
 # Of a word that cannot be read, in an error.
-SHOWN_CHARACTERS = 20
+MAX_QUOTED_CHARACTERS = 20
 # OpenAI's clients take pcm to be 24 kHz without asking; opus knows no 44.1 kHz.
-USUAL_RATES = {"pcm": 24_000, "opus": 48_000}
+DEFAULT_RATES = {"pcm": 24_000, "opus": 48_000}
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def choose_output(
 
     Raises `InvalidRequest`, naming the field `param`, for a rate that the format does not take.
     """
-    usual = USUAL_RATES.get(audio_format, backend.sample_rate)
+    usual = DEFAULT_RATES.get(audio_format, backend.sample_rate)
     rate, known = sample_rate or usual, rates_of(audio_format)
     if known and rate not in known:
         listed = ", ".join(map(str, known))
@@ -60,7 +60,7 @@ def choose_output(
     return AudioOutputChoice(audio_format, rate, backend.sample_rate, speed)
 
 
-class AskedVoice(Protocol):
+class VoiceSelection(Protocol):
     """What a body says of the voice it wants."""
 
     @property
@@ -77,7 +77,7 @@ class AskedVoice(Protocol):
 
 
 def choose_speaker(
-    asked: AskedVoice, seed: int | None, backend: Backend, owner: str | None, prefix: str = ""
+    asked: VoiceSelection, seed: int | None, backend: Backend, owner: str | None, prefix: str = ""
 ) -> Voice:
     """Who speaks, by a name or like a recording. Raises `InvalidRequest`, naming the field, which
     `prefix` leads to."""
@@ -88,16 +88,16 @@ def choose_speaker(
     if asked.voice is not None:
         message = f"{prefix}ref_audio: excludes voice, which is another one"
         raise InvalidRequest(message, param=f"{prefix}ref_audio")
-    check_spoken(asked.ref_text or "", backend.capabilities, f"{prefix}ref_text")
+    check_speakable(asked.ref_text or "", backend.capabilities, f"{prefix}ref_text")
     recording = MediaPart("audio", (asked.ref_audio,), f"{prefix}ref_audio")
-    return Voice("", _seed(seed), Reference(recording, asked.ref_text))
+    return Voice("", _choose_seed(seed), Reference(recording, asked.ref_text))
 
 
-def check_spoken(text: str, capabilities: Capabilities, param: str) -> None:
+def check_speakable(text: str, capabilities: Capabilities, param: str) -> None:
     """Refuse words in scripts that the checkpoint does not speak. Raises `InvalidRequest`, naming
     the field `param`."""
     if words := unspoken_words(text, capabilities.speech_languages):
-        listed = ", ".join(word[:SHOWN_CHARACTERS] for word in words)
+        listed = ", ".join(word[:MAX_QUOTED_CHARACTERS] for word in words)
         languages = language_names(capabilities.speech_languages)
         raise InvalidRequest(
             f"{param}: {capabilities.name} speaks {languages}; it cannot read {listed}",
@@ -115,14 +115,14 @@ def choose_voice(
         name = backend.default_voice
     name = backend.voice_aliases.get(name, name)
     if name in backend.voices:
-        return Voice(name, _seed(seed))
-    stored = backend.shelf.choose(name, owner)
+        return Voice(name, _choose_seed(seed))
+    stored = backend.voice_registry.find(name, owner)
     if stored is None:
         raise UnknownVoice(f"{param}: no voice {name!r}; see GET /v1/audio/voices", param=param)
-    return Voice(name, _seed(seed), stored)
+    return Voice(name, _choose_seed(seed), stored)
 
 
-def _seed(seed: int | None) -> int:
+def _choose_seed(seed: int | None) -> int:
     return secrets.randbelow(MAX_SEED + 1) if seed is None else seed
 
 

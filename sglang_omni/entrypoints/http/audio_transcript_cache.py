@@ -8,14 +8,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 LIFETIME_S = 3600
-MOST_CHARACTERS = 8 << 20
+MAX_TOTAL_CHARACTERS = 8 << 20
 
 
 class AudioTranscriptCache:
     """Transcripts by the audio's id, each for its tenant alone. Owned by the event loop."""
 
     def __init__(
-        self, most_characters: int = MOST_CHARACTERS, clock: Callable[[], float] = time.time
+        self, most_characters: int = MAX_TOTAL_CHARACTERS, clock: Callable[[], float] = time.time
     ) -> None:
         self._most, self._clock = most_characters, clock
         self._said: OrderedDict[tuple[str | None, str], tuple[float, str]] = OrderedDict()

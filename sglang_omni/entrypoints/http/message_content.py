@@ -2,9 +2,6 @@
 
 from collections.abc import Callable, Iterator
 
-from sglang_omni.media.limits import PixelBudget
-from sglang_omni.models.ming.media_rules import RULES
-from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
 from sglang_omni.pipeline import request as pipeline
 from sglang_omni.pipeline.request import MediaPart, Message
 from sglang_omni.protocol.chat import ChatBody, ChatMessage, PastAudio
@@ -20,15 +17,16 @@ from sglang_omni.protocol.media import (
     VideoPart,
     VideoUrl,
 )
+from sglang_omni.protocol.tools import ToolCall, ToolResult
 
 # What OpenAI's low detail comes to: a picture of 512 x 512.
-LOW_DETAIL = PixelBudget(RULES.image.factor, RULES.image.least, 512 * 512)
+LOW_DETAIL_PIXELS = 512 * 512
 
 Content = pipeline.TextPart | MediaPart
-Recall = Callable[[str], str | None]
+RecallTranscript = Callable[[str], str | None]
 
 
-def to_messages(body: ChatBody, recall: Recall) -> tuple[Message, ...]:
+def to_messages(body: ChatBody, recall: RecallTranscript) -> tuple[Message, ...]:
     """The conversation. The body's own lists of media go to its last message: images and videos
     before the text, clips after it, for the model was trained to hear after it has read.
 
@@ -39,17 +37,17 @@ def to_messages(body: ChatBody, recall: Recall) -> tuple[Message, ...]:
         to_message(message, f"messages.{index}", recall)
         for index, message in enumerate(body.messages)
     ]
-    _check_results(body)
+    _check_tool_results(body)
     before = (*_images(body), *_videos(body))
-    messages[-1] = Message(messages[-1].role, (*before, *messages[-1].content, *_clips(body)))
+    messages[-1] = Message(messages[-1].role, (*before, *messages[-1].content, *_audio_clips(body)))
     for index, turn in enumerate(messages):
-        if turn.role == "user" and not any(map(_says_something, turn.content)):
+        if turn.role == "user" and not any(map(_has_content, turn.content)):
             path = f"messages.{index}.content"
             raise InvalidRequest(f"{path}: must not be blank", param=path)
     return tuple(messages)
 
 
-def to_message(message: ChatMessage, path: str, recall: Recall) -> Message:
+def to_message(message: ChatMessage, path: str, recall: RecallTranscript) -> Message:
     """A turn; `developer` is OpenAI's newer name for `system`. `path` is its place in the body."""
     if message.role == "tool":
         texts = (part.text for part in message.content if isinstance(part, TextContentPart))
@@ -57,12 +55,12 @@ def to_message(message: ChatMessage, path: str, recall: Recall) -> Message:
     role = "system" if message.role == "developer" else message.role
     parts = [_part(part, f"{path}.content.{index}") for index, part in enumerate(message.content)]
     if message.audio is not None and not parts:
-        parts.append(pipeline.TextPart(_transcript(message.audio, path, recall)))
+        parts.append(pipeline.TextPart(_find_transcript(message.audio, path, recall)))
     called = [call.function for call in message.tool_calls or ()]
     return Message(role, (*parts, *(ToolCall(call.name, call.arguments) for call in called)))
 
 
-def _transcript(audio: PastAudio, path: str, recall: Recall) -> str:
+def _find_transcript(audio: PastAudio, path: str, recall: RecallTranscript) -> str:
     """What was said in an earlier answer. Raises `InvalidRequest` where nobody knows any more."""
     said = audio.transcript or recall(audio.id)
     if said is None:
@@ -72,7 +70,7 @@ def _transcript(audio: PastAudio, path: str, recall: Recall) -> str:
     return said
 
 
-def _check_results(body: ChatBody) -> None:
+def _check_tool_results(body: ChatBody) -> None:
     """Refuse a result of a call that was not made before it. Raises `InvalidRequest`."""
     called: set[str] = set()
     for index, message in enumerate(body.messages):
@@ -92,7 +90,7 @@ def _part(part: Part, path: str) -> Content:
             source = f"data:audio/{part.input_audio.format};base64,{part.input_audio.data}"
             return MediaPart("audio", (source,), f"{path}.input_audio.data")
         case AudioPart():
-            return _clip(part.audio_url, f"{path}.audio_url.url")
+            return _audio_clip(part.audio_url, f"{path}.audio_url.url")
         case VideoPart():
             return _video(part.video_url, f"{path}.video_url")
 
@@ -107,17 +105,17 @@ def _videos(body: ChatBody) -> Iterator[MediaPart]:
         yield _video(video, f"videos.{index}")
 
 
-def _clips(body: ChatBody) -> Iterator[MediaPart]:
+def _audio_clips(body: ChatBody) -> Iterator[MediaPart]:
     for index, clip in enumerate(body.audios):
-        yield _clip(clip, f"audios.{index}")
+        yield _audio_clip(clip, f"audios.{index}")
 
 
 def _image(image: ImageUrl, field: str) -> MediaPart:
-    budget = LOW_DETAIL if image.detail == "low" else None
-    return MediaPart("image", (image.url,), field, budget)
+    max_pixels = LOW_DETAIL_PIXELS if image.detail == "low" else None
+    return MediaPart("image", (image.url,), field, max_pixels)
 
 
-def _clip(clip: AudioUrl, field: str) -> MediaPart:
+def _audio_clip(clip: AudioUrl, field: str) -> MediaPart:
     return MediaPart("audio", (clip.url,), field)
 
 
@@ -126,5 +124,5 @@ def _video(video: VideoUrl, field: str) -> MediaPart:
     return MediaPart("video", sources, field)
 
 
-def _says_something(part: object) -> bool:
+def _has_content(part: object) -> bool:
     return not isinstance(part, pipeline.TextPart) or bool(part.text.strip())

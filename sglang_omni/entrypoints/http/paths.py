@@ -1,25 +1,25 @@
-"""Which routes are not for callers who want an answer, but for those who run the server."""
+"""Paths of public, admin and monitoring routes."""
 
-# Open to everybody: they say whether the server lives, what it can be asked, and let it be tried.
-DOCUMENTATION = "/docs"
-OPEN = frozenset({"/", "/health", "/ready", DOCUMENTATION, "/openapi.json"})
-# The files of the page at "/", and of the documentation.
-PLAYGROUND = "/playground/"
-FILES = (PLAYGROUND, f"{DOCUMENTATION}/")
-METRICS = "/metrics"
-ADMIN = "/admin/"
-
-
-def is_open(path: str) -> bool:
-    """Whether a route needs no key."""
-    return path in OPEN or path.startswith(FILES)
+# Public: health, documentation and the page to try the server.
+DOCS_PATH = "/docs"
+PUBLIC_PATHS = frozenset({"/", "/health", "/ready", DOCS_PATH, "/openapi.json"})
+# The files of the page at "/" and of the documentation.
+PLAYGROUND_PREFIX = "/playground/"
+PUBLIC_PREFIXES = (PLAYGROUND_PREFIX, f"{DOCS_PATH}/")
+METRICS_PATH = "/metrics"
+ADMIN_PREFIX = "/admin/"
 
 
-def is_admin(path: str) -> bool:
-    """Whether a route needs the key of an administrator."""
-    return path.startswith(ADMIN)
+def is_public_path(path: str) -> bool:
+    """Return whether a route needs no key."""
+    return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIXES)
 
 
-def is_watched(path: str) -> bool:
-    """Whether a route is one of those that watch the server, and so is answered always."""
-    return is_open(path) or path == METRICS or is_admin(path)
+def is_admin_path(path: str) -> bool:
+    """Return whether a route needs an administrator's key."""
+    return path.startswith(ADMIN_PREFIX)
+
+
+def is_monitoring_path(path: str) -> bool:
+    """Return whether a route monitors the server, so that it is served even while draining."""
+    return is_public_path(path) or path == METRICS_PATH or is_admin_path(path)

@@ -25,7 +25,7 @@ class RequestMetadata:
     timeout_s: float | None = None
 
 
-class Limited(Protocol):
+class PrioritizedBody(Protocol):
     """A body that says how soon and for how long."""
 
     @property
@@ -37,21 +37,21 @@ class Limited(Protocol):
         """Seconds, None for as long as the server allows."""
 
 
-def terms_of(request: HTTPConnection, body: Limited) -> RequestMetadata:
+def build_request_metadata(request: HTTPConnection, body: PrioritizedBody) -> RequestMetadata:
     """What a request and its body say; time counts from the request's first byte, within a session
     over a WebSocket from now.
 
     Raises `InvalidRequest` for an unusable header, `DeadlineExceeded` if the time is up.
     """
     server_limit = getattr(request.state, "request_timeout", None)
-    asked = (body.timeout, timeout_of(request.headers.get(TIMEOUT_HEADER)), server_limit)
+    asked = (body.timeout, parse_timeout(request.headers.get(TIMEOUT_HEADER)), server_limit)
     elapsed = _seconds_since_arrival(request)
     limits = [seconds - elapsed for seconds in asked if seconds is not None]
     if min(limits, default=1.0) <= 0:
         raise DeadlineExceeded(f"the time was up when the request had arrived, in {elapsed:.1f} s")
     return RequestMetadata(
         id=request.state.request_id,
-        tenant=tenant_of(request),
+        tenant=get_tenant(request),
         priority=body.priority,
         timeout_s=min(limits, default=None),
     )
@@ -65,14 +65,14 @@ def _seconds_since_arrival(request: HTTPConnection) -> float:
     return now - arrived_at
 
 
-def owner_of(asking: HTTPConnection) -> str | None:
+def get_owner(asking: HTTPConnection) -> str | None:
     """Whose stored voices are meant: those of the key, across restarts; None where no keys are
     asked for, and everybody shares everything."""
     owner: str | None = asking.state.owner
     return owner
 
 
-def timeout_of(header: str | None) -> float | None:
+def parse_timeout(header: str | None) -> float | None:
     """Seconds, from the header that proxies set. Raises `InvalidRequest`, naming it."""
     if header is None:
         return None
@@ -88,7 +88,7 @@ def timeout_of(header: str | None) -> float | None:
     return seconds
 
 
-def tenant_of(asking: HTTPConnection) -> str | None:
+def get_tenant(asking: HTTPConnection) -> str | None:
     """Who asks, by a request or a WebSocket: the owner of the key, or where no keys are asked for,
     a digest of what credentials there are, None without any."""
     if asking.state.tenant is not None:

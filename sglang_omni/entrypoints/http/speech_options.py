@@ -1,18 +1,13 @@
 """What every route that reads aloud makes of its options: who speaks, and in what manner."""
 
-from sglang_omni.engines.speech.contract import SpeechStyle
+from dataclasses import replace
+from typing import Any
+
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import check_spoken, choose_speaker
+from sglang_omni.entrypoints.http.audio_output import check_speakable, choose_speaker
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata
 from sglang_omni.models.capabilities import Capabilities
-from sglang_omni.models.ming.speech.caption import (
-    MUSIC,
-    MUSIC_FIELDS,
-    SOUND,
-    SOUND_SAMPLING,
-    Caption,
-    caption_json,
-)
+from sglang_omni.models.speech_text import SpeechStyle, SpeechText
 from sglang_omni.pipeline.request import SpeechRequest, Voice
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.speech import SpeechOptions
@@ -22,41 +17,35 @@ def build_speech_request(
     text: str, options: SpeechOptions, backend: Backend, terms: RequestMetadata, owner: str | None
 ) -> SpeechRequest:
     """A request to read `text` aloud. Raises `InvalidRequest`, naming the field."""
-    _check_abilities(options, backend.capabilities)
+    _check_capabilities(options, backend.capabilities)
     if options.task == "speech":
-        check_spoken(text, backend.capabilities, "input")
+        check_speakable(text, backend.capabilities, "input")
     else:
-        _check_description(text, options)
+        _check_description(options)
+        text = backend.speech_text.description(options.task, text)
     voice = choose_speaker(options, options.seed, backend, owner)
     return SpeechRequest(
         **vars(terms),
-        # The model was trained with a blank in front of a description of music.
-        text=f" {text.strip()}" if options.task == "music" else text,
+        text=text,
         voice=voice if options.task == "speech" else Voice("", voice.seed),
-        manner=manner_of(options),
+        style=build_speech_style(options, backend.speech_text),
         max_seconds=options.max_seconds,
         verbatim=options.task != "speech",
     )
 
 
-def manner_of(options: SpeechOptions) -> SpeechStyle:
-    """How to speak: the task's own settings under whatever the options say."""
-    description = {"speech": None, "music": MUSIC, "sound": SOUND}[options.task]
-    usual = SpeechStyle()
-    cfg, sigma, temperature = usual.cfg, usual.sigma, usual.temperature
-    if options.task == "sound":
-        cfg, sigma, temperature = SOUND_SAMPLING
-    asked = options.instructions
-    return SpeechStyle(
-        description=description,
-        instruction=None if asked is None else caption_json(Caption(**asked.model_dump())),
-        cfg=cfg if options.cfg is None else options.cfg,
-        sigma=sigma if options.sigma is None else options.sigma,
-        temperature=temperature if options.temperature is None else options.temperature,
+def build_speech_style(options: SpeechOptions, speech_text: SpeechText) -> SpeechStyle:
+    """Return the style of the task and its instructions, with the sampling that `options` name."""
+    instructions = options.instructions
+    style = speech_text.style(
+        options.task, None if instructions is None else instructions.model_dump()
     )
+    named = {"cfg": options.cfg, "sigma": options.sigma, "temperature": options.temperature}
+    changes: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    return replace(style, **changes)
 
 
-def _check_abilities(options: SpeechOptions, capabilities: Capabilities) -> None:
+def _check_capabilities(options: SpeechOptions, capabilities: Capabilities) -> None:
     """Refuse what the checkpoint has not learnt. Raises `InvalidRequest`, naming the field."""
     if options.task not in capabilities.speech_tasks:
         raise InvalidRequest(
@@ -71,15 +60,8 @@ def _check_abilities(options: SpeechOptions, capabilities: Capabilities) -> None
         )
 
 
-def _check_description(text: str, options: SpeechOptions) -> None:
-    """Refuse what has no meaning where nobody speaks. Raises `InvalidRequest`."""
+def _check_description(options: SpeechOptions) -> None:
+    """Raise `InvalidRequest` for options of a voice in a task without one."""
     for name in ("voice", "ref_audio", "ref_text", "instructions"):
         if getattr(options, name) is not None:
             raise InvalidRequest(f"{name}: nobody speaks in task {options.task!r}", param=name)
-    missing = [field.strip(": ") for field in MUSIC_FIELDS if field not in text]
-    if options.task == "music" and missing:
-        raise InvalidRequest(
-            "input: music is described as 'Genre: ... Mood: ... Instrument: ... Theme: ... "
-            f"Duration: 60s.'; this lacks {', '.join(missing)}",
-            param="input",
-        )

@@ -10,7 +10,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 
 from sglang_omni.entrypoints.http.assets import read_assets, send_asset
-from sglang_omni.entrypoints.http.paths import PLAYGROUND
+from sglang_omni.entrypoints.http.paths import PLAYGROUND_PREFIX
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
@@ -44,7 +44,7 @@ def routes() -> APIRouter:
         """The playground: a page to type and talk in, to read aloud with, and to clone voices."""
         return send_asset(assets[INDEX], request, HEADERS)
 
-    @router.get(PLAYGROUND + "{name}", include_in_schema=False)
+    @router.get(PLAYGROUND_PREFIX + "{name}", include_in_schema=False)
     async def file(name: str, request: Request) -> Response:
         """A file of the playground."""
         if name not in assets:

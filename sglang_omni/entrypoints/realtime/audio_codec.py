@@ -1,7 +1,8 @@
-"""Audio as it travels: base64 of one of three codings, to and from samples.
+"""Encoding and decoding of the audio in Realtime events: base64 of PCM16, mu-law or A-law.
 
-Inside, what the user says is int16 at 16 kHz, the rate of the voice activity detector and of the
-model's ear; so a change of format is a change of decoder, and touches nothing that was heard.
+Inside the server, user audio is int16 at 16 kHz, the rate of the voice activity detector and of the
+audio encoder. A change of the client's format therefore only needs a new decoder; audio that was
+received before stays as it is.
 """
 
 import base64
@@ -19,37 +20,41 @@ from sglang_omni.protocol.errors import InvalidRequest
 
 Coding = Literal["audio/pcm", "audio/pcmu", "audio/pcma"]
 
-# Rate of everything heard, in Hz.
-HEARD_RATE = 16_000
-SAMPLES_PER_MS = HEARD_RATE // 1000
-# OpenAI's bound for one `input_audio_buffer.append`, in bytes of audio.
-MOST_APPENDED = 15 << 20
-# Characters of base64 that are decoded in one call.
-_SLICE = 1 << 20
+# Sample rate of decoded user audio, in Hz.
+INPUT_SAMPLE_RATE = 16_000
+SAMPLES_PER_MS = INPUT_SAMPLE_RATE // 1000
+# OpenAI's limit for one `input_audio_buffer.append`, in bytes of audio.
+MAX_APPEND_BYTES = 15 << 20
+# Characters of base64 to decode in one call.
+_BASE64_CHUNK_CHARS = 1 << 20
 
 
 @dataclass(frozen=True)
 class WireFormat:
-    """A coding of mono audio; `bytes_per_sample` at `rate` Hz."""
+    """A coding of mono audio, as clients send and receive it."""
 
     coding: Coding = "audio/pcm"
 
     @property
-    def rate(self) -> int:
-        """Samples a second."""
+    def sample_rate(self) -> int:
+        """Return the sample rate in Hz."""
         return 24_000 if self.coding == "audio/pcm" else g711.RATE
 
     @property
     def bytes_per_sample(self) -> int:
-        """Size of one sample."""
+        """Return the size of one sample in bytes."""
         return 2 if self.coding == "audio/pcm" else 1
 
-    def milliseconds(self, size: int) -> float:
-        """How long `size` bytes play."""
-        return size / self.bytes_per_sample / self.rate * 1000
+    def duration_ms(self, num_bytes: int) -> float:
+        """Return the playing time of `num_bytes` of audio in milliseconds."""
+        return num_bytes / self.bytes_per_sample / self.sample_rate * 1000
 
     def decode(self, data: bytes) -> np.ndarray:
-        """Bytes to int16 [samples]. Raises `InvalidRequest` for half a sample."""
+        """Decode bytes to int16 [samples].
+
+        Raises:
+            InvalidRequest: The data end in the middle of a sample.
+        """
         match self.coding:
             case "audio/pcmu":
                 return g711.ulaw_to_linear(data)
@@ -62,7 +67,7 @@ class WireFormat:
         return np.frombuffer(data, "<i2")
 
     def encode(self, samples: np.ndarray) -> bytes:
-        """int16 [samples] to bytes."""
+        """Encode int16 [samples] to bytes."""
         match self.coding:
             case "audio/pcmu":
                 return g711.linear_to_ulaw(samples)
@@ -70,107 +75,127 @@ class WireFormat:
                 return g711.linear_to_alaw(samples)
         return samples.astype("<i2").tobytes()
 
-    def json(self) -> dict[str, object]:
-        """The format as the session object has it."""
-        rate = {"rate": self.rate} if self.coding == "audio/pcm" else {}
+    def to_json(self) -> dict[str, object]:
+        """Return the format as the session object shows it."""
+        rate = {"rate": self.sample_rate} if self.coding == "audio/pcm" else {}
         return {"type": self.coding, **rate}
 
 
-# What clients have unless they ask for something else.
+# The default format of both directions.
 PCM = WireFormat()
 
 
-def from_base64(text: str, param: str = "audio") -> bytes:
-    """The bytes of an event's audio. Raises `InvalidRequest`, naming the field `param`."""
-    if len(text) > MOST_APPENDED // 3 * 4:
-        raise InvalidRequest(f"{param}: an event may hold {MOST_APPENDED >> 20} MiB", param=param)
+def decode_base64(text: str, param: str = "audio") -> bytes:
+    """Decode the base64 audio of an event.
+
+    Raises:
+        InvalidRequest: The audio is too long or not valid base64; `param` names the field.
+    """
+    if len(text) > MAX_APPEND_BYTES // 3 * 4:
+        raise InvalidRequest(
+            f"{param}: an event may hold {MAX_APPEND_BYTES >> 20} MiB", param=param
+        )
     try:
-        return b"".join(_decoded_slices(text))
+        return b"".join(_decode_chunks(text))
     except (binascii.Error, ValueError):
         raise InvalidRequest(f"{param}: is not valid base64", param=param) from None
 
 
-def _decoded_slices(text: str) -> Iterator[bytes]:
-    """The bytes of base64, a few milliseconds' work at a time. Raises `ValueError`."""
-    for start in range(0, len(text), _SLICE):
-        part = text[start : start + _SLICE]
-        if start + _SLICE < len(text) and part.endswith("="):
-            raise ValueError("the text goes on behind its end")
-        yield base64.b64decode(part, validate=True)
+def _decode_chunks(text: str) -> Iterator[bytes]:
+    """Decode base64 in chunks of a few milliseconds of work. Raises `ValueError`."""
+    for start in range(0, len(text), _BASE64_CHUNK_CHARS):
+        chunk = text[start : start + _BASE64_CHUNK_CHARS]
+        if start + _BASE64_CHUNK_CHARS < len(text) and chunk.endswith("="):
+            raise ValueError("there is text after the base64 padding")
+        yield base64.b64decode(chunk, validate=True)
 
 
-def to_base64(data: bytes) -> str:
-    """Bytes as an event carries them."""
+def encode_base64(data: bytes) -> str:
+    """Encode bytes as base64 text for an event."""
     return base64.b64encode(data).decode("ascii")
 
 
 class InputDecoder:
-    """Decodes what a client sends to int16 [samples] at 16 kHz, chunk by chunk."""
+    """Decodes and resamples a client's audio to int16 [samples] at 16 kHz, chunk by chunk."""
 
     def __init__(self, wire: WireFormat) -> None:
         self.wire = wire
-        self._resampler = Resampler(wire.rate, HEARD_RATE)
+        self._resampler = Resampler(wire.sample_rate, INPUT_SAMPLE_RATE)
 
-    def hear(self, data: bytes) -> np.ndarray:
-        """What is settled by `data`; the filter holds a few milliseconds back.
+    def decode(self, data: bytes) -> np.ndarray:
+        """Decode `data`. The resampling filter holds the last few milliseconds back.
 
-        Raises `InvalidRequest` for half a sample.
+        Raises:
+            InvalidRequest: The data end in the middle of a sample.
         """
-        return _quantised(self._resampler.push(_floats(self.wire.decode(data))))
+        return _to_int16(self._resampler.push(_to_float32(self.wire.decode(data))))
 
-    def rest(self) -> np.ndarray:
-        """What the filter holds. Afterwards a new stream begins."""
-        rest = _quantised(self._resampler.finish())
-        self._resampler = Resampler(self.wire.rate, HEARD_RATE)
-        return rest
+    def flush(self) -> np.ndarray:
+        """Return the samples that the filter still holds, and start a new stream."""
+        samples = _to_int16(self._resampler.finish())
+        self._resampler = Resampler(self.wire.sample_rate, INPUT_SAMPLE_RATE)
+        return samples
 
 
 class OutputEncoder:
-    """Encodes the synthesis of one answer for its client, chunk by chunk."""
+    """Encodes the synthesised speech of one response for its client, chunk by chunk."""
 
     def __init__(self, source_rate: int, wire: WireFormat, speed: float = 1.0) -> None:
-        """`source_rate` in Hz; the answer is spoken at `speed` times its own."""
+        """Start an encoder.
+
+        Args:
+            source_rate: Sample rate of the synthesised speech, in Hz.
+            wire: Format to send.
+            speed: Playback speed relative to the synthesised speech.
+        """
         self.wire = wire
         self._encoder = OutputAudioEncoder(
-            "pcm", source_rate, wire.rate, streaming=True, speed=speed
+            "pcm", source_rate, wire.sample_rate, streaming=True, speed=speed
         )
         self._samples_per_ms = source_rate * speed / 1000
         self._samples = 0
 
     @property
-    def taken_ms(self) -> float:
-        """How long all of the synthesis so far will play, of which the filters hold some back."""
+    def duration_ms(self) -> float:
+        """Return the playing time of all speech encoded so far, in milliseconds.
+
+        It includes the few milliseconds that the filters still hold.
+        """
         return self._samples / self._samples_per_ms
 
-    async def speak(self, pcm: np.ndarray) -> bytes:
-        """Encode float32 [samples]. Raises `EngineFailed` for samples that are not finite."""
+    async def encode(self, pcm: np.ndarray) -> bytes:
+        """Encode float32 [samples].
+
+        Raises:
+            EngineFailed: A sample is not finite.
+        """
         data = await self._encoder.encode(pcm)
         self._samples += len(pcm)
-        return self._coded(data)
+        return self._to_wire(data)
 
-    async def rest(self) -> bytes:
-        """What the filters hold. Call once, at the end."""
-        return self._coded(await self._encoder.close())
+    async def flush(self) -> bytes:
+        """Return the encoded samples that the filters still hold. Call it once, at the end."""
+        return self._to_wire(await self._encoder.close())
 
-    def _coded(self, data: bytes) -> bytes:
+    def _to_wire(self, data: bytes) -> bytes:
         return self.wire.encode(np.frombuffer(data, "<i2"))
 
 
-def clip_uri(samples: np.ndarray) -> str:
-    """int16 [samples] at 16 kHz as the data URI of a WAV file, as media enter the pipeline."""
+def encode_wav_uri(samples: np.ndarray) -> str:
+    """Encode int16 [samples] at 16 kHz as the data URI of a WAV file, the pipeline's input form."""
     data = samples.astype("<i2").tobytes()
-    return "data:audio/wav;base64," + to_base64(wav.header(HEARD_RATE, len(data)) + data)
+    return "data:audio/wav;base64," + encode_base64(wav.header(INPUT_SAMPLE_RATE, len(data)) + data)
 
 
-def clip_samples(uri: str) -> np.ndarray:
-    """The samples of a `clip_uri`."""
+def decode_wav_uri(uri: str) -> np.ndarray:
+    """Return the int16 [samples] of a data URI that `encode_wav_uri` made."""
     data = base64.b64decode(uri.partition(",")[2])
     return np.frombuffer(data[wav.HEADER_BYTES :], "<i2")
 
 
-def _floats(samples: np.ndarray) -> np.ndarray:
+def _to_float32(samples: np.ndarray) -> np.ndarray:
     return samples.astype(np.float32) / 32_768
 
 
-def _quantised(pcm: np.ndarray) -> np.ndarray:
+def _to_int16(pcm: np.ndarray) -> np.ndarray:
     return np.rint(np.clip(pcm * 32_768, -32_768, 32_767)).astype(np.int16)

@@ -1,8 +1,8 @@
-"""The protocol as it was spelled before its general availability, to and from today's spelling.
+"""Conversion between the beta and the GA version of the Realtime protocol.
 
-A client asks for it by the header `OpenAI-Beta: realtime=v1` or the subprotocol
-`openai-beta.realtime-v1`. The session object was flat then, and the events of a response's audio
-and text had shorter names; nothing else differs.
+A client requests the beta version by the header `OpenAI-Beta: realtime=v1` or the subprotocol
+`openai-beta.realtime-v1`. In beta the session object is flat, and the events of a response's audio
+and text have shorter names. Nothing else differs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,38 +26,44 @@ FORMATS = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/
 FORMAT_NAMES = {coding: name for name, coding in FORMATS.items()}
 
 
-def asks_for_beta(headers: Mapping[str, str], subprotocols: Sequence[str]) -> bool:
-    """Whether a client asks for the older spelling."""
+def is_beta_requested(headers: Mapping[str, str], subprotocols: Sequence[str]) -> bool:
+    """Return whether a client requests the beta version."""
     return HEADER_VALUE in headers.get(HEADER, "") or SUBPROTOCOL in subprotocols
 
 
 def from_beta(event: JSON) -> JSON:
-    """A client's event in today's spelling. What is malformed stays so, to be refused by name."""
+    """Convert a client's beta event to GA.
+
+    Malformed fields are left as they are; validation rejects them later and names them.
+    """
     event = dict(event)
     for name in ("session", "response"):
         if isinstance(event.get(name), dict):
-            event[name] = _nested(event[name])
+            event[name] = _nest_settings(event[name])
     return event
 
 
 def to_beta(event: JSON) -> Sequence[JSON]:
-    """The events that a client of then expects for one of today: one, or none."""
-    kind = event["type"]
-    if kind == "conversation.item.done":
+    """Convert a GA server event to beta. Return one event, or none if beta has no such event."""
+    event_type = event["type"]
+    if event_type == "conversation.item.done":
         return ()
-    spelled = {**event, "type": EVENT_NAMES.get(kind, kind)}
-    if "session" in spelled:
-        spelled["session"] = _flat(spelled["session"])
-    if "response" in spelled:
-        spelled["response"] = _flat_response(spelled["response"])
-    if "item" in spelled:
-        spelled["item"] = _old_item(spelled["item"])
-    return (spelled,)
+    beta_event = {**event, "type": EVENT_NAMES.get(event_type, event_type)}
+    if "session" in beta_event:
+        beta_event["session"] = _flatten_session(beta_event["session"])
+    if "response" in beta_event:
+        beta_event["response"] = _flatten_response(beta_event["response"])
+    if "item" in beta_event:
+        beta_event["item"] = _to_beta_item(beta_event["item"])
+    return (beta_event,)
 
 
-def _nested(body: JSON) -> JSON:
-    """A flat session, or response, nested. A temperature was required to be about 0.8; the
-    server samples as it is configured, and takes it without using it."""
+def _nest_settings(body: JSON) -> JSON:
+    """Convert the flat settings of a session or response to nested ones.
+
+    Beta clients had to send a temperature of about 0.8. It is accepted and ignored, because this
+    server samples as it is configured.
+    """
     body = dict(body)
     body.pop("temperature", None)
     nested: JSON = {}
@@ -66,7 +72,7 @@ def _nested(body: JSON) -> JSON:
         nested["output_modalities"] = ["audio"] if "audio" in modalities else ["text"]
     if "max_response_output_tokens" in body:
         nested["max_output_tokens"] = body.pop("max_response_output_tokens")
-    given, taken = {}, {}
+    audio_input, audio_output = {}, {}
     for old, new in (
         ("input_audio_format", "format"),
         ("input_audio_transcription", "transcription"),
@@ -74,55 +80,56 @@ def _nested(body: JSON) -> JSON:
         ("turn_detection", "turn_detection"),
     ):
         if old in body:
-            given[new] = _format(body.pop(old)) if new == "format" else body.pop(old)
+            audio_input[new] = _parse_format(body.pop(old)) if new == "format" else body.pop(old)
     for old, new in (("output_audio_format", "format"), ("voice", "voice"), ("speed", "speed")):
         if old in body:
-            taken[new] = _format(body.pop(old)) if new == "format" else body.pop(old)
-    audio = {name: part for name, part in (("input", given), ("output", taken)) if part}
+            audio_output[new] = _parse_format(body.pop(old)) if new == "format" else body.pop(old)
+    directions = (("input", audio_input), ("output", audio_output))
+    audio = {name: settings for name, settings in directions if settings}
     if audio:
         nested["audio"] = audio
     return {**body, **nested}
 
 
-def _format(name: object) -> object:
+def _parse_format(name: object) -> object:
     return {"type": FORMATS.get(name, name)} if isinstance(name, str) else name
 
 
-def _flat(session: JSON) -> JSON:
-    given, taken = session["audio"]["input"], session["audio"]["output"]
-    kept = ("id", "object", "model", "instructions", "tools", "tool_choice")
+def _flatten_session(session: JSON) -> JSON:
+    audio_input, audio_output = session["audio"]["input"], session["audio"]["output"]
+    unchanged = ("id", "object", "model", "instructions", "tools", "tool_choice")
     return {
-        **{name: session[name] for name in kept},
-        "modalities": _modalities(session),
-        "voice": taken["voice"],
-        "speed": taken["speed"],
-        "input_audio_format": FORMAT_NAMES[given["format"]["type"]],
-        "output_audio_format": FORMAT_NAMES[taken["format"]["type"]],
-        "input_audio_transcription": given["transcription"],
-        "turn_detection": given["turn_detection"],
+        **{name: session[name] for name in unchanged},
+        "modalities": _to_beta_modalities(session),
+        "voice": audio_output["voice"],
+        "speed": audio_output["speed"],
+        "input_audio_format": FORMAT_NAMES[audio_input["format"]["type"]],
+        "output_audio_format": FORMAT_NAMES[audio_output["format"]["type"]],
+        "input_audio_transcription": audio_input["transcription"],
+        "turn_detection": audio_input["turn_detection"],
         "max_response_output_tokens": session["max_output_tokens"],
     }
 
 
-def _flat_response(response: JSON) -> JSON:
-    audio, kept = response["audio"]["output"], dict(response)
+def _flatten_response(response: JSON) -> JSON:
+    audio, unchanged = response["audio"]["output"], dict(response)
     for name in ("audio", "output_modalities", "max_output_tokens"):
-        del kept[name]
+        del unchanged[name]
     return {
-        **kept,
-        "modalities": _modalities(response),
+        **unchanged,
+        "modalities": _to_beta_modalities(response),
         "voice": audio["voice"],
         "output_audio_format": FORMAT_NAMES[audio["format"]["type"]],
         "max_output_tokens": response["max_output_tokens"],
-        "output": [_old_item(item) for item in response["output"]],
+        "output": [_to_beta_item(item) for item in response["output"]],
     }
 
 
-def _modalities(answers: JSON) -> list[str]:
-    return ["text", "audio"] if answers["output_modalities"] == ["audio"] else ["text"]
+def _to_beta_modalities(settings: JSON) -> list[str]:
+    return ["text", "audio"] if settings["output_modalities"] == ["audio"] else ["text"]
 
 
-def _old_item(item: JSON) -> JSON:
+def _to_beta_item(item: JSON) -> JSON:
     if item["type"] != "message":
         return item
     parts = [

@@ -1,4 +1,4 @@
-"""The events that clients may send, field by field. Unknown fields are refused."""
+"""Schemas of the client events. Unknown fields are rejected."""
 
 from typing import Annotated, Literal
 
@@ -8,88 +8,88 @@ from sglang_omni.entrypoints.realtime.item_schema import ItemBody
 from sglang_omni.entrypoints.realtime.session_schema import ResponseBody, SessionBody
 from sglang_omni.protocol.body import MAX_NAME, Body
 
-Named = Annotated[str, Field(max_length=MAX_NAME)]
+Name = Annotated[str, Field(max_length=MAX_NAME)]
 
 
 class ClientEvent(Body):
-    """What every event may have."""
+    """Fields that every client event may have."""
 
     event_id: Annotated[str, Field(max_length=512)] | None = None
 
 
 class SessionUpdate(ClientEvent):
-    """Change the session; what is not named stays."""
+    """Change settings of the session. Fields that are absent keep their values."""
 
     type: Literal["session.update"]
     session: SessionBody
 
 
 class InputAudioBufferAppend(ClientEvent):
-    """More of what the user says."""
+    """Append user audio to the input buffer."""
 
     type: Literal["input_audio_buffer.append"]
     audio: str
 
 
 class InputAudioBufferCommit(ClientEvent):
-    """What is in the buffer is the user's turn."""
+    """Commit the input buffer as the user's turn."""
 
     type: Literal["input_audio_buffer.commit"]
 
 
 class InputAudioBufferClear(ClientEvent):
-    """Forget what is in the buffer."""
+    """Discard the audio in the input buffer."""
 
     type: Literal["input_audio_buffer.clear"]
 
 
 class ItemCreate(ClientEvent):
-    """Put an item into the conversation; behind `previous_item_id`, `root` for the beginning."""
+    """Insert an item into the conversation after `previous_item_id`; `root` inserts it first."""
 
     type: Literal["conversation.item.create"]
     item: ItemBody
-    previous_item_id: Named | None = None
+    previous_item_id: Name | None = None
 
 
 class ItemDelete(ClientEvent):
-    """Take an item out of the conversation."""
+    """Delete an item from the conversation."""
 
     type: Literal["conversation.item.delete"]
-    item_id: Named
+    item_id: Name
 
 
 class ItemRetrieve(ClientEvent):
-    """Ask for an item with its sound."""
+    """Retrieve an item with its audio."""
 
     type: Literal["conversation.item.retrieve"]
-    item_id: Named
+    item_id: Name
 
 
 class ItemTruncate(ClientEvent):
-    """Only this much of a spoken answer was played."""
+    """Truncate a spoken answer to the part that was played."""
 
     type: Literal["conversation.item.truncate"]
-    item_id: Named
+    item_id: Name
     content_index: Annotated[int, Field(ge=0)]
     audio_end_ms: Annotated[int, Field(ge=0)]
 
 
 class ResponseCreate(ClientEvent):
-    """Answer now."""
+    """Create a response."""
 
     type: Literal["response.create"]
     response: ResponseBody = ResponseBody()
 
 
 class ResponseCancel(ClientEvent):
-    """Stop answering."""
+    """Cancel the active response."""
 
     type: Literal["response.cancel"]
-    response_id: Named | None = None
+    response_id: Name | None = None
 
 
 class OutputAudioBufferClear(ClientEvent):
-    """For WebRTC and SIP, whose sound the server plays."""
+    """Stop playback. Only for WebRTC and SIP, where the server plays the audio."""
 
     type: Literal["output_audio_buffer.clear"]
 

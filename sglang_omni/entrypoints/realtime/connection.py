@@ -1,4 +1,4 @@
-"""One connection from its greeting to its end: reading, writing and the time it may take."""
+"""Runs one Realtime connection: receiving, sending, time limits and closing."""
 
 import asyncio
 import time
@@ -10,13 +10,13 @@ from sglang_omni.entrypoints.realtime.event_sender import EventSender, Monotonic
 from sglang_omni.entrypoints.realtime.session import RealtimeSession
 from sglang_omni.protocol.errors import Draining, InvalidRequest, OmniError
 
-# How long the last events of a session may take to leave.
-FAREWELL_S = 2.0
+# Time limit for sending the last events of a session, in seconds.
+FINAL_ERROR_TIMEOUT_S = 2.0
 NORMAL, GOING_AWAY, POLICY = 1000, 1001, 1008
 
 
 class SessionExpired(InvalidRequest):
-    """The session has lasted as long as it may, or nothing came for as long as may be."""
+    """The session reached its maximum duration or its idle timeout."""
 
     code = "session_expired"
 
@@ -26,18 +26,23 @@ class ClientLeft(Exception):
 
 
 class Socket(Protocol):
-    """A connection of text frames."""
+    """A connection that carries text frames."""
 
     async def receive(self) -> str:
-        """The next frame. Raises `ClientLeft`; `InvalidRequest` for a frame that is not text."""
+        """Return the next frame.
+
+        Raises:
+            ClientLeft: The connection is closed.
+            InvalidRequest: The frame is not text.
+        """
         ...
 
     async def send(self, frame: str) -> None:
-        """Send a frame; returns when the client takes it. Raises `ClientLeft`."""
+        """Send a frame. Return when the client accepts it. Raises `ClientLeft`."""
         ...
 
     async def close(self, code: int, reason: str) -> None:
-        """Close from this side."""
+        """Close the connection from the server's side."""
         ...
 
 
@@ -45,38 +50,42 @@ class SystemMonotonicClock:
     """The monotonic clock."""
 
     def now(self) -> float:
-        """Seconds since some moment."""
+        """Return the time in seconds since an arbitrary start."""
         return time.monotonic()
 
-    async def sleep_until(self, moment: float) -> None:
-        """Return once `now` has reached `moment`."""
-        await asyncio.sleep(max(moment - self.now(), 0))
+    async def sleep_until(self, deadline: float) -> None:
+        """Return once `now` has reached `deadline`."""
+        await asyncio.sleep(max(deadline - self.now(), 0))
 
 
 class Connection:
-    """Runs a session over a socket. Nothing of it is left when `run` returns."""
+    """Runs a session over a socket. When `run` returns, every task of it has ended."""
 
     def __init__(
         self,
         socket: Socket,
-        outbox: EventSender,
+        sender: EventSender,
         session: RealtimeSession,
         options: RealtimeOptions,
         clock: MonotonicClock,
         draining: asyncio.Event,
     ) -> None:
-        """Once `draining` is set, the session ends as soon as no response is under way."""
+        """Create a connection. Once `draining` is set, it ends after the active response."""
         self._draining = draining
-        self._socket, self._outbox, self._session = socket, outbox, session
+        self._socket, self._sender, self._session = socket, sender, session
         self._options, self._clock = options, clock
         self._last_event_at = clock.now()
 
     async def run(self) -> None:
-        """Serve until either side ends it. Raises only what no client can cause."""
+        """Serve until either side ends the connection. Raises only errors of the server itself."""
         self._session.start()
-        sending = self._outbox.run(self._socket.send)
-        parts = [self._read(), sending, self._watch(), self._drain()]
-        tasks = [asyncio.create_task(part) for part in parts]
+        coroutines = [
+            self._receive_events(),
+            self._sender.run(self._socket.send),
+            self._enforce_time_limits(),
+            self._wait_for_drain(),
+        ]
+        tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -84,43 +93,48 @@ class Connection:
                 task.cancel()
             await asyncio.wait(tasks)
             await self._session.close()
-        await self._end([error for task in done if (error := task.exception()) is not None])
+        await self._close([error for task in done if (error := task.exception()) is not None])
 
-    async def _read(self) -> None:
+    async def _receive_events(self) -> None:
         while True:
             try:
                 frame = await self._socket.receive()
             except InvalidRequest as error:
-                put_error(self._outbox, error)
+                put_error(self._sender, error)
                 continue
             self._last_event_at = self._clock.now()
             await self._session.handle(frame)
-            # Who does not read is not listened to.
-            await self._outbox.room()
+            # Back-pressure: pause reads until the output drains.
+            await self._sender.wait_for_room()
 
-    async def _watch(self) -> None:
-        """Raises `SessionExpired` when the time is up."""
-        options, begun_at = self._options, self._clock.now()
-        ends_at = begun_at + options.max_seconds
+    async def _enforce_time_limits(self) -> None:
+        """Raise `SessionExpired` at the maximum duration or the idle timeout."""
+        options = self._options
+        ends_at = self._clock.now() + options.max_seconds
         while True:
             idle_at = self._last_event_at + options.idle_seconds
             now = self._clock.now()
             if now >= ends_at:
-                raise SessionExpired(f"a session lasts {options.max_seconds:g} s at most")
+                raise SessionExpired(
+                    f"the session reached its maximum of {options.max_seconds:g} s; "
+                    "open a new session"
+                )
             if now >= idle_at:
-                raise SessionExpired(f"no event came for {options.idle_seconds:g} s")
+                raise SessionExpired(
+                    f"no event was received for {options.idle_seconds:g} s; open a new session"
+                )
             await self._clock.sleep_until(min(ends_at, idle_at))
 
-    async def _drain(self) -> None:
-        """Raises `Draining` when the server ends and nobody is being answered."""
+    async def _wait_for_drain(self) -> None:
+        """Raise `Draining` when the server shuts down and no response is active."""
         await self._draining.wait()
-        await self._session.until_idle()
-        raise Draining("the server is shutting down; begin a new session")
+        await self._session.wait_until_idle()
+        raise Draining("the server is shutting down; open a new session")
 
-    async def _end(self, errors: list[BaseException]) -> None:
+    async def _close(self, errors: list[BaseException]) -> None:
         match errors:
             case [SessionExpired() | Draining() as error, *_]:
-                await self._say_farewell(error)
+                await self._send_final_error(error)
                 await self._socket.close(GOING_AWAY, error.code)
             case [SlowClient() as error, *_]:
                 await self._socket.close(POLICY, error.code)
@@ -129,10 +143,10 @@ class Connection:
             case [error, *_]:
                 raise error
 
-    async def _say_farewell(self, error: OmniError) -> None:
-        put_error(self._outbox, error)
+    async def _send_final_error(self, error: OmniError) -> None:
+        put_error(self._sender, error)
         try:
-            async with asyncio.timeout(FAREWELL_S):
-                await self._outbox.flush(self._socket.send)
+            async with asyncio.timeout(FINAL_ERROR_TIMEOUT_S):
+                await self._sender.flush(self._socket.send)
         except (TimeoutError, SlowClient, ClientLeft):
             return

@@ -1,8 +1,8 @@
-"""The conversation as the model reads it."""
+"""Converts a conversation to the messages of the model's prompt."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sglang_omni.entrypoints.http.message_content import LOW_DETAIL
+from sglang_omni.entrypoints.http.message_content import LOW_DETAIL_PIXELS
 from sglang_omni.entrypoints.realtime.items import (
     AudioContent,
     CallItem,
@@ -14,50 +14,51 @@ from sglang_omni.entrypoints.realtime.items import (
     SpeechContent,
     TextContent,
 )
-from sglang_omni.models.ming.prompt.tools import ToolCall, ToolResult
 from sglang_omni.pipeline.request import MediaPart, Message, TextPart
+from sglang_omni.protocol.tools import ToolCall, ToolResult
 
 Part = TextPart | MediaPart
 
 
-def to_messages(instructions: str, items: Iterable[Item]) -> tuple[Message, ...]:
-    """The prompt's messages: instructions, then what was said.
+def build_messages(instructions: str, items: Iterable[Item]) -> tuple[Message, ...]:
+    """Build the prompt's messages from the instructions and the conversation's items.
 
-    The model takes one system message, the first: what system items say joins the instructions.
-    A spoken answer stands with the words that were heard. Where nobody asked anything last, an
-    empty turn of the user lets the model speak.
+    The model takes one system message, the first, so the texts of system items are appended to the
+    instructions. A spoken answer is represented by the words that were played. If the last message
+    is not from the user or a tool, an empty user message is added, so that the model answers.
     """
-    known = list(items)
-    system = [instructions, *_system_texts(known)]
-    messages = [_system("\n\n".join(filter(None, system)))] if any(system) else []
-    messages += [message for item in known if (message := _message(item)) is not None]
+    items = list(items)
+    system = [instructions, *_iter_system_texts(items)]
+    messages = [_to_system_message("\n\n".join(filter(None, system)))] if any(system) else []
+    messages += [message for item in items if (message := _to_message(item)) is not None]
     if not messages or messages[-1].role not in ("user", "tool"):
         messages.append(Message("user", (TextPart(""),)))
     return tuple(messages)
 
 
-def without_oldest(items: Sequence[Item]) -> Sequence[Item]:
-    """The later half of a conversation, for a context that cannot hold all of it.
+def drop_oldest_half(items: Sequence[Item]) -> Sequence[Item]:
+    """Return the later half of a conversation that exceeds the context length.
 
-    Half at a time, so that few prompts are tried, and the next turns keep their cached prefix.
+    Dropping half at a time keeps the number of attempts small, and the next turns keep their cached
+    prefix.
     """
     return items[(len(items) + 1) // 2 :]
 
 
-def _system(text: str) -> Message:
+def _to_system_message(text: str) -> Message:
     return Message("system", (TextPart(text),))
 
 
-def _system_texts(items: Iterable[Item]) -> Iterator[str]:
+def _iter_system_texts(items: Iterable[Item]) -> Iterator[str]:
     for item in items:
         if isinstance(item, MessageItem) and item.role == "system":
             yield from (part.text for part in item.content if isinstance(part, TextContent))
 
 
-def _message(item: Item) -> Message | None:
+def _to_message(item: Item) -> Message | None:
     match item:
         case MessageItem(role="user" | "assistant" as role):
-            parts = tuple(_parts(item.id, item.content))
+            parts = tuple(_iter_prompt_parts(item.id, item.content))
             return Message(role, parts) if parts else None
         case CallItem():
             return Message("assistant", (ToolCall(item.name, item.arguments),))
@@ -67,19 +68,19 @@ def _message(item: Item) -> Message | None:
             return None
 
 
-def _parts(item_id: str, content: Iterable[Content]) -> Iterator[Part]:
+def _iter_prompt_parts(item_id: str, content: Iterable[Content]) -> Iterator[Part]:
     for part in content:
-        if (said := _part(item_id, part)) is not None:
-            yield said
+        if (prompt_part := _to_prompt_part(item_id, part)) is not None:
+            yield prompt_part
 
 
-def _part(item_id: str, part: Content) -> Part | None:
+def _to_prompt_part(item_id: str, part: Content) -> Part | None:
     match part:
         case TextContent(text):
             return TextPart(text)
         case ImageContent(url, detail) if url:
-            budget = LOW_DETAIL if detail == "low" else None
-            return MediaPart("image", (url,), f"item {item_id}", budget)
+            max_pixels = LOW_DETAIL_PIXELS if detail == "low" else None
+            return MediaPart("image", (url,), f"item {item_id}", max_pixels)
         case AudioContent(uri) if uri:
             return MediaPart("audio", (uri,), f"item {item_id}")
         case AudioContent(_, _, transcript) if transcript:

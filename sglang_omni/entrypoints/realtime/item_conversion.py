@@ -1,7 +1,8 @@
-"""Items as clients write them, to items as the conversation keeps them."""
+"""Converts items from the client's form to the conversation's."""
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,8 +10,8 @@ from sglang_omni.entrypoints.realtime.audio_codec import (
     SAMPLES_PER_MS,
     InputDecoder,
     WireFormat,
-    clip_uri,
-    from_base64,
+    decode_base64,
+    encode_wav_uri,
 )
 from sglang_omni.entrypoints.realtime.item_schema import (
     CallBody,
@@ -35,74 +36,85 @@ from sglang_omni.entrypoints.realtime.items import (
     SpeechContent,
     SpokenSegment,
     TextContent,
-    new_id,
+    make_id,
 )
 from sglang_omni.protocol.errors import InvalidRequest
 
 
-class BadResponse(InvalidRequest):
-    """A response cannot be made as it was asked for."""
+class InvalidResponseInput(InvalidRequest):
+    """The `input` of a response refers to an item that does not exist."""
 
     code = "bad_response_create"
 
 
-PARTS_OF = {
+ALLOWED_PARTS = {
     "system": (InputText,),
     "user": (InputText, InputAudio, InputImage),
     "assistant": (OutputText, OutputAudio),
 }
 
 
-def to_item(body: MessageBody | CallBody | CallOutputBody, wire: WireFormat, path: str) -> Item:
-    """An item of the client's. `wire` is the coding of its audio, `path` its place in the event.
+def parse_item(body: MessageBody | CallBody | CallOutputBody, wire: WireFormat, path: str) -> Item:
+    """Convert one item.
 
-    Raises `InvalidRequest`, naming the field.
+    Args:
+        body: Item as the client wrote it.
+        wire: Format of its audio.
+        path: Path of the item in the event, for errors.
+
+    Raises:
+        InvalidRequest: A field is invalid; `param` names it.
     """
-    item_id = body.id or new_id("item")
+    item_id = body.id or make_id("item")
     match body:
         case MessageBody():
-            parts = enumerate(body.content)
-            content = (_part(p, body.role, wire, f"{path}.content.{n}") for n, p in parts)
+            content = (
+                _parse_part(part, body.role, wire, f"{path}.content.{index}")
+                for index, part in enumerate(body.content)
+            )
             return MessageItem(item_id, body.role, tuple(content))
         case CallBody():
             _check_arguments(body.arguments, f"{path}.arguments")
-            return CallItem(item_id, body.call_id or new_id("call"), body.name, body.arguments)
+            return CallItem(item_id, body.call_id or make_id("call"), body.name, body.arguments)
         case CallOutputBody():
             return CallOutputItem(item_id, body.call_id, body.output)
 
 
-def to_items(
+def parse_items(
     bodies: list[MessageBody | CallBody | CallOutputBody | ItemReference],
     wire: WireFormat,
-    known: Mapping[str, Item],
+    items_by_id: Mapping[str, Item],
 ) -> list[Item]:
-    """The `input` of a response, which may refer to `known` items.
+    """Convert the `input` of a response, which may refer to items of the conversation.
 
-    Raises `InvalidRequest`, naming the field.
+    Raises:
+        InvalidRequest: A field is invalid; `param` names it.
     """
     return [
-        _referred(body.id, known, f"response.input.{index}.id")
+        _resolve_reference(body.id, items_by_id, f"response.input.{index}.id")
         if isinstance(body, ItemReference)
-        else to_item(body, wire, f"response.input.{index}")
+        else parse_item(body, wire, f"response.input.{index}")
         for index, body in enumerate(bodies)
     ]
 
 
-def to_clip(samples: np.ndarray) -> AudioContent:
-    """int16 [samples] at 16 kHz that the user said; without samples a clip of nothing."""
-    ms = len(samples) // SAMPLES_PER_MS
-    return AudioContent(clip_uri(samples) if len(samples) else None, ms)
+def to_audio_content(samples: np.ndarray) -> AudioContent:
+    """Convert int16 [samples] at 16 kHz to content. Without samples it has no URI."""
+    duration_ms = len(samples) // SAMPLES_PER_MS
+    return AudioContent(encode_wav_uri(samples) if len(samples) else None, duration_ms)
 
 
-def _referred(item_id: str, known: Mapping[str, Item], path: str) -> Item:
-    if item_id not in known:
-        raise BadResponse(f"{path}: no item {item_id!r} in the conversation", param=path)
-    return known[item_id]
+def _resolve_reference(item_id: str, items_by_id: Mapping[str, Item], path: str) -> Item:
+    if item_id not in items_by_id:
+        raise InvalidResponseInput(f"{path}: no item {item_id!r} in the conversation", param=path)
+    return items_by_id[item_id]
 
 
-def _part(part: PartBody, role: str, wire: WireFormat, path: str) -> Content:
-    if not isinstance(part, PARTS_OF[role]):
-        raise InvalidRequest(f"{path}.type: not for the role {role}", param=f"{path}.type")
+def _parse_part(part: PartBody, role: str, wire: WireFormat, path: str) -> Content:
+    if not isinstance(part, ALLOWED_PARTS[role]):
+        raise InvalidRequest(
+            f"{path}.type: {part.type!r} is not allowed for the role {role}", param=f"{path}.type"
+        )
     match part:
         case InputText() | OutputText():
             return TextContent(part.text)
@@ -111,22 +123,22 @@ def _part(part: PartBody, role: str, wire: WireFormat, path: str) -> Content:
         case OutputAudio():
             return SpeechContent((SpokenSegment(part.transcript, 0.0),))
         case InputAudio():
-            return _clip(part, wire, path)
+            return _parse_audio(part, wire, path)
 
 
-def _clip(part: InputAudio, wire: WireFormat, path: str) -> AudioContent:
+def _parse_audio(part: InputAudio, wire: WireFormat, path: str) -> AudioContent:
     if part.audio is None and part.transcript is None:
         raise InvalidRequest(f"{path}.audio: Field required", param=f"{path}.audio")
     if part.audio is None:
         return AudioContent(None, 0, part.transcript)
-    ear = InputDecoder(wire)
-    heard = ear.hear(from_base64(part.audio, f"{path}.audio"))
-    clip = to_clip(np.concatenate((heard, ear.rest())))
-    return AudioContent(clip.uri, clip.ms, part.transcript)
+    decoder = InputDecoder(wire)
+    samples = decoder.decode(decode_base64(part.audio, f"{path}.audio"))
+    content = to_audio_content(np.concatenate((samples, decoder.flush())))
+    return replace(content, transcript=part.transcript)
 
 
 def _check_arguments(arguments: str, path: str) -> None:
     try:
         json.loads(arguments)
     except (ValueError, RecursionError):
-        raise InvalidRequest(f"{path}: is not valid JSON", param=path) from None
+        raise InvalidRequest(f"{path}: not valid JSON", param=path) from None

@@ -1,4 +1,4 @@
-"""Items as clients write them, field by field. Unknown fields are refused, nulls left out."""
+"""Schemas of the items that clients send. Unknown fields are rejected, nulls count as absent."""
 
 from typing import Annotated, Literal
 
@@ -15,14 +15,14 @@ Id = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class InputText(Body):
-    """Text of a user or of the system."""
+    """Text of the user or the system."""
 
     type: Literal["input_text"]
     text: str
 
 
 class InputAudio(Body):
-    """Speech of a user, in base64 of the session's input format."""
+    """Audio of the user: base64 in the session's input format."""
 
     type: Literal["input_audio"]
     audio: str | None = None
@@ -30,7 +30,7 @@ class InputAudio(Body):
 
 
 class InputImage(Body):
-    """A picture, as a data URI or a URL."""
+    """An image, as a data URI or a URL."""
 
     type: Literal["input_image"]
     image_url: Annotated[str, Field(min_length=1)]
@@ -38,14 +38,14 @@ class InputImage(Body):
 
 
 class OutputText(Body):
-    """Text of an assistant. `text` is the older name of the type."""
+    """Text of the assistant. `text` is the beta name of the type."""
 
     type: Literal["output_text", "text"]
     text: str
 
 
 class OutputAudio(Body):
-    """Speech of an assistant, of which the transcript is kept."""
+    """Speech of the assistant. Only the transcript is kept."""
 
     type: Literal["output_audio", "audio"]
     transcript: str
@@ -58,7 +58,7 @@ PartBody = Annotated[
 
 
 class ItemBase(Body):
-    """What every item may have."""
+    """Fields that every item may have."""
 
     id: Id | None = None
     object: Literal["realtime.item"] = "realtime.item"
@@ -66,7 +66,7 @@ class ItemBase(Body):
 
 
 class MessageBody(ItemBase):
-    """Something said, written or shown."""
+    """A message with text, audio or images."""
 
     type: Literal["message"]
     role: Literal["system", "user", "assistant"]
@@ -74,7 +74,7 @@ class MessageBody(ItemBase):
 
 
 class CallBody(ItemBase):
-    """A function call that the model made before."""
+    """A function call that the model made."""
 
     type: Literal["function_call"]
     name: Annotated[str, Field(max_length=MAX_NAME)]
@@ -83,7 +83,7 @@ class CallBody(ItemBase):
 
 
 class CallOutputBody(ItemBase):
-    """What a function returned."""
+    """The result of a function call."""
 
     type: Literal["function_call_output"]
     call_id: Id
@@ -91,7 +91,7 @@ class CallOutputBody(ItemBase):
 
 
 class ItemReference(Body):
-    """An item of the conversation, named."""
+    """A reference to an item of the conversation."""
 
     type: Literal["item_reference"]
     id: Id

@@ -1,34 +1,34 @@
-"""Items of a conversation: frozen, replaced as a whole when something about them changes."""
+"""Defines the items of a conversation. They are frozen; a change replaces the whole item."""
 
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sglang_omni.entrypoints.realtime.audio_codec import clip_samples, to_base64
+from sglang_omni.entrypoints.realtime.audio_codec import decode_wav_uri, encode_base64
 
 Status = Literal["in_progress", "completed", "incomplete"]
 ItemRole = Literal["system", "user", "assistant"]
 JSON = dict[str, Any]
-# From here on come the radicals, kana and ideographs.
+# The first character of the Unicode blocks of CJK radicals, kana and ideographs.
 _FIRST_IDEOGRAPH = "\u2e80"
 
 
-def new_id(kind: str) -> str:
-    """A name that no other thing of this kind has: `item_...`, `resp_...`."""
-    return f"{kind}_{secrets.token_hex(12)}"
+def make_id(prefix: str) -> str:
+    """Return a unique id: `item_...`, `resp_...`."""
+    return f"{prefix}_{secrets.token_hex(12)}"
 
 
 @dataclass(frozen=True)
 class TextContent:
-    """Written text, of either side."""
+    """Text of the user, the system or the assistant."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class ImageContent:
-    """A picture that the user showed; `url` is None once the byte budget let it go."""
+    """An image of the user. `url` is None once the image was dropped."""
 
     url: str | None
     detail: Literal["auto", "low", "high"] = "auto"
@@ -36,19 +36,22 @@ class ImageContent:
 
 @dataclass(frozen=True)
 class AudioContent:
-    """What the user said: a data URI, or None where there is none or it was let go. `ms` long.
+    """Audio of the user.
 
-    `transcript` is None until the speech was transcribed.
+    Attributes:
+        uri: Data URI of a WAV file; None if there is no audio, or once it was dropped.
+        duration_ms: Length of the audio.
+        transcript: None until the audio was transcribed.
     """
 
     uri: str | None
-    ms: int
+    duration_ms: int
     transcript: str | None = None
 
 
 @dataclass(frozen=True)
 class SpokenSegment:
-    """Words whose sound begins `start_ms` after the beginning of an answer."""
+    """Words whose audio starts `start_ms` after the start of an answer."""
 
     text: str
     start_ms: float
@@ -56,19 +59,25 @@ class SpokenSegment:
 
 @dataclass(frozen=True)
 class SpeechContent:
-    """A spoken answer: its words, how much of its sound was sent, and how much of it was heard
-    before somebody spoke over it (None: all of it, as far as is known)."""
+    """A spoken answer.
+
+    Attributes:
+        segments: Its words.
+        duration_ms: How much audio was sent.
+        played_ms: How much was played before the user interrupted it; None if it was not
+            interrupted.
+    """
 
     segments: tuple[SpokenSegment, ...] = ()
     duration_ms: float = 0.0
-    heard_ms: float | None = None
+    played_ms: float | None = None
 
     @property
     def transcript(self) -> str:
-        """The words that were heard."""
-        if self.heard_ms is None:
+        """Return the words that were played."""
+        if self.played_ms is None:
             return "".join(segment.text for segment in self.segments)
-        return heard_words(self.segments, self.duration_ms, self.heard_ms)
+        return truncate_words(self.segments, self.duration_ms, self.played_ms)
 
 
 Content = TextContent | ImageContent | AudioContent | SpeechContent
@@ -76,7 +85,7 @@ Content = TextContent | ImageContent | AudioContent | SpeechContent
 
 @dataclass(frozen=True)
 class MessageItem:
-    """What somebody said, wrote or showed."""
+    """A message of the user, the system or the assistant."""
 
     id: str
     role: ItemRole
@@ -86,7 +95,7 @@ class MessageItem:
 
 @dataclass(frozen=True)
 class CallItem:
-    """The model calls a function. `arguments` is JSON as the model wrote it."""
+    """A function call of the model. `arguments` is JSON as the model wrote it."""
 
     id: str
     call_id: str
@@ -97,7 +106,7 @@ class CallItem:
 
 @dataclass(frozen=True)
 class CallOutputItem:
-    """What a function returned to the model."""
+    """The result of a function call."""
 
     id: str
     call_id: str
@@ -108,50 +117,50 @@ class CallOutputItem:
 Item = MessageItem | CallItem | CallOutputItem
 
 
-def heard_words(segments: Sequence[SpokenSegment], duration_ms: float, heard_ms: float) -> str:
-    """The words of a speech of `duration_ms` that were out after `heard_ms`.
+def truncate_words(segments: Sequence[SpokenSegment], duration_ms: float, played_ms: float) -> str:
+    """Return the words that were complete after `played_ms` of a speech of `duration_ms`.
 
-    Speech is synthesised by segments, whose beginnings are known to the sample; inside the one
-    that was cut, words are taken to be spoken at an even pace, and one is heard when it is over.
+    The start of each segment is exact. Inside the segment that was interrupted, the words are
+    assumed to be spoken at a constant pace.
     """
-    ends = [segment.start_ms for segment in segments[1:]] + [duration_ms]
-    heard = ""
-    for segment, end in zip(segments, ends, strict=False):
-        if segment.start_ms >= heard_ms:
+    ends_ms = [segment.start_ms for segment in segments[1:]] + [duration_ms]
+    words = ""
+    for segment, end_ms in zip(segments, ends_ms, strict=False):
+        if segment.start_ms >= played_ms:
             break
-        if end <= heard_ms:
-            heard += segment.text
+        if end_ms <= played_ms:
+            words += segment.text
         else:
-            share = (heard_ms - segment.start_ms) / (end - segment.start_ms)
-            return heard + _whole_words(segment.text, share)
-    return heard
+            fraction = (played_ms - segment.start_ms) / (end_ms - segment.start_ms)
+            return words + _truncate_at_word(segment.text, fraction)
+    return words
 
 
-def _whole_words(text: str, share: float) -> str:
-    """The first `share` of a text, cut back to the end of a word; Chinese is cut anywhere."""
-    cut = int(len(text) * share)
-    while 0 < cut < len(text) and _in_word(text[cut - 1]) and _in_word(text[cut]):
-        cut -= 1
-    return text[:cut].rstrip()
+def _truncate_at_word(text: str, fraction: float) -> str:
+    """Return the first `fraction` of a text, up to the end of a word; Chinese is cut anywhere."""
+    end = int(len(text) * fraction)
+    while 0 < end < len(text) and _is_word_char(text[end - 1]) and _is_word_char(text[end]):
+        end -= 1
+    return text[:end].rstrip()
 
 
-def _in_word(char: str) -> bool:
-    """Whether a character is a letter of a script that separates its words."""
+def _is_word_char(char: str) -> bool:
+    """Return whether a character is a letter of a script that separates words."""
     return char.isalnum() and char < _FIRST_IDEOGRAPH
 
 
-def weight(item: Item) -> int:
-    """Bytes that an item holds, roughly: one per character."""
+def estimate_bytes(item: Item) -> int:
+    """Estimate the bytes that an item holds: one per character."""
     match item:
         case MessageItem():
-            return sum(map(_part_weight, item.content))
+            return sum(map(_estimate_part_bytes, item.content))
         case CallItem():
             return len(item.name) + len(item.arguments)
         case CallOutputItem():
             return len(item.output)
 
 
-def _part_weight(part: Content) -> int:
+def _estimate_part_bytes(part: Content) -> int:
     match part:
         case TextContent(text):
             return len(text)
@@ -163,14 +172,14 @@ def _part_weight(part: Content) -> int:
             return sum(len(segment.text) for segment in segments)
 
 
-def without_media(item: Item) -> Item:
-    """The item with its sound and pictures let go; transcripts stay."""
+def drop_media(item: Item) -> Item:
+    """Return the item without its audio and images; transcripts stay."""
     if not isinstance(item, MessageItem):
         return item
-    return replace(item, content=tuple(map(_let_go, item.content)))
+    return replace(item, content=tuple(map(_drop_part_media, item.content)))
 
 
-def _let_go(part: Content) -> Content:
+def _drop_part_media(part: Content) -> Content:
     match part:
         case AudioContent():
             return replace(part, uri=None)
@@ -180,34 +189,37 @@ def _let_go(part: Content) -> Content:
             return part
 
 
-def item_json(item: Item, with_audio: bool = False) -> JSON:
-    """The wire form. Sound is sent only `with_audio`, as 16-bit samples at 16 kHz."""
-    head = {"id": item.id, "object": "realtime.item", "status": item.status}
+def item_to_json(item: Item, with_audio: bool = False) -> JSON:
+    """Return the item in the form that events carry.
+
+    Audio of the user is included only `with_audio`, as 16-bit samples at 16 kHz.
+    """
+    common = {"id": item.id, "object": "realtime.item", "status": item.status}
     match item:
         case MessageItem():
-            content = [_part_json(part, item.role, with_audio) for part in item.content]
-            return {**head, "type": "message", "role": item.role, "content": content}
+            content = [_part_to_json(part, item.role, with_audio) for part in item.content]
+            return {**common, "type": "message", "role": item.role, "content": content}
         case CallItem():
             call = {"call_id": item.call_id, "name": item.name, "arguments": item.arguments}
-            return {**head, "type": "function_call", **call}
+            return {**common, "type": "function_call", **call}
         case CallOutputItem():
             output = {"call_id": item.call_id, "output": item.output}
-            return {**head, "type": "function_call_output", **output}
+            return {**common, "type": "function_call_output", **output}
 
 
-def _part_json(part: Content, role: ItemRole, with_audio: bool) -> JSON:
+def _part_to_json(part: Content, role: ItemRole, with_audio: bool) -> JSON:
     match part:
         case TextContent(text):
-            kind = "output_text" if role == "assistant" else "input_text"
-            return {"type": kind, "text": text}
+            part_type = "output_text" if role == "assistant" else "input_text"
+            return {"type": part_type, "text": text}
         case ImageContent(url, detail):
             return {"type": "input_image", "image_url": url, "detail": detail}
         case AudioContent(uri, _, transcript):
-            sound = {"audio": _clip_base64(uri)} if with_audio and uri else {}
-            return {"type": "input_audio", "transcript": transcript, **sound}
+            audio = {"audio": _audio_to_base64(uri)} if with_audio and uri else {}
+            return {"type": "input_audio", "transcript": transcript, **audio}
         case SpeechContent():
             return {"type": "output_audio", "transcript": part.transcript}
 
 
-def _clip_base64(uri: str) -> str:
-    return to_base64(clip_samples(uri).tobytes())
+def _audio_to_base64(uri: str) -> str:
+    return encode_base64(decode_wav_uri(uri).tobytes())

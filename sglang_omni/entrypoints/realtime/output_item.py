@@ -1,11 +1,11 @@
-"""The items of one response while they are made: their events in the order that clients rely on."""
+"""Sends the events of a response's items, in the order that clients rely on."""
 
 from dataclasses import replace
 from typing import Generic, TypeVar
 
 import numpy as np
 
-from sglang_omni.entrypoints.realtime.audio_codec import OutputEncoder, to_base64
+from sglang_omni.entrypoints.realtime.audio_codec import OutputEncoder, encode_base64
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import (
@@ -17,173 +17,176 @@ from sglang_omni.entrypoints.realtime.items import (
     SpokenSegment,
     Status,
     TextContent,
-    item_json,
-    new_id,
+    item_to_json,
+    make_id,
 )
-from sglang_omni.models.ming.prompt.tools import ToolCall
+from sglang_omni.protocol.tools import ToolCall
 
-Kind = TypeVar("Kind", CallItem, MessageItem)
+ItemT = TypeVar("ItemT", CallItem, MessageItem)
 
 
-class OutputItem(Generic[Kind]):
-    """Announces an item, and keeps the conversation's copy of it current.
+class OutputItem(Generic[ItemT]):
+    """Sends the events of an item and updates the conversation's copy of it.
 
-    Without a `conversation` the item belongs to none, and its events there are left out.
+    Without a `conversation` the item belongs to none, and `conversation.item.*` is not sent.
     """
 
     def __init__(
         self,
-        outbox: EventSender,
+        sender: EventSender,
         conversation: Conversation | None,
         response_id: str,
         index: int,
-        item: Kind,
+        item: ItemT,
     ) -> None:
-        """`index` is the item's place in the response."""
-        self._outbox, self._conversation = outbox, conversation
-        self.item: Kind = item
-        self._in_response: JSON = {"response_id": response_id, "output_index": index}
+        """Create the item with the output index `index` of the response."""
+        self._sender, self._conversation = sender, conversation
+        self.item: ItemT = item
+        self._response_fields: JSON = {"response_id": response_id, "output_index": index}
 
-    def _announce(self) -> None:
-        item = item_json(self.item)
-        self._outbox.put("response.output_item.added", **self._in_response, item=item)
+    def _send_item_added(self) -> None:
+        item = item_to_json(self.item)
+        self._sender.put("response.output_item.added", **self._response_fields, item=item)
         if self._conversation is not None:
-            before = self._conversation.add(self.item)
-            self._outbox.put("conversation.item.added", previous_item_id=before, item=item)
+            previous_id = self._conversation.add(self.item)
+            self._sender.put("conversation.item.added", previous_item_id=previous_id, item=item)
 
-    def _complete(self) -> None:
-        item = item_json(self.item)
-        self._outbox.put("response.output_item.done", **self._in_response, item=item)
+    def _send_item_done(self) -> None:
+        item = item_to_json(self.item)
+        self._sender.put("response.output_item.done", **self._response_fields, item=item)
         if self._conversation is not None:
             self._conversation.replace(self.item)
-            before = self._conversation.before(self.item.id)
-            self._outbox.put("conversation.item.done", previous_item_id=before, item=item)
+            previous_id = self._conversation.previous_id(self.item.id)
+            self._sender.put("conversation.item.done", previous_item_id=previous_id, item=item)
 
 
 class FunctionCallItem(OutputItem[CallItem]):
-    """A call of a function, which is complete when it is known."""
+    """A function call. It is complete from the start, so it is sent at once."""
 
     def __init__(
         self,
-        outbox: EventSender,
+        sender: EventSender,
         conversation: Conversation | None,
         response_id: str,
         index: int,
         call: ToolCall,
     ) -> None:
-        item = CallItem(new_id("item"), new_id("call"), call.name, "", "in_progress")
-        super().__init__(outbox, conversation, response_id, index, item)
+        item = CallItem(make_id("item"), make_id("call"), call.name, "", "in_progress")
+        super().__init__(sender, conversation, response_id, index, item)
         self._arguments = call.arguments
 
     def send(self) -> None:
-        """Every event of it."""
-        place = {**self._in_response, "item_id": self.item.id, "call_id": self.item.call_id}
-        self._announce()
-        kind = "response.function_call_arguments"
-        self._outbox.put(f"{kind}.delta", **place, delta=self._arguments)
-        done = {"name": self.item.name, "arguments": self._arguments}
-        self._outbox.put(f"{kind}.done", **place, **done)
+        """Send every event of the item."""
+        fields = {**self._response_fields, "item_id": self.item.id, "call_id": self.item.call_id}
+        self._send_item_added()
+        event_type = "response.function_call_arguments"
+        self._sender.put(f"{event_type}.delta", **fields, delta=self._arguments)
+        call = {"name": self.item.name, "arguments": self._arguments}
+        self._sender.put(f"{event_type}.done", **fields, **call)
         self.item = replace(self.item, arguments=self._arguments, status="completed")
-        self._complete()
+        self._send_item_done()
 
 
 class OutputMessage(OutputItem[MessageItem]):
-    """A message with one part."""
+    """A message with one content part."""
 
     def __init__(
-        self, outbox: EventSender, conversation: Conversation | None, response_id: str, index: int
+        self, sender: EventSender, conversation: Conversation | None, response_id: str, index: int
     ) -> None:
-        item = MessageItem(new_id("item"), "assistant", (), "in_progress")
-        super().__init__(outbox, conversation, response_id, index, item)
-        self._place: JSON = {**self._in_response, "item_id": item.id, "content_index": 0}
+        item = MessageItem(make_id("item"), "assistant", (), "in_progress")
+        super().__init__(sender, conversation, response_id, index, item)
+        self._part_fields: JSON = {**self._response_fields, "item_id": item.id, "content_index": 0}
 
-    def _open(self, part: JSON) -> None:
-        self._announce()
-        self._outbox.put("response.content_part.added", **self._place, part=part)
+    def _open_part(self, part: JSON) -> None:
+        self._send_item_added()
+        self._sender.put("response.content_part.added", **self._part_fields, part=part)
 
-    def _close(self, content: Content, part: JSON, status: Status) -> None:
+    def _close_part(self, content: Content, part: JSON, status: Status) -> None:
         self.item = replace(self.item, content=(content,), status=status)
-        self._outbox.put("response.content_part.done", **self._place, part=part)
-        self._complete()
+        self._sender.put("response.content_part.done", **self._part_fields, part=part)
+        self._send_item_done()
 
 
 class TextItem(OutputMessage):
-    """An answer in text."""
+    """A message with text."""
 
     _text = ""
 
     def open(self) -> None:
-        """Announce the item."""
-        self._open({"type": "text", "text": ""})
+        """Send the events that start the item."""
+        self._open_part({"type": "text", "text": ""})
 
-    def write(self, text: str) -> None:
-        """More of the text."""
+    def add_text(self, text: str) -> None:
+        """Append text and send it."""
         self._text += text
-        self._outbox.put("response.output_text.delta", **self._place, delta=text)
+        self._sender.put("response.output_text.delta", **self._part_fields, delta=text)
 
     def close(self, status: Status) -> None:
-        """The text is complete, or was broken off."""
-        self._outbox.put("response.output_text.done", **self._place, text=self._text)
-        self._close(TextContent(self._text), {"type": "text", "text": self._text}, status)
+        """Send the events that end the item, whether the text is complete or not."""
+        self._sender.put("response.output_text.done", **self._part_fields, text=self._text)
+        self._close_part(TextContent(self._text), {"type": "text", "text": self._text}, status)
 
 
 class AudioItem(OutputMessage):
-    """An answer in speech, with the words in step with their sound."""
+    """A message with speech and its transcript."""
 
     def __init__(
         self,
-        outbox: EventSender,
+        sender: EventSender,
         conversation: Conversation | None,
         response_id: str,
         index: int,
-        mouth: OutputEncoder,
+        encoder: OutputEncoder,
     ) -> None:
-        super().__init__(outbox, conversation, response_id, index)
-        self._mouth = mouth
-        self._is_finished = False
+        super().__init__(sender, conversation, response_id, index)
+        self._encoder = encoder
+        self._is_flushed = False
         self._segments: list[SpokenSegment] = []
         self._duration_ms = 0.0
 
     def open(self) -> None:
-        """Announce the item."""
-        self._open({"type": "audio", "transcript": ""})
+        """Send the events that start the item."""
+        self._open_part({"type": "audio", "transcript": ""})
 
-    def say(self, words: str) -> None:
-        """Words whose sound comes next."""
-        self._segments.append(SpokenSegment(words, self._mouth.taken_ms))
-        self._outbox.put("response.output_audio_transcript.delta", **self._place, delta=words)
+    def add_transcript(self, words: str) -> None:
+        """Send the transcript of the audio that comes next."""
+        self._segments.append(SpokenSegment(words, self._encoder.duration_ms))
+        self._sender.put("response.output_audio_transcript.delta", **self._part_fields, delta=words)
 
-    async def sound(self, pcm: np.ndarray) -> None:
-        """More sound: float32 [samples]. Raises `EngineFailed` where it is not finite."""
-        self._send(await self._mouth.speak(pcm))
+    async def add_audio(self, pcm: np.ndarray) -> None:
+        """Send audio, float32 [samples]. Raises `EngineFailed` if a sample is not finite."""
+        self._send_audio(await self._encoder.encode(pcm))
 
-    async def finish(self) -> None:
-        """No more sound comes: send what is held. Not for an answer that is cut."""
-        if not self._is_finished:
-            self._is_finished = True
-            self._send(await self._mouth.rest())
+    async def flush(self) -> None:
+        """Send the audio that the encoder still holds. Do not call it for a cancelled response."""
+        if not self._is_flushed:
+            self._is_flushed = True
+            self._send_audio(await self._encoder.flush())
 
-    def close(self, status: Status, is_cut: bool, heard_ms: float | None) -> None:
-        """The speech is complete; or it `is_cut` to what was sent.
+    def close(self, status: Status, is_truncated: bool, played_ms: float | None) -> None:
+        """Send the events that end the item.
 
-        `heard_ms` is how much of that can have been heard, None where nobody spoke over it.
+        Args:
+            status: Status of the item.
+            is_truncated: Whether the audio that was not sent yet is discarded.
+            played_ms: How much audio can have been played; None if the user did not interrupt.
         """
         segments = tuple(self._segments)
-        if is_cut:
-            self._duration_ms = self._outbox.sent_ms(self.item.id)
+        if is_truncated:
+            self._duration_ms = self._sender.sent_ms(self.item.id)
             segments = tuple(s for s in segments if s.start_ms <= self._duration_ms)
-        speech = SpeechContent(segments, self._duration_ms, heard_ms)
-        self._outbox.put("response.output_audio.done", **self._place)
+        speech = SpeechContent(segments, self._duration_ms, played_ms)
+        self._sender.put("response.output_audio.done", **self._part_fields)
         transcript = speech.transcript
-        self._outbox.put(
-            "response.output_audio_transcript.done", **self._place, transcript=transcript
+        self._sender.put(
+            "response.output_audio_transcript.done", **self._part_fields, transcript=transcript
         )
-        self._close(speech, {"type": "audio", "transcript": transcript}, status)
+        self._close_part(speech, {"type": "audio", "transcript": transcript}, status)
 
-    def _send(self, data: bytes) -> None:
+    def _send_audio(self, data: bytes) -> None:
         if not data:
             return
-        duration_ms = self._mouth.wire.milliseconds(len(data))
+        duration_ms = self._encoder.wire.duration_ms(len(data))
         self._duration_ms += duration_ms
-        delta = {**self._place, "delta": to_base64(data)}
-        self._outbox.put_sound(self.item.id, duration_ms, delta)
+        fields = {**self._part_fields, "delta": encode_base64(data)}
+        self._sender.put_audio(self.item.id, duration_ms, fields)

@@ -1,4 +1,4 @@
-"""A frame to a client event; what is wrong with it, in the words of the error vocabulary."""
+"""Parses frames to client events, and converts validation errors to API errors."""
 
 import json
 from typing import Any, get_args
@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from sglang_omni.entrypoints.http.errors import VALIDATION_CODES
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
-from sglang_omni.entrypoints.http.request_body.reader import frame_size
+from sglang_omni.entrypoints.http.request_body.reader import get_offload_size
 from sglang_omni.entrypoints.realtime.client_events import EVENTS, Event
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.unicode import is_unicode
@@ -16,7 +16,7 @@ from sglang_omni.protocol.unicode import is_unicode
 EVENT_TYPES = frozenset(
     get_args(kind.model_fields["type"].annotation)[0] for kind in get_args(Event)
 )
-# Tags of unions, which pydantic puts into a place between the names that the client wrote.
+# Tags of unions: pydantic adds them to the location of an error, between the client's field names.
 _TAGS = frozenset(
     (
         *EVENT_TYPES,
@@ -28,79 +28,87 @@ _TAGS = frozenset(
 )
 
 
-def read_object(frame: str) -> dict[str, Any]:
-    """The JSON object in a frame. Raises `InvalidRequest` for anything else; a large one is
-    known to be Unicode then."""
+def parse_object(frame: str) -> dict[str, Any]:
+    """Parse the JSON object in a frame. In a large frame, also check that strings are Unicode.
+
+    Raises:
+        InvalidRequest: The frame is not valid JSON, or not an object.
+    """
     text = frame.encode()
-    if frame_size(frame):
-        value = parse_json(text, "the event", _no_constant)
+    if get_offload_size(frame):
+        value = parse_json(text, "the event", _reject_constant)
     else:
         check_small_json(text)
-        value = _loads(frame)
+        value = _parse_small_json(frame)
     if not isinstance(value, dict):
-        raise _coded("invalid_json", "an event is a JSON object", None)
+        raise _make_error("invalid_json", "an event must be a JSON object", None)
     return value
 
 
-def _loads(frame: str) -> Any:
+def _parse_small_json(frame: str) -> Any:
     try:
-        return json.loads(frame, parse_constant=_no_constant)
+        return json.loads(frame, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise _coded("invalid_json", f"the event is not valid JSON: {reason}", None) from None
+        raise _make_error("invalid_json", f"the event is not valid JSON: {reason}", None) from None
 
 
-def event_id_of(value: dict[str, Any]) -> str | None:
-    """The client's own name for an event, for errors to refer to."""
-    name = value.get("event_id")
-    return name if isinstance(name, str) and is_unicode(name) else None
+def get_event_id(value: dict[str, Any]) -> str | None:
+    """Return the id that the client gave an event, for errors to refer to."""
+    event_id = value.get("event_id")
+    return event_id if isinstance(event_id, str) and is_unicode(event_id) else None
 
 
-def to_event(value: dict[str, Any]) -> Event:
-    """A valid event. Raises `InvalidRequest`, naming the field at fault."""
-    kind = value.get("type")
-    if kind is None:
-        raise _coded("missing_required_parameter", "type: Field required", "type")
-    if not isinstance(kind, str) or kind not in EVENT_TYPES:
-        known = ", ".join(sorted(EVENT_TYPES))
-        raise _coded("invalid_value", f"type: no event {kind!r:.80}; there are {known}", "type")
+def parse_event(value: dict[str, Any]) -> Event:
+    """Validate an event.
+
+    Raises:
+        InvalidRequest: A field is invalid; `param` names it.
+    """
+    event_type = value.get("type")
+    if event_type is None:
+        raise _make_error("missing_required_parameter", "type: Field required", "type")
+    if not isinstance(event_type, str) or event_type not in EVENT_TYPES:
+        supported = ", ".join(sorted(EVENT_TYPES))
+        message = f"type: unknown event {event_type!r:.80}; supported events: {supported}"
+        raise _make_error("invalid_value", message, "type")
     try:
         return EVENTS.validate_python(value)
     except ValidationError as error:
-        raise _invalid(error.errors(include_url=False, include_input=False)[0]) from None
+        raise _to_api_error(error.errors(include_url=False, include_input=False)[0]) from None
 
 
-def _invalid(problem: Any) -> InvalidRequest:
-    path = _place(problem["loc"])
+def _to_api_error(problem: Any) -> InvalidRequest:
+    path = _field_path(problem["loc"])
     if problem["type"].startswith("union_tag"):
         path = f"{path}.type" if path else "type"
-    unknown = problem["type"] == "extra_forbidden"
-    reason = "unknown field" if unknown else problem["msg"]
+    is_unknown = problem["type"] == "extra_forbidden"
+    reason = "unknown field" if is_unknown else problem["msg"]
     code = VALIDATION_CODES.get(problem["type"], InvalidRequest.code)
-    return _coded(code, f"{path}: {reason}" if path else reason, path or None)
+    return _make_error(code, f"{path}: {reason}" if path else reason, path or None)
 
 
-def _place(steps: tuple[int | str, ...]) -> str:
-    """The dotted path of a field as the client wrote it, less the tags of unions.
+def _field_path(location: tuple[int | str, ...]) -> str:
+    """Return the dotted path of a field as the client wrote it, without the tags of unions.
 
-    `audio` and `text` are tags as well as names: a tag comes after a number, a name does not.
+    `audio` and `text` are both tags and field names. A tag follows an index, a field name does not.
     """
-    named: list[str] = []
-    before: int | str = ""
-    for step in steps[1:]:
-        ambiguous = step in ("audio", "text")
-        is_tag = step in _TAGS and (not ambiguous or isinstance(before, int))
+    names: list[str] = []
+    previous: int | str = ""
+    for step in location[1:]:
+        is_ambiguous = step in ("audio", "text")
+        is_tag = step in _TAGS and (not is_ambiguous or isinstance(previous, int))
         if not is_tag and not str(step).startswith(("literal[", "constrained-", "function-")):
-            named.append(str(step))
-        before = step
-    return ".".join(named)
+            names.append(str(step))
+        previous = step
+    return ".".join(names)
 
 
-def _coded(code: str, message: str, param: str | None) -> InvalidRequest:
+def _make_error(code: str, message: str, param: str | None) -> InvalidRequest:
     error = InvalidRequest(message, param=param)
     error.code = code
     return error
 
 
-def _no_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")

@@ -1,4 +1,4 @@
-"""How a client spells the protocol: as it is today, or as it was in beta."""
+"""The versions of the Realtime protocol: GA and beta."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from sglang_omni.entrypoints.realtime.items import JSON
 
 @dataclass(frozen=True)
 class ProtocolVersion:
-    """Events of the client to today's spelling, and today's to the client's."""
+    """Converts a client's events to GA, and GA events to the client's version."""
 
     from_client: Callable[[JSON], JSON]
     to_client: Callable[[JSON], Sequence[JSON]]

@@ -1,4 +1,4 @@
-"""Who answers: at most one response at a time, and what must wait for it."""
+"""Runs at most one response at a time."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -8,7 +8,7 @@ from functools import partial
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import choose_voice
-from sglang_omni.entrypoints.realtime.context import to_messages, without_oldest
+from sglang_omni.entrypoints.realtime.context import build_messages, drop_oldest_half
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import Item
 from sglang_omni.entrypoints.realtime.response import CancelReason, Response, ResponseConfig
@@ -20,125 +20,133 @@ from sglang_omni.protocol.errors import ContextExceeded, InvalidRequest
 
 
 class ResponseActive(InvalidRequest):
-    """There is a response under way."""
+    """Another response is active."""
 
     code = "conversation_already_has_active_response"
 
 
-class NoResponse(InvalidRequest):
-    """There is no response to cancel."""
+class NoActiveResponse(InvalidRequest):
+    """There is no active response to cancel."""
 
     code = "response_cancel_not_active"
 
 
 @dataclass(frozen=True)
 class ResponseInput:
-    """What a response answers: a plan, the items that are its context, and whether the oldest
-    may be left out where not all fit."""
+    """What a response is created from.
 
-    plan: ResponseConfig
+    Attributes:
+        config: Settings of the response.
+        items: Its context.
+        drops_oldest: Whether the oldest items may be left out if not all fit the context.
+    """
+
+    config: ResponseConfig
     items: Sequence[Item]
     drops_oldest: bool
 
 
 class ResponseController:
-    """Owns the active response. `on_over` is called whenever one has ended and none follows."""
+    """Holds the active response. Calls `on_idle` when a response has ended and none follows."""
 
     def __init__(
         self,
         backend: Backend,
-        outbox: EventSender,
+        sender: EventSender,
         transcriber: Transcriber,
         tenant: str | None,
-        on_over: Callable[[], None],
-        observer: TraceRecorder,
+        on_idle: Callable[[], None],
+        trace_recorder: TraceRecorder,
     ) -> None:
-        self._backend, self._outbox, self._transcriber = backend, outbox, transcriber
-        self._tenant, self._on_over, self._observer = tenant, on_over, observer
+        self._backend, self._sender, self._transcriber = backend, sender, transcriber
+        self._tenant, self._on_idle, self._trace_recorder = tenant, on_idle, trace_recorder
         self._active: Response | None = None
         self.idle = asyncio.Event()
-        """Set while no response is under way."""
+        """Set while no response is active."""
         self.idle.set()
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a response is under way."""
-        return self._under_way() is not None
+    def has_active_response(self) -> bool:
+        """Return whether a response is active."""
+        return self._get_active() is not None
 
-    def start(self, question: ResponseInput) -> None:
-        """Begin a response. Raises `ResponseActive`."""
-        if (active := self._under_way()) is not None:
+    def start(self, response_input: ResponseInput) -> None:
+        """Start a response. Raises `ResponseActive`."""
+        if (active := self._get_active()) is not None:
             raise ResponseActive(
-                f"the response {active.plan.id} is under way; cancel it or wait for its end"
+                f"response {active.config.id} is active; cancel it or wait for response.done"
             )
-        rate = self._backend.sample_rate
-        response = Response(question.plan, self._outbox, rate, self._observer)
-        self._transcriber.hold()
+        sample_rate = self._backend.sample_rate
+        response = Response(response_input.config, self._sender, sample_rate, self._trace_recorder)
+        self._transcriber.pause()
         self._active = response
         self.idle.clear()
-        task = response.start(self._answer(question))
-        task.add_done_callback(partial(self._over, response))
+        task = response.start(self._generate(response_input))
+        task.add_done_callback(partial(self._on_task_done, response))
 
     async def cancel(self, reason: CancelReason, response_id: str | None = None) -> None:
-        """Stop the response under way; returns when the backend has let go of it.
+        """Cancel the active response. Return when the backend has stopped.
 
-        Raises `NoResponse` when there is none, or not the one named.
+        Raises:
+            NoActiveResponse: No response is active, or another one than `response_id`.
         """
-        active = self._under_way()
-        if active is None or response_id not in (None, active.plan.id):
-            raise NoResponse("there is no such response under way", param="response_id")
+        active = self._get_active()
+        if active is None or response_id not in (None, active.config.id):
+            raise NoActiveResponse("no such response is active", param="response_id")
         await active.cancel(reason)
 
     async def close(self) -> None:
-        """Stop without another event."""
+        """Stop the active response without another event."""
         if self._active is not None:
-            await self._active.abandon()
+            await self._active.abort()
 
-    def _under_way(self) -> Response | None:
-        """The active response, unless all that its client will see of it is queued: only the turn
-        of the event loop is left in which its task ends."""
-        return None if self._active is None or self._active.is_over else self._active
+    def _get_active(self) -> Response | None:
+        """Return the active response; None once its last event is queued.
 
-    def _over(self, response: Response, task: "asyncio.Task[None]") -> None:
+        Its task may need one more iteration of the event loop then.
+        """
+        return None if self._active is None or self._active.is_done else self._active
+
+    def _on_task_done(self, response: Response, task: "asyncio.Task[None]") -> None:
         if self._active is not response:
-            # Another has begun in the same turn.
+            # Another response was started in the same iteration of the event loop.
             return
         self._active = None
         self.idle.set()
-        self._transcriber.go()
+        self._transcriber.resume()
         if not task.cancelled():
-            self._on_over()
+            self._on_idle()
 
-    async def _answer(self, question: ResponseInput) -> AsyncGenerator[Event, None]:
-        """The backend's events; a context that does not fit is halved until it does, if it may."""
-        items, begun = question.items, False
+    async def _generate(self, response_input: ResponseInput) -> AsyncGenerator[Event, None]:
+        """Yield the backend's events; halve a context that does not fit, if that is allowed."""
+        items, has_started = response_input.items, False
         while True:
             try:
                 async with aclosing(
-                    self._backend.respond(self._request(question, items))
-                ) as answer:
-                    async for event in answer:
-                        begun = True
+                    self._backend.respond(self._build_request(response_input, items))
+                ) as events:
+                    async for event in events:
+                        has_started = True
                         yield event
                 return
             except ContextExceeded:
-                if begun or not question.drops_oldest or len(items) < 2:
+                if has_started or not response_input.drops_oldest or len(items) < 2:
                     raise
-                items = without_oldest(items)
+                items = drop_oldest_half(items)
 
-    def _request(self, question: ResponseInput, items: Sequence[Item]) -> ChatRequest:
-        answers, most = question.plan.answers, self._backend.max_tokens
-        spoken = answers.modality == "audio"
+    def _build_request(self, response_input: ResponseInput, items: Sequence[Item]) -> ChatRequest:
+        answers, max_tokens = response_input.config.answers, self._backend.max_tokens
+        is_spoken = answers.modality == "audio"
         return ChatRequest(
-            id=question.plan.id,
-            messages=to_messages(answers.instructions, items),
-            sampling=SamplingParams(max_tokens=min(answers.max_tokens or most, most)),
-            voice=self._voice(answers) if spoken else None,
+            id=response_input.config.id,
+            messages=build_messages(answers.instructions, items),
+            sampling=SamplingParams(max_tokens=min(answers.max_tokens or max_tokens, max_tokens)),
+            voice=self._choose_voice(answers) if is_spoken else None,
             tools=answers.callable_tools,
-            calling=answers.calling,
+            tool_choice=answers.model_tool_choice,
             tenant=self._tenant,
             priority="realtime",
         )
 
-    def _voice(self, answers: AnswerConfig) -> Voice:
+    def _choose_voice(self, answers: AnswerConfig) -> Voice:
         return choose_voice(answers.voice, None, self._backend, "voice", answers.owner)

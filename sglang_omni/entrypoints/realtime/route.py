@@ -1,4 +1,4 @@
-"""`/v1/realtime`: OpenAI's Realtime protocol over a WebSocket."""
+"""Serves `/v1/realtime`: OpenAI's Realtime protocol over a WebSocket."""
 
 import asyncio
 import logging
@@ -10,9 +10,9 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import require_model
-from sglang_omni.entrypoints.http.errors import RESPONSES, error_response, public_error
-from sglang_omni.entrypoints.http.request_metadata import owner_of, tenant_of
-from sglang_omni.entrypoints.realtime.beta import SUBPROTOCOL, asks_for_beta
+from sglang_omni.entrypoints.http.errors import RESPONSES, build_error_response, to_public_error
+from sglang_omni.entrypoints.http.request_metadata import get_owner, get_tenant
+from sglang_omni.entrypoints.realtime.beta import SUBPROTOCOL, is_beta_requested
 from sglang_omni.entrypoints.realtime.client_events import Event
 from sglang_omni.entrypoints.realtime.connection import ClientLeft, Connection, SystemMonotonicClock
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
@@ -29,117 +29,126 @@ SUBPROTOCOLS = ("realtime", SUBPROTOCOL)
 
 
 class UpgradeRequired(InvalidRequest):
-    """The route was asked for without the handshake of a WebSocket."""
+    """The request is not a WebSocket handshake."""
 
     status = 426
     code = "upgrade_required"
 
 
-class TextSocket:
-    """A Starlette WebSocket as the connection uses it."""
+class StarletteSocket:
+    """Adapts a Starlette WebSocket to the connection's `Socket`."""
 
     def __init__(self, websocket: WebSocket) -> None:
         self._websocket = websocket
 
     async def receive(self) -> str:
-        """The next frame. Raises `ClientLeft`; `InvalidRequest` for a binary frame."""
+        """Return the next frame.
+
+        Raises:
+            ClientLeft: The connection is closed.
+            InvalidRequest: The frame is binary.
+        """
         message = await self._websocket.receive()
         if message["type"] == "websocket.disconnect":
             raise ClientLeft
         if message.get("text") is None:
-            raise InvalidRequest("an event is a text frame that holds a JSON object")
+            raise InvalidRequest("an event must be a text frame that holds a JSON object")
         return str(message["text"])
 
     async def send(self, frame: str) -> None:
-        """Send a frame; waits while the client's window is full. Raises `ClientLeft`."""
+        """Send a frame. Wait while the client's window is full. Raises `ClientLeft`."""
         try:
             await self._websocket.send_text(frame)
         except (WebSocketDisconnect, RuntimeError) as error:
             raise ClientLeft from error
 
     async def close(self, code: int, reason: str) -> None:
-        """Close from this side, unless the client has."""
+        """Close the connection unless the client has closed it."""
         if self._websocket.application_state is WebSocketState.CONNECTED:
             await self._websocket.close(code, reason)
 
 
-def routes(backend: Backend, observer: TraceRecorder) -> APIRouter:
-    """The realtime route of `backend`; `observer` sees each response."""
+def routes(backend: Backend, trace_recorder: TraceRecorder) -> APIRouter:
+    """Return the Realtime routes of `backend`; `trace_recorder` traces each response."""
     router = APIRouter(tags=["realtime"])
-    seats = SessionLimiter(backend.realtime.max_sessions)
+    limiter = SessionLimiter(backend.realtime.max_sessions)
 
     @router.websocket("/v1/realtime")
     async def realtime(websocket: WebSocket, model: str | None = None) -> None:
-        """Talk to the model: events both ways, speech in and out."""
-        leave = seats.take()
-        if leave is None:
-            error = Overloaded(f"there are {seats.taken} realtime sessions, the most allowed")
-            await _refuse(websocket, error)
+        """Talk to the model: events in both directions, speech in and out."""
+        release = limiter.acquire()
+        if release is None:
+            error = Overloaded(
+                f"the maximum of {limiter.num_active} realtime sessions is reached; retry later"
+            )
+            await _reject_handshake(websocket, error)
             return
         try:
-            await _serve(websocket, model, backend, observer)
+            await _serve(websocket, model, backend, trace_recorder)
         finally:
-            leave()
+            release()
 
     @router.get("/v1/realtime", responses=RESPONSES)
     async def without_handshake() -> None:
-        """Begins a WebSocket; without its handshake an error. The events that a client may send
-        are documented as a webhook, below."""
-        raise UpgradeRequired("this route is a WebSocket")
+        """Open a WebSocket; without its handshake the answer is an error. The events that a client
+        may send are documented as a webhook, below."""
+        raise UpgradeRequired("this route needs a WebSocket handshake")
 
     return router
 
 
 def documentation() -> APIRouter:
-    """The events of clients for the generated documentation, which knows no WebSockets."""
+    """Return the client events as a route for OpenAPI, which does not describe WebSockets."""
     router = APIRouter(tags=["realtime"])
 
     @router.post("/v1/realtime: an event of the client")
     async def client_event(event: Annotated[Event, Field(discriminator="type")]) -> None:
-        """A text frame of `WS /v1/realtime` holds one of these objects."""
+        """Each text frame of `WS /v1/realtime` holds one of these objects."""
 
     return router
 
 
 async def _serve(
-    websocket: WebSocket, model: str | None, backend: Backend, observer: TraceRecorder
+    websocket: WebSocket, model: str | None, backend: Backend, trace_recorder: TraceRecorder
 ) -> None:
-    offered = websocket.scope.get("subprotocols", [])
-    dialect = BETA if asks_for_beta(websocket.headers, offered) else GA
+    subprotocols = websocket.scope.get("subprotocols", [])
+    protocol_version = BETA if is_beta_requested(websocket.headers, subprotocols) else GA
     try:
         if model is not None:
             require_model(model, backend)
-        # The first one loads the model, for which the other streams must not wait.
+        # The first detector loads its model. That must not block the event loop.
         detector = await asyncio.to_thread(SileroDetector)
-        connection = connect(websocket, backend, dialect, detector, observer)
+        connection = connect(websocket, backend, protocol_version, detector, trace_recorder)
     except Exception as error:
-        await _refuse(websocket, public_error(error))
+        await _reject_handshake(websocket, to_public_error(error))
         return
-    await websocket.accept(next((name for name in SUBPROTOCOLS if name in offered), None))
+    await websocket.accept(next((name for name in SUBPROTOCOLS if name in subprotocols), None))
     try:
         await connection.run()
     except Exception as error:
-        logger.error("a realtime session broke off: %s", public_error(error).code)
+        logger.error("a realtime session failed: %s", to_public_error(error).code)
 
 
 def connect(
     websocket: WebSocket,
     backend: Backend,
-    dialect: ProtocolVersion,
+    protocol_version: ProtocolVersion,
     detector: Detector,
-    observer: TraceRecorder,
+    trace_recorder: TraceRecorder,
 ) -> Connection:
-    """A session for one client. Raises `EngineUnavailable` while the talker is not loaded."""
+    """Create a session for one client. Raises `EngineUnavailable` while the talker is loading."""
     options, clock = backend.realtime, SystemMonotonicClock()
-    outbox = EventSender(options.send_bytes, options.stall_seconds, clock, dialect.to_client)
-    tenant = tenant_of(websocket)
-    owner = owner_of(websocket)
-    session = RealtimeSession(
-        backend, options, outbox, detector, clock, dialect, tenant, owner, observer
+    sender = EventSender(
+        options.send_bytes, options.stall_seconds, clock, protocol_version.to_client
     )
-    return Connection(TextSocket(websocket), outbox, session, options, clock, backend.draining)
+    tenant = get_tenant(websocket)
+    owner = get_owner(websocket)
+    session = RealtimeSession(
+        backend, options, sender, detector, clock, protocol_version, tenant, owner, trace_recorder
+    )
+    return Connection(StarletteSocket(websocket), sender, session, options, clock, backend.draining)
 
 
-async def _refuse(websocket: WebSocket, error: OmniError) -> None:
+async def _reject_handshake(websocket: WebSocket, error: OmniError) -> None:
     """Answer the handshake with an HTTP error."""
-    await websocket.send_denial_response(error_response(error))
+    await websocket.send_denial_response(build_error_response(error))

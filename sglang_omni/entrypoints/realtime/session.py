@@ -1,33 +1,37 @@
-"""One realtime session: client events in, server events out.
+"""Handles the client events of one Realtime session.
 
-`handle` takes one event after the other. What else goes on (a response, a transcription, the timer
-of `idle_timeout_ms`) runs beside it on the same event loop.
+`handle` processes one event at a time. A response, a transcription and the timer of
+`idle_timeout_ms` run concurrently on the same event loop.
 """
 
 import asyncio
 
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.errors import public_error
-from sglang_omni.entrypoints.http.request_body.reader import frame_size
+from sglang_omni.entrypoints.http.errors import to_public_error
+from sglang_omni.entrypoints.http.request_body.reader import get_offload_size
 from sglang_omni.entrypoints.realtime import client_events as client
-from sglang_omni.entrypoints.realtime.audio_codec import from_base64
+from sglang_omni.entrypoints.realtime.audio_codec import decode_base64
 from sglang_omni.entrypoints.realtime.conversation import ItemError
 from sglang_omni.entrypoints.realtime.error_event import put_error
 from sglang_omni.entrypoints.realtime.event_sender import EventSender, MonotonicClock
-from sglang_omni.entrypoints.realtime.item_conversion import to_item, to_items
-from sglang_omni.entrypoints.realtime.items import JSON, Item, item_json, new_id
-from sglang_omni.entrypoints.realtime.parsing import event_id_of, read_object, to_event
+from sglang_omni.entrypoints.realtime.item_conversion import parse_item, parse_items
+from sglang_omni.entrypoints.realtime.items import JSON, Item, item_to_json, make_id
+from sglang_omni.entrypoints.realtime.parsing import get_event_id, parse_event, parse_object
 from sglang_omni.entrypoints.realtime.protocol_version import GA, ProtocolVersion
 from sglang_omni.entrypoints.realtime.response import ResponseConfig
 from sglang_omni.entrypoints.realtime.session_config import (
     AnswerConfig,
     SessionConfig,
-    for_response,
-    updated,
+    apply_update,
+    configure_response,
 )
 from sglang_omni.entrypoints.realtime.session_schema import ResponseBody
-from sglang_omni.entrypoints.realtime.text_limit import answering_texts, item_texts, response_texts
+from sglang_omni.entrypoints.realtime.text_limit import (
+    measure_answer_texts,
+    measure_item_texts,
+    measure_response_texts,
+)
 from sglang_omni.entrypoints.realtime.turn_controller import TurnController
 from sglang_omni.entrypoints.text_limit import check_text
 from sglang_omni.entrypoints.unicode import check_unicode
@@ -38,131 +42,158 @@ from sglang_omni.protocol.errors import InvalidRequest
 
 
 class RealtimeSession:
-    """Translates what one client asks into what happens on its floor."""
+    """Maps client events to calls of the turn controller."""
 
     def __init__(
         self,
         backend: Backend,
         options: RealtimeOptions,
-        outbox: EventSender,
+        sender: EventSender,
         detector: Detector,
         clock: MonotonicClock,
-        dialect: ProtocolVersion = GA,
+        protocol_version: ProtocolVersion = GA,
         tenant: str | None = None,
         owner: str | None = None,
-        observer: TraceRecorder | None = None,
+        trace_recorder: TraceRecorder | None = None,
     ) -> None:
-        """`owner` is whose stored voices may be named, `observer` sees each response. Raises
-        `EngineUnavailable` while the backend does not know its voices."""
-        self._backend, self._outbox, self._dialect = backend, outbox, dialect
-        config = SessionConfig(backend.model, AnswerConfig(backend.default_voice, owner=owner))
-        self._floor = TurnController(
-            config, backend, options, outbox, detector, clock, tenant, observer or TraceRecorder()
+        """Create a session.
+
+        Args:
+            backend: Answers requests.
+            options: Limits of the session.
+            sender: Queue of events to the client.
+            detector: Estimates the probability of speech.
+            clock: Source of the time.
+            protocol_version: Version that the client speaks.
+            tenant: Whom requests count for.
+            owner: Whose stored voices may be used.
+            trace_recorder: Traces each response.
+
+        Raises:
+            EngineUnavailable: The backend does not know its voices yet.
+        """
+        self._backend, self._sender, self._protocol_version = backend, sender, protocol_version
+        config = SessionConfig(
+            backend.model, AnswerConfig(backend.default_voice, backend.default_system, owner)
         )
-        self.id = new_id("sess")
+        self._turn_controller = TurnController(
+            config,
+            backend,
+            options,
+            sender,
+            detector,
+            clock,
+            tenant,
+            trace_recorder or TraceRecorder(),
+        )
+        self.id = make_id("sess")
 
     def start(self) -> None:
-        """Greet the client and begin to listen."""
-        self._floor.start()
-        self._outbox.put("session.created", session=self._json())
-        conversation = {"id": self._floor.conversation_id, "object": "realtime.conversation"}
-        self._outbox.put("conversation.created", conversation=conversation)
+        """Start to listen, and send the first events."""
+        self._turn_controller.start()
+        self._sender.put("session.created", session=self._to_json())
+        conversation = {
+            "id": self._turn_controller.conversation_id,
+            "object": "realtime.conversation",
+        }
+        self._sender.put("conversation.created", conversation=conversation)
 
     async def close(self) -> None:
-        """Stop everything; nothing of the session is at work when this returns."""
-        await self._floor.close()
+        """Stop every task of the session and wait for it."""
+        await self._turn_controller.close()
 
-    async def until_idle(self) -> None:
-        """Return once no response is under way."""
-        await self._floor.until_idle()
+    async def wait_until_idle(self) -> None:
+        """Return once no response is active."""
+        await self._turn_controller.wait_until_idle()
 
     async def handle(self, frame: str) -> None:
-        """Take one frame. Whatever is wrong with it becomes an `error` event."""
+        """Handle one frame. Send an `error` event if it is invalid."""
         value: JSON = {}
         try:
-            size = frame_size(frame)
-            value = await run_off_loop(size, read_object, frame)
+            size = get_offload_size(frame)
+            value = await run_off_loop(size, parse_object, frame)
             if not size:
                 check_unicode(value)
-            event = await run_off_loop(size, to_event, self._dialect.from_client(value))
-            await self._take(event)
+            event = await run_off_loop(size, parse_event, self._protocol_version.from_client(value))
+            await self._dispatch(event)
         except Exception as error:
-            put_error(self._outbox, public_error(error), event_id_of(value))
+            put_error(self._sender, to_public_error(error), get_event_id(value))
 
-    async def _take(self, event: client.Event) -> None:
-        floor, conversation = self._floor, self._floor.conversation
+    async def _dispatch(self, event: client.Event) -> None:
+        controller, conversation = self._turn_controller, self._turn_controller.conversation
         match event:
             case client.InputAudioBufferAppend(audio=audio):
-                await floor.hear(await run_off_loop(frame_size(audio), from_base64, audio))
+                data = await run_off_loop(get_offload_size(audio), decode_base64, audio)
+                await controller.append_audio(data)
             case client.InputAudioBufferCommit():
-                floor.commit()
+                controller.commit()
             case client.InputAudioBufferClear():
-                floor.clear()
+                controller.clear()
             case client.SessionUpdate(session=body):
-                check_text(answering_texts(body, "session"), self._backend.context_length)
-                floor.configure(updated(floor.config, body, self._backend))
-                self._outbox.put("session.updated", session=self._json())
+                check_text(measure_answer_texts(body, "session"), self._backend.context_length)
+                controller.configure(apply_update(controller.config, body, self._backend))
+                self._sender.put("session.updated", session=self._to_json())
             case client.ResponseCreate(response=body):
-                await self._respond(body)
+                await self._create_response(body)
             case client.ResponseCancel(response_id=response_id):
-                await floor.cancel(response_id)
+                await controller.cancel(response_id)
             case client.ItemCreate():
-                await self._create(event)
+                await self._create_item(event)
             case client.ItemDelete(item_id=item_id):
                 conversation.delete(item_id)
-                self._outbox.put("conversation.item.deleted", item_id=item_id)
+                self._sender.put("conversation.item.deleted", item_id=item_id)
             case client.ItemRetrieve(item_id=item_id):
-                item = item_json(conversation.find(item_id, "retrieve"), with_audio=True)
-                self._outbox.put("conversation.item.retrieved", item=item)
+                item = item_to_json(conversation.find(item_id, "retrieve"), with_audio=True)
+                self._sender.put("conversation.item.retrieved", item=item)
             case client.ItemTruncate():
-                self._truncate(event)
+                self._truncate_item(event)
             case client.OutputAudioBufferClear():
                 raise InvalidRequest(
-                    "output_audio_buffer.clear: is for WebRTC and SIP; over a WebSocket the client "
-                    "plays the sound: stop it, and send conversation.item.truncate",
+                    "output_audio_buffer.clear: only for WebRTC and SIP; over a WebSocket the "
+                    "client plays the audio: stop playback, then send conversation.item.truncate",
                     param="type",
                 )
 
-    def _json(self) -> JSON:
-        return {"id": self.id, **self._floor.config.json()}
+    def _to_json(self) -> JSON:
+        return {"id": self.id, **self._turn_controller.config.to_json()}
 
-    async def _create(self, event: client.ItemCreate) -> None:
-        # A recording of minutes takes a while to decode.
-        check_text(item_texts(event.item, "item"), self._backend.context_length)
-        wire = self._floor.config.input_format
-        item = await asyncio.to_thread(to_item, event.item, wire, "item")
-        if not self._floor.conversation.has_room(item):
-            full = "item: the conversation is full; delete items, or begin a new session"
-            raise ItemError(full, "conversation_full", "item")
-        self._floor.add(item, event.previous_item_id)
+    async def _create_item(self, event: client.ItemCreate) -> None:
+        check_text(measure_item_texts(event.item, "item"), self._backend.context_length)
+        wire = self._turn_controller.config.input_format
+        # Decoding a recording of minutes is slow, so it runs on a thread.
+        item = await asyncio.to_thread(parse_item, event.item, wire, "item")
+        if not self._turn_controller.conversation.has_room(item):
+            message = "item: the conversation is full; delete items or open a new session"
+            raise ItemError(message, "conversation_full", "item")
+        self._turn_controller.add(item, event.previous_item_id)
 
-    def _truncate(self, event: client.ItemTruncate) -> None:
-        conversation, name = self._floor.conversation, event.item_id
-        conversation.find(name, "truncate")
-        speech = conversation.speech_of(name)
+    def _truncate_item(self, event: client.ItemTruncate) -> None:
+        conversation, item_id = self._turn_controller.conversation, event.item_id
+        conversation.find(item_id, "truncate")
+        speech = conversation.find_speech(item_id)
         if speech is None or event.content_index != 0:
-            message = f"content_index: {name} has no speech there"
+            message = f"content_index: item {item_id} has no speech at this index"
             raise ItemError(message, "item_truncate_invalid_content", "content_index")
         if event.audio_end_ms > speech.duration_ms:
-            message = f"audio_end_ms: the audio has {speech.duration_ms:.0f} ms"
+            message = f"audio_end_ms: the audio is {speech.duration_ms:.0f} ms long"
             raise ItemError(message, "item_truncate_invalid_audio_end", "audio_end_ms")
-        self._floor.cut(name, speech, float(event.audio_end_ms))
+        self._turn_controller.truncate(item_id, speech, float(event.audio_end_ms))
         fields = event.model_dump(include={"item_id", "content_index", "audio_end_ms"})
-        self._outbox.put("conversation.item.truncated", **fields)
+        self._sender.put("conversation.item.truncated", **fields)
 
-    async def _respond(self, body: ResponseBody) -> None:
-        floor = self._floor
-        check_text(response_texts(body), self._backend.context_length)
-        answers = for_response(floor.config, body, self._backend)
-        conversation = floor.conversation if body.conversation == "auto" else None
-        plan = ResponseConfig(answers, conversation, floor.conversation_id, body.metadata)
-        floor.ask(plan, await self._context(body))
+    async def _create_response(self, body: ResponseBody) -> None:
+        controller = self._turn_controller
+        check_text(measure_response_texts(body), self._backend.context_length)
+        answers = configure_response(controller.config, body, self._backend)
+        conversation = controller.conversation if body.conversation == "auto" else None
+        config = ResponseConfig(answers, conversation, controller.conversation_id, body.metadata)
+        controller.create_response(config, await self._get_context(body))
 
-    async def _context(self, body: ResponseBody) -> list[Item]:
-        """What a response is to be given to: the conversation, or what the client names."""
-        conversation = self._floor.conversation
+    async def _get_context(self, body: ResponseBody) -> list[Item]:
+        """Return the context of a response: its own `input`, or the conversation."""
+        conversation = self._turn_controller.conversation
         if body.input is None:
             return list(conversation)
-        wire = self._floor.config.input_format
-        known = {item.id: item for item in conversation}
-        return await asyncio.to_thread(to_items, body.input, wire, known)
+        wire = self._turn_controller.config.input_format
+        items_by_id = {item.id: item for item in conversation}
+        return await asyncio.to_thread(parse_items, body.input, wire, items_by_id)

@@ -1,14 +1,14 @@
-"""The settings of a session: what holds until the next `session.update`."""
+"""Holds the settings of a session, and applies `session.update` and `response.create` to them."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import choose_voice, require_model
-from sglang_omni.entrypoints.http.tool_choice import check_calling
+from sglang_omni.entrypoints.http.tool_choice import check_tool_choice
 from sglang_omni.entrypoints.realtime.audio_codec import PCM, WireFormat
 from sglang_omni.entrypoints.realtime.session_schema import (
-    Answering,
+    AnswerBody,
     FunctionTool,
     ResponseBody,
     ServerVad,
@@ -20,12 +20,11 @@ from sglang_omni.entrypoints.realtime.session_schema import (
     Transcription,
     TurnDetection,
 )
-from sglang_omni.entrypoints.realtime.turn_detection import TurnRules, semantic_rules
+from sglang_omni.entrypoints.realtime.turn_detection import TurnRules, semantic_vad_rules
 from sglang_omni.models.capabilities import Capabilities
-from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
-from sglang_omni.models.ming.prompt.tools import Tool, ToolChoice
-from sglang_omni.pipeline.transcribe import transcription_prompt
+from sglang_omni.pipeline.transcribe import build_transcription_prompt
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.tools import Tool, ToolChoice
 
 Modality = Literal["audio", "text"]
 JSON = dict[str, Any]
@@ -34,13 +33,19 @@ SERVER_VAD = ServerVad(type="server_vad")
 
 @dataclass(frozen=True)
 class AnswerConfig:
-    """How answers are given. `max_tokens` None leaves the length to the server's own limit. `voice`
-    is a preset, or one that `owner` has stored; it speaks at `speed` times its own."""
+    """Settings of the answers.
+
+    Attributes:
+        voice: A preset, or a voice that `owner` has stored.
+        owner: Whose stored voices may be used.
+        speed: Speed relative to the voice's own.
+        max_tokens: Maximum length of an answer; None is the server's own limit.
+    """
 
     voice: str
+    instructions: str
     owner: str | None = None
     modality: Modality = "audio"
-    instructions: str = DEFAULT_SYSTEM
     format: WireFormat = PCM
     speed: float = 1.0
     max_tokens: int | None = None
@@ -50,7 +55,7 @@ class AnswerConfig:
 
     @property
     def callable_tools(self) -> tuple[Tool, ...]:
-        """The functions that the model is told of."""
+        """Return the functions that the prompt lists."""
         if self.tool_choice == "none":
             return ()
         return tuple(
@@ -59,52 +64,58 @@ class AnswerConfig:
         )
 
     @property
-    def calling(self) -> ToolChoice:
-        """Which of them an answer calls."""
+    def model_tool_choice(self) -> ToolChoice:
+        """Return the tool choice in the model's form."""
         if isinstance(self.tool_choice, ToolChoiceFunction):
             return ToolChoice(forced=True, only=(self.tool_choice.name,), parallel=False)
         return ToolChoice(forced=self.tool_choice == "required", parallel=self.parallel_calls)
 
-    def json(self) -> JSON:
-        """The fields that a session and a response share."""
+    def to_json(self) -> JSON:
+        """Return the fields that a session and a response share."""
         return {
             "output_modalities": [self.modality],
             "instructions": self.instructions,
             "max_output_tokens": self.max_tokens or "inf",
             "tools": [tool.model_dump(exclude_none=True) for tool in self.tools],
-            "tool_choice": _choice_json(self.tool_choice),
+            "tool_choice": _tool_choice_to_json(self.tool_choice),
             "parallel_tool_calls": self.parallel_calls,
         }
 
 
 @dataclass(frozen=True)
 class SessionConfig:
-    """A session's settings. `drops_oldest`: what no longer fits the context is left out."""
+    """Settings of a session.
+
+    Attributes:
+        drops_oldest: Whether the oldest items are left out once the context is full.
+    """
 
     model: str
     answers: AnswerConfig
     input_format: WireFormat = PCM
-    turns: TurnDetection | None = SERVER_VAD
+    turn_detection: TurnDetection | None = SERVER_VAD
     transcription: Transcription | None = None
     drops_oldest: bool = True
 
-    def json(self) -> JSON:
-        """The session object, as far as it is configured."""
+    def to_json(self) -> JSON:
+        """Return the session object without its id."""
         answers = self.answers
         return {
             "type": "realtime",
             "object": "realtime.session",
             "model": self.model,
-            **answers.json(),
+            **answers.to_json(),
             "audio": {
                 "input": {
-                    "format": self.input_format.json(),
+                    "format": self.input_format.to_json(),
                     "noise_reduction": None,
-                    "transcription": self._transcription_json(),
-                    "turn_detection": self.turns.model_dump() if self.turns else None,
+                    "transcription": self._transcription_to_json(),
+                    "turn_detection": (
+                        self.turn_detection.model_dump() if self.turn_detection else None
+                    ),
                 },
                 "output": {
-                    "format": answers.format.json(),
+                    "format": answers.format.to_json(),
                     "voice": answers.voice,
                     "speed": answers.speed,
                 },
@@ -115,59 +126,67 @@ class SessionConfig:
             "prompt": None,
         }
 
-    def _transcription_json(self) -> JSON | None:
+    def _transcription_to_json(self) -> JSON | None:
         if self.transcription is None:
             return None
         return {**self.transcription.model_dump(), "model": self.model}
 
 
-def turn_rules(turns: TurnDetection, most_ms: int) -> TurnRules:
-    """The policy that a `turn_detection` asks for; a turn is cut at `most_ms`."""
-    if not isinstance(turns, ServerVad):
-        return replace(semantic_rules(turns.eagerness), most_ms=most_ms)
+def build_turn_rules(turn_detection: TurnDetection, max_turn_ms: int) -> TurnRules:
+    """Return the rules for a `turn_detection`; a turn ends at `max_turn_ms` at the latest."""
+    if not isinstance(turn_detection, ServerVad):
+        return replace(semantic_vad_rules(turn_detection.eagerness), max_turn_ms=max_turn_ms)
     return TurnRules(
-        threshold=turns.threshold,
-        prefix_ms=turns.prefix_padding_ms,
-        silence_ms=turns.silence_duration_ms,
-        short_silence_ms=turns.silence_duration_ms,
-        most_ms=most_ms,
+        threshold=turn_detection.threshold,
+        prefix_ms=turn_detection.prefix_padding_ms,
+        silence_ms=turn_detection.silence_duration_ms,
+        short_silence_ms=turn_detection.silence_duration_ms,
+        max_turn_ms=max_turn_ms,
     )
 
 
-def updated(config: SessionConfig, body: SessionBody, backend: Backend) -> SessionConfig:
-    """The settings after a `session.update`. Raises `InvalidRequest`, naming the field."""
+def apply_update(config: SessionConfig, body: SessionBody, backend: Backend) -> SessionConfig:
+    """Return the settings after a `session.update`.
+
+    Raises:
+        InvalidRequest: A setting is not supported; `param` names the field.
+    """
     if body.model is not None:
         require_model(body.model, backend)
     if body.include:
         raise _unsupported("session.include", "log probabilities of transcripts are not computed")
     audio = body.audio
     output = audio.output if audio else None
-    answers = answering(config.answers, body, output, backend, "session")
+    answers = _update_answers(config.answers, body, output, backend, "session")
     config = replace(config, answers=answers)
     if body.truncation is not None:
-        config = replace(config, drops_oldest=_drops_oldest(body.truncation))
+        config = replace(config, drops_oldest=_parse_truncation(body.truncation))
     if audio and audio.input:
-        return _hearing(config, audio.input, backend.capabilities)
+        return _update_audio_input(config, audio.input, backend.capabilities)
     return config
 
 
-def for_response(config: SessionConfig, body: ResponseBody, backend: Backend) -> AnswerConfig:
-    """The settings of one response. Raises `InvalidRequest`, naming the field."""
+def configure_response(config: SessionConfig, body: ResponseBody, backend: Backend) -> AnswerConfig:
+    """Return the settings of one response.
+
+    Raises:
+        InvalidRequest: A setting is not supported; `param` names the field.
+    """
     output = body.audio.output if body.audio else None
-    return answering(config.answers, body, output, backend, "response")
+    return _update_answers(config.answers, body, output, backend, "response")
 
 
-def answering(
+def _update_answers(
     config: AnswerConfig,
-    body: Answering,
+    body: AnswerBody,
     output: SessionAudioOutput | None,
     backend: Backend,
     prefix: str,
 ) -> AnswerConfig:
-    """What `body` says about answers, over `config`. Raises `InvalidRequest`."""
+    """Return `config` with the changes in `body`. Raises `InvalidRequest`."""
     for name in ("prompt", "reasoning"):
         if getattr(body, name) is not None:
-            raise _unsupported(f"{prefix}.{name}", "this server has none")
+            raise _unsupported(f"{prefix}.{name}", "not supported by this server")
     changes: JSON = {}
     if body.output_modalities is not None:
         changes["modality"] = body.output_modalities[0]
@@ -183,17 +202,19 @@ def answering(
     if body.parallel_tool_calls is not None:
         changes["parallel_calls"] = body.parallel_tool_calls
     if output is not None:
-        changes |= _speaking(output, backend, config.owner, f"{prefix}.audio.output")
+        changes |= _parse_audio_output(output, backend, config.owner, f"{prefix}.audio.output")
     answers = replace(config, **changes)
-    check_calling(answers.callable_tools, answers.calling, backend, f"{prefix}.")
+    check_tool_choice(answers.callable_tools, answers.model_tool_choice, backend, f"{prefix}.")
     return answers
 
 
-def _choice_json(choice: ToolChoiceBody) -> Any:
+def _tool_choice_to_json(choice: ToolChoiceBody) -> Any:
     return choice.model_dump() if isinstance(choice, ToolChoiceFunction) else choice
 
 
-def _speaking(output: SessionAudioOutput, backend: Backend, owner: str | None, prefix: str) -> JSON:
+def _parse_audio_output(
+    output: SessionAudioOutput, backend: Backend, owner: str | None, prefix: str
+) -> JSON:
     changes: JSON = {}
     if output.speed is not None:
         changes["speed"] = output.speed
@@ -205,36 +226,37 @@ def _speaking(output: SessionAudioOutput, backend: Backend, owner: str | None, p
     return changes
 
 
-def _hearing(
+def _update_audio_input(
     config: SessionConfig, body: SessionAudioInput, capabilities: Capabilities
 ) -> SessionConfig:
-    """A null turns detection or transcription off; what is absent stays."""
+    """Return `config` with the changes in `body`.
+
+    A null disables turn detection or transcription; absent fields keep their values.
+    """
     changes: JSON = {}
     if body.noise_reduction is not None:
-        place = "session.audio.input.noise_reduction"
-        raise _unsupported(place, "this server does not reduce noise; send null")
+        param = "session.audio.input.noise_reduction"
+        raise _unsupported(param, "this server does not reduce noise; send null")
     if body.format is not None:
         changes["input_format"] = WireFormat(body.format.type)
     if "turn_detection" in body.model_fields_set:
-        changes["turns"] = body.turn_detection
+        changes["turn_detection"] = body.turn_detection
     if "transcription" in body.model_fields_set:
-        changes["transcription"] = _transcription(body.transcription, capabilities)
+        if body.transcription is not None:
+            _check_transcription(body.transcription, capabilities)
+        changes["transcription"] = body.transcription
     return replace(config, **changes)
 
 
-def _transcription(
-    wanted: Transcription | None, capabilities: Capabilities
-) -> Transcription | None:
-    """The same, once it is known to be possible. Raises `InvalidRequest`, naming the field."""
-    if wanted is not None:
-        place = "session.audio.input.transcription."
-        transcription_prompt(capabilities, wanted.language, wanted.prompt, place)
-    return wanted
+def _check_transcription(transcription: Transcription, capabilities: Capabilities) -> None:
+    """Raise `InvalidRequest` if the checkpoint cannot make the transcription."""
+    prefix = "session.audio.input.transcription."
+    build_transcription_prompt(capabilities, transcription.language, transcription.prompt, prefix)
 
 
-def _drops_oldest(truncation: Any) -> bool:
+def _parse_truncation(truncation: Any) -> bool:
     if truncation not in ("auto", "disabled"):
-        raise _unsupported("session.truncation", "this server knows 'auto' and 'disabled'")
+        raise _unsupported("session.truncation", "must be 'auto' or 'disabled'")
     return truncation == "auto"
 
 

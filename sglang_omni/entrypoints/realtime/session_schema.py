@@ -1,7 +1,7 @@
-"""Settings of a session and of a response as clients write them, field by field.
+"""Schemas of the settings of a session and of a response.
 
-Every object refuses fields it does not know, so that nothing is taken in and then forgotten. A
-field that is null counts as absent, except where null itself says something.
+Unknown fields are rejected, so that no field is silently ignored. A null counts as absent, except
+where null has a meaning of its own.
 """
 
 from typing import Annotated, Any, Literal
@@ -18,12 +18,12 @@ from sglang_omni.protocol.body import (
 )
 from sglang_omni.protocol.functions import Parameters
 
-MOST_TOKENS = 4096
+MAX_OUTPUT_TOKENS = 4096
 Milliseconds = Annotated[int, Field(ge=0, le=60_000)]
 
 
-class Nullable(BaseModel):
-    """As `Body`, but null is a value: "none of this"."""
+class NullableBody(BaseModel):
+    """Like `Body`, but a null disables the setting."""
 
     model_config = Body.model_config
 
@@ -45,7 +45,7 @@ Format = Annotated[PcmFormat | G711Format, Field(discriminator="type")]
 
 
 class ServerVad(Body):
-    """Turns end after a fixed silence."""
+    """Ends a turn after a fixed silence."""
 
     type: Literal["server_vad"]
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -57,7 +57,7 @@ class ServerVad(Body):
 
 
 class SemanticVad(Body):
-    """Turns end after a silence that depends on how much was said; `realtime/turns.py`."""
+    """Ends a turn after a silence that depends on the length of the speech."""
 
     type: Literal["semantic_vad"]
     eagerness: Literal["low", "medium", "high", "auto"] = "auto"
@@ -69,16 +69,16 @@ TurnDetection = Annotated[ServerVad | SemanticVad, Field(discriminator="type")]
 
 
 class Transcription(Body):
-    """Whether what the user says is written down as well. Always by the served model, whatever
-    `model` names; `session.updated` says so."""
+    """Transcribes the user's speech. The served model does it, whatever `model` names;
+    `session.updated` shows its name."""
 
     model: str | None = None
     language: Annotated[str | None, Field(max_length=32)] = None
     prompt: Annotated[str | None, Field(max_length=1024)] = None
 
 
-class SessionAudioInput(Nullable):
-    """What the client sends."""
+class SessionAudioInput(NullableBody):
+    """Settings of the client's audio."""
 
     format: Format | None = None
     noise_reduction: Any = None
@@ -87,7 +87,7 @@ class SessionAudioInput(Nullable):
 
 
 class SessionAudioOutput(Body):
-    """What the client gets."""
+    """Settings of the audio for the client."""
 
     format: Format | None = None
     voice: VoiceName | None = None
@@ -95,15 +95,15 @@ class SessionAudioOutput(Body):
 
 
 class SessionAudio(Body):
-    """Both directions."""
+    """Audio settings of both directions."""
 
     input: SessionAudioInput | None = None
     output: SessionAudioOutput | None = None
 
 
 class FunctionTool(Body):
-    """A function that the model may call; `parameters` is a JSON schema of an object. Calls keep to
-    it if it is `strict`, and wherever they are forced."""
+    """A function that the model may call; `parameters` is a JSON schema of an object. Calls conform
+    to it if `strict` is set, and if the tool choice forces a call."""
 
     type: Literal["function"]
     name: Annotated[str, Field(min_length=1, max_length=64)]
@@ -121,11 +121,11 @@ class ToolChoiceFunction(Body):
 
 ToolChoiceBody = Literal["auto", "none", "required"] | ToolChoiceFunction
 Modalities = Annotated[list[Literal["text", "audio"]], Field(min_length=1, max_length=1)]
-TokenLimit = Annotated[int, Field(ge=1, le=MOST_TOKENS)] | Literal["inf"]
+TokenLimit = Annotated[int, Field(ge=1, le=MAX_OUTPUT_TOKENS)] | Literal["inf"]
 
 
-class Answering(Body):
-    """What holds for a session and may be said again for one response."""
+class AnswerBody(Body):
+    """Settings of a session that one response may override."""
 
     output_modalities: Modalities | None = None
     instructions: str | None = None
@@ -137,7 +137,7 @@ class Answering(Body):
     reasoning: Any = None
 
 
-class SessionBody(Answering):
+class SessionBody(AnswerBody):
     """The `session` of `session.update`."""
 
     type: Literal["realtime"] = "realtime"
@@ -149,16 +149,16 @@ class SessionBody(Answering):
 
 
 class ResponseAudio(Body):
-    """How one response shall sound."""
+    """Audio settings of one response."""
 
     output: SessionAudioOutput | None = None
 
 
-class ResponseBody(Answering):
-    """The `response` of `response.create`: what differs from the session, and which context.
+class ResponseBody(AnswerBody):
+    """The `response` of `response.create`: its context, and settings that override the session's.
 
-    `conversation` "none" keeps the response out of the conversation; `input` takes the place of
-    the conversation as its context.
+    `conversation` "none" keeps the response out of the conversation; `input` replaces the
+    conversation as its context.
     """
 
     conversation: Literal["auto", "none"] = "auto"

@@ -1,4 +1,4 @@
-"""The texts of events, as `sglang_omni.entrypoints.text_limit` counts them."""
+"""Measures the texts of events for the limit of `sglang_omni.entrypoints.text_limit`."""
 
 from sglang_omni.entrypoints.realtime.item_schema import (
     CallBody,
@@ -6,12 +6,12 @@ from sglang_omni.entrypoints.realtime.item_schema import (
     ItemReference,
     MessageBody,
 )
-from sglang_omni.entrypoints.realtime.session_schema import Answering, ResponseBody
+from sglang_omni.entrypoints.realtime.session_schema import AnswerBody, ResponseBody
 from sglang_omni.entrypoints.text_limit import FieldSizes, json_characters
 
 
-def answering_texts(body: Answering, path: str) -> FieldSizes:
-    """The texts of a session's or a response's settings."""
+def measure_answer_texts(body: AnswerBody, path: str) -> FieldSizes:
+    """Yield the path and length of each text in the settings of a session or a response."""
     if body.instructions is not None:
         yield f"{path}.instructions", len(body.instructions)
     for index, tool in enumerate(body.tools or ()):
@@ -19,10 +19,10 @@ def answering_texts(body: Answering, path: str) -> FieldSizes:
         yield f"{path}.tools.{index}.parameters", json_characters(tool.parameters)
 
 
-def item_texts(
+def measure_item_texts(
     item: MessageBody | CallBody | CallOutputBody | ItemReference, path: str
 ) -> FieldSizes:
-    """The texts of an item; its sound and pictures do not count."""
+    """Yield the path and length of each text of an item; audio and images do not count."""
     match item:
         case MessageBody(content=parts):
             for index, part in enumerate(parts):
@@ -35,8 +35,8 @@ def item_texts(
             yield f"{path}.output", len(output)
 
 
-def response_texts(body: ResponseBody) -> FieldSizes:
-    """The texts of a response that is asked for, with those of its own context."""
-    yield from answering_texts(body, "response")
+def measure_response_texts(body: ResponseBody) -> FieldSizes:
+    """Yield the path and length of each text of a `response.create`, including its `input`."""
+    yield from measure_answer_texts(body, "response")
     for index, item in enumerate(body.input or ()):
-        yield from item_texts(item, f"response.input.{index}")
+        yield from measure_item_texts(item, f"response.input.{index}")

@@ -1,4 +1,4 @@
-"""The second pass: what the user said, in writing. It runs only while no answer is made."""
+"""Transcribes the user's audio in the background, while no response is active."""
 
 import asyncio
 from collections import deque
@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.errors import public_error
-from sglang_omni.entrypoints.http.responses.cancellable import until_finished
+from sglang_omni.entrypoints.http.errors import to_public_error
+from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.realtime.conversation import Conversation
-from sglang_omni.entrypoints.realtime.error_event import error_json
+from sglang_omni.entrypoints.realtime.error_event import error_to_json
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
-from sglang_omni.entrypoints.realtime.items import AudioContent, Item, MessageItem, new_id
+from sglang_omni.entrypoints.realtime.items import AudioContent, Item, MessageItem, make_id
 from sglang_omni.entrypoints.realtime.session_schema import Transcription
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.pipeline.request import (
@@ -25,93 +25,97 @@ from sglang_omni.pipeline.request import (
     TextPart,
     Usage,
 )
-from sglang_omni.pipeline.transcribe import token_limit, transcription_prompt
+from sglang_omni.pipeline.transcribe import build_transcription_prompt, max_transcript_tokens
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A clip to write down: its place, and how."""
+    """A content part to transcribe."""
 
     item_id: str
     content_index: int
-    wanted: Transcription
+    options: Transcription
 
 
 class Transcriber:
-    """Writes down one clip after the other, whenever no answer is under way.
+    """Transcribes one audio part at a time while no response is active.
 
-    A pass that an answer finds at work is stopped and begun again after the answer, so that no
-    answer ever waits for it. A transcript is sent as one delta, when it is complete.
+    A response cancels a running transcription, which starts again after the response. So a response
+    never waits for a transcription. A transcript is sent as one delta, when it is complete.
     """
 
     def __init__(
-        self, backend: Backend, conversation: Conversation, outbox: EventSender, tenant: str | None
+        self, backend: Backend, conversation: Conversation, sender: EventSender, tenant: str | None
     ) -> None:
-        self._backend, self._conversation, self._outbox = backend, conversation, outbox
+        self._backend, self._conversation, self._sender = backend, conversation, sender
         self._tenant = tenant
         self._tasks: deque[_Task] = deque()
-        self._work = asyncio.Event()
-        self._free = asyncio.Event()
-        self._free.set()
-        self._passing: asyncio.Task[None] | None = None
+        self._has_tasks = asyncio.Event()
+        self._may_run = asyncio.Event()
+        self._may_run.set()
+        self._running: asyncio.Task[None] | None = None
 
-    def add(self, item: MessageItem, wanted: Transcription) -> None:
-        """Write down the clips of an item that have no transcript."""
+    def add(self, item: MessageItem, options: Transcription) -> None:
+        """Queue the audio parts of an item that have no transcript."""
         for index, part in enumerate(item.content):
             if isinstance(part, AudioContent) and part.uri and part.transcript is None:
-                self._tasks.append(_Task(item.id, index, wanted))
+                self._tasks.append(_Task(item.id, index, options))
         if self._tasks:
-            self._work.set()
+            self._has_tasks.set()
 
-    def hold(self) -> None:
-        """An answer begins."""
-        self._free.clear()
-        if self._passing is not None:
-            self._passing.cancel()
+    def pause(self) -> None:
+        """Cancel the running transcription and start none until `resume`."""
+        self._may_run.clear()
+        if self._running is not None:
+            self._running.cancel()
 
-    def go(self) -> None:
-        """No answer is under way."""
-        self._free.set()
+    def resume(self) -> None:
+        """Start transcriptions again."""
+        self._may_run.set()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Transcribe until cancelled."""
         while True:
-            await self._work.wait()
-            await self._free.wait()
-            # The queue may have been emptied, and an answer begun, between the two.
-            if self._tasks and self._free.is_set():
-                await self._pass(self._tasks[0])
+            await self._has_tasks.wait()
+            await self._may_run.wait()
+            # Between the two waits, the queue may have been emptied or a response started.
+            if self._tasks and self._may_run.is_set():
+                await self._run_task(self._tasks[0])
             if not self._tasks:
-                self._work.clear()
+                self._has_tasks.clear()
 
-    async def _pass(self, task: _Task) -> None:
-        self._passing = asyncio.create_task(self._transcribe(task))
+    async def _run_task(self, task: _Task) -> None:
+        self._running = asyncio.create_task(self._transcribe(task))
         try:
-            await asyncio.wait((self._passing,))
+            await asyncio.wait((self._running,))
         finally:
-            self._passing.cancel()
-            await asyncio.wait((self._passing,))
-        if not self._passing.cancelled():
+            self._running.cancel()
+            await asyncio.wait((self._running,))
+        if not self._running.cancelled():
             self._tasks.popleft()
 
     async def _transcribe(self, task: _Task) -> None:
-        place = {"item_id": task.item_id, "content_index": task.content_index}
-        clip = self._clip(task)
-        if clip is None:
+        fields = {"item_id": task.item_id, "content_index": task.content_index}
+        audio = self._find_audio(task)
+        if audio is None:
             return
         try:
-            text, usage = await self._listen(clip, task.wanted)
+            text, usage = await self._generate_transcript(audio, task.options)
         except Exception as error:
-            self._put("failed", **place, error=error_json(public_error(error)))
+            self._put_event("failed", **fields, error=error_to_json(to_public_error(error)))
             return
-        self._keep(task, text)
-        self._put("delta", **place, delta=text)
-        self._put("completed", **place, transcript=text, usage=_usage_json(usage))
+        self._store_transcript(task, text)
+        self._put_event("delta", **fields, delta=text)
+        self._put_event("completed", **fields, transcript=text, usage=_usage_to_json(usage))
 
-    async def _listen(self, clip: AudioContent, wanted: Transcription) -> tuple[str, Usage]:
+    async def _generate_transcript(
+        self, audio: AudioContent, options: Transcription
+    ) -> tuple[str, Usage]:
         text = ""
-        request = transcription_request(clip, wanted, self._backend.capabilities, self._tenant)
-        async with aclosing(until_finished(self._backend.respond(request))) as events:
+        request = build_transcription_request(
+            audio, options, self._backend.capabilities, self._tenant
+        )
+        async with aclosing(require_finished(self._backend.respond(request))) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     text += event.text
@@ -119,21 +123,21 @@ class Transcriber:
                     return text.strip(), event.usage
         raise AssertionError("until_finished ends with Finished")
 
-    def _put(self, kind: str, **fields: Any) -> None:
-        self._outbox.put(f"conversation.item.input_audio_transcription.{kind}", **fields)
+    def _put_event(self, suffix: str, **fields: Any) -> None:
+        self._sender.put(f"conversation.item.input_audio_transcription.{suffix}", **fields)
 
-    def _clip(self, task: _Task) -> AudioContent | None:
-        """The clip as it is now: its item may have been deleted, its sound let go."""
-        item = self._item(task)
+    def _find_audio(self, task: _Task) -> AudioContent | None:
+        """Return the audio part; None if its item was deleted or its audio dropped meanwhile."""
+        item = self._find_item(task)
         part = item.content[task.content_index] if item else None
         return part if isinstance(part, AudioContent) and part.uri else None
 
-    def _item(self, task: _Task) -> MessageItem | None:
-        found: list[Item] = [item for item in self._conversation if item.id == task.item_id]
-        return found[0] if found and isinstance(found[0], MessageItem) else None
+    def _find_item(self, task: _Task) -> MessageItem | None:
+        item: Item | None = next((i for i in self._conversation if i.id == task.item_id), None)
+        return item if isinstance(item, MessageItem) else None
 
-    def _keep(self, task: _Task, text: str) -> None:
-        item = self._item(task)
+    def _store_transcript(self, task: _Task, text: str) -> None:
+        item = self._find_item(task)
         if item is None:
             return
         parts = list(item.content)
@@ -143,28 +147,29 @@ class Transcriber:
         self._conversation.replace(replace(item, content=tuple(parts)))
 
 
-def transcription_request(
-    clip: AudioContent, wanted: Transcription, capabilities: Capabilities, tenant: str | None
+def build_transcription_request(
+    audio: AudioContent, options: Transcription, capabilities: Capabilities, tenant: str | None
 ) -> ChatRequest:
-    """What the thinker is asked: the instruction, then the clip, as it was trained."""
-    asked = TextPart(transcription_prompt(capabilities, wanted.language, wanted.prompt))
-    assert clip.uri is not None
-    heard = MediaPart("audio", (clip.uri,), "input_audio_transcription")
+    """Build the thinker's request: the instruction, then the audio, as in training."""
+    instruction = TextPart(
+        build_transcription_prompt(capabilities, options.language, options.prompt)
+    )
+    assert audio.uri is not None
+    media = MediaPart("audio", (audio.uri,), "input_audio_transcription")
     return ChatRequest(
-        id=new_id("asr"),
-        messages=(Message("user", (asked, heard)),),
-        sampling=SamplingParams(max_tokens=token_limit(clip.ms / 1000)),
+        id=make_id("asr"),
+        messages=(Message("user", (instruction, media)),),
+        sampling=SamplingParams(max_tokens=max_transcript_tokens(audio.duration_ms / 1000)),
         needs_speech=True,
         tenant=tenant,
         priority="low",
     )
 
 
-def _usage_json(usage: Usage) -> dict[str, Any]:
-    read, written = usage.prompt_tokens, usage.completion_tokens
+def _usage_to_json(usage: Usage) -> dict[str, Any]:
     return {
         "type": "tokens",
-        "input_tokens": read,
-        "output_tokens": written,
-        "total_tokens": read + written,
+        "input_tokens": usage.prompt_tokens,
+        "output_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
     }

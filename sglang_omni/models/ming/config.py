@@ -5,28 +5,18 @@ only matter for training are ignored. The thinker's configuration is a Hugging F
 lives in `hf_config.py`, because SGLang needs it in that form.
 """
 
-import json
 import math
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sglang_omni.models.json_file import read_json
 from sglang_omni.protocol.errors import CheckpointError
 
 T = TypeVar("T")
 
 VISION_ACTIVATION = "gelu_pytorch_tanh"
 AUDIO_KERNEL = 3
-
-
-def read_json(path: Path) -> Any:
-    """Parse a JSON file. Raises `CheckpointError` when it is missing or malformed."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path} is missing") from None
-    except json.JSONDecodeError as error:
-        raise CheckpointError(f"{path} is not valid JSON: {error}") from None
 
 
 def _select(cls: type[T], values: dict[str, Any], where: str) -> T:

@@ -5,6 +5,7 @@ video share their tokens. A clip has a mel frame every 10 ms and a token for abo
 """
 
 from sglang_omni.media.limits import MediaRules, PixelBudget, VideoRules
+from sglang_omni.models.media_format import Grid, MediaFormat
 
 PATCH = 16
 MERGE = 2
@@ -23,8 +24,6 @@ RULES = MediaRules(
     ),
     sample_rate=SAMPLE_RATE,
 )
-
-Grid = tuple[int, int, int]
 
 
 def patch_grid(shape: tuple[int, ...]) -> Grid:
@@ -48,3 +47,6 @@ def clip_tokens(samples: int) -> int:
     for _ in range(2):
         frames = (frames - 1) // 2 + 1
     return frames
+
+
+FORMAT = MediaFormat(RULES, patch_grid, picture_tokens, clip_tokens)

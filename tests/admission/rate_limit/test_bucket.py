@@ -11,7 +11,7 @@ from sglang_omni.admission.rate_limit.bucket import (
     status_of,
     take,
 )
-from sglang_omni.entrypoints.http.middleware.rate_limit import duration_text
+from sglang_omni.entrypoints.http.middleware.rate_limit import format_duration
 
 
 def test_a_full_bucket_gives_the_whole_limit_at_once_and_refills_evenly() -> None:
@@ -49,4 +49,4 @@ def test_more_than_the_limit_never_fits() -> None:
     ],
 )
 def test_times_are_told_as_openai_tells_them(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text
+    assert format_duration(seconds) == text

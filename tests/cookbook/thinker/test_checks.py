@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.metrics.edits import distance
 from cookbook.ming_mini.thinker.checks import is_right, word_errors
 from cookbook.ming_mini.thinker.items import Check, Item
+from measurement.edit_distance import edit_distance
 
 CASES: tuple[tuple[Check, str, str, bool], ...] = (
     ("exact", "At the top left.", "at the top left", True),
@@ -53,4 +53,4 @@ def test_word_errors(expected: str, said: str, errors: int) -> None:
 
 
 def test_distance_is_the_same_both_ways() -> None:
-    assert distance("kitten", "sitting") == distance("sitting", "kitten") == 3
+    assert edit_distance("kitten", "sitting") == edit_distance("sitting", "kitten") == 3

@@ -31,7 +31,7 @@ from sglang_omni.engines.thinker.contract import (
     ThinkerRequest,
     ThinkerSettings,
 )
-from sglang_omni.engines.thinker.launch import environment
+from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
 from sglang_omni.models.weights import TensorFolder
 from tests.cookbook.thinker.conftest import CPU, LEXICON, hum
@@ -83,7 +83,7 @@ def reference() -> Answerer:
 async def engine() -> AsyncIterator[EngineProcess]:
     settings = ThinkerSettings(MING_MINI, max_total_tokens=4096)
     factory = "sglang_omni.engines.thinker.worker:open_worker"
-    spec = ProcessSpec("thinker", factory, settings, environment(settings, threads=1))
+    spec = ProcessSpec("thinker", factory, settings, build_environment(settings, threads=1))
     process = EngineProcess(spec)
     await process.start()
     yield process

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sglang_omni.engines.encoder.batch import next_batch, split_steps
+from sglang_omni.engines.encoder.batch import select_batch, split_steps
 
 
 @pytest.mark.parametrize(
@@ -17,14 +17,14 @@ from sglang_omni.engines.encoder.batch import next_batch, split_steps
     ],
 )
 def test_a_batch_is_the_oldest_requests_that_fit(costs: list[float], batch: str) -> None:
-    assert "".join(next_batch(zip("abcd", costs, strict=False), budget=10)) == batch
+    assert "".join(select_batch(zip("abcd", costs, strict=False), budget=10)) == batch
 
 
 def test_every_request_is_served_in_order_whatever_the_sizes() -> None:
     waiting = [(str(number), cost) for number, cost in enumerate((4, 30, 1, 9, 2, 50, 3))]
     served: list[str] = []
     while waiting:
-        batch = next_batch(waiting, budget=10)
+        batch = select_batch(waiting, budget=10)
         assert batch == [name for name, _ in waiting[: len(batch)]]
         costs = [cost for _, cost in waiting[: len(batch)]]
         assert len(batch) == 1 or sum(costs) <= 10

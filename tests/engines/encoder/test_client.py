@@ -60,9 +60,9 @@ async def test_a_picture_seen_before_is_recalled_with_its_grid(
     client: EncoderClient, engine: Engine
 ) -> None:
     engine.go.set()
-    assert client.recall(b"k") is None
+    assert client.get_cached(b"k") is None
     first = await client.encode(b"k", request(), GRID)
-    assert client.recall(b"k") == first
+    assert client.get_cached(b"k") == first
     assert first.grid == GRID
     assert first.rows.read(first.layout).shape == (4, 8)
 

@@ -1,4 +1,4 @@
-"""The encoders on CUDA devices: kernels, graphs, and the engine on one, two and four cards."""
+"""The encoders on CUDA devices: kernels, graphs, and the engine on one, two and four GPUs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,9 +7,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from benchmarks.shapes import SMALL, randomise, write_vision_checkpoint
+from benchmarks.encoders.shapes import SMALL, randomise_weights, write_vision_checkpoint
 from sglang_omni.engines.encoder.contract import EncoderSettings
-from sglang_omni.engines.encoder.launch import environment
+from sglang_omni.engines.encoder.launch import build_environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.models.ming.encoders.attention import BACKENDS, Segments, load_attention, sdpa
 from sglang_omni.models.ming.encoders.grid import Grid, grid_of
@@ -63,7 +63,7 @@ def engine(checkpoint: Path, **changes: object) -> EngineProcess:
         **changes,  # type: ignore[arg-type]
     )
     factory = "sglang_omni.engines.encoder.worker:open_worker"
-    return EngineProcess(ProcessSpec("encoder", factory, settings, environment(settings, 4)))
+    return EngineProcess(ProcessSpec("encoder", factory, settings, build_environment(settings, 4)))
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -118,7 +118,7 @@ def test_a_replay_equals_the_eager_blocks(one_rank) -> None:
     device = torch.device("cuda")
     with created_as(device, torch.bfloat16):
         encoder = VisionEncoder(SMALL, load_attention("varlen"), ParallelLinears(), device)
-    randomise(encoder)
+    randomise_weights(encoder)
     graphs = BlockGraphs(encoder, (64, 256, 1024))
     batches = [
         (Grid(1, 8, 8),),
@@ -130,7 +130,7 @@ def test_a_replay_equals_the_eager_blocks(one_rank) -> None:
     for grids in batches * 2:
         patches = torch.randn(sum(grid.patches for grid in grids), 1536, device=device)
         inputs = encoder.vision.embed(patches, grids)
-        assert graphs.bucket(inputs) is not None
+        assert graphs.select_bucket(inputs) is not None
         replayed, eager = graphs(inputs).float(), encoder.encode(inputs).float()
         assert F.cosine_similarity(replayed, eager).min() > 0.9999
         assert_close(replayed, eager, 0.02)

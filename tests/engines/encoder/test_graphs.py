@@ -64,7 +64,7 @@ def test_a_padded_bucket_gives_what_the_plain_blocks_give(encoder, graphs) -> No
     ]
     for grids in batches:
         inputs = inputs_of(encoder, *grids)
-        assert graphs.bucket(inputs) is not None
+        assert graphs.select_bucket(inputs) is not None
         assert_close(graphs(inputs), encoder.encode(inputs), TOLERANCE)
 
 
@@ -79,7 +79,7 @@ def test_a_result_survives_the_next_replay(encoder, graphs) -> None:
 @torch.inference_mode()
 def test_the_smallest_bucket_that_holds_a_batch_is_taken(encoder, graphs) -> None:
     sizes = [
-        len(graphs.bucket(inputs_of(encoder, Grid(1, height, 4))).inputs.hidden)
+        len(graphs.select_bucket(inputs_of(encoder, Grid(1, height, 4))).inputs.hidden)
         for height in (2, 4, 6, 16, 18)
     ]
     assert sizes == [16, 16, 64, 64, 256]
@@ -89,7 +89,7 @@ def test_the_smallest_bucket_that_holds_a_batch_is_taken(encoder, graphs) -> Non
 def test_more_patches_or_frames_than_a_bucket_holds_run_eagerly(encoder, graphs) -> None:
     for grids in ((Grid(1, 16, 18),), (Grid(9, 2, 2),)):
         inputs = inputs_of(encoder, *grids)
-        assert graphs.bucket(inputs) is None
+        assert graphs.select_bucket(inputs) is None
         assert_close(graphs(inputs), encoder.encode(inputs), TOLERANCE)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sglang_omni.engines.encoder.contract import EncoderSettings
-from sglang_omni.engines.encoder.launch import environment
+from sglang_omni.engines.encoder.launch import build_environment
 from sglang_omni.protocol.errors import ConfigError
 
 CPU = EncoderSettings(Path("model"))
@@ -14,7 +14,7 @@ CUDA = EncoderSettings(Path("model"), device="cuda", dtype="bfloat16", tp_size=2
 
 
 def test_a_cpu_engine_is_chosen_by_environment() -> None:
-    ranks = environment(replace(CPU, tp_size=2), threads=2)
+    ranks = build_environment(replace(CPU, tp_size=2), threads=2)
     assert ranks["SGLANG_USE_CPU_ENGINE"] == "1"
     assert ranks["OMP_NUM_THREADS"] == "2"
     assert "SGLANG_NCCL_SO_PATH" in ranks
@@ -22,11 +22,11 @@ def test_a_cpu_engine_is_chosen_by_environment() -> None:
 
 @pytest.mark.parametrize("images", [True, False])
 def test_an_engine_without_sglang_is_told_nothing_of_it(images: bool) -> None:
-    assert environment(replace(CPU, images=images), threads=1) == {"OMP_NUM_THREADS": "1"}
+    assert build_environment(replace(CPU, images=images), threads=1) == {"OMP_NUM_THREADS": "1"}
 
 
-def test_a_gpu_engine_sees_its_own_cards() -> None:
-    variables = environment(CUDA, threads=1)
+def test_a_gpu_engine_sees_its_own_gpus() -> None:
+    variables = build_environment(CUDA, threads=1)
     assert variables["CUDA_VISIBLE_DEVICES"] == "2,3"
     assert "SGLANG_USE_CPU_ENGINE" not in variables
 
@@ -43,4 +43,4 @@ def test_a_gpu_engine_sees_its_own_cards() -> None:
 )
 def test_settings_that_cannot_be_run_are_refused(changes: dict[str, object], what: str) -> None:
     with pytest.raises(ConfigError, match=what):
-        environment(replace(CPU, **changes), threads=1)
+        build_environment(replace(CPU, **changes), threads=1)

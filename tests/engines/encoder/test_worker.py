@@ -14,7 +14,7 @@ import pytest_asyncio
 import torch
 
 from sglang_omni.engines.encoder.contract import EncoderInfo, EncoderSettings
-from sglang_omni.engines.encoder.launch import environment
+from sglang_omni.engines.encoder.launch import build_environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.protocol.errors import EngineFailed, EngineUnavailable, InvalidRequest
 from tests.engines.encoder.requests import clip, encode, picture
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 def engine(**changes: object) -> EngineProcess:
     settings = EncoderSettings(TINY, threads=1, **changes)  # type: ignore[arg-type]
-    return EngineProcess(ProcessSpec("encoder", FACTORY, settings, environment(settings, 1)))
+    return EngineProcess(ProcessSpec("encoder", FACTORY, settings, build_environment(settings, 1)))
 
 
 async def running(process: EngineProcess) -> AsyncIterator[EngineProcess]:
@@ -132,7 +132,7 @@ async def test_counters_tell_what_was_encoded(one_rank: EngineProcess) -> None:
     await encode(one_rank, clip(torch.zeros(8000)))
     after = await counters(one_rank)
     grown = {name: after[name] - before[name] for name in after}
-    wanted = {"images": 1, "frames": 4, "patches": 16, "clips": 1, "audio_seconds": 0.5}
+    wanted = {"images": 1, "frames": 4, "patches": 16, "audio_clips": 1, "audio_seconds": 0.5}
     assert {name: grown[name] for name in wanted} == wanted
     assert grown["batches"] == 2 and grown["busy_seconds"] > 0 and after["waiting"] == 0
     assert one_rank.health.info == EncoderInfo(hidden=192, dtype="float32")
@@ -144,7 +144,7 @@ async def test_an_audio_engine_answers_in_bfloat16() -> None:
         rows = (await encode(process, clip(samples(case)))).view(torch.bfloat16).float()
         # Rounding to eight bits in every layer.
         assert_close(rows, case["features"], 0.05)
-        with pytest.raises(InvalidRequest, match="PictureRequest"):
+        with pytest.raises(InvalidRequest, match="VisionEncodeRequest"):
             await encode(process, picture(torch.zeros(1, 32, 32, 3, dtype=torch.uint8)))
 
 

@@ -46,11 +46,11 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def running(
-    limits: MediaLimits = LIMITS, *, processes: int = 2, most_waiting: int = 64
+    limits: MediaLimits = LIMITS, *, processes: int = 2, max_waiting: int = 64
 ) -> AsyncIterator[MediaDecoderPool]:
     """Run a pool, and check that none of its processes is left afterwards."""
     settings = MediaDecoderSettings(limits, RULES)
-    pool = MediaDecoderPool(settings, processes=processes, most_waiting=most_waiting)
+    pool = MediaDecoderPool(settings, processes=processes, max_waiting=max_waiting)
     await pool.start()
     try:
         yield pool
@@ -58,7 +58,7 @@ async def running(
         pids = [health.pid for health in healths(pool)]
         await pool.stop()
         assert not any(alive(pid) for pid in pids if pid is not None)
-        assert (pool.in_flight, pool.waiting) == (0, 0)
+        assert (pool.in_flight, pool.num_waiting) == (0, 0)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -120,9 +120,9 @@ async def test_a_bad_file_is_refused_by_what_is_wrong_with_it(shared: MediaDecod
 async def test_a_file_that_kills_its_decoder_fails_alone() -> None:
     async with running() as pool:
         results = await asyncio.gather(refused(pool, EXIT), *(good(pool) for _ in range(8)))
-        assert results[0] == "the image cannot be decoded: it made the decoder fail"
+        assert results[0] == "the image cannot be decoded: it crashes the decoder"
         await eventually(lambda: ready(pool), within_s=10)
-        assert sum(health.restarts for health in healths(pool)) == pools.MOST_DEATHS
+        assert sum(health.restarts for health in healths(pool)) == pools.MAX_DECODER_CRASHES
 
 
 async def test_a_decoder_killed_by_the_system_costs_no_request() -> None:
@@ -176,7 +176,7 @@ async def test_requests_are_served_in_the_order_of_asking(shared: MediaDecoderPo
 
 
 async def test_more_waiting_than_allowed_is_refused() -> None:
-    async with running(processes=1, most_waiting=2) as pool:
+    async with running(processes=1, max_waiting=2) as pool:
         results = await asyncio.gather(*(good(pool) for _ in range(5)), return_exceptions=True)
         assert [type(result) for result in results] == [type(None)] * 3 + [Overloaded] * 2
         await good(pool)
@@ -187,10 +187,10 @@ async def test_whoever_stops_waiting_leaves_the_queue(shared: MediaDecoderPool) 
     slow = asyncio.create_task(refused(shared, SLOW))
     waiting = [asyncio.create_task(good(shared)) for _ in range(3)]
     await asyncio.sleep(0.1)
-    assert shared.waiting == 3
+    assert shared.num_waiting == 3
     waiting[1].cancel()
     await asyncio.wait({waiting[1]})
-    assert shared.waiting == 2
+    assert shared.num_waiting == 2
     await asyncio.gather(slow, waiting[0], waiting[2])
 
 
@@ -294,7 +294,7 @@ def memory(pool: MediaDecoderPool) -> int:
     return sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_errors_of_the_intake_survive_the_socket() -> None:
+def test_errors_of_the_decoders_survive_the_socket() -> None:
     error = pickle.loads(pickle.dumps(InvalidRequest("why", param="messages")))
     assert isinstance(error, OmniError) and (error.message, error.param) == ("why", "messages")
     layout = Decoded(SharedArray().write(np.ones(3)), (0.5,))

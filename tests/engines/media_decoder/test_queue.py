@@ -25,7 +25,7 @@ async def test_tenants_take_turns_at_a_single_decoder() -> None:
         crowd = [stack.enter_context(queue.join("video", "crowd")) for _ in range(3)]
         assert queue.assign("one")
         other = stack.enter_context(queue.join("video", "other"))
-        queue.leave("one")
+        queue.release("one")
         assert queue.assign("one")
         assert other.done() and not crowd[1].done()
 
@@ -35,9 +35,9 @@ async def test_who_floods_the_queue_is_refused_and_nobody_else() -> None:
     with ExitStack() as stack:
         crowd = [stack.enter_context(queue.join("image", "crowd")) for _ in range(4)]
         other = stack.enter_context(queue.join("image", "other"))
-        queue.refuse_excess()
+        queue.reject_excess()
         assert not other.done()
-        with pytest.raises(Overloaded, match="4 media already wait"):
+        with pytest.raises(Overloaded, match="4 requests wait"):
             await crowd[-1]
 
 
@@ -48,7 +48,7 @@ async def test_videos_leave_a_decoder_to_pictures() -> None:
         assert queue.assign("one") and not queue.assign("two")
         picture = stack.enter_context(queue.join("image", None))
         assert queue.assign("two") and picture.result() == "two"
-        queue.leave("one")
+        queue.release("one")
         assert queue.assign("one") and films[1].result() == "one"
 
 

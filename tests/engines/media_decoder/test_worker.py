@@ -74,7 +74,7 @@ def test_counters_count_both_ends() -> None:
     for file in (b"nothing", encoded(picture()), b"nothing"):
         request = DecodeRequest("image", (file,), SharedArray())
         worker.step(StepInput(arrivals=(("a", request),)))
-    assert worker.counters() == {"decoded": 1, "refused": 2}
+    assert worker.counters() == {"decoded": 1, "request_errors": 2}
 
 
 def test_a_result_that_cannot_be_handed_over_is_no_fault_of_the_file() -> None:
@@ -230,7 +230,7 @@ def confined(program: str) -> str:
         "limits = MediaLimits(memory_bytes=800 << 20)\n"
         "rules = MediaRules(PixelBudget(32, 4096, 16384 * 1024),"
         " VideoRules(2.0, 170, 32, 131072, 12582912), 16000)\n"
-        "worker = open_worker(IntakeSettings(limits, rules))\n"
+        "worker = open_worker(MediaDecoderSettings(limits, rules))\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", head + program],

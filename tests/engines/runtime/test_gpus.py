@@ -1,4 +1,4 @@
-"""Cards are those that CUDA would see, by the numbers that it would give them."""
+"""GPUs are those that CUDA would see, by the numbers that it would give them."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -6,14 +6,19 @@ from typing import Any
 import pytest
 
 from sglang_omni.engines.runtime import gpus as module
-from sglang_omni.engines.runtime.gpus import VISIBLE, Gpu, visible_devices, visible_gpus
+from sglang_omni.engines.runtime.gpus import (
+    VISIBLE_DEVICES_VARIABLE,
+    Gpu,
+    list_visible_gpus,
+    visible_devices,
+)
 from sglang_omni.protocol.errors import ConfigError
 
 NAMES = ("H200", "H100", "A100")
 
 
 class Driver:
-    """NVML of a machine with three cards, which are their numbers."""
+    """NVML of a machine with three GPUs, which are their numbers."""
 
     NVMLError = RuntimeError
 
@@ -51,21 +56,21 @@ class Driver:
         ("1,9,0", ("H100",)),
     ],
 )
-def test_a_mask_chooses_and_orders_cards(
+def test_a_mask_chooses_and_orders_gpus(
     mask: str | None, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "pynvml", Driver())
-    monkeypatch.delenv(VISIBLE, raising=False)
+    monkeypatch.delenv(VISIBLE_DEVICES_VARIABLE, raising=False)
     if mask is not None:
-        monkeypatch.setenv(VISIBLE, mask)
-    assert [(card.index, card.name) for card in visible_gpus()] == list(enumerate(names))
+        monkeypatch.setenv(VISIBLE_DEVICES_VARIABLE, mask)
+    assert [(gpu.index, gpu.name) for gpu in list_visible_gpus()] == list(enumerate(names))
     if mask == "2,0":
-        assert visible_gpus()[0] == Gpu(0, "A100", 102, 2)
+        assert list_visible_gpus()[0] == Gpu(0, "A100", 102, 2)
 
 
-def test_a_process_sees_the_cards_of_its_numbers() -> None:
+def test_a_process_sees_the_gpus_of_its_numbers() -> None:
     assert visible_devices((1, 0), None) == "1,0"
     assert visible_devices((1, 0), "4,5,6") == "5,4"
     assert visible_devices((0,), "GPU-7") == "GPU-7"
-    with pytest.raises(ConfigError, match="there is no card 2: CUDA_VISIBLE_DEVICES is '4,5'"):
+    with pytest.raises(ConfigError, match="there is no GPU 2: CUDA_VISIBLE_DEVICES is '4,5'"):
         visible_devices((2,), "4,5")

@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from benchmarks.synthetic_thinker import ThinkerPace
+from benchmarks.synthetic.thinker import ThinkerPace
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.thinker.contract import (
     SamplingParams,
@@ -23,7 +23,7 @@ REQUEST = ThinkerRequest((1, 2), SamplingParams(max_tokens=TOKENS))
 
 
 def thinker(step_ms: float) -> EngineProcess:
-    factory = "benchmarks.synthetic_thinker:open_worker"
+    factory = "benchmarks.synthetic.thinker:open_worker"
     pace = ThinkerPace(step_ms=step_ms, answer=ANSWER)
     return EngineProcess(ProcessSpec("thinker", factory, pace, {"PYTHONPATH": str(ROOT)}))
 
@@ -70,8 +70,8 @@ async def test_a_dead_engine_is_an_error_after_what_it_had_given() -> None:
         async with aclosing(engine.submit(REQUEST)) as stream:
             first = await anext(stream)
             await asyncio.sleep(0.05)
-            engine._session._child.kill()  # type: ignore[union-attr]
-            await engine._session.lost.wait()  # type: ignore[union-attr]
+            engine._connection._process.kill()  # type: ignore[union-attr]
+            await engine._connection.lost.wait()  # type: ignore[union-attr]
             rest = await anext(stream)
             with pytest.raises(EngineFailed):
                 await anext(stream)
@@ -88,7 +88,7 @@ def test_joined_outputs_are_what_one_output_would_have_been() -> None:
         return ThinkerOutput((number,), 9, 4, number, reason, logprobs)
 
     first, *later = map(output, (1, 2, 3))
-    whole = first.joined(later)
+    whole = first.merge(later)
     assert whole.token_ids == (1, 2, 3)
     assert [one.token_id for one in whole.logprobs] == [1, 2, 3]
     assert (whole.prompt_tokens, whole.cached_tokens, whole.completion_tokens) == (9, 4, 3)

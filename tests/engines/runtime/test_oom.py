@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sglang_omni.engines.runtime import oom
-from sglang_omni.engines.runtime import subprocess as child
+from sglang_omni.engines.runtime import subprocess as engine_subprocess
 from sglang_omni.engines.runtime.oom import count_oom_kills
 from tests.engines.runtime.test_process import Count, collect, eventually, running
 
@@ -36,10 +36,10 @@ async def test_an_engine_that_the_kernel_killed_for_memory_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kills = iter((0, 1))
-    monkeypatch.setattr(child, "count_oom_kills", lambda: next(kills, 1))
+    monkeypatch.setattr(engine_subprocess, "count_oom_kills", lambda: next(kills, 1))
     async with running("step") as engine:
         os.kill(engine.health.info.pid, signal.SIGKILL)
         await eventually(lambda: engine.health.restarts == 1, within_s=5)
-        assert "SIGKILL: memory ran out" in (engine.health.last_error or "")
+        assert "SIGKILL: out of memory" in (engine.health.last_error or "")
         await eventually(lambda: engine.health.state == "ready", within_s=10)
         assert await collect(engine, Count(1)) == [0]

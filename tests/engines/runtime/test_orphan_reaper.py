@@ -33,7 +33,7 @@ asyncio.run(main())
 """
 
 
-def guards_of(engine: int) -> list[int]:
+def reapers_of(engine: int) -> list[int]:
     """The engine's children that left its group, so that its killer does not meet them."""
     children = psutil.Process(engine).children()
     return [child.pid for child in children if os.getpgid(child.pid) == child.pid]
@@ -53,32 +53,32 @@ async def test_death_of_the_server_leaves_no_process(
     ) as server:
         assert server.stdout is not None
         engine, grandchild = json.loads(server.stdout.readline())
-        before, guards = group(engine), guards_of(engine)
+        before, reapers = group(engine), reapers_of(engine)
         server.send_signal(number)
         assert sorted(before) == sorted([engine, grandchild])
         await eventually(lambda: group(engine) == [], within_s=3)
         assert not alive(grandchild)
-        [guard] = guards
-        await eventually(lambda: not alive(guard), within_s=3)
+        [reaper] = reapers
+        await eventually(lambda: not alive(reaper), within_s=3)
 
 
-async def test_the_server_kills_the_group_of_an_engine_that_lost_its_guard() -> None:
+async def test_the_server_kills_the_group_of_an_engine_that_lost_its_reaper() -> None:
     async with running("step", ToySettings(grandchild=True)) as engine:
         info = engine.health.info
-        [guard] = guards_of(info.pid)
-        os.kill(guard, signal.SIGKILL)
+        [reaper] = reapers_of(info.pid)
+        os.kill(reaper, signal.SIGKILL)
         os.kill(info.pid, signal.SIGKILL)
         await eventually(lambda: group(info.pid) == [], within_s=3)
 
 
-def test_a_guard_is_out_of_reach_before_it_has_run() -> None:
+def test_a_reaper_is_out_of_reach_before_it_has_run() -> None:
     """Else the server, which kills a dead engine's group, kills it too where cores are busy."""
     code = """
 import os, time, psutil
-from sglang_omni.engines.runtime import guard
-guard._guard = lambda *_: time.sleep(600)
+from sglang_omni.engines.runtime import orphan_reaper
+orphan_reaper._run_reaper = lambda *_: time.sleep(600)
 os.setpgid(0, 0)
-guard.leave_guard(os.open(os.devnull, os.O_RDONLY))
+orphan_reaper.fork_orphan_reaper(os.open(os.devnull, os.O_RDONLY))
 [child] = psutil.Process().children()
 print(os.getpgid(child.pid) == child.pid)
 child.kill()
@@ -87,12 +87,12 @@ child.kill()
     assert told.stdout == "True\n", told.stderr
 
 
-async def test_an_engine_that_lost_its_guard_leaves_no_shared_memory_at_its_stop() -> None:
+async def test_an_engine_that_lost_its_reaper_leaves_no_shared_memory_at_its_stop() -> None:
     """So it goes where SGLang, told to shut down, kills every child, and takes its time to."""
     async with running("step", ToySettings(shared=True)) as engine:
         name = Path("/dev/shm") / engine.health.info.shared
-        [guard] = guards_of(engine.health.info.pid)
-        os.kill(guard, signal.SIGKILL)
+        [reaper] = reapers_of(engine.health.info.pid)
+        os.kill(reaper, signal.SIGKILL)
         assert name.exists()
         await engine.stop(deadline_s=0)
         assert not name.exists()
@@ -119,8 +119,8 @@ def test_an_engine_whose_parent_is_already_gone_does_not_start() -> None:
 
 
 def test_engine_processes_need_no_torch_transformers_or_sglang() -> None:
-    folder = Path(ROOT / "sglang_omni" / "engine")
-    names = ["worker", "transport", "host", "session", "child", "process"]
+    folder = Path(ROOT / "sglang_omni" / "engines" / "runtime")
+    names = ["worker", "transport", "engine_main", "engine_connection", "subprocess", "process"]
     assert all((folder / f"{name}.py").exists() for name in names)
     imports = ", ".join(f"sglang_omni.engines.runtime.{name}" for name in names)
     heavy = "{'torch', 'transformers', 'sglang'}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.engines.runtime.pool import EnginePool, choose
+from sglang_omni.engines.runtime.pool import EnginePool, select_replica
 from sglang_omni.protocol.errors import EngineFailed, EngineUnavailable, StartupError
 from tests.engines.runtime.processes import eventually, toy_spec
 from tests.engines.runtime.toy_workers import Count, Number, ToySettings
@@ -18,7 +18,7 @@ ENDLESS = Count(10**9)
 
 @asynccontextmanager
 async def pool_of(count: int, kind: str = "step") -> AsyncIterator[EnginePool]:
-    pool = EnginePool(toy_spec(kind).replicas([ToySettings()] * count))
+    pool = EnginePool(toy_spec(kind).replicate([ToySettings()] * count))
     await pool.start()
     try:
         yield pool
@@ -56,12 +56,12 @@ def kill(pool: EnginePool, index: int) -> None:
     ],
 )
 def test_the_ready_one_with_the_fewest_requests_is_next(replicas: Any, chosen: int) -> None:
-    assert choose(replicas) == chosen
+    assert select_replica(replicas) == chosen
 
 
 async def test_requests_are_spread_and_each_stays_with_its_replica() -> None:
     async with pool_of(2) as pool, AsyncExitStack() as stack:
-        one, other = (stack.enter_context(pool.held()) for _ in range(2))
+        one, other = (stack.enter_context(pool.pin_replica()) for _ in range(2))
         await first(stack, one)
         await first(stack, other)
         assert loads(pool) == [1, 1]
@@ -74,17 +74,17 @@ async def test_requests_are_spread_and_each_stays_with_its_replica() -> None:
 
 async def test_a_request_counts_from_its_beginning_to_its_end_and_in_its_pauses() -> None:
     async with pool_of(2) as pool:
-        with pool.held() as one, pool.held() as other:
+        with pool.pin_replica() as one, pool.pin_replica() as other:
             assert [one.replica, other.replica] == [*pool.replicas]
             assert [output.value async for output in one.submit(Count(2))] == [0, 1]
-            with pool.held() as third, pool.held() as fourth:
+            with pool.pin_replica() as third, pool.pin_replica() as fourth:
                 assert {third.replica, fourth.replica} == {*pool.replicas}
-        assert loads(pool) == [0, 0] and pool.next() is pool.replicas[0]
+        assert loads(pool) == [0, 0] and pool.select_next() is pool.replicas[0]
 
 
 async def test_a_request_that_has_not_begun_leaves_a_replica_that_is_down() -> None:
     async with pool_of(2) as pool:
-        with pool.held() as one:
+        with pool.pin_replica() as one:
             kill(pool, 0)
             await eventually(lambda: pool.replicas[0].health.state != "ready", within_s=5)
             assert [output.value async for output in one.submit(Count(2))] == [0, 1]
@@ -93,13 +93,13 @@ async def test_a_request_that_has_not_begun_leaves_a_replica_that_is_down() -> N
 
 async def test_a_replica_that_dies_fails_its_own_requests_and_comes_back_alone() -> None:
     async with pool_of(2) as pool, AsyncExitStack() as stack:
-        doomed, lasting = (stack.enter_context(pool.held()) for _ in range(2))
+        doomed, lasting = (stack.enter_context(pool.pin_replica()) for _ in range(2))
         lost, kept = await first(stack, doomed), await first(stack, lasting)
         kill(pool, 0)
         with pytest.raises(EngineFailed, match="toy died"):
             async for _ in lost:
                 pass
-        assert pool.ready
+        assert pool.is_ready
         # What the request asks for next does not go to another, which knows nothing of it.
         with pytest.raises(EngineUnavailable):
             await anext(doomed.submit(Count(1)))
@@ -116,14 +116,14 @@ async def test_without_a_living_replica_a_request_meets_the_error() -> None:
     async with pool_of(2) as pool:
         for index in (0, 1):
             kill(pool, index)
-        await eventually(lambda: not pool.ready, within_s=5)
+        await eventually(lambda: not pool.is_ready, within_s=5)
         with pytest.raises(EngineUnavailable, match="restarting"):
             await anext(pool.submit(Count(1)))
 
 
 async def test_a_pool_starts_as_a_whole_or_not_at_all() -> None:
     settings = [ToySettings(), ToySettings(fault="raise")]
-    pool = EnginePool(toy_spec("step").replicas(settings))
+    pool = EnginePool(toy_spec("step").replicate(settings))
     assert [*pool.processes] == ["toy", "toy-1"]
     with pytest.raises(StartupError):
         await pool.start()

@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.engines.runtime.process import EngineProcess, next_delay, pause_before_start
+from sglang_omni.engines.runtime.process import (
+    EngineProcess,
+    compute_restart_delay,
+    compute_restart_pause,
+)
 from sglang_omni.protocol.errors import (
     EngineFailed,
     EngineUnavailable,
@@ -274,7 +278,7 @@ async def test_an_engine_that_falls_silent_is_unready_first_and_then_killed() ->
         await eventually(lambda: engine.health.state == "unresponsive", within_s=2)
         await eventually(lambda: engine.health.state == "restarting", within_s=4)
         await eventually(lambda: engine.health.state == "ready", within_s=10)
-        assert "no sign of life" in (engine.health.last_error or "") and engine.health.error is None
+        assert "no heartbeat" in (engine.health.last_error or "") and engine.health.error is None
 
 
 async def test_an_engine_that_is_heard_again_is_ready_again() -> None:
@@ -312,7 +316,7 @@ async def test_a_death_at_the_start_is_reported_with_the_last_words() -> None:
 
 async def test_the_start_has_a_deadline_and_leaves_no_process() -> None:
     message = await failing("step", "sleep", start_deadline_s=1.5)
-    assert message.startswith("toy was not ready within 1.5 s (last seen: loading toys)")
+    assert message.startswith("toy was not ready within 1.5 s (last progress: loading toys)")
     [pid] = re.findall(r"pid=(\d+)", message)
     assert group(int(pid)) == []
 
@@ -324,7 +328,7 @@ async def test_no_phase_of_the_start_takes_longer_than_a_phase_may() -> None:
 
 async def test_an_engine_that_is_stopped_at_its_start_ends_the_start() -> None:
     message = await failing("step", "stop", start_silence_s=1.5)
-    assert message.startswith("toy gave no sign of life for 1.5 s (last seen: loading toys)")
+    assert message.startswith("toy sent no heartbeat for 1.5 s (last progress: loading toys)")
 
 
 async def test_shared_memory_of_a_killed_engine_is_given_back() -> None:
@@ -386,9 +390,9 @@ async def test_stop_kills_what_does_not_answer_by_the_deadline() -> None:
         pid = engine.health.info.pid
         hung = asyncio.create_task(collect(engine, Count(1, fault="hang")))
         await asyncio.sleep(0.1)
-        began = time.monotonic()
+        started_at = time.monotonic()
         await engine.stop(deadline_s=0.5)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - started_at < 2
         assert group(pid) == []
         with pytest.raises(EngineUnavailable):
             await hung
@@ -417,7 +421,7 @@ async def test_restarts_go_on_until_one_succeeds(tmp_path: Path) -> None:
 
 
 async def test_the_pause_before_a_restart_can_be_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    async with running("step", longest_delay_s=0.1) as engine:
+    async with running("step", max_restart_delay_s=0.1) as engine:
         os.kill(engine.health.info.pid, signal.SIGKILL)
         await eventually(lambda: engine.health.restarts == 1, within_s=5)
         await eventually(lambda: engine.health.state == "ready", within_s=10)
@@ -435,13 +439,13 @@ async def test_stop_while_restarting_ends_it(tmp_path: Path) -> None:
 def test_restart_delay_doubles_to_a_limit_and_starts_over_after_a_healthy_minute() -> None:
     delays = [0.0]
     for _ in range(8):
-        delays.append(next_delay(delays[-1], healthy_s=1))
+        delays.append(compute_restart_delay(delays[-1], uptime_s=1))
     assert delays[1:] == [0.5, 1, 2, 4, 8, 16, 30, 30]
-    assert next_delay(30, healthy_s=61) == 0.5
+    assert compute_restart_delay(30, uptime_s=61) == 0.5
 
 
 def test_a_delay_counts_from_the_start_before() -> None:
-    assert pause_before_start(0.5, since_start_s=0.1) == 0.5
-    assert pause_before_start(30, since_start_s=2) == 28
-    assert pause_before_start(30, since_start_s=31) == 0.5
-    assert pause_before_start(0.1, since_start_s=9) == 0.1
+    assert compute_restart_pause(0.5, since_start_s=0.1) == 0.5
+    assert compute_restart_pause(30, since_start_s=2) == 28
+    assert compute_restart_pause(30, since_start_s=31) == 0.5
+    assert compute_restart_pause(0.1, since_start_s=9) == 0.1

@@ -57,7 +57,7 @@ async def test_an_engine_that_dies_shows_its_last_lines_and_its_file(
         await eventually(lambda: "toy exited with 1" in caplog.text, within_s=5)
         assert engine.health.error == "exited with 1"
     assert "RuntimeError: the toy broke" in caplog.text
-    assert f"All of its output: {tmp_path / 'toy.log'}" in caplog.text
+    assert f"Full output: {tmp_path / 'toy.log'}" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ async def test_an_engine_that_does_not_start_names_its_file(
         await EngineProcess(spec).start()
     message = caught.value.message
     assert message.startswith(says)
-    assert message.endswith(f"\nAll of its output: {tmp_path / 'toy.log'}")
+    assert message.endswith(f"\nFull output: {tmp_path / 'toy.log'}")
     assert ("Traceback" in message) == has_traceback
     assert "Traceback" in kept(tmp_path) or fault == "exit"
 
 
 def test_a_file_keeps_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "FILE_BYTES", 2000)
+    monkeypatch.setattr(output, "MAX_FILE_BYTES", 2000)
     lines = EngineOutput("toy", OutputRules(tmp_path))
     for number in range(500):
-        lines.take(f"line {number}")
+        lines.handle_line(f"line {number}")
     lines.close()
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 4000
     assert kept(tmp_path).endswith("line 499\n")
@@ -93,7 +93,7 @@ def test_a_file_keeps_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_endless_line_is_cut_in_errors_and_whole_in_the_file(tmp_path: Path) -> None:
     lines = EngineOutput("toy", OutputRules(tmp_path))
-    lines.take("x" * 13_441)
+    lines.handle_line("x" * 13_441)
     lines.close()
     assert "x" * 13_441 in kept(tmp_path)
     assert lines.tail == "x" * 499 + "…"
@@ -103,8 +103,8 @@ def test_a_file_that_cannot_be_written_is_reported_once_and_its_lines_are_shown(
     capfd: CapturedFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
     lines = EngineOutput("toy", OutputRules(Path("/dev/null")))
-    lines.take("first")
-    lines.take("second")
+    lines.handle_line("first")
+    lines.handle_line("second")
     assert caplog.text.count("cannot write /dev/null/toy.log: Not a directory") == 1
     assert capfd.readouterr().err == "[toy] first\n[toy] second\n"
 
@@ -114,8 +114,8 @@ def test_a_full_disk_is_reported_once_and_its_lines_are_shown(
 ) -> None:
     (tmp_path / "toy.log").symlink_to("/dev/full")
     lines = EngineOutput("toy", OutputRules(tmp_path))
-    lines.take("first")
-    lines.take("second")
+    lines.handle_line("first")
+    lines.handle_line("second")
     assert caplog.text.count("No space left on device") == 1
     assert capfd.readouterr().err == "[toy] first\n[toy] second\n"
 

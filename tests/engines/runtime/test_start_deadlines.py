@@ -2,25 +2,37 @@
 
 import pytest
 
-from sglang_omni.engines.runtime.start_deadlines import StartWatch
+from sglang_omni.engines.runtime.start_deadlines import StartDeadlines
 
-WATCH = StartWatch.at(100.0, whole_s=30, phase_s=10, silence_s=3)
+DEADLINES = StartDeadlines.start(100.0, total_s=30, phase_s=10, silence_s=3)
 
 
 @pytest.mark.parametrize(
-    ("watch", "ends", "reason"),
+    ("deadlines", "ends", "reason"),
     [
-        (WATCH, 103, "gave no sign of life for 3 s"),
-        (WATCH.heard(108), 110, "spent more than 10 s before it said what it does"),
-        (WATCH.entered("loading", 104), 107, "gave no sign of life for 3 s (last seen: loading)"),
-        (WATCH.entered("loading", 104).heard(113), 114, "spent more than 10 s on 'loading'"),
+        (DEADLINES, 103, "sent no heartbeat for 3 s"),
         (
-            WATCH.entered("loading", 125).heard(128),
+            DEADLINES.record_message(108),
+            110,
+            "spent more than 10 s before its first progress report",
+        ),
+        (
+            DEADLINES.enter_phase("loading", 104),
+            107,
+            "sent no heartbeat for 3 s (last progress: loading)",
+        ),
+        (
+            DEADLINES.enter_phase("loading", 104).record_message(113),
+            114,
+            "spent more than 10 s on 'loading'",
+        ),
+        (
+            DEADLINES.enter_phase("loading", 125).record_message(128),
             130,
-            "was not ready within 30 s (last seen: loading)",
+            "was not ready within 30 s (last progress: loading)",
         ),
     ],
 )
-def test_the_soonest_deadline_speaks(watch: StartWatch, ends: float, reason: str) -> None:
-    assert watch.ends() == ends
-    assert watch.reason() == reason
+def test_the_soonest_deadline_speaks(deadlines: StartDeadlines, ends: float, reason: str) -> None:
+    assert deadlines.next_deadline() == ends
+    assert deadlines.describe() == reason

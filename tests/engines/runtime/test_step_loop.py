@@ -3,108 +3,108 @@
 import threading
 import time
 
-from sglang_omni.engines.runtime.step_loop import Inbox, run_steps
+from sglang_omni.engines.runtime.step_loop import StepInputQueue, run_steps
 from sglang_omni.engines.runtime.transport import Cancel, Consumed, Failed, Outputs, Stop, Submit
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
 from tests.engines.runtime.toy_workers import Count, Number, StepToy, ToyInfo
 
 
-def inbox_with(*request_ids: str, window: int = 2) -> Inbox:
-    """Return an inbox whose worker already holds some requests."""
-    inbox = Inbox(window)
+def queue_with(*request_ids: str, window: int = 2) -> StepInputQueue:
+    """Return an inputs whose worker already holds some requests."""
+    inputs = StepInputQueue(window)
     for request_id in request_ids:
-        inbox.deliver(Submit(request_id, f"request {request_id}"))
+        inputs.deliver(Submit(request_id, f"request {request_id}"))
     if request_ids:
-        inbox.take(busy=False)
-    return inbox
+        inputs.take(busy=False)
+    return inputs
 
 
 def test_arrivals_keep_their_order() -> None:
-    inbox = Inbox(window=2)
+    inputs = StepInputQueue(window=2)
     for request_id in "cab":
-        inbox.deliver(Submit(request_id, request_id.upper()))
-    work = inbox.take(busy=False)
+        inputs.deliver(Submit(request_id, request_id.upper()))
+    work = inputs.take(busy=False)
     assert work == StepInput(arrivals=(("c", "C"), ("a", "A"), ("b", "B")))
 
 
 def test_a_cancellation_reaches_the_next_step_alone_and_once() -> None:
-    inbox = inbox_with("a", "b")
-    inbox.deliver(Cancel("a"))
-    assert inbox.take(busy=True) == StepInput(cancellations=("a",))
-    assert inbox.take(busy=True) == StepInput()
-    assert inbox.live() == ("b",)
+    inputs = queue_with("a", "b")
+    inputs.deliver(Cancel("a"))
+    assert inputs.take(busy=True) == StepInput(cancellations=("a",))
+    assert inputs.take(busy=True) == StepInput()
+    assert inputs.live_request_ids() == ("b",)
 
 
 def test_a_request_cancelled_before_its_first_step_never_reaches_the_worker() -> None:
-    inbox = inbox_with("a")
-    inbox.deliver(Submit("b", "B"))
-    inbox.deliver(Cancel("b"))
-    assert inbox.take(busy=True) == StepInput()
+    inputs = queue_with("a")
+    inputs.deliver(Submit("b", "B"))
+    inputs.deliver(Cancel("b"))
+    assert inputs.take(busy=True) == StepInput()
 
 
 def test_outputs_of_a_cancelled_request_are_dropped() -> None:
-    inbox = inbox_with("a")
-    inbox.deliver(Cancel("a"))
-    assert not inbox.count_output("a", last=False)
+    inputs = queue_with("a")
+    inputs.deliver(Cancel("a"))
+    assert not inputs.count_output("a", last=False)
 
 
 def test_a_request_that_ended_is_not_cancelled() -> None:
-    inbox = inbox_with("a", "b")
-    inbox.deliver(Cancel("a"))
-    assert not inbox.count_output("a", last=True)
-    assert inbox.count_output("b", last=True)
-    inbox.deliver(Cancel("b"))
-    inbox.deliver(Submit("c", "C"))
-    assert inbox.take(busy=False) == StepInput(arrivals=(("c", "C"),))
+    inputs = queue_with("a", "b")
+    inputs.deliver(Cancel("a"))
+    assert not inputs.count_output("a", last=True)
+    assert inputs.count_output("b", last=True)
+    inputs.deliver(Cancel("b"))
+    inputs.deliver(Submit("c", "C"))
+    assert inputs.take(busy=False) == StepInput(arrivals=(("c", "C"),))
 
 
 def test_a_request_is_stalled_from_a_window_of_outputs_until_some_are_consumed() -> None:
-    inbox = inbox_with("a", "b", window=2)
-    inbox.count_output("a", last=False)
-    assert inbox.take(busy=True) == StepInput()
-    inbox.count_output("a", last=False)
-    assert inbox.take(busy=True) == StepInput(stalled=frozenset({"a"}))
-    inbox.deliver(Consumed("a", 1))
-    assert inbox.take(busy=True) == StepInput()
+    inputs = queue_with("a", "b", window=2)
+    inputs.count_output("a", last=False)
+    assert inputs.take(busy=True) == StepInput()
+    inputs.count_output("a", last=False)
+    assert inputs.take(busy=True) == StepInput(stalled=frozenset({"a"}))
+    inputs.deliver(Consumed("a", 1))
+    assert inputs.take(busy=True) == StepInput()
 
 
 def test_nothing_is_remembered_of_a_request_that_ended() -> None:
-    inbox = inbox_with("a")
-    inbox.count_output("a", last=True)
-    inbox.deliver(Consumed("a", 1))
-    assert inbox.live() == ()
+    inputs = queue_with("a")
+    inputs.count_output("a", last=True)
+    inputs.deliver(Consumed("a", 1))
+    assert inputs.live_request_ids() == ()
 
 
 def test_an_idle_worker_waits_for_a_message() -> None:
-    inbox = Inbox(window=2)
-    began = time.monotonic()
-    threading.Timer(0.1, inbox.deliver, [Submit("a", "A")]).start()
-    assert inbox.take(busy=False) == StepInput(arrivals=(("a", "A"),))
-    assert time.monotonic() - began >= 0.1
+    inputs = StepInputQueue(window=2)
+    started_at = time.monotonic()
+    threading.Timer(0.1, inputs.deliver, [Submit("a", "A")]).start()
+    assert inputs.take(busy=False) == StepInput(arrivals=(("a", "A"),))
+    assert time.monotonic() - started_at >= 0.1
 
 
 def test_a_busy_worker_waits_when_every_client_is_behind() -> None:
-    inbox = inbox_with("a", window=1)
-    inbox.count_output("a", last=False)
-    began = time.monotonic()
-    threading.Timer(0.1, inbox.deliver, [Consumed("a", 1)]).start()
-    assert inbox.take(busy=True) == StepInput()
-    assert time.monotonic() - began >= 0.1
+    inputs = queue_with("a", window=1)
+    inputs.count_output("a", last=False)
+    started_at = time.monotonic()
+    threading.Timer(0.1, inputs.deliver, [Consumed("a", 1)]).start()
+    assert inputs.take(busy=True) == StepInput()
+    assert time.monotonic() - started_at >= 0.1
 
 
 def test_a_worker_that_could_do_nothing_is_stepped_when_a_client_has_caught_up() -> None:
     """One request holds the only slot and is stalled, another waits: the worker is not busy."""
-    inbox = inbox_with("holder", "waiting", window=1)
-    inbox.count_output("holder", last=False)
-    assert inbox.take(busy=True) == StepInput(stalled=frozenset({"holder"}))
-    began = time.monotonic()
-    threading.Timer(0.1, inbox.deliver, [Consumed("holder", 1)]).start()
-    assert inbox.take(busy=False) == StepInput()
-    assert time.monotonic() - began >= 0.1
+    inputs = queue_with("holder", "waiting", window=1)
+    inputs.count_output("holder", last=False)
+    assert inputs.take(busy=True) == StepInput(stalled=frozenset({"holder"}))
+    started_at = time.monotonic()
+    threading.Timer(0.1, inputs.deliver, [Consumed("holder", 1)]).start()
+    assert inputs.take(busy=False) == StepInput()
+    assert time.monotonic() - started_at >= 0.1
 
 
 class Wire:
-    """Stands for an uplink; notes what it is told, in order."""
+    """Stands for an sender; notes what it is told, in order."""
 
     def __init__(self) -> None:
         self.told: list[object] = []
@@ -124,18 +124,18 @@ class Wire:
 
 
 def test_a_step_is_told_as_its_counters_one_message_of_outputs_and_its_failures() -> None:
-    inbox, wire = Inbox(window=9), Wire()
+    inputs, wire = StepInputQueue(window=9), Wire()
     for name, request in {"a": Count(3), "b": Count(3, fault="refuse"), "c": Count(3)}.items():
-        inbox.deliver(Submit(name, request))
+        inputs.deliver(Submit(name, request))
     worker = StepToy(ToyInfo(0, None), slots=9)
     step = worker.step
 
     def step_once(work: StepInput) -> StepResults:
-        inbox.deliver(Stop())
+        inputs.deliver(Stop())
         return step(work)
 
     worker.step = step_once  # type: ignore[method-assign]
-    run_steps(worker, inbox, wire)  # type: ignore[arg-type]
+    run_steps(worker, inputs, wire)  # type: ignore[arg-type]
     _, counters, outputs, failure = wire.told
     assert isinstance(counters, dict) and counters["outputs"] == 3
     assert outputs == Outputs((("a", Number(0, False)), ("c", Number(0, False))))
@@ -143,7 +143,7 @@ def test_a_step_is_told_as_its_counters_one_message_of_outputs_and_its_failures(
 
 
 def test_stop_goes_before_everything_else() -> None:
-    inbox = inbox_with("a")
-    inbox.deliver(Submit("b", "B"))
-    inbox.deliver(Stop())
-    assert inbox.take(busy=True) is None
+    inputs = queue_with("a")
+    inputs.deliver(Submit("b", "B"))
+    inputs.deliver(Stop())
+    assert inputs.take(busy=True) is None

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from sglang_omni.engines.runtime.stream_loop import StreamLoop, _ProbePace
+from sglang_omni.engines.runtime.stream_loop import StreamLoop, _ProbeSchedule
 from sglang_omni.engines.runtime.transport import Failed, FromEngine, Outputs, Submit, encode
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.engines.runtime.toy_workers import Number
 
 
 class Sent:
-    """An uplink that keeps what it is given, if it can be encoded."""
+    """An sender that keeps what it is given, if it can be encoded."""
 
     def __init__(self) -> None:
         self.messages: list[FromEngine] = []
@@ -76,20 +76,20 @@ async def test_an_output_that_cannot_be_sent_fails_its_own_request() -> None:
     assert [(name, output.value) for name, output in given] == [("a", 0), ("a", 1), ("a", 2)]
 
 
-def probes(pace: _ProbePace, turns: list[tuple[bool, float]]) -> str:
+def probes(schedule: _ProbeSchedule, turns: list[tuple[bool, float]]) -> str:
     """For each turn, whether requests are at work and what the worker counts, if it asks."""
     asked = ""
     for working, running in turns:
-        due = pace.is_due(working)
+        due = schedule.is_due(working)
         asked += "x" if due else "."
         if due:
-            pace.probed({"running": running})
+            schedule.record({"running": running})
     return asked
 
 
-def test_a_worker_is_asked_in_each_turn_while_it_works_and_in_each_fourth_at_rest() -> None:
-    pace = _ProbePace()
-    assert probes(pace, [(False, 0)] * 10) == "xx...x...x"
-    assert probes(pace, [(True, 1)] * 5) == "xxxxx"
+def test_a_worker_is_asked_in_each_turn_while_it_works_and_in_each_fourth_idle_counters() -> None:
+    schedule = _ProbeSchedule()
+    assert probes(schedule, [(False, 0)] * 10) == "xx...x...x"
+    assert probes(schedule, [(True, 1)] * 5) == "xxxxx"
     # What a request leaves in the counters is followed until it has gone.
-    assert probes(pace, [(False, 1), *[(False, 0)] * 6]) == "xxx...x"
+    assert probes(schedule, [(False, 1), *[(False, 0)] * 6]) == "xxx...x"

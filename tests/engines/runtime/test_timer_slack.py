@@ -8,8 +8,8 @@ from sglang_omni.engines.runtime import timer_slack as timers
 from sglang_omni.engines.runtime.timer_slack import (
     EXACT_NS,
     RELAXED_NS,
-    exact_timers,
     relaxed_timers,
+    restore_exact_timers,
 )
 
 SAY = "from tests.engines.runtime.test_timer_slack import slack; print(slack())"
@@ -23,8 +23,8 @@ def of_a_thread(prepare: object = None) -> int:
     found: list[int] = []
 
     def run() -> None:
-        if prepare is exact_timers:
-            exact_timers()
+        if prepare is restore_exact_timers:
+            restore_exact_timers()
         found.append(slack())
 
     thread = threading.Thread(target=run)
@@ -37,7 +37,7 @@ def test_what_is_started_in_the_body_is_relaxed_until_it_wants_otherwise() -> No
     before = slack()
     with relaxed_timers():
         assert of_a_thread() == RELAXED_NS
-        assert of_a_thread(exact_timers) == EXACT_NS
+        assert of_a_thread(restore_exact_timers) == EXACT_NS
         process = subprocess.run([sys.executable, "-c", SAY], capture_output=True, text=True)
     assert process.stdout == f"{RELAXED_NS}\n", process.stderr
     assert slack() == of_a_thread() == before

@@ -14,6 +14,7 @@ from sglang_omni.engines.runtime.transport import (
     Cancel,
     Consumed,
     Failed,
+    FrameProtocol,
     FromEngine,
     Heartbeat,
     Outputs,
@@ -21,7 +22,6 @@ from sglang_omni.engines.runtime.transport import (
     Stop,
     Submit,
     ToEngine,
-    _Incoming,
     encode,
     receive,
 )
@@ -62,7 +62,7 @@ async def test_the_channel_reads_frames_larger_than_its_buffer() -> None:
     pcm = np.arange(1_000_000, dtype=np.float32)
     with theirs:
         sending = asyncio.to_thread(theirs.sendall, frame(Outputs((("r", pcm),))))
-        with closing(await AsyncChannel.over(ours)) as channel:
+        with closing(await AsyncChannel.connect(ours)) as channel:
             message, _ = await asyncio.gather(channel.receive(), sending)
     assert isinstance(message, Outputs)
     ((_, received),) = message.outputs
@@ -105,7 +105,7 @@ async def test_frames_arrive_however_they_are_cut(piece: int) -> None:
     """Two frames with a small one between them, in pieces of every size."""
     data = frame(a_step()) + frame(Heartbeat({"held": 1}, 0.0)) + frame(a_step())
     arrived: list[object] = []
-    incoming = _Incoming(arrived.append)
+    incoming = FrameProtocol(arrived.append)
     while data:
         memory = incoming.get_buffer(-1)
         count = min(piece, len(memory), len(data))
@@ -120,7 +120,7 @@ async def test_frames_arrive_however_they_are_cut(piece: int) -> None:
 
 async def test_a_corrupt_stream_is_an_error_of_every_later_reading() -> None:
     ours, theirs = socket.socketpair()
-    with theirs, closing(await AsyncChannel.over(ours)) as channel:
+    with theirs, closing(await AsyncChannel.connect(ours)) as channel:
         theirs.sendall(frame(Heartbeat({}, 0.0)) + b"\xff" * 8)
         assert await channel.receive() == Heartbeat({}, 0.0)
         for _ in range(2):
@@ -130,7 +130,7 @@ async def test_a_corrupt_stream_is_an_error_of_every_later_reading() -> None:
 
 async def test_what_is_sent_in_one_turn_leaves_together_and_in_order() -> None:
     ours, theirs = socket.socketpair()
-    with theirs, closing(await AsyncChannel.over(ours)) as channel:
+    with theirs, closing(await AsyncChannel.connect(ours)) as channel:
         messages = [Submit("r", "text"), Consumed("r", 1), Cancel("r")]
         for message in messages:
             channel.send(message)
@@ -143,7 +143,7 @@ async def test_what_is_sent_in_one_turn_leaves_together_and_in_order() -> None:
 
 async def test_the_channel_tells_of_the_other_ends_death() -> None:
     ours, theirs = socket.socketpair()
-    with closing(await AsyncChannel.over(ours)) as channel:
+    with closing(await AsyncChannel.connect(ours)) as channel:
         theirs.sendall(frame(Heartbeat({"held": 1}, 0.0)) + b"\0\0")
         theirs.close()
         assert await channel.receive() == Heartbeat({"held": 1}, 0.0)

@@ -11,7 +11,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sglang_omni.engines.runtime.worker import StepInput, StepResults, report_progress
+from sglang_omni.engines.runtime.worker import StepInput, StepResults
+from sglang_omni.models.progress import report_progress
 from sglang_omni.protocol.errors import CheckpointError, InvalidRequest
 
 _KEPT: list[mmap.mmap] = []

@@ -8,8 +8,9 @@ import torch
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.ming.speech.cfm import Sampling
-from sglang_omni.models.ming.speech.loading import load_speech_model
-from sglang_omni.models.ming.speech.prompt import SpeechPrompt, embed_prompt, initial_history
+from sglang_omni.models.ming.speech.model import MingSpeechModel
+from sglang_omni.models.ming.speech.modules import load_modules
+from sglang_omni.models.ming.speech.prompt import SpeechPrompt, build_initial_history, embed_prompt
 from sglang_omni.models.ming.speech.talker import generate
 from tests.testing.golden import TINY
 
@@ -20,7 +21,7 @@ NEVER_STOP = 10_000
 @pytest.fixture(scope="session")
 def model():
     """All modules of the tiny checkpoint in float32 on the CPU."""
-    return load_speech_model(TalkerSettings(TINY))
+    return load_modules(TINY)
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def make_worker(model):
 
     def build(over=None, **changes):
         settings = TalkerSettings(TINY, **{"min_patches": NEVER_STOP} | changes)
-        return TalkerWorker(model, settings, **over or {})
+        return TalkerWorker(MingSpeechModel(model), settings, **over or {})
 
     return build
 
@@ -44,7 +45,7 @@ def prompt_parts(model):
             SpeechPrompt(text, prompt_text=voice.text, prompt_patches=len(voice.embeds), speakers=1)
         )
         embeddings = embed_prompt(model.talker, ids, voice.speaker[None], voice.embeds)
-        return embeddings, initial_history(model.talker, voice.latents)
+        return embeddings, build_initial_history(model.talker, voice.latents)
 
     return build
 
@@ -56,9 +57,9 @@ def reference(model, prompt_parts):
     def run(text, seed, segment, patches, min_patches=NEVER_STOP):
         how = Sampling()
         row = [torch.tensor([value]) for value in (seed, segment)]
-        noise = (model.talker.patch_noise(*row, torch.tensor([p]), how) for p in count())
+        noise = (model.talker.sample_patch_noise(*row, torch.tensor([p]), how) for p in count())
         limits = {"min_patches": min_patches, "max_patches": patches}
         with torch.inference_mode():
-            return list(generate(model.talker, *prompt_parts(text), noise, **limits, how=how))
+            return list(generate(model.talker, *prompt_parts(text), noise, **limits, sampling=how))
 
     return run

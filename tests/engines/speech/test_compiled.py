@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sglang_omni.kernels.split_k import Workspace
-from sglang_omni.models.ming.speech.fast.tiling import tile_for
+from sglang_omni.models.ming.speech.fast.tiling import select_linear_tile
 from sglang_omni.models.ming.speech.kernels import (
     attention,
     decode,
@@ -46,7 +46,7 @@ def floats(*shape: int) -> Tensor:
 
 def product(m: int, n: int, k: int, **options: Any) -> None:
     gated = options.get("gated", False)
-    tile = tile_for(m, n, k, split=options.get("add", False))
+    tile = select_linear_tile(m, n, k, split=options.get("add", False))
     weight, space = (
         empty((2 if gated else 1) * n, k),
         Workspace(1 << 20, torch.device("meta")),
@@ -58,13 +58,13 @@ def carried(m: int, n: int, k: int, **options: Any) -> None:
     x = linear.FusedNormInput(empty(m, k), floats(m, 56), 1e-6)
     space = Workspace(1 << 20, torch.device("meta"))
     weight = empty((2 if options.get("gated") else 1) * n, k)
-    linear.linear(x, weight, empty(m, n), tile_for(m, n, k), space, **options)
+    linear.linear(x, weight, empty(m, n), select_linear_tile(m, n, k), space, **options)
 
 
 def pair(n: int, **options: Any) -> None:
     constants = empty(WIDTH, LATENT), empty(WIDTH)
     state = floats(n, 4, LATENT)
-    flow.assemble_pair(
+    flow.assemble_guidance_pair(
         empty(WIDTH),
         empty(n, WIDTH),
         empty(WIDTH),
@@ -78,30 +78,32 @@ def pair(n: int, **options: Any) -> None:
 def guide(n: int, **options: Any) -> None:
     velocity, state, scales = empty(8 * n, LATENT), floats(n, 4, LATENT), floats(SLOTS)
     noise_drawn = floats(n, 4, LATENT)
-    flow.guide(velocity, state, numbers(n), scales, scales, noise_drawn, dt=0.1, **options)
+    flow.apply_guidance(velocity, state, numbers(n), scales, scales, noise_drawn, dt=0.1, **options)
 
 
 LAUNCHES: dict[str, Callable[[], Any]] = {
     "linear, added": lambda: product(
-        1, HIDDEN, WIDE, add=True, bias=empty(HIDDEN), then=(empty(HIDDEN), 1e-6)
+        1, HIDDEN, WIDE, add=True, bias=empty(HIDDEN), next_norm=(empty(HIDDEN), 1e-6)
     ),
     "linear, added, tens of rows": lambda: product(
-        74, WIDTH, 4 * WIDTH, add=True, bias=empty(WIDTH), then=(empty(WIDTH), 1e-6)
+        74, WIDTH, 4 * WIDTH, add=True, bias=empty(WIDTH), next_norm=(empty(WIDTH), 1e-6)
     ),
     "linear, carried, gelu": lambda: carried(
         74, 4 * WIDTH, WIDTH, bias=empty(4 * WIDTH), gelu=True
     ),
-    "linear, carried, chained": lambda: carried(74, 3 * WIDTH, WIDTH, chained=True),
+    "linear, carried, pdl": lambda: carried(74, 3 * WIDTH, WIDTH, pdl=True),
     "linear, carried, gated": lambda: carried(1, WIDE, HIDDEN, gated=True),
-    "carry": lambda: linear.carry(empty(N, WIDTH), empty(WIDTH), 1e-6),
+    "carry": lambda: linear.prepare_norm_input(empty(N, WIDTH), empty(WIDTH), 1e-6),
     "rms norm": lambda: rows.rms_norm(empty(N, WIDTH), empty(WIDTH), 1e-6, floats(WIDTH)),
-    "eight bits": lambda: fp8.rows8(empty(N, WIDTH)),
-    "eight bits of gelu": lambda: fp8.gelu_rows8(empty(N, 4 * WIDTH)),
-    "eight bits, added and normalised": lambda: fp8.norm_rows8(
+    "eight bits": lambda: fp8.quantize_rows(empty(N, WIDTH)),
+    "eight bits of gelu": lambda: fp8.quantize_gelu(empty(N, 4 * WIDTH)),
+    "eight bits, added and normalised": lambda: fp8.quantize_norm(
         empty(N, WIDTH), empty(WIDTH), 1e-6, floats(WIDTH), empty(N, WIDTH)
     ),
     "silu": lambda: rows.silu_mul(empty(N, 2 * WIDE)),
-    "stop head": lambda: rows.stop_probability(empty(N, HIDDEN), empty(2, HIDDEN), empty(2)),
+    "stop head": lambda: rows.compute_stop_probability(
+        empty(N, HIDDEN), empty(2, HIDDEN), empty(2)
+    ),
     "attention": lambda: attention.short_attention(
         empty(2 * N, 37, 3 * WIDTH), empty(37, 32), empty(37, 32), 16, slice(None)
     ),
@@ -111,10 +113,10 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
         empty(37, 32),
         16,
         slice(None),
-        cut=attention.AttentionTiling(2),
+        tiling=attention.AttentionTiling(2),
     ),
-    "attention, chained": lambda: attention.short_attention(
-        empty(2, 37, 3 * WIDTH), empty(37, 32), empty(37, 32), 16, slice(None), chained=True
+    "attention, pdl": lambda: attention.short_attention(
+        empty(2, 37, 3 * WIDTH), empty(37, 32), empty(37, 32), 16, slice(None), pdl=True
     ),
     "attention of the last rows": lambda: attention.short_attention(
         empty(2 * N, 37, 3 * WIDTH),
@@ -153,13 +155,13 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
         empty(WIDTH),
     ),
     "pair": lambda: pair(N),
-    "pair, chained": lambda: pair(1, chained=True),
+    "pair, pdl": lambda: pair(1, pdl=True),
     "patch": lambda: flow.assemble_patch(
         empty(WIDTH), floats(N, 4, LATENT), empty(WIDTH, LATENT), empty(WIDTH)
     ),
     "guide": lambda: guide(N),
-    "guide, chained": lambda: guide(1, chained=True),
-    "finish": lambda: flow.finish_patch(
+    "guide, pdl": lambda: guide(1, pdl=True),
+    "finish": lambda: flow.store_patch(
         floats(N, 4, LATENT),
         empty(N, HIDDEN),
         numbers(N),
@@ -169,10 +171,10 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
         numbers(SLOTS),
         8,
     ),
-    "noise": lambda: noise.slot_noise(
+    "noise": lambda: noise.fill_slot_noise(
         numbers(SLOTS), numbers(SLOTS), numbers(SLOTS), numbers(N), floats(N, 4, LATENT), empty(1)
     ),
-    "wanted noise": lambda: noise.slot_noise(
+    "wanted noise": lambda: noise.fill_slot_noise(
         numbers(SLOTS),
         numbers(SLOTS),
         numbers(SLOTS),
@@ -180,12 +182,12 @@ LAUNCHES: dict[str, Callable[[], Any]] = {
         floats(N, 10, 4, LATENT),
         empty(1),
         first=256,
-        wanted=floats(SLOTS),
+        enabled=floats(SLOTS),
     ),
-    "stretch": lambda: vocoder.stretch(
+    "stretch": lambda: vocoder.upsample_patch(
         empty(SLOTS, 10, 4, LATENT), numbers(N), numbers(N), numbers(N), 4, 8
     ),
-    "spectrum": lambda: vocoder.spectrum(empty(16 * N, 3536), 1765, 100.0),
+    "spectrum": lambda: vocoder.compute_spectrum(empty(16 * N, 3536), 1765, 100.0),
     "overlap": lambda: vocoder.overlap_add(
         floats(N, 16, 3528),
         floats(3528),

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.speech_shapes import TALKER, random_speech_model
-from benchmarks.talker import admission, run_steps
+from benchmarks.talker.shapes import TALKER, random_speech_model
+from benchmarks.talker.steps import build_admission, time_steps
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.kernels.split_k import MAX_TILES
 from sglang_omni.models.ming.speech.executor import PlainExecutor
-from sglang_omni.models.ming.speech.fast.graph_executor import SCRATCH, GraphExecutor
-from sglang_omni.models.ming.speech.loading import load_speech_model
+from sglang_omni.models.ming.speech.fast.graph_executor import WORKSPACE_SIZE, GraphExecutor
+from sglang_omni.models.ming.speech.model import MingSpeechModel
+from sglang_omni.models.ming.speech.modules import load_modules
 from tests.engines.speech.conftest import NEVER_STOP
 from tests.testing.golden import TINY, assert_close
 
@@ -32,7 +33,10 @@ def build(dtype="float32", slots=8, **changes):
         context=512,
         **{"min_patches": NEVER_STOP} | changes,
     )
-    return TalkerWorker(load_speech_model(settings), settings)
+    return TalkerWorker(
+        MingSpeechModel(load_modules(settings.checkpoint, settings.device, settings.dtype)),
+        settings,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -125,9 +129,9 @@ def test_graphs_write_into_no_memory_of_others():
     # At the released shapes: there sums are split, which takes scratch memory.
     model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
     executor = GraphExecutor(model, 1, 256, 64)
-    others = [torch.zeros(SCRATCH, device="cuda") for _ in range(4)]
+    others = [torch.zeros(WORKSPACE_SIZE, device="cuda") for _ in range(4)]
     others += [torch.zeros(MAX_TILES, device="cuda", dtype=torch.int32) for _ in range(64)]
-    executor.prefill([admission(0, model.voices["voice"])])
-    run_steps(executor, range(1), 2)
+    executor.prefill([build_admission(0, model.voices["voice"])])
+    time_steps(executor, range(1), 2)
     torch.cuda.synchronize()
     assert not any(other.any() for other in others)

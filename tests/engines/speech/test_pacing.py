@@ -1,4 +1,4 @@
-"""The policies for listeners: who steps next, who is admitted, and that these keep playing."""
+"""The policies for streams: who steps next, who is admitted, and that these keep playing."""
 
 import random
 import subprocess
@@ -11,118 +11,131 @@ from sglang_omni.engines.speech.pacing import (
     LatencyTarget,
     PlayingStream,
     StepTimes,
-    all_keep_playing,
-    buffered_s,
-    capacity,
-    choose,
-    first_audio_after_s,
-    require_room,
+    can_sustain,
+    check_admission,
+    compute_buffered_s,
+    compute_capacity,
+    estimate_first_audio_s,
+    select_streams,
 )
 from sglang_omni.protocol.errors import Overloaded
 
 # The step times that the talker must reach on one H200.
-PACE = StepTimes(((1, 0.0035), (16, 0.007), (32, 0.012), (64, 0.020), (128, 0.038)))
-PROMISE = LatencyTarget(slots=2048)
-PATCH_S = PACE.patch_s
+STEP_TIMES = StepTimes(
+    ((1, 0.0035), (16, 0.007), (32, 0.012), (64, 0.020), (128, 0.038)), patch_s=0.32
+)
+TARGET = LatencyTarget(slots=2048)
+PATCH_S = STEP_TIMES.patch_s
 # An eighth of that engine, to simulate in a second.
-SMALL = StepTimes(((1, 0.0035), (4, 0.012), (8, 0.020), (16, 0.038)))
+SMALL = StepTimes(((1, 0.0035), (4, 0.012), (8, 0.020), (16, 0.038)), patch_s=0.32)
 
 
-def playing(*ahead: float, left: float = 60.0) -> list[PlayingStream]:
-    return [PlayingStream(f"p{number}", seconds, left) for number, seconds in enumerate(ahead)]
+def playing(*ahead: float, remaining: float = 60.0) -> list[PlayingStream]:
+    return [PlayingStream(f"p{number}", seconds, remaining) for number, seconds in enumerate(ahead)]
 
 
 def refusal(*arguments: object) -> Overloaded:
     with pytest.raises(Overloaded) as caught:
-        require_room(*arguments)  # type: ignore[arg-type]
+        check_admission(*arguments)  # type: ignore[arg-type]
     return caught.value
 
 
 def test_a_step_takes_as_long_as_the_bucket_it_runs_in() -> None:
-    assert [PACE.step_s(n) for n in (1, 2, 16, 17, 128)] == [0.0035, 0.007, 0.007, 0.012, 0.038]
+    assert [STEP_TIMES.step_s(n) for n in (1, 2, 16, 17, 128)] == [
+        0.0035,
+        0.007,
+        0.007,
+        0.012,
+        0.038,
+    ]
     with pytest.raises(ValueError, match="at most, not 129"):
-        PACE.step_s(129)
+        STEP_TIMES.step_s(129)
 
 
 def test_first_audio_goes_before_all_who_can_wait_and_then_who_has_least_ahead() -> None:
-    listeners = playing(3.0, 0.5, 1.0)
-    assert choose(["n0", "n1"], listeners, PACE, 4) == ["n0", "n1", "p1", "p2"]
-    assert choose(["n0", "n1"], listeners, PACE, 1) == ["n0"]
-    assert choose([], listeners, PACE, 9) == ["p1", "p2", "p0"]
+    streams = playing(3.0, 0.5, 1.0)
+    assert select_streams(["n0", "n1"], streams, STEP_TIMES, 4) == ["n0", "n1", "p1", "p2"]
+    assert select_streams(["n0", "n1"], streams, STEP_TIMES, 1) == ["n0"]
+    assert select_streams([], streams, STEP_TIMES, 9) == ["p1", "p2", "p0"]
 
 
 def test_who_would_run_dry_by_waiting_a_step_goes_before_first_audio() -> None:
-    two_steps = 2 * PACE.step_s(2)
-    listeners = playing(3.0, two_steps - 0.001, two_steps, -0.1)
-    assert choose(["n0"], listeners, PACE, 2) == ["p3", "p1"]
-    assert choose(["n0"], listeners[2:3], PACE, 2) == ["n0", "p2"]
+    two_steps = 2 * STEP_TIMES.step_s(2)
+    streams = playing(3.0, two_steps - 0.001, two_steps, -0.1)
+    assert select_streams(["n0"], streams, STEP_TIMES, 2) == ["p3", "p1"]
+    assert select_streams(["n0"], streams[2:3], STEP_TIMES, 2) == ["n0", "p2"]
 
 
 def test_a_buffer_is_what_was_sent_less_what_has_played() -> None:
-    assert buffered_s(sent_s=3.2, first_sent_at_s=100.0, now_s=101.0) == pytest.approx(2.2)
-    assert buffered_s(sent_s=0.32, first_sent_at_s=100.0, now_s=101.0) < 0
+    assert compute_buffered_s(sent_s=3.2, first_sent_at_s=100.0, now_s=101.0) == pytest.approx(2.2)
+    assert compute_buffered_s(sent_s=0.32, first_sent_at_s=100.0, now_s=101.0) < 0
 
 
 def test_capacity_is_real_time_less_the_reserve_within_the_slots() -> None:
     full = 128 * PATCH_S / 0.038
-    assert capacity(PACE, replace(PROMISE, reserve=0.0)) == int(full) == 1077
-    assert capacity(PACE, PROMISE) == int(full * 0.9)
-    assert capacity(PACE, replace(PROMISE, slots=128)) == 128
+    assert compute_capacity(STEP_TIMES, replace(TARGET, reserve=0.0)) == int(full) == 1077
+    assert compute_capacity(STEP_TIMES, TARGET) == int(full * 0.9)
+    assert compute_capacity(STEP_TIMES, replace(TARGET, slots=128)) == 128
     # A larger bucket that is not faster per stream does not count.
-    assert capacity(StepTimes((*PACE.buckets, (256, 0.2))), PROMISE) == capacity(PACE, PROMISE)
+    assert compute_capacity(
+        StepTimes((*STEP_TIMES.buckets, (256, 0.2)), patch_s=0.32), TARGET
+    ) == compute_capacity(STEP_TIMES, TARGET)
 
 
 def test_a_listener_beyond_capacity_is_told_when_the_next_one_leaves() -> None:
-    promise = replace(PROMISE, slots=3)
-    listeners = [PlayingStream("a", 5.0, 20.0), PlayingStream("b", 5.0, 4.5)]
-    require_room(listeners, 0, PACE, promise)
-    full = refusal([*listeners, PlayingStream("c", 5.0, 9.0)], 0, PACE, promise)
-    assert (full.retry_after_s, full.message) == (4.5, "3 listeners of 3")
+    target = replace(TARGET, slots=3)
+    streams = [PlayingStream("a", 5.0, 20.0), PlayingStream("b", 5.0, 4.5)]
+    check_admission(streams, 0, STEP_TIMES, target)
+    full = refusal([*streams, PlayingStream("c", 5.0, 9.0)], 0, STEP_TIMES, target)
+    assert (full.retry_after_s, full.message) == (
+        4.5,
+        "speech capacity reached (3 of 3 streams); retry in 5 s",
+    )
     # Two of four must leave; a newcomer leaves nobody knows when.
-    assert refusal(playing(5, 5, 5, left=7.0), 1, PACE, promise).retry_after_s == 7.0
-    assert refusal([], 3, PACE, promise).retry_after_s == 30.0
-    assert refusal(playing(5, 5, 5, left=0.1), 0, PACE, promise).retry_after_s == 1.0
+    assert refusal(playing(5, 5, 5, remaining=7.0), 1, STEP_TIMES, target).retry_after_s == 7.0
+    assert refusal([], 3, STEP_TIMES, target).retry_after_s == 30.0
+    assert refusal(playing(5, 5, 5, remaining=0.1), 0, STEP_TIMES, target).retry_after_s == 1.0
 
 
 def test_first_audio_takes_its_patches_and_every_prefill() -> None:
-    quick = replace(PROMISE, reserve=0.0)
-    assert first_audio_after_s(1, PACE, quick) == pytest.approx(2 * 0.038)
-    assert first_audio_after_s(64, PACE, quick) == pytest.approx(2 * 0.038)
-    assert first_audio_after_s(65, PACE, quick) == pytest.approx(2 * 0.038)
-    assert first_audio_after_s(129, PACE, quick) == pytest.approx(3 * 0.038)
-    prefilling = replace(PACE, prefill_s=0.01)
-    assert first_audio_after_s(129, prefilling, quick) == pytest.approx(1.29 + 3 * 0.038)
+    quick = replace(TARGET, reserve=0.0)
+    assert estimate_first_audio_s(1, STEP_TIMES, quick) == pytest.approx(2 * 0.038)
+    assert estimate_first_audio_s(64, STEP_TIMES, quick) == pytest.approx(2 * 0.038)
+    assert estimate_first_audio_s(65, STEP_TIMES, quick) == pytest.approx(2 * 0.038)
+    assert estimate_first_audio_s(129, STEP_TIMES, quick) == pytest.approx(3 * 0.038)
+    prefilling = replace(STEP_TIMES, prefill_s=0.01)
+    assert estimate_first_audio_s(129, prefilling, quick) == pytest.approx(1.29 + 3 * 0.038)
 
 
 def test_nobody_is_admitted_whose_first_audio_would_come_late() -> None:
-    in_time = max(n for n in range(2000) if first_audio_after_s(n, PACE, PROMISE) <= 0.5)
-    require_room([], in_time - 1, PACE, PROMISE)
-    assert "first audio would take 0.51 s" in refusal([], in_time, PACE, PROMISE).message
+    in_time = max(n for n in range(2000) if estimate_first_audio_s(n, STEP_TIMES, TARGET) <= 0.5)
+    check_admission([], in_time - 1, STEP_TIMES, TARGET)
+    assert "first audio would take 0.51 s" in refusal([], in_time, STEP_TIMES, TARGET).message
 
 
 def test_nobody_is_admitted_for_whom_another_would_run_dry() -> None:
     short = playing(*[0.15] * 300)
-    assert all_keep_playing(short, 0, PACE, PROMISE)
-    require_room(short, 0, PACE, PROMISE)
+    assert can_sustain(short, 0, STEP_TIMES, TARGET)
+    check_admission(short, 0, STEP_TIMES, TARGET)
     # Three steps for those who play and one for the newcomers are one too many.
-    assert "run dry" in refusal(short, 150, PACE, PROMISE).message
-    require_room(playing(*[5.0] * 300), 150, PACE, PROMISE)
+    assert "would stall" in refusal(short, 150, STEP_TIMES, TARGET).message
+    check_admission(playing(*[5.0] * 300), 150, STEP_TIMES, TARGET)
 
 
 def test_a_prefill_that_outlasts_a_buffer_is_refused() -> None:
-    slow = replace(PACE, prefill_s=0.2)
-    assert "run dry" in refusal(playing(0.15), 0, slow, PROMISE).message
-    require_room(playing(0.5), 0, slow, PROMISE)
+    slow = replace(STEP_TIMES, prefill_s=0.2)
+    assert "would stall" in refusal(playing(0.15), 0, slow, TARGET).message
+    check_admission(playing(0.5), 0, slow, TARGET)
 
 
 def test_who_is_dry_already_keeps_nobody_out() -> None:
-    require_room(playing(-2.0, 0.0, 0.01, 5.0), 0, PACE, PROMISE)
+    check_admission(playing(-2.0, 0.0, 0.01, 5.0), 0, STEP_TIMES, TARGET)
 
 
 def test_audio_that_is_all_made_falls_due_no_more() -> None:
     short = [0.15] * 300
-    assert not all_keep_playing(playing(*short), 150, PACE, PROMISE)
-    assert all_keep_playing(playing(*short, left=0.0), 150, PACE, PROMISE)
+    assert not can_sustain(playing(*short), 150, STEP_TIMES, TARGET)
+    assert can_sustain(playing(*short, remaining=0.0), 150, STEP_TIMES, TARGET)
 
 
 @dataclass
@@ -141,7 +154,7 @@ class Simulated:
 
     def ahead_at(self, now_s: float) -> float:
         assert self.first_at_s is not None
-        return buffered_s(self.sent_s(), self.first_at_s, now_s)
+        return compute_buffered_s(self.sent_s(), self.first_at_s, now_s)
 
     def gain(self, now_s: float) -> None:
         """One more patch. The first holds no audio yet: the decoder looks ahead."""
@@ -154,10 +167,10 @@ class Simulated:
 
 @dataclass
 class Engine:
-    """Steps by `choose` and admits by `require_room`, in simulated time."""
+    """Steps by `select_streams` and admits by `check_admission`, in simulated time."""
 
-    pace: StepTimes
-    promise: LatencyTarget
+    step_times: StepTimes
+    target: LatencyTarget
     now_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -167,20 +180,20 @@ class Engine:
         self.most = 0
 
     def ask(self, request: Simulated) -> None:
-        listeners, newcomers = self._split()
+        streams, newcomers = self._split()
         try:
-            require_room(listeners, len(newcomers), self.pace, self.promise)
+            check_admission(streams, len(newcomers), self.step_times, self.target)
         except Overloaded:
             self.refused += 1
         else:
             self.held.append(request)
-            self.now_s += self.pace.prefill_s
+            self.now_s += self.step_times.prefill_s
         self.most = max(self.most, len(self.held))
 
     def step(self) -> None:
-        listeners, newcomers = self._split()
-        chosen = choose(newcomers, listeners, self.pace, self.pace.widest)
-        self.now_s += self.pace.step_s(max(1, len(chosen)))
+        streams, newcomers = self._split()
+        chosen = select_streams(newcomers, streams, self.step_times, self.step_times.max_streams)
+        self.now_s += self.step_times.step_s(max(1, len(chosen)))
         for request in [one for one in self.held if one.name in set(chosen)]:
             request.gain(self.now_s)
             if request.made == request.patches:
@@ -188,18 +201,18 @@ class Engine:
                 self.done.append(request)
 
     def _split(self) -> tuple[list[PlayingStream], list[str]]:
-        listeners = [
+        streams = [
             PlayingStream(one.name, one.ahead_at(self.now_s), (one.patches - one.made) * PATCH_S)
             for one in self.held
             if one.first_at_s is not None
         ]
-        return listeners, [one.name for one in self.held if one.first_at_s is None]
+        return streams, [one.name for one in self.held if one.first_at_s is None]
 
 
 def simulate(rate: float, seconds: float, prefill_s: float, seed: int) -> Engine:
     """Requests of 20 to 60 patches arrive `rate` times a second, some in crowds of ten."""
     chance = random.Random(seed)
-    engine = Engine(replace(SMALL, prefill_s=prefill_s), PROMISE)
+    engine = Engine(replace(SMALL, prefill_s=prefill_s), TARGET)
     due_s, number = 0.0, 0
     while engine.now_s < seconds:
         while due_s <= engine.now_s:
@@ -224,13 +237,13 @@ def test_whoever_was_admitted_never_runs_dry_and_hears_the_beginning_in_time(
         assert request.driest_s >= 0, request
         late_s = request.first_at_s - request.arrived_s
         # The step under way when it came is not foreseen, nor is who is urgent meanwhile.
-        assert late_s <= PROMISE.first_audio_s + 2 * 0.038, request
+        assert late_s <= TARGET.first_audio_s + 2 * 0.038, request
 
 
 def test_the_engine_is_filled_before_anybody_is_refused_for_long() -> None:
     engine = simulate(rate=20.0, seconds=15.0, prefill_s=0.0, seed=3)
     assert engine.refused > 0
-    assert engine.most >= 0.8 * capacity(SMALL, PROMISE)
+    assert engine.most >= 0.8 * compute_capacity(SMALL, TARGET)
     gentle = simulate(rate=2.0, seconds=15.0, prefill_s=0.0, seed=3)
     assert gentle.refused == 0
 

@@ -5,24 +5,30 @@ import random
 import pytest
 
 from sglang_omni.engines.speech.scheduler import (
-    PATCH_SECONDS,
-    Limits,
-    assign,
-    duration_guard,
-    is_last,
-    patch_limit,
-    steppable,
+    PatchLimits,
+    assign_slots,
+    compute_patch_limit,
+    is_last_patch,
+    select_steppable,
 )
+from sglang_omni.models.ming.speech.model import max_patches
 from sglang_omni.protocol.errors import InvalidRequest
 
-LIMITS = Limits(min_patches=3, max_patches=1000, context=2048)
+PATCH_SECONDS = 0.32
+LIMITS = PatchLimits(min_patches=3, max_patches=1000, context=2048)
+
+
+def estimate_max_patches(text):
+    return max_patches(text, PATCH_SECONDS)
 
 
 @pytest.mark.parametrize(("length", "patches"), [(0, 6), (5, 6), (6, 6), (20, 22), (100, 113)])
 def test_duration_guard_grows_with_the_text_and_never_falls_below_two_seconds(length, patches):
     """The reference's, for Chinese and for what is spelled out."""
-    assert duration_guard("字" * length) == patches
-    assert duration_guard("A" * min(length, 45) + "!, " * max(0, (length - 45) // 3)) <= patches
+    assert estimate_max_patches("字" * length) == patches
+    assert (
+        estimate_max_patches("A" * min(length, 45) + "!, " * max(0, (length - 45) // 3)) <= patches
+    )
 
 
 # Seconds that Ming-mini's slowest voice took, of four.
@@ -39,12 +45,12 @@ SPOKEN = {
 @pytest.mark.parametrize(("text", "seconds"), SPOKEN.items())
 def test_the_guard_leaves_normal_english_twice_its_time(text, seconds):
     reference = max(2.0, len(text) * 5818 / 16000)
-    assert 2 * seconds <= duration_guard(text) * PATCH_SECONDS <= reference
+    assert 2 * seconds <= estimate_max_patches(text) * PATCH_SECONDS <= reference
 
 
 @pytest.mark.parametrize("text", ["b" * 400, "Ab" * 200, "qwrtpsdfg" * 40, "a" + "!" * 399])
 def test_the_guard_bounds_what_is_no_language(text):
-    assert duration_guard(text) * PATCH_SECONDS <= 45 * 5818 / 16000
+    assert estimate_max_patches(text) * PATCH_SECONDS <= 45 * 5818 / 16000
 
 
 def test_the_guard_of_every_text_is_at_most_the_references():
@@ -52,39 +58,41 @@ def test_the_guard_of_every_text_is_at_most_the_references():
     signs = "aAbzß é,.!? \n0字あ한ท😀_-"
     for _ in range(300):
         text = "".join(rng.choice(signs) for _ in range(rng.randrange(400)))
-        assert duration_guard(text) <= max(6, int(len(text) * 5818 / 16000 / PATCH_SECONDS))
+        assert estimate_max_patches(text) <= max(6, int(len(text) * 5818 / 16000 / PATCH_SECONDS))
 
 
 def test_the_stop_rule_fires_only_after_the_minimum():
-    assert [is_last(patch, 0.9, 100, LIMITS) for patch in range(6)] == [False] * 4 + [True] * 2
-    assert not is_last(50, 0.5, 100, LIMITS)
+    assert [is_last_patch(patch, 0.9, 100, LIMITS) for patch in range(6)] == [False] * 4 + [
+        True
+    ] * 2
+    assert not is_last_patch(50, 0.5, 100, LIMITS)
 
 
 def test_the_patch_at_the_limit_is_last_whatever_the_stop_head_says():
-    assert [is_last(patch, 0.0, 3, LIMITS) for patch in range(3)] == [False, False, True]
+    assert [is_last_patch(patch, 0.0, 3, LIMITS) for patch in range(3)] == [False, False, True]
 
 
 def test_the_tightest_limit_holds():
-    assert patch_limit("字" * 100, None, 200, LIMITS) == 113
-    assert patch_limit("字" * 100, 40, 200, LIMITS) == 40
-    assert patch_limit("字" * 100, 500, 200, LIMITS) == 500
-    assert patch_limit("字" * 100, 5000, 200, LIMITS) == 1000
-    assert patch_limit("字" * 100, None, 2048 - 20, LIMITS) == 20
+    assert compute_patch_limit(estimate_max_patches("字" * 100), None, 200, LIMITS) == 113
+    assert compute_patch_limit(estimate_max_patches("字" * 100), 40, 200, LIMITS) == 40
+    assert compute_patch_limit(estimate_max_patches("字" * 100), 500, 200, LIMITS) == 500
+    assert compute_patch_limit(estimate_max_patches("字" * 100), 5000, 200, LIMITS) == 1000
+    assert compute_patch_limit(estimate_max_patches("字" * 100), None, 2048 - 20, LIMITS) == 20
 
 
 def test_a_prompt_that_leaves_no_room_for_speech_is_refused():
-    assert patch_limit("字" * 100, None, 2048 - 5, LIMITS) == 5
+    assert compute_patch_limit(estimate_max_patches("字" * 100), None, 2048 - 5, LIMITS) == 5
     with pytest.raises(InvalidRequest, match="2044 of 2048 positions"):
-        patch_limit("字" * 100, None, 2044, LIMITS)
+        compute_patch_limit(estimate_max_patches("字" * 100), None, 2044, LIMITS)
     with pytest.raises(InvalidRequest):
-        patch_limit("a", 1, 2048, LIMITS)
+        compute_patch_limit(estimate_max_patches("a"), 1, 2048, LIMITS)
 
 
 def test_slots_go_to_the_requests_that_waited_longest():
-    assert assign(["a", "b", "c"], [4, 7]) == [("a", 4), ("b", 7)]
-    assert assign(["a"], []) == []
+    assert assign_slots(["a", "b", "c"], [4, 7]) == [("a", 4), ("b", 7)]
+    assert assign_slots(["a"], []) == []
 
 
 def test_stalled_requests_are_left_out_of_the_step():
     running = {"a": 0, "b": 1, "c": 2}
-    assert steppable(running, frozenset({"b", "gone"})) == ["a", "c"]
+    assert select_steppable(running, frozenset({"b", "gone"})) == ["a", "c"]

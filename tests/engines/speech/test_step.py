@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from sglang_omni.models.ming.speech.slots import TalkerSlots, as_int64
-from sglang_omni.models.ming.speech.step import decode_step
+from sglang_omni.models.ming.speech.slots import TalkerSlots, to_int64
+from sglang_omni.models.ming.speech.step import run_decode_step
 
 TEXTS = ["One, two, three.", "今天天气很好。", "The river runs slowly past the old stone mill."]
 TOLERANCE = 1e-4
@@ -24,8 +24,8 @@ class Player:
             self.slots.prefill(slot, *parts, seed, segment)
 
     def step(self, *slots):
-        span = self.slots.span(int(self.slots.lengths[list(slots)].max()))
-        out = decode_step(self.model.talker, self.slots, torch.tensor(slots), span)
+        span = self.slots.select_span(int(self.slots.lengths[list(slots)].max()))
+        out = run_decode_step(self.model.talker, self.slots, torch.tensor(slots), span)
         for slot, latents, stop in zip(slots, out.latents, out.stop, strict=True):
             self.latents[slot].append(latents)
             self.stops[slot].append(stop)
@@ -74,12 +74,12 @@ def test_crossing_a_span_bucket_changes_nothing(model, reference, prompt_parts):
     player = Player(model)
     parts = prompt_parts(TEXTS[0])
     start = len(parts[0]) - 1
-    bucket = player.slots.span(start)
+    bucket = player.slots.select_span(start)
     patches = bucket - start + 3
     player.join(0, parts, seed=9, segment=0)
     for _ in range(patches):
         player.step(0)
-    assert player.slots.span(start + patches) > bucket
+    assert player.slots.select_span(start + patches) > bucket
     player.assert_equals(0, reference(TEXTS[0], seed=9, segment=0, patches=patches))
 
 
@@ -95,7 +95,7 @@ def test_a_full_context_is_used_to_its_last_position(model, reference, prompt_pa
 
 
 def test_seeds_of_any_size_are_read_as_64_bits():
-    assert [as_int64(v) for v in (0, -1, 2**63 - 1, 2**63, 2**64 - 1, 2**64)] == [
+    assert [to_int64(v) for v in (0, -1, 2**63 - 1, 2**63, 2**64 - 1, 2**64)] == [
         0,
         -1,
         2**63 - 1,

@@ -16,8 +16,8 @@ from sglang_omni.engines.speech.contract import (
     VoiceRequest,
 )
 from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
-from sglang_omni.engines.speech.worker import speech_prompt
-from sglang_omni.models.ming.speech.fast.prefill import CLONE_ROWS, VoiceTable
+from sglang_omni.models.ming.speech.fast.prefill import ROWS_PER_CLONE, VoiceTable
+from sglang_omni.models.ming.speech.model import MingSpeechModel, build_speech_prompt
 from sglang_omni.models.ming.speech.voices import read_presets, read_recording
 from tests.testing.golden import TINY
 
@@ -77,10 +77,8 @@ def test_a_voice_made_of_a_presets_recording_speaks_as_the_preset(make_worker):
 
 def test_a_voice_without_known_words_only_primes_the_history(model):
     (voice,) = [v for v in model.voices.values() if v.name == "DB30"]
-    known = speech_prompt(TalkerRequest(TEXT, "DB30", 0), voice)
-    told = speech_prompt(
-        TalkerRequest(TEXT, "DB30", 0, manner=SpeechStyle(instruction="{}")), voice
-    )
+    known = build_speech_prompt(TEXT, voice, SpeechStyle())
+    told = build_speech_prompt(TEXT, voice, SpeechStyle(instruction="{}"))
     assert known.has_prompt_audio and not told.has_prompt_audio
     assert told.speakers == known.speakers == 1
     assert told.instruction == "{}"
@@ -89,13 +87,13 @@ def test_a_voice_without_known_words_only_primes_the_history(model):
 def test_speech_goes_on_while_a_voice_is_made(make_worker, monkeypatch):
     """A recording that takes seconds to encode delays no step."""
     worker, slow = make_worker(), 3.0
-    real = VoiceEncoder._make
+    real = VoiceEncoder._encode
 
     def slowly(self, request):
         time.sleep(slow)
         return real(self, request)
 
-    monkeypatch.setattr(VoiceEncoder, "_make", slowly)
+    monkeypatch.setattr(VoiceEncoder, "_encode", slowly)
     asked = voice_request()
     worker.step(StepInput(arrivals=(("voice", asked),)))
     began = time.monotonic()
@@ -128,38 +126,38 @@ def test_a_recording_whose_owner_is_gone_fails_alone(make_worker):
     assert name == "voice" and isinstance(error, OSError)
 
 
-def test_the_book_keeps_the_voices_used_last(model):
-    book = VoiceCache(model, most=2)
+def test_the_cache_keeps_the_voices_used_last(model):
+    cache = VoiceCache(MingSpeechModel(model), max_clones=2)
     asked = voice_request()
-    maker = VoiceEncoder(model)
-    maker.begin("a", asked)
-    while not (done := maker.done(1.0)):
+    encoder = VoiceEncoder(MingSpeechModel(model))
+    encoder.start("a", asked)
+    while not (done := encoder.collect(1.0)):
         pass
     made = done[0][1]
     voices = [ClonedVoice(key, None, asked.voice, made.layout, made.latents) for key in "abc"]
-    first = book.find(voices[0])
-    assert book.find(voices[0]) is first
-    book.find(voices[1])
-    assert book.find(voices[0]) is first
-    book.find(voices[2])
-    assert book.find(voices[0]) is first, "the one used longest ago is let go, not the oldest"
-    assert len(book._clones) == 2
+    first = cache.find(voices[0])
+    assert cache.find(voices[0]) is first
+    cache.find(voices[1])
+    assert cache.find(voices[0]) is first
+    cache.find(voices[2])
+    assert cache.find(voices[0]) is first, "the one used longest ago is let go, not the oldest"
+    assert len(cache._clones) == 2
     assert torch.equal(first.latents, model.voices["DB30"].latents)
     assert first.text is None
 
 
 def test_nobodys_voice_has_no_rows_and_an_empty_history(model, make_worker):
-    nobody = VoiceCache(model).find(None)
-    asked = speech_prompt(TalkerRequest("rain", None, 0), nobody)
+    nobody = VoiceCache(MingSpeechModel(model)).find(None)
+    asked = build_speech_prompt("rain", nobody, SpeechStyle())
     assert not asked.has_prompt_audio and asked.speakers == 0
     heard = drain(make_worker(), rain=TalkerRequest("rain", None, 1, max_patches=2))
     assert np.isfinite(pcm(heard["rain"])).all()
 
 
-@pytest.mark.parametrize("manner", [SpeechStyle(cfg=4.5), SpeechStyle(sigma=0.3, temperature=2.5)])
-def test_guidance_and_noise_belong_to_the_request_alone(make_worker, manner):
+@pytest.mark.parametrize("style", [SpeechStyle(cfg=4.5), SpeechStyle(sigma=0.3, temperature=2.5)])
+def test_guidance_and_noise_belong_to_the_request_alone(make_worker, style):
     plain = TalkerRequest(TEXT, "DB30", 3, max_patches=3)
-    other = TalkerRequest(TEXT, "DB30", 3, max_patches=3, manner=manner)
+    other = TalkerRequest(TEXT, "DB30", 3, max_patches=3, style=style)
     together = drain(make_worker(), plain=plain, other=other)
     alone = drain(make_worker(), plain=plain), drain(make_worker(), other=other)
     assert np.abs(pcm(together["plain"]) - pcm(alone[0]["plain"])).max() < 1e-4
@@ -170,17 +168,17 @@ def test_guidance_and_noise_belong_to_the_request_alone(make_worker, manner):
 def test_a_cloned_voice_takes_the_rows_of_the_one_used_longest_ago(model):
     pytest.importorskip("triton")
     table = VoiceTable(model.talker, model.voices, clones=2)
-    presets = [table.place(voice) for voice in model.voices.values()]
+    presets = [table.locate(voice) for voice in model.voices.values()]
     (voice,) = [v for v in model.voices.values() if v.name == "DB30"]
 
     def named(name):
         return type(voice)(name, None, voice.latents, voice.embeds, voice.speaker)
 
-    a, b = table.place(named("a")), table.place(named("b"))
-    assert table.place(named("a")) == a
-    assert table.place(named("c")) == b
+    a, b = table.locate(named("a")), table.locate(named("b"))
+    assert table.locate(named("a")) == a
+    assert table.locate(named("c")) == b
     assert len({a.first, b.first, *(place.first for place in presets)}) == 4
-    assert abs(a.first - b.first) == CLONE_ROWS
+    assert abs(a.first - b.first) == ROWS_PER_CLONE
     rows = table.rows[a.first : a.first + 1 + len(voice.embeds)]
     assert torch.equal(rows, torch.cat((voice.speaker[None], voice.embeds)))
-    assert [table.place(voice) for voice in model.voices.values()] == presets
+    assert [table.locate(voice) for voice in model.voices.values()] == presets

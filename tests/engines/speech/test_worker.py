@@ -191,7 +191,7 @@ def test_a_prompt_that_does_not_fit_the_context_is_refused(make_worker):
     listener = Listener(make_worker(context=256))
     listener.drain(arrivals(long=request(text="word " * 200), short=request(patches=2)))
     assert isinstance(listener.errors["long"], InvalidRequest)
-    assert listener.worker.counters()["refused"] == 1
+    assert listener.worker.counters()["request_errors"] == 1
     assert len(listener.chunks["short"]) == 2
 
 
@@ -206,7 +206,7 @@ def test_counters_add_up_when_everything_ended(make_worker):
         "patches": 4,
         "finished": 1,
         "aborted": 0,
-        "refused": 0,
+        "request_errors": 0,
         "audio_seconds": pytest.approx(len(audio) / 44100),
     }
 
@@ -252,7 +252,7 @@ class Ahead(PlainExecutor):
 
     def __init__(self, model, width=8, seconds=0.1):
         super().__init__(model, 8, 2048)
-        self.width, self.pace = width, StepTimes(((width, seconds),))
+        self.width, self.pace = width, StepTimes(((width, seconds),), patch_s=0.32)
         self.begun, self.calls = [], []
 
     def begin(self, slots):

@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 
 from sglang_omni.engines.encoder.contract import EncoderSettings
-from sglang_omni.engines.encoder.launch import environment as encoder_environment
+from sglang_omni.engines.encoder.launch import build_environment as encoder_environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.thinker.contract import ThinkerSettings
-from sglang_omni.engines.thinker.launch import environment
+from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from tests.testing.golden import TINY
 
@@ -25,7 +25,9 @@ CHUNK = 16
 def thinker(checkpoint: Path = TINY, **settings: object) -> EngineProcess:
     chosen = ThinkerSettings(checkpoint, max_total_tokens=4096, **settings)  # type: ignore[arg-type]
     factory = "sglang_omni.engines.thinker.worker:open_worker"
-    return EngineProcess(ProcessSpec("thinker", factory, chosen, environment(chosen, threads=1)))
+    return EngineProcess(
+        ProcessSpec("thinker", factory, chosen, build_environment(chosen, threads=1))
+    )
 
 
 def encoders(ranks: int) -> EngineProcess:

@@ -17,8 +17,8 @@ from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.image import read_rgb
 from sglang_omni.media.limits import Kind, MediaLimits, PixelBudget
 from sglang_omni.media.sizes import pair_seconds
-from sglang_omni.models.ming.media_rules import RULES
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.media_rules import FORMAT, RULES
+from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
@@ -28,6 +28,7 @@ from tests.testing.golden import TINY, Case, cases, file_of, load_case
 
 CHATS = cases("e2e", "chat_")
 CONTEXT = 2048
+CHAT = MingChatFormat(TINY)
 LIMITS = MediaLimits()
 IMAGES = ("vision/files/image_2.png", "vision/files/image_3.png")
 
@@ -35,8 +36,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class Files:
-    """Decodes as the intake does, in this process, but for a video's frames: it takes them in the
-    size they have, for so the stored chats were made."""
+    """Decodes as the media decoders do, in this process, but for a video's frames: it takes them
+    in the size they have, for so the stored chats were made."""
 
     async def decode(
         self,
@@ -63,7 +64,7 @@ def perception(encoder: EngineProcess) -> MediaPreprocessor:
     client = EncoderClient(encoder, EmbeddingCache(1 << 20))
     anywhere = FetchPolicy(allowed_local_path=Path("/"))
     encoders: dict[Kind, EncoderClient] = {"image": client, "video": client, "audio": client}
-    return MediaPreprocessor(anywhere, RULES, Files(), encoders)
+    return MediaPreprocessor(anywhere, FORMAT, Files(), encoders)
 
 
 def path_of(name: str) -> str:
@@ -100,9 +101,9 @@ async def ask(
     chat = ChatRequest("chat", tuple(messages), SamplingParams(max_tokens=tokens), tenant=tenant)
     senses = perception(encoder)
     media = await gather_or_cancel(map(senses.open, chat.media))
-    prompt = preprocess(chat, media, ThinkerTokenizer(TINY), CONTEXT)
+    prompt = preprocess(chat, media, CHAT, CONTEXT)
     rows = await gather_or_cancel(map(senses.encode, media))
-    return aggregate(chat, prompt, media, rows, CONTEXT)
+    return aggregate(chat, prompt, media, rows, CHAT, CONTEXT)
 
 
 async def answer(

@@ -15,7 +15,7 @@ import torch
 
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerRequest, ThinkerSettings
-from sglang_omni.engines.thinker.launch import environment
+from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.entrypoints.cli.quantize import quantize
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import load_reference
@@ -53,7 +53,9 @@ async def test_greedy_tokens_agree_on_gpus_with_graphs(ranks: int, prefill: str)
     settings = replace(SETTINGS, tp_size=ranks, server_args=options)
     factory = "sglang_omni.engines.thinker.worker:open_worker"
     process = EngineProcess(
-        ProcessSpec("thinker", factory, settings, environment(settings, 1), start_deadline_s=400)
+        ProcessSpec(
+            "thinker", factory, settings, build_environment(settings, 1), start_deadline_s=400
+        )
     )
     await process.start()
     try:
@@ -84,7 +86,9 @@ async def test_eight_bits_say_what_the_plain_model_finds_likely(tmp_path: Path) 
     settings = replace(SETTINGS, checkpoint=target, dtype="bfloat16")
     factory = "sglang_omni.engines.thinker.worker:open_worker"
     process = EngineProcess(
-        ProcessSpec("thinker", factory, settings, environment(settings, 1), start_deadline_s=400)
+        ProcessSpec(
+            "thinker", factory, settings, build_environment(settings, 1), start_deadline_s=400
+        )
     )
     await process.start()
     try:

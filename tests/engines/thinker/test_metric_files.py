@@ -4,7 +4,7 @@ from pathlib import Path
 
 from prometheus_client.mmap_dict import MmapedDict
 
-from sglang_omni.engines.thinker.metric_files import KINDS, MetricFiles
+from sglang_omni.engines.thinker.metric_files import PREALLOCATED_KINDS, MetricFiles
 
 
 def test_what_is_written_next_has_its_room_however_often_a_file_grows(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_file_of_which_nothing_is_known_gets_room(tmp_path: Path) -> None:
 
 def test_a_process_that_begins_later_finds_room(tmp_path: Path) -> None:
     MetricFiles(tmp_path, [7]).reserve()
-    for kind in KINDS:
+    for kind in PREALLOCATED_KINDS:
         file = tmp_path / f"{kind}_7.db"
         assert list(MmapedDict.read_all_values_from_file(str(file))) == []
         assert file.stat().st_blocks * 512 >= file.stat().st_size > 0

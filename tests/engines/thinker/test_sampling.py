@@ -17,14 +17,10 @@ from sglang_omni.engines.thinker.contract import (
 )
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import (
-    CallReader,
-    Tool,
-    ToolCall,
-    ToolChoice,
-    ToolTokenDecoder,
-)
+from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
+from sglang_omni.models.ming.prompt.tools import CallReader
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
 from tests.testing.golden import TINY
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -51,7 +47,7 @@ SCHEMA = {
 
 
 async def test_an_answer_keeps_to_its_schema(one_rank: EngineProcess) -> None:
-    assert one_rank.health.info.has_grammars
+    assert one_rank.health.info.supports_json_schema
     asked = SamplingParams(max_tokens=200, temperature=1.0, json_schema=json.dumps(SCHEMA))
     for outputs in await asyncio.gather(*(generate(one_rank, asked) for _ in range(3))):
         answer = json.loads(TOKENIZER.decode(ids(outputs)))

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.metrics.pocket import Recogniser, spoken_words
 from cookbook.ming_mini import grammar
-from cookbook.ming_mini.evaluate_speech import Speech
+from cookbook.ming_mini.evaluation.speech import Speech
 from cookbook.ming_mini.sentences import commands, finish
 from cookbook.ming_mini.speakers import PRESETS
 from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.thinker.answer import Answerer
+from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.engines.speech.contract import TalkerSettings
-from sglang_omni.engines.speech.worker import load_speech_model
 from sglang_omni.entrypoints.cli.checkpoint import MING_MINI, find_checkpoint
+from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.protocol.errors import CheckpointError
 
 
@@ -36,14 +36,14 @@ def test_both_halves_load_in_five_seconds() -> None:
     began = time.monotonic()
     find_checkpoint(None)
     Answerer(MING_MINI)
-    load_speech_model(TalkerSettings(MING_MINI, slots=1))
+    load_modules(MING_MINI)
     assert time.monotonic() - began < 5.0
 
 
 @pytest.fixture(scope="module")
 def speech() -> Speech:
     settings = TalkerSettings(MING_MINI, slots=1)
-    return Speech(load_speech_model(settings), settings)
+    return Speech(load_modules(settings.checkpoint, settings.device, settings.dtype), settings)
 
 
 @pytest.mark.parametrize("text", ["a", "A", "I", "B.", "hi", "OK"])

@@ -19,7 +19,7 @@ CHAT = {"model": "org/ming", "messages": [{"role": "user", "content": "hello"}]}
 # The command line as it is, over a server that starts no engines.
 SERVE = """
 import sys
-from sglang_omni import cli
+from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.entrypoints.cli import serve
 from tests.entrypoints.cli.slow_server import SlowServer
 
@@ -29,7 +29,7 @@ class NoEngines(SlowServer):
         self.config = config
 
 serve.serve.__defaults__ = (NoEngines,)
-sys.exit(cli.main())
+sys.exit(main())
 """
 
 

@@ -121,7 +121,7 @@ def test_an_expired_certificate_is_warned_of(tmp_path: Path) -> None:
     certificate = builder.sign(key, SHA256())
     pair["tls_certificate"].write_bytes(certificate.public_bytes(Encoding.PEM))
     with started(**pair) as server:
-        server.says(f"clients will refuse tls_certificate {pair['tls_certificate']}")
+        server.says(f"clients will reject tls_certificate {pair['tls_certificate']}")
         assert "certificate has expired" in server.printed
 
 
@@ -149,7 +149,9 @@ def test_sighup_reloads_keys_and_certificate_and_keeps_the_old_where_the_new_are
         keys.write_text(SECOND)
         pair["tls_certificate"].write_bytes(after)
         server.process.send_signal(signal.SIGHUP)
-        server.says("SIGHUP: nothing was reloaded, the old stays in use: tls_key")
+        server.says(
+            "SIGHUP: nothing was reloaded; the old keys and certificate stay in use: tls_key"
+        )
         assert (status(FIRST), status(SECOND)) == (200, 401)
         assert issued_to(server.port).strip() == before.strip()
         pair["tls_key"].write_bytes(new["tls_key"].read_bytes())

@@ -3,7 +3,7 @@
 import pytest
 
 from sglang_omni.config.options import Config, load_config
-from sglang_omni.engines.runtime.gpus import Gpu, visible_gpus
+from sglang_omni.engines.runtime.gpus import Gpu, list_visible_gpus
 from sglang_omni.entrypoints.cli import serve
 from sglang_omni.protocol.errors import StartupError
 from tests.testing.golden import TINY
@@ -16,13 +16,13 @@ def config(**values: object) -> Config:
 
 
 @pytest.fixture
-def two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuple(Gpu(index, "NVIDIA H200", 150 * GB, 149 * GB) for index in range(2))
-    monkeypatch.setattr(serve, "cards", lambda: found)
+    monkeypatch.setattr(serve, "visible_gpus", lambda: found)
 
 
-@pytest.mark.usefixtures("two_cards")
-def test_auto_prints_its_plan_and_gives_every_engine_its_card(
+@pytest.mark.usefixtures("two_gpus")
+def test_auto_prints_its_plan_and_gives_every_engine_its_gpu(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     placed = serve.apply_placement(config(placement="auto"), TINY)
@@ -33,14 +33,14 @@ def test_auto_prints_its_plan_and_gives_every_engine_its_card(
     assert "thinker in bfloat16 on 1 rank(s)" in shown and "1: NVIDIA H200" in shown
 
 
-@pytest.mark.usefixtures("two_cards")
+@pytest.mark.usefixtures("two_gpus")
 def test_by_hand_nothing_is_moved() -> None:
     assert serve.apply_placement(config(), TINY) == config()
 
 
 @pytest.mark.parametrize("placement", ["auto", "manual"])
 def test_what_cannot_fit_is_refused(placement: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "cards", lambda: (Gpu(0, "small", GB // 1000, GB // 1000),))
+    monkeypatch.setattr(serve, "visible_gpus", lambda: (Gpu(0, "small", GB // 1000, GB // 1000),))
     with pytest.raises(StartupError, match="does not fit"):
         serve.apply_placement(config(placement=placement), TINY)
 
@@ -57,4 +57,4 @@ def test_without_a_driver_no_card_is_found(monkeypatch: pytest.MonkeyPatch) -> N
         raise pynvml.NVMLError(pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 
     monkeypatch.setattr(pynvml, "nvmlInit", no_driver)
-    assert visible_gpus() == ()
+    assert list_visible_gpus() == ()

@@ -26,7 +26,7 @@ from tests.testing.golden import TINY
 
 # One step of a three-bit mantissa, halved by rounding.
 FP8_ERROR = 2.0**-4
-SMALL_PIECE = 400_000
+SMALL_PART = 400_000
 
 
 @pytest.fixture(scope="module")
@@ -127,22 +127,22 @@ def test_it_loads_strictly(quantised: Path) -> None:
 def test_a_cut_off_run_is_no_checkpoint_and_goes_on(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, done, quantise_piece = tmp_path / "fp8", [], command._quantise_piece
+    target, done, quantize_part = tmp_path / "fp8", [], command._quantize_part
 
     def cut_off(*arguments: object) -> None:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(arguments)
-        quantise_piece(*arguments)  # type: ignore[arg-type]
+        quantize_part(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(command, "_quantise_piece", cut_off)
+    monkeypatch.setattr(command, "_quantize_part", cut_off)
     with pytest.raises(KeyboardInterrupt):
-        quantize(source, target, SMALL_PIECE)
+        quantize(source, target, SMALL_PART)
     assert not (target / "config.json").exists()
     written = {path: path.stat().st_mtime_ns for path in target.glob("*.safetensors")}
     assert len(written) == 3
-    monkeypatch.setattr(command, "_quantise_piece", quantise_piece)
-    quantize(source, target, SMALL_PIECE)
+    monkeypatch.setattr(command, "_quantize_part", quantize_part)
+    quantize(source, target, SMALL_PART)
     assert {path: path.stat().st_mtime_ns for path in written} == written
     index = json.loads((target / "model.safetensors.index.json").read_text())
     assert len(set(index["weight_map"].values())) > 3
@@ -151,8 +151,8 @@ def test_a_cut_off_run_is_no_checkpoint_and_goes_on(
 
 
 def test_pieces_bound_what_is_in_memory(source: Path) -> None:
-    pieces = list(command.plan_pieces(source, SMALL_PIECE))
-    assert all(piece.source_bytes <= SMALL_PIECE or len(piece.names) == 1 for piece in pieces)
+    pieces = list(command.plan_parts(source, SMALL_PART))
+    assert all(piece.source_bytes <= SMALL_PART or len(piece.names) == 1 for piece in pieces)
     names = [name for piece in pieces for name in piece.names]
     assert sorted(names) == sorted(TensorFolder(source))
 
@@ -160,7 +160,7 @@ def test_pieces_bound_what_is_in_memory(source: Path) -> None:
 def test_what_cannot_be_quantised_is_refused(
     source: Path, quantised: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(CheckpointError, match="quantised already"):
+    with pytest.raises(CheckpointError, match="quantized already"):
         quantize(quantised, tmp_path / "again")
     with pytest.raises(StartupError, match="not an empty folder"):
         quantize(source, source.parent)

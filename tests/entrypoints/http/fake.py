@@ -21,8 +21,10 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
-from sglang_omni.entrypoints.http.transport.uvicorn_server import web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server
 from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
+from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -37,7 +39,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import InvalidRequest, RequestNotFound
-from sglang_omni.voices.cloner import Cloned
+from sglang_omni.voices.cloner import CloneResult
 from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
 
@@ -105,13 +107,15 @@ class FakeCloner:
     def __init__(self) -> None:
         self.cloned: list[tuple[MediaPart, str | None]] = []
 
-    async def clone(self, part: MediaPart, text: str | None, tenant: str | None = None) -> Cloned:
+    async def clone(
+        self, part: MediaPart, text: str | None, tenant: str | None = None
+    ) -> CloneResult:
         self.cloned.append((part, text))
         if not part.sources[0]:
             raise InvalidRequest(f"{part.field}: the medium is empty", param=part.field)
         array = SharedArray()
         layout = array.write(np.arange(8 * 64 + 192, dtype=np.float32))
-        return Cloned(ClonedVoice("key", text, array, layout, 8), 2.5, True)
+        return CloneResult(ClonedVoice("key", text, array, layout, 8), 2.5, True)
 
 
 class FakeBackend:
@@ -120,6 +124,9 @@ class FakeBackend:
     model = "org/ming"
     capabilities = RELEASED
     sample_rate = RATE
+    frame_s = 0.32
+    default_system = DEFAULT_SYSTEM
+    speech_text = MingSpeechText()
     voices = ("prompt", "river")
     voice_aliases: Mapping[str, str] = MappingProxyType({"nova": "river"})
     default_voice = "prompt"
@@ -128,8 +135,8 @@ class FakeBackend:
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()
-    knows_speakers = True
-    has_grammars = has_lark = True
+    has_speaker_encoder = True
+    has_grammars = supports_grammar = True
 
     def __init__(self) -> None:
         self.draining = asyncio.Event()
@@ -140,10 +147,10 @@ class FakeBackend:
         """Forget everything that a test did."""
         self.draining.clear()
         self.folder.cleanup()
-        store = VoiceStore(Path(self.folder.name), Quota(stored=4, per_owner=3), "weights")
+        store = VoiceStore(Path(self.folder.name), Quota(max_stored=4, max_per_owner=3), "weights")
         store.load()
         self.cloner = FakeCloner()
-        self.shelf = VoiceRegistry(self.cloner, store)
+        self.voice_registry = VoiceRegistry(self.cloner, store)
         self.script: Script = echo
         self.requests: list[Any] = []
         self.profiles: list[str | None] = []
@@ -152,7 +159,7 @@ class FakeBackend:
         self.capabilities = RELEASED
         self.ready = True
 
-    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+    def decode_token(self, token_id: int) -> tuple[str, bytes]:
         return f"<{token_id}>", bytes([token_id]) if token_id else b""
 
     def engines(self) -> dict[str, dict[str, Any]]:
@@ -221,11 +228,11 @@ def serving(
     # A port that was served a moment ago can be served again.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    observer = wiring.pop("observer", None) or TraceRecorder(lambda: backend.sample_rate)
-    app = create_app(backend, access, observer=observer, **wiring)
+    recorder = wiring.pop("recorder", None) or TraceRecorder(lambda: backend.sample_rate)
+    app = create_app(backend, access, recorder=recorder, **wiring)
     options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
-    options["on_refusal"] = observer.refuse
-    server = web_server(app, "critical", 1, **options)
+    options["on_refusal"] = recorder.record_refusal
+    server = create_web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

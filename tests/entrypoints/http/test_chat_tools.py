@@ -13,20 +13,20 @@ from sglang_omni.engines.thinker.contract import TokenLogprob
 from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S, AudioTranscriptCache
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream
-from sglang_omni.models.ming.prompt.tools import Tool, ToolCall, ToolChoice, ToolResult
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
     Finished,
     Message,
+    ReasoningDelta,
     Started,
     TextDelta,
     TextPart,
-    ThoughtDelta,
     ToolCalled,
     Usage,
 )
 from sglang_omni.protocol.errors import EngineFailed
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice, ToolResult
 from tests.entrypoints.http.fake import FakeBackend, hanging, playing
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
@@ -114,7 +114,7 @@ def test_what_may_and_must_be_called_is_told_to_the_pipeline(
 ) -> None:
     ask(client, tools=TOOLS, **fields)
     asked = backend.requests[-1]
-    assert (len(asked.tools), asked.calling) == (tools, calling)
+    assert (len(asked.tools), asked.tool_choice) == (tools, calling)
 
 
 STRICT = [{"type": "function", "function": {**TOOLS[0]["function"], "strict": True}}]
@@ -145,7 +145,7 @@ def test_a_thinker_that_knows_schemas_alone_is_held_to_no_calls(
     fields: Any,
     param: str,
 ) -> None:
-    monkeypatch.setattr(type(backend), "has_lark", False)
+    monkeypatch.setattr(type(backend), "supports_grammar", False)
     body = {"model": "org/ming", "messages": HELLO, **fields}
     refused = http.post("/v1/chat/completions", json=body).json()["error"]
     assert refused["param"] == param and "llguidance" in refused["message"]
@@ -154,7 +154,7 @@ def test_a_thinker_that_knows_schemas_alone_is_held_to_no_calls(
 def test_thoughts_are_apart_from_the_answer_and_counted(
     client: openai.OpenAI, backend: FakeBackend
 ) -> None:
-    said = (ThoughtDelta("A "), ThoughtDelta("plan."), TextDelta("Yes."))
+    said = (ReasoningDelta("A "), ReasoningDelta("plan."), TextDelta("Yes."))
     backend.script = playing(*said, Finished("stop", Usage(7, 0, 5, reasoning_tokens=3)))
     answer = ask(client, reasoning_effort="high")
     assert answer.choices[0].message.content == "Yes."
@@ -291,7 +291,7 @@ def test_a_later_turn_cites_a_spoken_answer_by_its_id_alone(
 
 def test_what_was_said_is_forgotten_in_time_by_size_and_for_others() -> None:
     now = [0.0]
-    spoken = AudioTranscriptCache(most_characters=10, clock=lambda: now[0])
+    spoken = AudioTranscriptCache(max_characters=10, clock=lambda: now[0])
     spoken.keep("ada", "a", "12345")
     spoken.keep("ada", "b", "67890")
     assert (spoken.recall("ada", "a"), spoken.recall("bob", "a")) == ("12345", None)
@@ -328,9 +328,11 @@ async def test_comments_keep_a_quiet_stream_alive() -> None:
         yield {"n": 1}
         await asyncio.sleep(0.05)
 
-    pieces = await sent(sse.SSEResponse(slow(), end=sse.DONE, quiet_s=0.02))
+    pieces = await sent(sse.SSEResponse(slow(), end=sse.DONE, keep_alive_s=0.02))
     assert pieces[0] == sse.KEEP_ALIVE and pieces[-1] == sse.DONE
-    assert [piece for piece in pieces if piece.startswith(b"data: {")] == [sse.event({"n": 1})]
+    assert [piece for piece in pieces if piece.startswith(b"data: {")] == [
+        sse.encode_event({"n": 1})
+    ]
 
 
 async def test_an_error_after_a_comment_is_an_event() -> None:
@@ -339,7 +341,7 @@ async def test_an_error_after_a_comment_is_an_event() -> None:
         raise EngineFailed("the thinker died")
         yield {}
 
-    *quiet, last = await sent(sse.SSEResponse(fails(), end=sse.DONE, quiet_s=0.02))
+    *quiet, last = await sent(sse.SSEResponse(fails(), end=sse.DONE, keep_alive_s=0.02))
     assert set(quiet) == {sse.KEEP_ALIVE}
     assert json.loads(last.removeprefix(b"data: "))["error"]["code"] == "engine_failed"
 

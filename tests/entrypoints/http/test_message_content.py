@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from sglang_omni.entrypoints.http.message_content import LOW_DETAIL
+from sglang_omni.entrypoints.http.message_content import LOW_DETAIL_PIXELS
 from sglang_omni.pipeline.request import MediaPart, TextPart
 from tests.entrypoints.http.fake import FakeBackend
 
@@ -35,7 +35,7 @@ def sent(http: httpx.Client, backend: FakeBackend, *contents, **more):
         ),
         (
             {"type": "image_url", "image_url": {"url": URL, "detail": "low"}},
-            MediaPart("image", (URL,), f"{PATH}.image_url.url", LOW_DETAIL),
+            MediaPart("image", (URL,), f"{PATH}.image_url.url", LOW_DETAIL_PIXELS),
         ),
         (
             {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "mp3"}},

@@ -15,7 +15,7 @@ import pytest
 
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
-from sglang_omni.entrypoints.http.transport.uvicorn_server import run, web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, run
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
 from tests.entrypoints.http.fake import FakeBackend, Served, tone
 
@@ -50,7 +50,7 @@ def speaker() -> Iterator[Served]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     rules = SlowClientRules(BUDGET, PATIENCE_S)
-    server = web_server(create_app(backend), "critical", 1, unread=rules)
+    server = create_web_server(create_app(backend), "critical", 1, slow_clients=rules)
     thread = threading.Thread(target=lambda: run(server.serve(sockets=[listener])))
     thread.start()
     while not server.started:

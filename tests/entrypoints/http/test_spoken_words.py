@@ -15,7 +15,15 @@ from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from tests.entrypoints.http.fake import FakeBackend, Served, serving
-from tests.pipeline.engines import BLIND, Scripted, answering, humming, unlimited
+from tests.pipeline.engines import (
+    CHAT,
+    SPEECH,
+    TEXT_ONLY,
+    ScriptedEngine,
+    admit_all,
+    script_answer,
+    script_hum,
+)
 from tests.testing.golden import TINY
 
 
@@ -26,12 +34,12 @@ class SpeakingBackend(FakeBackend):
 
     def reset(self) -> None:
         super().reset()
-        self.talker = Scripted(humming())
+        self.talker = ScriptedEngine(script_hum())
 
     def _pipeline(self, answer: list[str]) -> Pipeline:
-        thinker = Scripted(answering(self.tokenizer, answer))
+        thinker = ScriptedEngine(script_answer(self.tokenizer, answer))
         return Pipeline(
-            BLIND, unlimited(thinker, self.talker), self.tokenizer, 512, SegmentSettings()
+            TEXT_ONLY, admit_all(thinker, self.talker), CHAT, 512, SegmentSettings(), **SPEECH
         )  # type: ignore[arg-type]
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:

@@ -194,7 +194,7 @@ def test_a_text_is_read_in_a_voice_and_a_manner(
     expect(page.locator("#last-stages")).to_be_visible()
     speech = backend.requests[-1]
     assert (speech.text, speech.voice.name) == ("One two three four.", "river")
-    assert "Slowly." in speech.manner.instruction and len(speech.manner.instruction) > 20
+    assert "Slowly." in speech.style.instruction and len(speech.style.instruction) > 20
     picture_of(page, "read")
 
 

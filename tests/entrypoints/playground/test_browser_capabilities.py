@@ -82,7 +82,7 @@ def test_styles_are_offered_only_where_the_model_follows_them(
     page.get_by_label("Text", exact=True).fill("One two.")
     page.get_by_role("button", name="Read aloud").click()
     expect(page.locator("#read-state")).to_have_text("Done")
-    assert backend.requests[-1].manner.instruction is None
+    assert backend.requests[-1].style.instruction is None
 
 
 @pytest.mark.parametrize("capabilities", [FULL, None])

@@ -86,14 +86,14 @@ async def settle() -> None:
 class Talk:
     """One session, and every event it has sent."""
 
-    def __init__(self, options: RealtimeOptions, dialect: ProtocolVersion) -> None:
+    def __init__(self, options: RealtimeOptions, protocol_version: ProtocolVersion) -> None:
         self.backend, self.clock = FakeBackend(), ManualClock()
-        self.outbox = EventSender(
-            options.send_bytes, options.stall_seconds, self.clock, dialect.to_client
+        self.sender = EventSender(
+            options.send_bytes, options.stall_seconds, self.clock, protocol_version.to_client
         )
         detector = LoudnessDetector()
         self.session = RealtimeSession(
-            self.backend, options, self.outbox, detector, self.clock, dialect, "me"
+            self.backend, options, self.sender, detector, self.clock, protocol_version, "me"
         )
         self.events: list[dict[str, Any]] = []
         self.reading = asyncio.Event()
@@ -143,11 +143,11 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(dialect: ProtocolVersion = GA, **options: Any) -> AsyncIterator[Talk]:
+async def talking(protocol_version: ProtocolVersion = GA, **options: Any) -> AsyncIterator[Talk]:
     """A session that is read, and closed at the end."""
-    talk = Talk(replace(OPTIONS, **options), dialect)
+    talk = Talk(replace(OPTIONS, **options), protocol_version)
     talk.session.start()
-    writing = asyncio.create_task(talk.outbox.run(talk.take))
+    writing = asyncio.create_task(talk.sender.run(talk.take))
     await settle()
     try:
         yield talk

@@ -1,14 +1,14 @@
 """The spelling of the protocol before its general availability."""
 
-from sglang_omni.entrypoints.realtime.beta import asks_for_beta
+from sglang_omni.entrypoints.realtime.beta import is_beta_requested
 from sglang_omni.entrypoints.realtime.protocol_version import BETA
 from tests.entrypoints.realtime.harness import base64_of, kinds, loud, talking
 
 
 def test_it_is_asked_for_by_a_header_or_a_subprotocol() -> None:
-    assert asks_for_beta({"openai-beta": "realtime=v1"}, [])
-    assert asks_for_beta({}, ["realtime", "openai-beta.realtime-v1"])
-    assert not asks_for_beta({"openai-beta": "assistants=v2"}, ["realtime"])
+    assert is_beta_requested({"openai-beta": "realtime=v1"}, [])
+    assert is_beta_requested({}, ["realtime", "openai-beta.realtime-v1"])
+    assert not is_beta_requested({"openai-beta": "assistants=v2"}, ["realtime"])
 
 
 async def test_a_flat_session() -> None:

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from sglang_omni.entrypoints.realtime.items import JSON
-from sglang_omni.models.ming.prompt.tools import Tool, ToolCall, ToolChoice, ToolResult
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Finished,
@@ -16,6 +15,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import EngineUnavailable
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice, ToolResult
 from tests.entrypoints.http.fake import FakeBackend, playing, tone
 from tests.entrypoints.realtime.harness import kinds, talking
 
@@ -98,9 +98,9 @@ async def test_tools_may_be_withheld_and_forced() -> None:
             await talk.update(tool_choice=choice)
             assert talk.of("session.updated")[-1]["session"]["tool_choice"] == choice
             await talk.send("response.create")
-            assert talk.backend.requests[-1].calling == calling
+            assert talk.backend.requests[-1].tool_choice == calling
         await talk.send("response.create", response={"tools": [], "tool_choice": "auto"})
-        assert (talk.backend.requests[-1].tools, talk.backend.requests[-1].calling) == (
+        assert (talk.backend.requests[-1].tools, talk.backend.requests[-1].tool_choice) == (
             (),
             ToolChoice(),
         )
@@ -135,16 +135,16 @@ async def test_strict_functions_and_calls_one_at_a_time_are_asked_for() -> None:
         assert talk.of("session.updated")[-1]["session"]["parallel_tool_calls"] is False
         await talk.send("response.create")
         asked = talk.backend.requests[-1]
-        assert asked.tools[0].strict and asked.calling == ToolChoice(parallel=False)
+        assert asked.tools[0].strict and asked.tool_choice == ToolChoice(parallel=False)
         await talk.send("response.create", response={"parallel_tool_calls": True})
-        assert talk.backend.requests[-1].calling == ToolChoice()
+        assert talk.backend.requests[-1].tool_choice == ToolChoice()
 
 
 async def test_a_thinker_without_grammars_of_calls_is_held_to_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with talking() as talk:
-        monkeypatch.setattr(type(talk.backend), "has_lark", False)
+        monkeypatch.setattr(type(talk.backend), "supports_grammar", False)
         await talk.update(tools=[LOOK], tool_choice="required")
         assert talk.error["param"] == "session.tool_choice"
         assert "llguidance" in talk.error["message"]
@@ -157,7 +157,7 @@ async def test_settings_without_forced_calls_do_not_ask_what_the_thinker_can(
         raise EngineUnavailable("the thinker is starting")
 
     async with talking() as talk:
-        monkeypatch.setattr(type(talk.backend), "has_lark", property(starting))
+        monkeypatch.setattr(type(talk.backend), "supports_grammar", property(starting))
         await talk.update(tools=[LOOK])
         assert talk.of("session.updated")
         await talk.update(tool_choice="required")

@@ -43,11 +43,11 @@ class Running:
     def __init__(self, **options: Any) -> None:
         settings = replace(OPTIONS, **options)
         self.socket, self.clock, self.backend = FakeSocket(), ManualClock(), FakeBackend()
-        outbox = EventSender(settings.send_bytes, settings.stall_seconds, self.clock, GA.to_client)
+        sender = EventSender(settings.send_bytes, settings.stall_seconds, self.clock, GA.to_client)
         detector = LoudnessDetector()
-        session = RealtimeSession(self.backend, settings, outbox, detector, self.clock)
+        session = RealtimeSession(self.backend, settings, sender, detector, self.clock)
         draining = self.backend.draining
-        connection = Connection(self.socket, outbox, session, settings, self.clock, draining)
+        connection = Connection(self.socket, sender, session, settings, self.clock, draining)
         self.task = asyncio.create_task(connection.run())
 
     def put(self, kind: str, **fields: Any) -> None:
@@ -107,7 +107,7 @@ async def test_an_idle_session_ends_but_not_one_that_is_used() -> None:
     assert not running.task.done()
     await running.clock.advance(11)
     await running.ended()
-    assert "no event came for 50 s" in running.socket.sent[-1]["error"]["message"]
+    assert "no event was received for 50 s" in running.socket.sent[-1]["error"]["message"]
 
 
 async def test_a_reader_that_takes_nothing_is_closed() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from sglang_omni.entrypoints.realtime.context import to_messages, without_oldest
+from sglang_omni.entrypoints.realtime.context import build_messages, drop_oldest_half
 from sglang_omni.entrypoints.realtime.conversation import Conversation, ItemError
 from sglang_omni.entrypoints.realtime.items import (
     AudioContent,
@@ -10,7 +10,7 @@ from sglang_omni.entrypoints.realtime.items import (
     SpeechContent,
     SpokenSegment,
     TextContent,
-    weight,
+    estimate_bytes,
 )
 
 
@@ -22,8 +22,8 @@ def clip(name: str, size: int = 1000, transcript: str | None = None) -> MessageI
     return MessageItem(name, "user", (AudioContent("x" * size, 1000, transcript),))
 
 
-def conversation(*items: Item, budget: int = 10_000) -> Conversation:
-    made = Conversation(budget)
+def conversation(*items: Item, max_bytes: int = 10_000) -> Conversation:
+    made = Conversation(max_bytes)
     for item in items:
         made.add(item)
     return made
@@ -39,7 +39,7 @@ def test_items_stand_where_they_were_put() -> None:
     assert made.add(text("d"), "root") is None
     assert made.add(text("e")) == "b"
     assert names(made) == ["d", "a", "c", "b", "e"]
-    assert [made.before(name) for name in ("d", "c", "e")] == [None, "a", "b"]
+    assert [made.previous_id(name) for name in ("d", "c", "e")] == [None, "a", "b"]
     assert made.last_id == "e"
 
 
@@ -62,7 +62,9 @@ def test_items_that_cannot_be_meant_are_refused_by_code(act, code: str) -> None:
 
 
 def test_beyond_the_budget_the_oldest_media_go_and_their_items_stay() -> None:
-    made = conversation(clip("a"), clip("b", transcript="two"), text("c"), clip("d"), budget=2100)
+    made = conversation(
+        clip("a"), clip("b", transcript="two"), text("c"), clip("d"), max_bytes=2100
+    )
     assert names(made) == ["a", "b", "c", "d"]
     assert made.find("a", "retrieve") == MessageItem("a", "user", (AudioContent(None, 1000, None),))
     assert made.find("b", "retrieve") == clip("b", transcript="two")
@@ -71,26 +73,26 @@ def test_beyond_the_budget_the_oldest_media_go_and_their_items_stay() -> None:
         "b", "user", (AudioContent(None, 1000, "two"),)
     )
     assert made.find("e", "retrieve") == clip("e")
-    assert made.weight == sum(map(weight, made)) <= 2100
+    assert made.size_bytes == sum(map(estimate_bytes, made)) <= 2100
 
 
 def test_the_newest_item_keeps_its_sound_whatever_the_budget() -> None:
-    made = conversation(clip("a"), clip("b", 5000), budget=2000)
+    made = conversation(clip("a"), clip("b", 5000), max_bytes=2000)
     assert made.find("b", "retrieve") == clip("b", 5000)
 
 
 def test_what_is_replaced_or_deleted_is_no_longer_counted() -> None:
     made = conversation(text("a", "four"), text("b", "x"))
     made.replace(text("a", "fourteen"))
-    assert made.weight == 9
+    assert made.size_bytes == 9
     made.delete("a")
-    assert made.weight == 1
+    assert made.size_bytes == 1
     made.replace(text("a", "came too late"))
     assert names(made) == ["b"]
 
 
 def test_text_that_cannot_fit_has_no_room() -> None:
-    made = conversation(clip("a", 1000), text("b", "x" * 500), budget=1600)
+    made = conversation(clip("a", 1000), text("b", "x" * 500), max_bytes=1600)
     assert made.has_room(text("c", "x" * 1100))
     assert not made.has_room(text("c", "x" * 1101))
 
@@ -99,7 +101,7 @@ def test_the_model_reads_the_instructions_then_what_was_said() -> None:
     spoken = SpeechContent(
         (SpokenSegment("I see. ", 0.0), SpokenSegment("More.", 500.0)), 1000, 500
     )
-    messages = to_messages(
+    messages = build_messages(
         "Be kind.",
         [
             text("s", "It is noon.", "system"),
@@ -118,7 +120,7 @@ def test_the_model_reads_the_instructions_then_what_was_said() -> None:
         ("http://x/y.png",),
         "What is this?",
     )
-    assert picture.budget.most == 512 * 512
+    assert picture.max_pixels == 512 * 512
     # Only what was heard before the user spoke.
     assert messages[2].content[0].text == "I see. "
     assert messages[3].content[0].kind == "audio"
@@ -129,18 +131,18 @@ def test_sound_that_was_let_go_is_read_as_its_transcript() -> None:
         MessageItem("a", "user", (AudioContent(None, 1000, "hello"),)),
         MessageItem("b", "user", (AudioContent(None, 1000, None),)),
     ]
-    messages = to_messages("", items)
+    messages = build_messages("", items)
     assert [message.content[0].text for message in messages] == ["hello"]
 
 
 def test_without_a_question_the_model_speaks_to_an_empty_turn() -> None:
-    assert [m.role for m in to_messages("Greet.", [])] == ["system", "user"]
-    after_answer = to_messages("", [text("a"), text("b", "yes", "assistant")])
+    assert [m.role for m in build_messages("Greet.", [])] == ["system", "user"]
+    after_answer = build_messages("", [text("a"), text("b", "yes", "assistant")])
     assert [m.role for m in after_answer] == ["user", "assistant", "user"]
     assert after_answer[-1].content[0].text == ""
 
 
 def test_the_later_half_is_kept() -> None:
     items = [text(name) for name in "abcde"]
-    assert [item.id for item in without_oldest(items)] == ["d", "e"]
-    assert [item.id for item in without_oldest(items[:2])] == ["b"]
+    assert [item.id for item in drop_oldest_half(items)] == ["d", "e"]
+    assert [item.id for item in drop_oldest_half(items[:2])] == ["b"]

@@ -9,58 +9,58 @@ from sglang_omni.entrypoints.realtime.protocol_version import GA
 from tests.entrypoints.realtime.harness import ManualClock, settle
 
 
-def outbox(budget: int = 1000, stall_s: float = 5.0) -> tuple[EventSender, ManualClock]:
+def make_sender(max_bytes: int = 1000, stall_s: float = 5.0) -> tuple[EventSender, ManualClock]:
     clock = ManualClock()
-    return EventSender(budget, stall_s, clock, GA.to_client), clock
+    return EventSender(max_bytes, stall_s, clock, GA.to_client), clock
 
 
-async def collect(box: EventSender) -> list[dict[str, Any]]:
+async def collect(sender: EventSender) -> list[dict[str, Any]]:
     frames: list[dict[str, Any]] = []
 
     async def send(frame: str) -> None:
         frames.append(json.loads(frame))
 
-    await box.flush(send)
+    await sender.flush(send)
     return frames
 
 
-async def test_events_leave_in_order_each_with_an_id_of_its_own() -> None:
-    box, _ = outbox()
+async def test_events_are_sent_in_order_with_unique_ids() -> None:
+    sender, _ = make_sender()
     for number in range(3):
-        box.put("a", number=number)
-    frames = await collect(box)
+        sender.put("a", number=number)
+    frames = await collect(sender)
     assert [frame["number"] for frame in frames] == [0, 1, 2]
     assert len({frame["event_id"] for frame in frames}) == 3
-    assert box.bytes == 0
+    assert sender.queued_bytes == 0
 
 
-async def test_whoever_makes_much_waits_while_the_budget_is_used_up() -> None:
-    box, _ = outbox(budget=100)
-    await asyncio.wait_for(box.room(), 1)
-    box.put("a", text="x" * 100)
-    waiting = asyncio.create_task(box.room())
+async def test_producers_wait_while_the_queue_is_full() -> None:
+    sender, _ = make_sender(max_bytes=100)
+    await asyncio.wait_for(sender.wait_for_room(), 1)
+    sender.put("a", text="x" * 100)
+    waiting = asyncio.create_task(sender.wait_for_room())
     await settle()
     assert not waiting.done()
-    await collect(box)
+    await collect(sender)
     await asyncio.wait_for(waiting, 1)
 
 
-async def test_a_reader_that_takes_nothing_is_given_up() -> None:
-    box, _ = outbox(stall_s=0.05)
-    box.put("a")
+async def test_a_client_that_reads_nothing_is_given_up() -> None:
+    sender, _ = make_sender(stall_s=0.05)
+    sender.put("a")
 
     async def never(frame: str) -> None:
         await asyncio.sleep(3600)
 
     with pytest.raises(SlowClient):
-        await box.run(never)
+        await sender.run(never)
 
 
-async def test_sound_is_counted_when_it_leaves_and_taken_back_before() -> None:
-    box, clock = outbox()
+async def test_audio_counts_as_sent_when_it_leaves_and_can_be_discarded_before() -> None:
+    sender, clock = make_sender()
     for _ in range(3):
-        box.put_sound("item", 100.0, {"delta": "x"})
-        box.put("between")
+        sender.put_audio("item", 100.0, {"delta": "x"})
+        sender.put("between")
     sent = 0
 
     async def send_two(frame: str) -> None:
@@ -70,25 +70,25 @@ async def test_sound_is_counted_when_it_leaves_and_taken_back_before() -> None:
             raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        await box.flush(send_two)
+        await sender.flush(send_two)
     # The third was on its way when the connection broke.
-    assert box.sent_ms("item") == 200
-    assert box.heard_ms("item") == 0
+    assert sender.sent_ms("item") == 200
+    assert sender.played_ms("item") == 0
     clock.time += 0.15
-    assert box.heard_ms("item") == pytest.approx(150)
-    box.silence()
+    assert sender.played_ms("item") == pytest.approx(150)
+    sender.stop_playback()
     clock.time += 10
-    assert box.heard_ms("item") == pytest.approx(150)
-    assert [frame["type"] for frame in await collect(box)] == ["between"] * 2
-    assert box.sent_ms("other") == box.heard_ms("other") == 0
+    assert sender.played_ms("item") == pytest.approx(150)
+    assert [frame["type"] for frame in await collect(sender)] == ["between"] * 2
+    assert sender.sent_ms("other") == sender.played_ms("other") == 0
 
 
-async def test_it_knows_how_long_the_listener_will_be_busy() -> None:
-    box, clock = outbox()
-    assert box.plays_until() == clock.time
-    box.put_sound("item", 400.0, {})
-    assert box.plays_until() == pytest.approx(clock.time + 0.4)
-    await collect(box)
+async def test_the_end_of_playback_includes_queued_audio() -> None:
+    sender, clock = make_sender()
+    assert sender.playback_ends_at() == clock.time
+    sender.put_audio("item", 400.0, {})
+    assert sender.playback_ends_at() == pytest.approx(clock.time + 0.4)
+    await collect(sender)
     clock.time += 0.1
-    box.put_sound("item", 400.0, {})
-    assert box.plays_until() == pytest.approx(clock.time + 0.7)
+    sender.put_audio("item", 400.0, {})
+    assert sender.playback_ends_at() == pytest.approx(clock.time + 0.7)

@@ -53,7 +53,7 @@ async def test_an_answer_lasts_as_much_longer_or_shorter(speed: float) -> None:
         item = await answer(talk)
         assert sent_ms(talk) * speed == pytest.approx(3000, abs=25)
         assert await heard(talk, item) == "One. Two. Six. "
-        assert talk.outbox.sent_ms(item) == pytest.approx(sent_ms(talk))
+        assert talk.sender.sent_ms(item) == pytest.approx(sent_ms(talk))
 
 
 @pytest.mark.parametrize("speed", SPEEDS)

@@ -5,11 +5,11 @@ import pytest
 from sglang_omni.entrypoints.realtime.turn_detection import (
     SpeechStarted,
     SpeechStopped,
-    Turn,
+    TurnEvent,
     TurnRules,
     TurnState,
-    abandon,
-    semantic_rules,
+    reset_turn,
+    semantic_vad_rules,
     step,
 )
 from sglang_omni.media.vad import FRAME_MS
@@ -17,7 +17,7 @@ from sglang_omni.media.vad import FRAME_MS
 RULES = TurnRules(prefix_ms=320, silence_ms=480, short_silence_ms=480)
 
 
-def play(rules: TurnRules, *stretches: tuple[float, int]) -> tuple[TurnState, list[Turn]]:
+def play(rules: TurnRules, *stretches: tuple[float, int]) -> tuple[TurnState, list[TurnEvent]]:
     """Feed stretches of (probability, milliseconds); returns where that ends, and the turns."""
     state, turns = TurnState(), []
     for probability, ms in stretches:
@@ -63,7 +63,7 @@ def test_the_threshold_decides_and_has_hysteresis() -> None:
 
 
 def test_a_turn_is_cut_when_it_is_too_long() -> None:
-    _, turns = play(replace(RULES, most_ms=960), (0.9, 1920))
+    _, turns = play(replace(RULES, max_turn_ms=960), (0.9, 1920))
     assert turns == [
         SpeechStarted(0),
         SpeechStopped(0, 960),
@@ -72,14 +72,14 @@ def test_a_turn_is_cut_when_it_is_too_long() -> None:
     ]
 
 
-def test_abandoning_forgets_the_turn_but_not_the_time() -> None:
+def test_reset_closes_the_turn_and_keeps_the_time() -> None:
     state, _ = play(RULES, (0.9, 640))
-    assert abandon(state) == TurnState(now_ms=640, floor_ms=640)
+    assert reset_turn(state) == TurnState(now_ms=640, min_start_ms=640)
 
 
 @pytest.mark.parametrize(("eagerness", "wait_ms"), [("high", 500), ("auto", 1000), ("low", 2000)])
 def test_eagerness_is_how_long_is_waited(eagerness: str, wait_ms: int) -> None:
-    rules = semantic_rules(eagerness)
+    rules = semantic_vad_rules(eagerness)
     frames_ms = -(-wait_ms // FRAME_MS) * FRAME_MS
     assert play(rules, (0.9, 1600), (0.0, 9600))[1][1] == SpeechStopped(0, 1600 + frames_ms)
     # Who has said but a word is given twice as long.

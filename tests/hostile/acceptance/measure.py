@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks.environment import fingerprint
+from measurement.environment import fingerprint
 from tests.hostile.acceptance.attacks import ATTACKS, LOADS
 from tests.hostile.acceptance.other_client import OtherClient
 from tests.hostile.acceptance.target import Target

@@ -16,15 +16,16 @@ from sglang_omni.engines.grammar_checker.checker import GrammarChecker
 from sglang_omni.engines.grammar_checker.contract import GrammarSettings
 from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
 from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
-from sglang_omni.entrypoints.cli.serve import bind
+from sglang_omni.entrypoints.cli.serve import bind_socket
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
-from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import MediaLimits
+from sglang_omni.models.registry import family_of
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.media_preprocessor import with_error_field
-from sglang_omni.pipeline.preprocess import constrained
+from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event
 from tests.entrypoints.http.fake import FakeBackend
 from tests.media.files import RULES
@@ -35,6 +36,7 @@ HTTP = HttpOptions(header_timeout=0.5, keep_alive_timeout=0.75)
 BODIES = BodyRules(window_s=0.5, request_timeout_s=20.0)
 REALTIME = replace(RealtimeOptions(), idle_seconds=1.0, stall_seconds=1.0)
 MEDIA = MediaLimits(decode_seconds=3.0)
+CHAT = family_of(TINY).chat_format(TINY)
 
 
 class FuzzedBackend(FakeBackend):
@@ -45,22 +47,22 @@ class FuzzedBackend(FakeBackend):
     def __init__(self) -> None:
         super().__init__()
         self.grammars = GrammarChecker(GrammarSettings(TINY))
-        self.intake = MediaDecoderPool(MediaDecoderSettings(MEDIA, RULES), processes=2)
+        self.media_decoders = MediaDecoderPool(MediaDecoderSettings(MEDIA, RULES), processes=2)
 
     async def start(self) -> None:
         """Start the processes."""
-        await asyncio.gather(self.grammars.start(), self.intake.start())
+        await asyncio.gather(self.grammars.start(), self.media_decoders.start())
 
     async def stop(self) -> None:
         """End them."""
-        await asyncio.gather(self.grammars.stop(), self.intake.stop())
+        await asyncio.gather(self.grammars.stop(), self.media_decoders.stop())
 
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:  # type: ignore[override]
-        await self.grammars.check(constrained(request))
+        await self.grammars.check(apply_answer_grammar(request, CHAT))
         for part in request.media:
             with with_error_field(part):
                 files = await fetch_all(part.sources, FetchPolicy())
-                await self.intake.decode(part.kind, files, part.budget)
+                await self.media_decoders.decode(part.kind, files, part.budget)
         async with aclosing(super().respond(request)) as events:
             async for event in events:
                 yield event
@@ -72,14 +74,16 @@ async def main() -> None:
     """Serve until this process is ended."""
     backend = FuzzedBackend()
     await backend.start()
-    observer = TraceRecorder(lambda: backend.sample_rate)
-    app = create_app(backend, observer=observer, bodies=BODIES)
-    options = {"limits": HTTP, "on_refusal": observer.refuse, "log_config": None}
+    recorder = TraceRecorder(lambda: backend.sample_rate)
+    app = create_app(backend, recorder=recorder, bodies=BODIES)
+    options = {"limits": HTTP, "on_refusal": recorder.record_refusal, "log_config": None}
     freeze_gc()
-    with bind("127.0.0.1", 0) as listener:
+    with bind_socket("127.0.0.1", 0) as listener:
         print(listener.getsockname()[1], flush=True)
         try:
-            await web_server(app, "warning", 1, access_log=False, **options).serve([listener])  # type: ignore[arg-type]
+            await create_web_server(app, "warning", 1, access_log=False, **options).serve(
+                [listener]
+            )  # type: ignore[arg-type]
         finally:
             await backend.stop()
 

@@ -19,8 +19,8 @@ from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.prompt import (
     PromptTokenizer,
     SpeechPrompt,
+    build_initial_history,
     embed_prompt,
-    initial_history,
 )
 from sglang_omni.models.ming.speech.talker import Talker, generate, load_talker
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
@@ -320,7 +320,7 @@ def test_hidden_states_keep_their_scale_and_experts_share_the_work(
 def noise_of(talker: Talker, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
     for patch in range(1000):
         row = (torch.tensor([number]) for number in (seed, 0, patch))
-        yield talker.patch_noise(*row, Sampling())
+        yield talker.sample_patch_noise(*row, Sampling())
 
 
 @torch.inference_mode()
@@ -334,11 +334,11 @@ def speak(
         generate(
             talker,
             embed_prompt(talker, prompt, voice.speaker[None], voice.embeds),
-            initial_history(talker, voice.latents),
+            build_initial_history(talker, voice.latents),
             noise_of(talker, 7),
             min_patches=3,
             max_patches=most,
-            how=Sampling(),
+            sampling=Sampling(),
         )
     )
     latents = torch.cat([patch.latents for patch in patches])

@@ -9,12 +9,12 @@ from pathlib import Path
 from fastapi import APIRouter, HTTPException, Request, Response
 
 from sglang_omni.entrypoints.http.assets import Asset, read_asset, read_assets, send_asset
-from sglang_omni.entrypoints.http.paths import DOCUMENTATION
+from sglang_omni.entrypoints.http.paths import DOCS_PATH
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
 SWAGGER_UI = ("swagger-ui.css", "swagger-ui-bundle.js")
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'",
     "script-src 'self'",
     # Swagger UI writes styles into its elements, and its own pictures into the stylesheet.
@@ -27,7 +27,7 @@ POLICY = (
     "form-action 'none'",
     "frame-ancestors 'none'",
 )
-HEADERS = {"Content-Security-Policy": "; ".join(POLICY)}
+HEADERS = {"Content-Security-Policy": "; ".join(CONTENT_SECURITY_POLICY)}
 
 
 def read_page() -> dict[str, Asset]:
@@ -37,17 +37,17 @@ def read_page() -> dict[str, Asset]:
     return read_assets(FOLDER) | viewer
 
 
-def routes() -> APIRouter:
+def create_router() -> APIRouter:
     """The page, which is read once, so that no name that is asked for becomes a path."""
     router = APIRouter(tags=["documentation"], include_in_schema=False)
     assets = read_page()
 
-    @router.get(DOCUMENTATION)
+    @router.get(DOCS_PATH)
     async def documentation(request: Request) -> Response:
         """Every operation with its fields and examples, to read and to try."""
         return send_asset(assets[INDEX], request, HEADERS)
 
-    @router.get(DOCUMENTATION + "/{name}")
+    @router.get(DOCS_PATH + "/{name}")
     async def documentation_file(name: str, request: Request) -> Response:
         """A file of that page."""
         if name not in assets:

@@ -1,4 +1,4 @@
-"""Who may ask: API keys over HTTP and WebSockets, and which pages may open a WebSocket."""
+"""Authentication by API keys, and checks of a request's Host and Origin headers."""
 
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -9,26 +9,29 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sglang_omni.entrypoints.api_keys import Keys
 from sglang_omni.entrypoints.http.middleware.hosts import require_host
 from sglang_omni.entrypoints.http.middleware.send_error import send_error
-from sglang_omni.entrypoints.http.paths import is_admin, is_open
-from sglang_omni.entrypoints.http.request_body.json_route import body_type, is_json
+from sglang_omni.entrypoints.http.paths import is_admin_path, is_public_path
+from sglang_omni.entrypoints.http.request_body.json_route import get_media_type, is_json_type
 from sglang_omni.observability.trace import current_trace
 from sglang_omni.protocol.errors import Forbidden, OmniError, Unauthorized
 
-# How a browser, which cannot set headers for a WebSocket, presents a key.
-SUBPROTOCOL = "openai-insecure-api-key."
-# Methods that change nothing; without CORS, what they return is kept from other sites' pages.
-READING = frozenset({"GET", "HEAD", "OPTIONS"})
-CHALLENGE = {"WWW-Authenticate": "Bearer"}
+# A browser cannot set headers for a WebSocket, so it sends its key as a subprotocol.
+KEY_SUBPROTOCOL_PREFIX = "openai-insecure-api-key."
+# Methods that change nothing. Without CORS, a page of another site cannot read their responses.
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+CHALLENGE_HEADERS = {"WWW-Authenticate": "Bearer"}
 
 
 @dataclass
 class Access:
-    """Who may do what; the keys may be replaced while it serves.
+    """Access rules of the server. The keys may be replaced while the server runs.
 
-    Without `keys` anybody may ask for inference; without `admin_keys` nobody may do what an
-    administrator does. Pages of `origins` may read answers and open WebSockets, as may pages of
-    this server itself; "*" is all of them. Requests must name one of `hosts` as their host; without
-    any, or with "*", they may name any."""
+    Attributes:
+        keys: Keys for inference. If there are none, everybody may use it.
+        admin_keys: Keys of administrators. If there are none, nobody may use admin routes.
+        origins: Origins whose pages may read responses and open WebSockets, in addition to pages
+            of this server. "*" allows all.
+        hosts: Allowed values of the Host header. If empty, or with "*", all are allowed.
+    """
 
     keys: Keys = field(default_factory=Keys)
     admin_keys: Keys = field(default_factory=Keys)
@@ -37,49 +40,49 @@ class Access:
 
 
 class AuthMiddleware:
-    """ASGI layer that admits whoever `access` lets in.
+    """ASGI middleware that rejects requests that `access` does not allow.
 
-    In `scope["state"]`, `tenant` names the owner of the key, `owner` does so across restarts,
-    `admin` says whether it is an administrator's, and `trusted` whether the caller may see what
-    goes on inside.
+    It sets in `scope["state"]`: `tenant`, the id of the key's owner in this process; `owner`, the
+    id that survives restarts; `is_admin`, whether the key is an administrator's; `is_trusted`,
+    whether the caller may see the state of the engines.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection, or refuse it with 401 or 403."""
+        """Serve one connection, or reject it with 401 or 403."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         try:
-            self._admit(scope)
+            self._authenticate(scope)
         except OmniError as error:
-            headers = CHALLENGE if error.status == Unauthorized.status else {}
+            headers = CHALLENGE_HEADERS if error.status == Unauthorized.status else {}
             await send_error(error, scope, receive, send, headers)
         else:
             await self._app(scope, receive, send)
 
-    def _admit(self, scope: Scope) -> None:
+    def _authenticate(self, scope: Scope) -> None:
         state, access = scope.setdefault("state", {}), self._access
         headers = Headers(scope=scope)
         require_host(headers, access.hosts)
-        if needs_no_preflight(scope, headers):
+        if skips_preflight(scope, headers):
             require_origin(headers, access.origins)
-        key = take_key(scope)
+        key = extract_key(scope)
         admin = access.admin_keys.match(key) if key else None
         tenant = access.keys.match(key) if key else None
         state["tenant"] = tenant or admin
         state["owner"] = access.keys.mark(key) or access.admin_keys.mark(key) if key else None
         if trace := current_trace():
             trace.tenant, trace.owner = state["tenant"], state["owner"]
-        state["admin"] = admin is not None
-        state["trusted"] = not access.keys or state["tenant"] is not None
-        if is_open(scope["path"]):
+        state["is_admin"] = admin is not None
+        state["is_trusted"] = not access.keys or state["tenant"] is not None
+        if is_public_path(scope["path"]):
             return
-        if is_admin(scope["path"]):
+        if is_admin_path(scope["path"]):
             _require_admin(admin, access)
-        elif not state["trusted"]:
+        elif not state["is_trusted"]:
             raise Unauthorized("a key is needed: 'Authorization: Bearer KEY'")
 
 
@@ -87,41 +90,44 @@ def _require_admin(admin: str | None, access: Access) -> None:
     if not access.admin_keys:
         raise Forbidden("this server was started without --admin-api-key")
     if admin is None:
-        raise Unauthorized("the key of an administrator is needed")
+        raise Unauthorized("an administrator's key is needed")
 
 
-def take_key(scope: Scope) -> str | None:
-    """The key that a connection presents, or None.
+def extract_key(scope: Scope) -> str | None:
+    """Return the key that a connection presents, or None.
 
-    One among a WebSocket's subprotocols is taken out of them: it must not be chosen, and sent back.
+    A key among a WebSocket's subprotocols is removed from `scope`, so that it is not selected and
+    sent back.
     """
-    scheme, _, key = Headers(scope=scope).get("authorization", "").partition(" ")
-    found = key.strip() if scheme.lower() == "bearer" and key.strip() else None
-    offered = scope.get("subprotocols", [])
-    for name in offered:
-        if name.startswith(SUBPROTOCOL):
-            found = found or name.removeprefix(SUBPROTOCOL)
-    if offered:
-        scope["subprotocols"] = [name for name in offered if not name.startswith(SUBPROTOCOL)]
-    return found
+    scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+    key = token.strip() if scheme.lower() == "bearer" and token.strip() else None
+    subprotocols = scope.get("subprotocols", [])
+    for name in subprotocols:
+        if name.startswith(KEY_SUBPROTOCOL_PREFIX):
+            key = key or name.removeprefix(KEY_SUBPROTOCOL_PREFIX)
+    if subprotocols:
+        scope["subprotocols"] = [
+            name for name in subprotocols if not name.startswith(KEY_SUBPROTOCOL_PREFIX)
+        ]
+    return key
 
 
-def needs_no_preflight(scope: Scope, headers: Headers) -> bool:
-    """Return whether a browser may have sent this without asking for permission first.
+def skips_preflight(scope: Scope, headers: Headers) -> bool:
+    """Return whether a browser may have sent this without a CORS preflight request.
 
-    Browsers ask ahead, by a preflight request, before a page sends JSON to another site. They do
-    not for a WebSocket, nor for a body that is a form, plain text or of no type. A server on
-    loopback that asks for no key would do what any web page in its user's browser tells it to.
+    Browsers send a preflight before a page sends JSON to another site. They send none for a
+    WebSocket, or for a body that is a form, plain text or of no type. Without this check, any page
+    in the user's browser could use a server on loopback that needs no key.
     """
     if scope["type"] == "websocket":
         return True
-    return scope["method"] not in READING and not is_json(body_type(headers))
+    return scope["method"] not in SAFE_METHODS and not is_json_type(get_media_type(headers))
 
 
 def require_origin(headers: Headers, origins: tuple[str, ...]) -> None:
-    """Refuse what a page of another site sends, unless it is one of `origins`.
+    """Reject a request of another site's page, unless its origin is one of `origins`.
 
-    Raises `Forbidden`. Programs send no origin and are let through.
+    Raises `Forbidden`. Clients other than browsers send no Origin header and pass.
     """
     origin = headers.get("origin")
     if origin is None or "*" in origins or origin in origins:

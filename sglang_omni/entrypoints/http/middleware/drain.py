@@ -1,16 +1,16 @@
-"""Leaving in good order: nothing new is begun, what has begun may end."""
+"""Middleware for a graceful shutdown: reject new requests, and let running ones finish."""
 
 import asyncio
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sglang_omni.entrypoints.http.middleware.send_error import send_error
-from sglang_omni.entrypoints.http.paths import is_watched
+from sglang_omni.entrypoints.http.paths import is_monitoring_path
 from sglang_omni.protocol.errors import Draining
 
 
 class InFlight:
-    """Counts the requests and WebSockets that are being served. Owned by the event loop."""
+    """Counter of the requests and WebSockets in flight. Used by the event loop only."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -28,23 +28,23 @@ class InFlight:
             self._idle.set()
 
     async def wait_idle(self) -> None:
-        """Return once nothing is being served."""
+        """Wait until nothing is in flight."""
         await self._idle.wait()
 
 
 class DrainMiddleware:
-    """ASGI layer that refuses new work once `draining` is set, and counts what is under way.
+    """ASGI middleware that rejects new work once `draining` is set, and counts work in flight.
 
-    Whoever watches the server (health, metrics) is answered to the end. A refused connection is
-    closed, so that a proxy takes its next request elsewhere.
+    Monitoring routes (health, metrics) are always served. A rejected connection is closed, so that
+    a proxy sends its next request to another server.
     """
 
     def __init__(self, app: ASGIApp, draining: asyncio.Event, in_flight: InFlight) -> None:
         self._app, self._draining, self._in_flight = app, draining, in_flight
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection, or refuse it with 503."""
-        if scope["type"] == "lifespan" or is_watched(scope["path"]):
+        """Serve one connection, or reject it with 503."""
+        if scope["type"] == "lifespan" or is_monitoring_path(scope["path"]):
             await self._app(scope, receive, send)
         elif self._draining.is_set():
             error = Draining("the server is shutting down")

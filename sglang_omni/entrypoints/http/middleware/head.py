@@ -1,4 +1,4 @@
-"""HEAD on every GET route: the same status and headers, without the body."""
+"""Middleware that serves HEAD on every GET route: same status and headers, no body."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -6,15 +6,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 class HeadMiddleware:
     """ASGI middleware that serves HEAD as GET and drops the body.
 
-    It is the outermost, so that nothing behind it has to know HEAD: not the routes, which declare
-    GET alone, not the access rules, not the metrics, which count it as the GET that it is.
+    It is the outermost middleware, so that nothing else handles HEAD: routes declare only GET, and
+    access rules and metrics see a GET.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection; anything but HEAD passes straight through."""
+        """Serve one connection. Anything but HEAD passes through."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
@@ -24,5 +24,5 @@ class HeadMiddleware:
                 message = {**message, "body": b""}
             await send(message)
 
-        # A copy: the web server still has to know that no body follows the headers.
+        # Copy the scope: the web server must still see HEAD, so that it sends no body.
         await self._app({**scope, "method": "GET"}, receive, send_head)

@@ -1,4 +1,4 @@
-"""The outermost layer: a request id, a trace, and an envelope for the unforeseen."""
+"""Middleware that gives each request an id and a trace, and handles unexpected errors."""
 
 import uuid
 from typing import Any
@@ -6,82 +6,87 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sglang_omni.entrypoints.http.errors import error_response, public_error
-from sglang_omni.entrypoints.http.paths import is_watched
-from sglang_omni.entrypoints.http.request_body.reader import ClientGone
-from sglang_omni.observability.refusals import address_of
-from sglang_omni.observability.trace import Trace, tracing
+from sglang_omni.entrypoints.http.errors import build_error_response, to_public_error
+from sglang_omni.entrypoints.http.paths import is_monitoring_path
+from sglang_omni.entrypoints.http.request_body.reader import ClientDisconnected
+from sglang_omni.observability.refusals import parse_client_address
+from sglang_omni.observability.trace import Trace, use_trace
 from sglang_omni.observability.trace_recorder import TraceRecorder
 
-UNMATCHED = "unmatched"
+UNMATCHED_ROUTE = "unmatched"
 
 
 class RequestContextMiddleware:
-    """ASGI layer around everything. Every response leaves with an `X-Request-Id`; a WebSocket has
-    its id in `scope["state"]`, too. Each is traced, from here to its last byte."""
+    """ASGI middleware around all others but `HeadMiddleware`.
 
-    def __init__(self, app: ASGIApp, observer: TraceRecorder) -> None:
-        self._app, self._observer = app, observer
+    It traces each request up to the last byte of its response. Every response has an `X-Request-Id`
+    header; `scope["state"]` has the same `request_id`.
+    """
+
+    def __init__(self, app: ASGIApp, recorder: TraceRecorder) -> None:
+        self._app, self._recorder = app, recorder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection; the lifespan of the application passes straight through."""
+        """Serve one connection. Lifespan events of the application pass through."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         request_id = uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        trace = self._observer.begin(request_id)
+        trace = self._recorder.begin(request_id)
         trace.parent = Headers(scope=scope).get("traceparent")
-        trace.client = address_of(scope.get("client"))
-        with tracing(trace):
+        trace.client = parse_client_address(scope.get("client"))
+        with use_trace(trace):
             try:
                 await self._serve(scope, receive, _Sender(send, trace))
             finally:
-                self._observer.end(trace, _route(scope), quiet=is_watched(scope["path"]))
+                self._recorder.end(
+                    trace, _get_route(scope), quiet=is_monitoring_path(scope["path"])
+                )
 
     async def _serve(self, scope: Scope, receive: Receive, sender: "_Sender") -> None:
         try:
             await self._app(scope, receive, sender)
-        except ClientGone:
+        except ClientDisconnected:
             return
         except Exception as error:
-            known = public_error(error)
-            if scope["type"] == "http" and not sender.started:
-                await error_response(known)(scope, receive, sender)
+            public_error = to_public_error(error)
+            if scope["type"] == "http" and not sender.has_started:
+                await build_error_response(public_error)(scope, receive, sender)
 
 
 class _Sender:
-    """Adds the request id, and knows whether the response has begun."""
+    """ASGI send function that adds the request id and notes whether the response has started."""
 
     def __init__(self, send: Send, trace: Trace) -> None:
         self._send = send
         self._trace = trace
-        self.started = False
+        self.has_started = False
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] in _STARTS:
-            self.started = True
+        if message["type"] in _RESPONSE_STARTS:
+            self.has_started = True
             self._trace.status = message.get("status", 101)
             MutableHeaders(scope=message)["X-Request-Id"] = self._trace.id
         try:
             await self._send(message)
         except OSError as error:
-            # So ASGI tells that the client left. Sessions under way await it, handshakes do not.
-            if message["type"] in _HANDSHAKE_ANSWERS:
-                raise ClientGone from error
+            # ASGI signals a disconnect this way. Running sessions handle it, handshakes do not.
+            if message["type"] in _HANDSHAKE_RESPONSES:
+                raise ClientDisconnected from error
             raise
 
 
-_HANDSHAKE_ANSWERS = (
+_HANDSHAKE_RESPONSES = (
     "websocket.accept",
     "websocket.http.response.start",
     "websocket.http.response.body",
 )
-_STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+_RESPONSE_STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
 
 
-def _route(scope: Scope) -> str:
-    """The route as it was declared: what was asked for may be anything."""
+def _get_route(scope: Scope) -> str:
+    """Return the method and the declared path; the requested path could have any value."""
     route: Any = scope.get("route")
-    path = getattr(route, "path", UNMATCHED)
+    path = getattr(route, "path", UNMATCHED_ROUTE)
     return f"{scope.get('method', 'WS')} {path}"

@@ -1,7 +1,7 @@
-"""Large JSON, parsed in steps of milliseconds, to be run in a thread.
+"""A parser for large JSON that releases the interpreter lock every few milliseconds.
 
-Its long strings (files in base64, mostly) are taken out and decoded slice by slice; what is left
-is small, and parsed as usual.
+It runs in a thread. Long strings (mostly base64 files) are cut out and decoded in slices; the small
+remainder is parsed as usual.
 """
 
 import json
@@ -18,17 +18,17 @@ from sglang_omni.entrypoints.http.request_body.json_scan import (
     LongString,
     scan_json,
 )
-from sglang_omni.entrypoints.unicode import REASON, check_unicode, has_surrogate_escape
+from sglang_omni.entrypoints.unicode import NOT_UNICODE, check_unicode, has_surrogate_escape
 from sglang_omni.protocol.errors import InvalidJSON, InvalidRequest
 from sglang_omni.protocol.unicode import is_unicode
 
-# What is left without the long strings: parsed in one call, in a few tens of milliseconds.
-MAX_REST_BYTES = 4 << 20
-# Of a long string with escapes, decoded in one call.
+# Size limit of the JSON without its long strings. One parser call takes tens of milliseconds.
+MAX_REMAINDER_BYTES = 4 << 20
+# How much of a long string with escapes is decoded in one call.
 _SLICE_BYTES = 256 << 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ESCAPE_BYTES = 6
-# As much of a string as has whole escapes, and whole pairs of them.
+# Matches the longest prefix with complete escapes and complete surrogate pairs.
 _WHOLE_ESCAPES = re.compile(
     rb"(?:[^\\]++"
     rb"|\\[^u]"
@@ -43,50 +43,64 @@ Buffer = bytes | bytearray | memoryview
 
 
 def parse_json(text: Buffer, what: str = "the body", parse_constant: ParseConstant = None) -> Any:
-    """Return the value of a JSON text in UTF-8; `what` it is, for errors.
+    """Return the value of a JSON text in UTF-8.
 
-    Raises `InvalidJSON`; `InvalidRequest` for one that has too many values or too much text beside
-    its long strings, and, naming the field, for a string that is no Unicode.
+    Args:
+        text: The JSON text.
+        what: What the text is, for error messages.
+        parse_constant: Passed to `json.loads`.
+
+    Raises:
+        InvalidJSON: The text is not JSON, or is nested too deeply.
+        InvalidRequest: The text has too many values, too many bytes beside its long strings, or a
+            string that is not valid Unicode. In the last case the error names the field.
     """
     long_strings = scan_json(text)
     with memoryview(text) as view:
-        # A client cannot write what it does not know.
-        mark = f"\0{secrets.token_hex(16)}:"
-        left = len(text) - sum(one.end - one.start for one in long_strings)
-        if left > MAX_REST_BYTES:
-            limits = f"{MAX_REST_BYTES} bytes beside its strings of {LONG_STRING_BYTES} and more"
-            raise InvalidRequest(f"{what} has more than {limits}")
-        rest = b"".join(_without(view, long_strings, json.dumps(mark)[1:-1].encode()))
+        # A random marker, so that a client cannot send it.
+        marker = f"\0{secrets.token_hex(16)}:"
+        remainder_bytes = len(text) - sum(string.end - string.start for string in long_strings)
+        if remainder_bytes > MAX_REMAINDER_BYTES:
+            raise InvalidRequest(
+                f"{what} has more than {MAX_REMAINDER_BYTES} bytes, not counting strings of "
+                f"{LONG_STRING_BYTES} bytes or more"
+            )
+        json_marker = json.dumps(marker)[1:-1].encode()
+        remainder = b"".join(_replace_long_strings(view, long_strings, json_marker))
         try:
-            value = json.loads(rest.removeprefix(_BYTE_ORDER_MARK), parse_constant=parse_constant)
-            strings = [_decode(view, one) for one in long_strings]
+            value = json.loads(
+                remainder.removeprefix(_BYTE_ORDER_MARK), parse_constant=parse_constant
+            )
+            strings = [_decode_string(view, string) for string in long_strings]
         except ValueError as error:
-            raise InvalidJSON(f"{what} is not valid JSON: {_reason(error)}") from None
-    if has_surrogate_escape(rest):
+            raise InvalidJSON(f"{what} is not valid JSON: {_describe_error(error)}") from None
+    if has_surrogate_escape(remainder):
         check_unicode(value)
-    return _Filler(mark, strings).fill(value)
+    return _StringRestorer(marker, strings).restore(value)
 
 
-def _reason(error: ValueError) -> str:
+def _describe_error(error: ValueError) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
     return error.msg if isinstance(error, json.JSONDecodeError) else str(error)
 
 
-def _without(view: memoryview, strings: Sequence[LongString], mark: bytes) -> Iterator[Buffer]:
-    """The text, each long string replaced by `mark` and its number."""
-    place = 0
-    for number, one in enumerate(strings):
-        yield view[place : one.start]
-        yield mark + str(number).encode()
-        place = one.end
-    yield view[place:]
+def _replace_long_strings(
+    view: memoryview, strings: Sequence[LongString], marker: bytes
+) -> Iterator[Buffer]:
+    """Yield the text with each long string replaced by `marker` and its number."""
+    position = 0
+    for number, string in enumerate(strings):
+        yield view[position : string.start]
+        yield marker + str(number).encode()
+        position = string.end
+    yield view[position:]
 
 
-def _decode(view: memoryview, string: LongString) -> str | None:
-    """The text between the quotes of a string; None for one that is no Unicode.
+def _decode_string(view: memoryview, string: LongString) -> str | None:
+    """Return the text between the quotes of a string, or None if it is not valid Unicode.
 
-    Raises `ValueError` for one that is not JSON's.
+    Raises `ValueError` if it is not a JSON string.
     """
     if string.has_escapes:
         parts = []
@@ -106,52 +120,53 @@ def _decode_slices(raw: memoryview) -> Iterator[str]:
     while start < len(raw):
         part = bytes(raw[start : start + _SLICE_BYTES])
         if start + len(part) < len(raw):
-            part = part[: _cut(part)]
+            part = part[: _find_slice_end(part)]
         yield json.loads(b'"' + part + b'"')
         start += len(part)
 
 
-def _cut(part: bytes) -> int:
-    """Where a slice of a string may end: not within a character, an escape, or a pair of them."""
+def _find_slice_end(part: bytes) -> int:
+    """Return where a slice may end without splitting a character, an escape or a surrogate pair."""
     whole = _WHOLE_ESCAPES.match(part)
-    assert whole is not None  # The pattern matches nothing, too.
+    assert whole is not None  # The pattern also matches the empty string.
     end = whole.end()
     if end == len(part):
-        # Before the last character of UTF-8, which may be incomplete.
+        # End before the last UTF-8 character: it may be incomplete.
         while end and part[end - 1] & 0xC0 == 0x80:
             end -= 1
         if end and part[end - 1] >= 0xC0:
             end -= 1
-    # Half of a pair, or what is no escape: the parser tells.
+    # A lone surrogate or an invalid escape: the parser reports it.
     return end or _ESCAPE_BYTES
 
 
 @dataclass(frozen=True)
-class _Filler:
-    """Puts long strings into the places that are marked with `mark` and their numbers."""
+class _StringRestorer:
+    """Replacer of markers (`marker` and a number) with the long strings that they stand for."""
 
-    mark: str
+    marker: str
     strings: Sequence[str | None]
 
-    def fill(self, value: Any, path: Path = ()) -> Any:
-        """Return the value, which is at `path`, with its long strings. Raises `InvalidRequest`."""
-        if isinstance(value, str) and value.startswith(self.mark):
-            return _require_unicode(self.strings[int(value[len(self.mark) :])], path)
+    def restore(self, value: Any, path: Path = ()) -> Any:
+        """Return the value at `path` with its long strings restored. Raises `InvalidRequest`."""
+        if isinstance(value, str) and value.startswith(self.marker):
+            return _require_unicode(self.strings[int(value[len(self.marker) :])], path)
         if isinstance(value, list):
-            return [self.fill(one, (*path, index)) for index, one in enumerate(value)]
+            return [self.restore(item, (*path, index)) for index, item in enumerate(value)]
         if isinstance(value, dict):
-            if any(name.startswith(self.mark) for name in value):
-                raise _refused(path, f"a name in it has {LONG_STRING_BYTES} bytes or more")
-            return {name: self.fill(one, (*path, name)) for name, one in value.items()}
+            if any(name.startswith(self.marker) for name in value):
+                reason = f"a field name in it has {LONG_STRING_BYTES} bytes or more"
+                raise _invalid_field(path, reason)
+            return {name: self.restore(item, (*path, name)) for name, item in value.items()}
         return value
 
 
 def _require_unicode(text: str | None, path: Path) -> str:
     if text is None:
-        raise _refused(path, REASON)
+        raise _invalid_field(path, NOT_UNICODE)
     return text
 
 
-def _refused(path: Path, reason: str) -> InvalidRequest:
+def _invalid_field(path: Path, reason: str) -> InvalidRequest:
     field = ".".join(map(str, path))
     return InvalidRequest(f"{field or 'the object'}: {reason}", param=field or None)

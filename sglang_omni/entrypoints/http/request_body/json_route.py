@@ -1,8 +1,8 @@
-"""JSON bodies, also from clients that do not say that they send JSON.
+"""Routes with JSON bodies, including bodies without a JSON content type.
 
-`curl -d` calls every body a form, and some clients name no type, or a generic one. All of these are
-also what a browser sends to any server without asking it first, for whichever page tells it to. So
-`AccessLayer` refuses them where a page of another site sends them, before they come here.
+`curl -d` declares every body as a form, and some clients send a generic type or none. A browser
+sends such requests for any page without a CORS preflight. So `AuthMiddleware` rejects them when
+they come from a page of another site, before they reach a route.
 """
 
 from collections.abc import Callable, Coroutine
@@ -17,104 +17,107 @@ from starlette.datastructures import Headers, MutableHeaders
 from sglang_omni.entrypoints.http.request_body.budget import HeldBody
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
-from sglang_omni.entrypoints.http.request_body.reader import LARGE_BODY, SMALL_BYTES
+from sglang_omni.entrypoints.http.request_body.reader import LARGE_BODY_KEY, MAX_SMALL_BODY_BYTES
 from sglang_omni.entrypoints.unicode import check_json
 from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.protocol.errors import UnsupportedMediaType
 
-JSON = "application/json"
-FORM = "application/x-www-form-urlencoded"
-# What a body is called by those who do not say what it is.
-GENERIC = frozenset({"", "application/octet-stream", "text/plain"})
+JSON_TYPE = "application/json"
+FORM_TYPE = "application/x-www-form-urlencoded"
+# Types that say nothing about the content.
+GENERIC_TYPES = frozenset({"", "application/octet-stream", "text/plain"})
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def body_type(headers: Headers) -> str:
+def get_media_type(headers: Headers) -> str:
     """Return the media type of a body in lower case, without parameters; empty if none is given."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def is_json(media_type: str) -> bool:
-    """Return whether a body of this type is declared to be JSON."""
-    prefix, _, kind = media_type.partition("/")
-    return prefix == "application" and (kind == "json" or kind.endswith("+json"))
+def is_json_type(media_type: str) -> bool:
+    """Return whether a media type declares JSON."""
+    prefix, _, subtype = media_type.partition("/")
+    return prefix == "application" and (subtype == "json" or subtype.endswith("+json"))
 
 
 class JSONRoute(APIRoute):
-    """A route that takes JSON. A large body is parsed and validated beside the event loop."""
+    """A route with a JSON body. A large body is parsed and validated in a worker thread."""
 
     def get_route_handler(self) -> Handler:
-        """Return the route's handler behind `declare_json`."""
+        """Return a handler that calls `require_json` and parses a large body first."""
         handle = super().get_route_handler()
         model = getattr(self.body_field, "field_info", None)
         validator: TypeAdapter[Any] = TypeAdapter(model.annotation if model else Any)
 
         async def handle_json(request: Request) -> Response:
-            await declare_json(request)
-            if (held := large_body(request)) is None:
+            await require_json(request)
+            if (held_body := get_large_body(request)) is None:
                 return await handle(request)
-            size = held.size
-            value = await run_off_loop(size, _parse, held.take(), validator)
-            # FastAPI looks whether there is a body, then asks for its JSON.
+            size = held_body.size_bytes
+            value = await run_off_loop(size, _parse_and_validate, held_body.take(), validator)
+            # FastAPI checks that the body is not empty, then reads the parsed JSON.
             request._body, request._json = b"{}", value
             del value
             try:
                 return await handle(request)
             finally:
-                # The request lives as long as its response.
+                # The request object lives until the response ends; free the value now.
                 del request._json
 
         return handle_json
 
 
-def large_body(request: Request) -> HeldBody | None:
-    """The body of a request if it is large."""
-    held: HeldBody | None = getattr(request.state, LARGE_BODY, None)
-    return held
+def get_large_body(request: Request) -> HeldBody | None:
+    """Return the body of a request if it is large, else None."""
+    held_body: HeldBody | None = getattr(request.state, LARGE_BODY_KEY, None)
+    return held_body
 
 
-def body_size(request: Request) -> int:
-    """Bytes of a large body, 0 for a small one: what is made of that costs little."""
-    held = large_body(request)
-    return held.size if held is not None else 0
+def get_large_body_size(request: Request) -> int:
+    """Return the bytes of a large body, or 0 for a small one, which is cheap to process."""
+    held_body = get_large_body(request)
+    return held_body.size_bytes if held_body is not None else 0
 
 
-def _parse(body: bytearray, validator: TypeAdapter[Any]) -> Any:
-    """The value of a body, validated. Raises `InvalidRequest`, `RequestValidationError`."""
+def _parse_and_validate(body: bytearray, validator: TypeAdapter[Any]) -> Any:
+    """Return the validated value. Raises `InvalidRequest` or `RequestValidationError`."""
     value = parse_json(body)
     try:
         return validator.validate_python(value)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
+        errors = error.errors(include_url=False, include_input=False)
         raise RequestValidationError(
-            [{**one, "loc": ("body", *one["loc"])} for one in problems]
+            [{**detail, "loc": ("body", *detail["loc"])} for detail in errors]
         ) from None
 
 
-async def declare_json(request: Request) -> None:
-    """Declare the body to be JSON where it may be, so that it is parsed as such.
+async def require_json(request: Request) -> None:
+    """Set the content type to JSON if the body may be JSON, so that it is parsed as JSON.
 
-    Raises `UnsupportedMediaType` where it is something else, `InvalidRequest` where a text in it
-    is no Unicode.
+    Raises:
+        UnsupportedMediaType: The body has another type.
+        InvalidRequest: A string in the body is not valid Unicode.
     """
-    # Not `request.headers`, which would keep what it read here.
-    media_type = body_type(Headers(scope=request.scope))
-    if is_json(media_type):
+    # `request.headers` would cache the content type that is replaced below.
+    media_type = get_media_type(Headers(scope=request.scope))
+    if is_json_type(media_type):
         return
-    if media_type in GENERIC or (media_type == FORM and await _begins_an_object(request)):
-        MutableHeaders(scope=request.scope)["content-type"] = JSON
-        # `BodyLimit` has checked what was declared to be JSON, and a large body is checked later.
-        if large_body(request) is None:
+    if media_type in GENERIC_TYPES or (
+        media_type == FORM_TYPE and await _starts_with_brace(request)
+    ):
+        MutableHeaders(scope=request.scope)["content-type"] = JSON_TYPE
+        # `BodyLimitMiddleware` checks only declared JSON; a large body is checked when parsed.
+        if get_large_body(request) is None:
             check_small_json(await request.body())
             check_json(await request.body())
         return
     raise UnsupportedMediaType(
-        f"the body is of type {media_type[:100]}; send JSON with 'Content-Type: {JSON}'"
+        f"the body is of type {media_type[:100]}; send JSON with 'Content-Type: {JSON_TYPE}'"
     )
 
 
-async def _begins_an_object(request: Request) -> bool:
-    """Return whether a body is meant to be JSON. Forms escape braces, so none begins with one."""
-    held = large_body(request)
-    start = await request.body() if held is None else held.data[:SMALL_BYTES]
+async def _starts_with_brace(request: Request) -> bool:
+    """Return whether a body starts with a brace. A form never does, for forms escape braces."""
+    held_body = get_large_body(request)
+    start = await request.body() if held_body is None else held_body.data[:MAX_SMALL_BODY_BYTES]
     return start.lstrip().startswith(b"{")

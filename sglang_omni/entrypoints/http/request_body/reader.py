@@ -1,4 +1,4 @@
-"""The body of a request, read whole and within its limits before anything parses it."""
+"""Middleware that reads the whole body of a request, within its limits, before it is parsed."""
 
 import asyncio
 import math
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sglang_omni.entrypoints.http.errors import error_response
-from sglang_omni.entrypoints.http.paths import is_watched
+from sglang_omni.entrypoints.http.errors import build_error_response
+from sglang_omni.entrypoints.http.paths import is_monitoring_path
 from sglang_omni.entrypoints.http.request_body.budget import BodyBudget, HeldBody
 from sglang_omni.entrypoints.http.request_body.rate import BodyRate
-from sglang_omni.entrypoints.http.request_metadata import TIMEOUT_HEADER, timeout_of
+from sglang_omni.entrypoints.http.request_metadata import TIMEOUT_HEADER, parse_timeout
 from sglang_omni.entrypoints.unicode import check_json_body
 from sglang_omni.protocol.errors import (
     DeadlineExceeded,
@@ -22,27 +22,32 @@ from sglang_omni.protocol.errors import (
     RequestTooLarge,
 )
 
-# A body of at most so many bytes is parsed where it is needed: that takes a few milliseconds, even
-# where it is all brackets. A larger one is left to its route, which finds it under this name in the
-# request's state.
-SMALL_BYTES = 64 << 10
-LARGE_BODY = "large_body"
+# A body of at most this size is parsed on the event loop: a few milliseconds, even in the worst
+# case (all brackets).
+MAX_SMALL_BODY_BYTES = 64 << 10
+# A larger body is kept in the request's state under this name, for the route to parse.
+LARGE_BODY_KEY = "large_body"
 
 
-def frame_size(frame: str) -> int:
-    """Return the size of a frame as work, 0 for one that costs less than a change of threads."""
-    return len(frame) if len(frame) > SMALL_BYTES else 0
+def get_offload_size(frame: str) -> int:
+    """Return the size of a frame, or 0 if parsing it costs less than a switch of threads."""
+    return len(frame) if len(frame) > MAX_SMALL_BODY_BYTES else 0
 
 
-class ClientGone(Exception):
-    """The client went away before its request had arrived."""
+class ClientDisconnected(Exception):
+    """The client disconnected before its request had arrived."""
 
 
 @dataclass(frozen=True)
 class BodyRules:
-    """How bodies must arrive: at least `min_rate` bytes a second on average over every `window_s`
-    seconds, all that are held within `max_held_bytes`, and `max_total_rate` bytes a second of all
-    large ones. `request_timeout_s` bounds a request from its first byte to its last; None does not.
+    """Limits on how bodies arrive.
+
+    Attributes:
+        min_rate: Bytes per second that a body must average over every `window_s` seconds.
+        window_s: Length of that window in seconds.
+        max_held_bytes: Total bytes of all bodies that are held at once.
+        max_total_rate: Bytes per second that are read of all large bodies together.
+        request_timeout_s: Seconds from the first byte of a request to its last; None for no limit.
     """
 
     min_rate: int = 1024
@@ -52,13 +57,17 @@ class BodyRules:
     request_timeout_s: float | None = None
 
 
-class BodyLimit:
-    """ASGI layer that reads a body of at most `max_body_bytes`, as `rules` have it.
+class BodyLimitMiddleware:
+    """ASGI middleware that reads a body of at most `max_body_bytes` within `rules`.
 
-    Raises `RequestTooLarge`, `RequestTimeout` for one that arrives too slowly, `DeadlineExceeded`
-    for one that has not arrived when its request must be done, `BodyCapacityReached`, and
-    `ClientGone` for a client that did not stay to send it. While the server drains, bodies of
-    requests that will be refused are not read.
+    While the server drains, bodies of requests that will be rejected are not read.
+
+    Raises:
+        RequestTooLarge: The body has more than `max_body_bytes`.
+        RequestTimeout: The body arrives too slowly.
+        DeadlineExceeded: The body has not arrived by the deadline of the request.
+        BodyCapacityReached: All bodies together exceed `rules.max_held_bytes`.
+        ClientDisconnected: The client disconnected before the body was complete.
     """
 
     def __init__(
@@ -69,65 +78,66 @@ class BodyLimit:
         self._rate = BodyRate(rules.max_total_rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body, then serve; anything but HTTP passes straight through."""
-        if scope["type"] != "http" or self._will_be_refused(scope):
+        """Read the body, then call the application. Connections other than HTTP pass through."""
+        if scope["type"] != "http" or self._will_be_rejected(scope):
             await self._app(scope, receive, send)
             return
         scope.setdefault("state", {})["request_timeout"] = self._rules.request_timeout_s
-        with self._budget.hold() as held:
-            await self._read(scope, receive, held)
-            if held.size > SMALL_BYTES:
-                scope["state"][LARGE_BODY] = held
-                await self._app(scope, _replay_slices(held, receive), send)
+        with self._budget.hold() as held_body:
+            await self._read(scope, receive, held_body)
+            if held_body.size_bytes > MAX_SMALL_BODY_BYTES:
+                scope["state"][LARGE_BODY_KEY] = held_body
+                await self._app(scope, _replay_in_slices(held_body, receive), send)
                 return
-            body = bytes(held.take())
+            body = bytes(held_body.take())
             try:
                 check_json_body(scope, body)
             except InvalidRequest as error:
-                await error_response(error)(scope, receive, send)
+                await build_error_response(error)(scope, receive, send)
                 return
-            await self._app(scope, _replay(body, receive), send)
+            await self._app(scope, _replay_once(body, receive), send)
 
-    def _will_be_refused(self, scope: Scope) -> bool:
-        return self._draining.is_set() and not is_watched(scope["path"])
+    def _will_be_rejected(self, scope: Scope) -> bool:
+        return self._draining.is_set() and not is_monitoring_path(scope["path"])
 
-    async def _read(self, scope: Scope, receive: Receive, held: HeldBody) -> None:
-        """Read the whole body."""
-        self._check_size(_declared_size(scope))
-        pace = _Pace(self._rules, _seconds_left(scope, self._rules.request_timeout_s))
-        more = True
-        while more:
-            message = await pace.receive(receive)
+    async def _read(self, scope: Scope, receive: Receive, held_body: HeldBody) -> None:
+        """Read the whole body into `held_body`."""
+        self._check_size(_get_content_length(scope))
+        remaining_s = _compute_remaining_s(scope, self._rules.request_timeout_s)
+        arrival = _ArrivalTimer(self._rules, remaining_s)
+        has_more = True
+        while has_more:
+            message = await arrival.receive(receive)
             if message["type"] == "http.disconnect":
-                raise ClientGone
-            piece = message.get("body", b"")
-            self._budget.add(held, piece)
-            self._check_size(held.size)
-            if held.size > SMALL_BYTES:
-                await self._rate.wait(len(piece))
-            more = message.get("more_body", False)
-        self._budget.finish(held)
+                raise ClientDisconnected
+            chunk = message.get("body", b"")
+            self._budget.add(held_body, chunk)
+            self._check_size(held_body.size_bytes)
+            if held_body.size_bytes > MAX_SMALL_BODY_BYTES:
+                await self._rate.wait(len(chunk))
+            has_more = message.get("more_body", False)
+        self._budget.mark_complete(held_body)
 
-    def _check_size(self, size: int) -> None:
-        if size > self._max_body_bytes:
+    def _check_size(self, num_bytes: int) -> None:
+        if num_bytes > self._max_body_bytes:
             raise RequestTooLarge(f"the body is larger than {self._max_body_bytes} bytes")
 
 
-class _Pace:
-    """Holds one body to the least rate, window by window, and to its deadline."""
+class _ArrivalTimer:
+    """Check of one body against the minimum rate, window by window, and its deadline."""
 
-    def __init__(self, rules: BodyRules, seconds: float) -> None:
-        """`seconds` are left for the whole body."""
+    def __init__(self, rules: BodyRules, timeout_s: float) -> None:
+        """Allow `timeout_s` seconds for the whole body."""
         self._rules, self._started_at = rules, time.monotonic()
-        self._deadline = self._started_at + seconds
-        self._window_ends, self._window_bytes = self._started_at + rules.window_s, 0
+        self._deadline = self._started_at + timeout_s
+        self._window_ends_at, self._window_bytes = self._started_at + rules.window_s, 0
 
     async def receive(self, receive: Receive) -> Message:
-        """Return the next message. Raises `RequestTimeout` and `DeadlineExceeded`."""
+        """Return the next message. Raises `RequestTimeout` or `DeadlineExceeded`."""
         while True:
-            seconds = min(self._window_ends, self._deadline) - time.monotonic()
+            timeout_s = min(self._window_ends_at, self._deadline) - time.monotonic()
             with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, seconds)):
+                async with asyncio.timeout(max(0.0, timeout_s)):
                     message = await receive()
                 self._window_bytes += len(message.get("body", b""))
                 if message.get("more_body", False):
@@ -136,59 +146,61 @@ class _Pace:
             self._check()
 
     def _check(self) -> None:
-        """Look whether it is too late; at the end of a window, whether it has brought enough."""
+        """Check the deadline and, at the end of a window, the rate."""
         now, rules = time.monotonic(), self._rules
         if now >= self._deadline:
-            seconds = now - self._started_at
-            raise DeadlineExceeded(f"the body had not arrived after {seconds:.1f} s")
-        if now < self._window_ends:
+            elapsed_s = now - self._started_at
+            raise DeadlineExceeded(f"the body had not arrived after {elapsed_s:.1f} s")
+        if now < self._window_ends_at:
             return
         if self._window_bytes < rules.min_rate * rules.window_s:
             raise RequestTimeout(
                 f"the body arrives too slowly: less than {rules.min_rate} bytes a second "
                 f"for {rules.window_s:g} s"
             )
-        self._window_ends, self._window_bytes = now + rules.window_s, 0
+        self._window_ends_at, self._window_bytes = now + rules.window_s, 0
 
 
-def _declared_size(scope: Scope) -> int:
-    """Return the size that the headers announce, 0 if none."""
-    declared = Headers(scope=scope).get("content-length", "")
-    return int(declared) if declared.isdecimal() else 0
+def _get_content_length(scope: Scope) -> int:
+    """Return the Content-Length, or 0 if there is none."""
+    content_length = Headers(scope=scope).get("content-length", "")
+    return int(content_length) if content_length.isdecimal() else 0
 
 
-def _seconds_left(scope: Scope, request_timeout_s: float | None) -> float:
-    """Return how long a body may take: its request's time, less what its head took."""
+def _compute_remaining_s(scope: Scope, request_timeout_s: float | None) -> float:
+    """Return the seconds left for a body: the request's timeout less the time since it began."""
     limits = [math.inf if request_timeout_s is None else request_timeout_s]
-    # The routes that heed the header refuse an unusable one by name, once they see it.
+    # The routes that use the header report an invalid one.
     with suppress(InvalidRequest):
-        if (asked := timeout_of(Headers(scope=scope).get(TIMEOUT_HEADER))) is not None:
-            limits.append(asked)
+        if (
+            header_timeout_s := parse_timeout(Headers(scope=scope).get(TIMEOUT_HEADER))
+        ) is not None:
+            limits.append(header_timeout_s)
     now = time.monotonic()
     return min(limits) - (now - scope["state"].get("arrived_at", now))
 
 
-def _replay_slices(held: HeldBody, receive: Receive) -> Receive:
-    """Give a large body slice by slice, unless it has been taken, then whatever comes after it."""
-    place = 0
-    is_given = False
+def _replay_in_slices(held_body: HeldBody, receive: Receive) -> Receive:
+    """Replay a large body in slices, unless it was taken, then pass on later messages."""
+    position = 0
+    is_exhausted = False
 
     async def replay() -> Message:
-        nonlocal place, is_given
-        if is_given:
+        nonlocal position, is_exhausted
+        if is_exhausted:
             return await receive()
-        piece = bytes(held.data[place : place + SMALL_BYTES])
-        place += len(piece)
-        is_given = place >= len(held.data)
-        # A form is parsed piece by piece: others have their turn in between.
+        body_slice = bytes(held_body.data[position : position + MAX_SMALL_BODY_BYTES])
+        position += len(body_slice)
+        is_exhausted = position >= len(held_body.data)
+        # A form is parsed slice by slice; let other tasks run in between.
         await asyncio.sleep(0)
-        return {"type": "http.request", "body": piece, "more_body": not is_given}
+        return {"type": "http.request", "body": body_slice, "more_body": not is_exhausted}
 
     return replay
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Give the body once, then whatever comes after it (that is, the disconnect)."""
+def _replay_once(body: bytes, receive: Receive) -> Receive:
+    """Replay the body once, then pass on later messages (the disconnect)."""
     unread = [body]
 
     async def replay() -> Message:

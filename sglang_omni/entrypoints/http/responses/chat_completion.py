@@ -1,4 +1,4 @@
-"""Chat answers in OpenAI's form: events in, one completion or a series of chunks out."""
+"""OpenAI's chat completion objects and chunks, made from the events of the pipeline."""
 
 import base64
 import secrets
@@ -12,35 +12,42 @@ from sglang_omni.entrypoints.http.audio_output import AudioOutputChoice
 from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S
 from sglang_omni.entrypoints.http.responses.json_template import JsonTemplate
 from sglang_omni.entrypoints.http.responses.sse import Data
-from sglang_omni.entrypoints.http.responses.token_logprobs import TokenPiece, logprobs_json
-from sglang_omni.models.ming.prompt.tools import ToolCall
+from sglang_omni.entrypoints.http.responses.token_logprobs import TokenText, build_logprobs
 from sglang_omni.pipeline.async_streams import gather_or_cancel, merge
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
     Finished,
+    ReasoningDelta,
     TextDelta,
-    ThoughtDelta,
     ToolCalled,
     TranscriptDelta,
     Usage,
 )
+from sglang_omni.protocol.tools import ToolCall
 
 Json = dict[str, Any]
 Choices = Sequence[AsyncGenerator[Event, None]]
 
 
 def _noop(audio_id: str, transcript: str) -> None:
-    """For answers that no later turn can cite."""
+    """Do not remember the transcript."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of an answer before its first event.
+    """The properties of an answer that are known before its first event.
 
-    `audio` is None for a text-only answer; `seed_applies_to` is None if no seed was given.
-    `token_text` gives the text of tokens whose log probabilities are asked for. `remember` is told
-    what was said in the audio of that id.
+    Attributes:
+        request_id: Id of the request.
+        model: Served model name.
+        shows_text: Whether the answer contains text.
+        audio: Format of the audio; None for an answer without audio.
+        seed_applies_to: What a given `seed` fixes; None if the request has no seed.
+        include_usage: Whether a streamed answer ends with its usage.
+        token_text: Returns the text of a token; None if no log probabilities were requested.
+        remember: Called with the id and the transcript of each choice's audio.
+        created: Unix time of the answer in seconds.
     """
 
     request_id: str
@@ -49,37 +56,37 @@ class Answer:
     audio: AudioOutputChoice | None
     seed_applies_to: tuple[str, ...] | None
     include_usage: bool
-    token_text: TokenPiece | None = None
+    token_text: TokenText | None = None
     remember: Callable[[str, str], None] = _noop
     created: int = field(default_factory=lambda: int(time.time()))
 
-    def audio_id(self, index: int) -> str:
-        """Identifies the audio of a choice."""
+    def make_audio_id(self, index: int) -> str:
+        """Return the id of a choice's audio."""
         return f"audio-{self.request_id}" + (f"-{index}" if index else "")
 
-    def frame(self, kind: str) -> Json:
-        """The fields that every object of the answer begins with."""
+    def build_header(self, object_type: str) -> Json:
+        """Return the fields that are common to all objects of the answer."""
         return {
             "id": f"chatcmpl-{self.request_id}",
-            "object": kind,
+            "object": object_type,
             "created": self.created,
             "model": self.model,
         }
 
-    def seed_note(self) -> Json:
-        """Says what a given `seed` fixes: `["audio"]`, `["text", "audio"]`, and so on."""
+    def build_seed_scope(self) -> Json:
+        """Return the field that says what `seed` fixes, such as `["text", "audio"]`."""
         return {} if self.seed_applies_to is None else {"seed_applies_to": [*self.seed_applies_to]}
 
-    def logprobs(self, deltas: Sequence[TextDelta]) -> Json:
-        """The `logprobs` of a choice, nothing where they were not asked for."""
+    def build_logprobs(self, deltas: Sequence[TextDelta]) -> Json:
+        """Return the `logprobs` field of a choice, or no field if they were not requested."""
         if self.token_text is None:
             return {}
         tokens = (token for delta in deltas for token in delta.logprobs)
-        return {"logprobs": logprobs_json(tokens, self.token_text)}
+        return {"logprobs": build_logprobs(tokens, self.token_text)}
 
 
 def sum_usage(usages: Sequence[Usage]) -> Usage:
-    """What the choices of one request used: its prompt is theirs together."""
+    """Return the usage of all choices of a request. They share one prompt, which counts once."""
     return replace(
         usages[0],
         completion_tokens=sum(usage.completion_tokens for usage in usages),
@@ -88,19 +95,19 @@ def sum_usage(usages: Sequence[Usage]) -> Usage:
     )
 
 
-def usage_json(usage: Usage) -> Json:
-    """OpenAI's usage object: `completion_tokens` counts text and audio tokens together."""
-    completion = usage.completion_tokens + usage.audio_tokens
-    heard, seen = usage.prompt_audio_tokens, usage.prompt_image_tokens
+def build_usage(usage: Usage) -> Json:
+    """Return OpenAI's usage object. `completion_tokens` is the sum of text and audio tokens."""
+    completion_tokens = usage.completion_tokens + usage.audio_tokens
+    audio_tokens, image_tokens = usage.prompt_audio_tokens, usage.prompt_image_tokens
     return {
         "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": completion,
-        "total_tokens": usage.prompt_tokens + completion,
+        "completion_tokens": completion_tokens,
+        "total_tokens": usage.prompt_tokens + completion_tokens,
         "prompt_tokens_details": {
             "cached_tokens": usage.cached_tokens,
-            "text_tokens": usage.prompt_tokens - heard - seen,
-            "audio_tokens": heard,
-            "image_tokens": seen,
+            "text_tokens": usage.prompt_tokens - audio_tokens - image_tokens,
+            "audio_tokens": audio_tokens,
+            "image_tokens": image_tokens,
         },
         "completion_tokens_details": {
             "text_tokens": usage.completion_tokens,
@@ -110,44 +117,47 @@ def usage_json(usage: Usage) -> Json:
     }
 
 
-def call_json(call: ToolCall) -> Json:
-    """A call under an id of its own."""
+def build_tool_call(call: ToolCall) -> Json:
+    """Return a tool call object with a new id."""
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
 
 
-def invalid_calls_note(finished: Finished) -> Json:
-    """Says how many calls the model began that are none, and are left out: `finish_reason`
-    "length" then means that the last one was cut off."""
+def build_invalid_calls(finished: Finished) -> Json:
+    """Return the field with the number of invalid tool calls, which are left out of the answer.
+
+    With `finish_reason` "length", the last one was cut off by the token limit.
+    """
     return {"invalid_tool_calls": finished.invalid_calls} if finished.invalid_calls else {}
 
 
-def _finish_reason(finished: Finished, calls: bool) -> str:
-    return "tool_calls" if calls and finished.reason == "stop" else finished.reason
+def _get_finish_reason(finished: Finished, has_tool_calls: bool) -> str:
+    return "tool_calls" if has_tool_calls and finished.reason == "stop" else finished.reason
 
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _expires_at() -> int:
-    """Until when a later turn may cite an answer's audio by its id: what was said in it."""
+def _compute_expiry() -> int:
+    """Return the Unix time in seconds until which a later message may refer to an audio id."""
     return int(time.time()) + LIFETIME_S
 
 
-async def complete(choices: Choices, answer: Answer) -> Json:
-    """The `chat.completion` object, once every event is there; `Finished` must be the last."""
-    numbered = enumerate(choices)
-    made = await gather_or_cancel(_choice(events, answer, index) for index, events in numbered)
+async def build_completion(choices: Choices, answer: Answer) -> Json:
+    """Return the `chat.completion` object. The last event of each choice must be `Finished`."""
+    results = await gather_or_cancel(
+        _build_choice(events, answer, index) for index, events in enumerate(choices)
+    )
     return {
-        **answer.frame("chat.completion"),
-        "choices": [choice for choice, _ in made],
-        "usage": usage_json(sum_usage([usage for _, usage in made])),
-        **answer.seed_note(),
+        **answer.build_header("chat.completion"),
+        "choices": [choice for choice, _ in results],
+        "usage": build_usage(sum_usage([usage for _, usage in results])),
+        **answer.build_seed_scope(),
     }
 
 
-async def _choice(
+async def _build_choice(
     events: AsyncGenerator[Event, None], answer: Answer, index: int
 ) -> tuple[Json, Usage]:
     encoder = answer.audio.encoder(streaming=False) if answer.audio else None
@@ -160,51 +170,51 @@ async def _choice(
                 received.append(event)
     finished = received[-1]
     assert isinstance(finished, Finished)
-    message = _message(received, answer)
+    message = _build_message(received, answer)
     if encoder:
-        said = _joined(received, TranscriptDelta)
-        message["audio"] = _message_audio(answer, index, await encoder.close(), said)
-    reason = _finish_reason(finished, "tool_calls" in message)
-    shown = [event for event in received if isinstance(event, TextDelta)]
-    choice = {"index": index, "message": message, **answer.logprobs(shown)}
-    choice |= invalid_calls_note(finished)
+        transcript = _join_text(received, TranscriptDelta)
+        message["audio"] = _build_audio(answer, index, await encoder.close(), transcript)
+    reason = _get_finish_reason(finished, "tool_calls" in message)
+    text_deltas = [event for event in received if isinstance(event, TextDelta)]
+    choice = {"index": index, "message": message, **answer.build_logprobs(text_deltas)}
+    choice |= build_invalid_calls(finished)
     return {**choice, "finish_reason": reason}, finished.usage
 
 
-def _message(received: list[Event], answer: Answer) -> Json:
-    text = _joined(received, TextDelta) if answer.shows_text else None
-    calls = [call_json(event.call) for event in received if isinstance(event, ToolCalled)]
-    # Not an empty answer: the model called, though perhaps in vain.
-    called = bool(calls) or any(isinstance(e, Finished) and e.invalid_calls for e in received)
-    message: Json = {"role": "assistant", "content": None if called and not text else text}
+def _build_message(received: list[Event], answer: Answer) -> Json:
+    text = _join_text(received, TextDelta) if answer.shows_text else None
+    calls = [build_tool_call(event.call) for event in received if isinstance(event, ToolCalled)]
+    # If the model called a function, even with an invalid call, an empty text is null.
+    has_called = bool(calls) or any(isinstance(e, Finished) and e.invalid_calls for e in received)
+    message: Json = {"role": "assistant", "content": None if has_called and not text else text}
     if calls:
         message["tool_calls"] = calls
-    if thought := _joined(received, ThoughtDelta):
-        message["reasoning_content"] = thought
+    if reasoning := _join_text(received, ReasoningDelta):
+        message["reasoning_content"] = reasoning
     return message
 
 
-def _joined(
-    events: list[Event], kind: type[TextDelta] | type[TranscriptDelta] | type[ThoughtDelta]
+def _join_text(
+    events: list[Event], event_type: type[TextDelta] | type[TranscriptDelta] | type[ReasoningDelta]
 ) -> str:
-    return "".join(event.text for event in events if isinstance(event, kind))
+    return "".join(event.text for event in events if isinstance(event, event_type))
 
 
-def _message_audio(answer: Answer, index: int, data: bytes, transcript: str) -> Json:
-    answer.remember(answer.audio_id(index), transcript)
+def _build_audio(answer: Answer, index: int, data: bytes, transcript: str) -> Json:
+    answer.remember(answer.make_audio_id(index), transcript)
     return {
-        "id": answer.audio_id(index),
+        "id": answer.make_audio_id(index),
         "data": _base64(data),
         "transcript": transcript,
-        "expires_at": _expires_at(),
+        "expires_at": _compute_expiry(),
     }
 
 
-async def chunks(choices: Choices, answer: Answer) -> AsyncGenerator[Data, None]:
-    """The `chat.completion.chunk` objects, each as soon as its event is there."""
+async def stream_chunks(choices: Choices, answer: Answer) -> AsyncGenerator[Data, None]:
+    """Yield the `chat.completion.chunk` objects, each as soon as its event arrives."""
     writers = [ChunkWriter(answer, index) for index in range(len(choices))]
     usages: list[Usage] = []
-    sources = [_numbered(index, events) for index, events in enumerate(choices)]
+    sources = [_number_events(index, events) for index, events in enumerate(choices)]
     events = sources[0] if len(sources) == 1 else merge(*sources)
     async with aclosing(events):
         async for index, event in events:
@@ -213,11 +223,11 @@ async def chunks(choices: Choices, answer: Answer) -> AsyncGenerator[Data, None]
             if isinstance(event, Finished):
                 usages.append(event.usage)
     if answer.include_usage:
-        frame = answer.frame("chat.completion.chunk")
-        yield {**frame, "choices": [], "usage": usage_json(sum_usage(usages))}
+        header = answer.build_header("chat.completion.chunk")
+        yield {**header, "choices": [], "usage": build_usage(sum_usage(usages))}
 
 
-async def _numbered(
+async def _number_events(
     index: int, events: AsyncGenerator[Event, None]
 ) -> AsyncGenerator[tuple[int, Event], None]:
     async with aclosing(events):
@@ -226,72 +236,76 @@ async def _numbered(
 
 
 class ChunkWriter:
-    """Turns the events of one streamed choice into chunks.
+    """Converter of the events of one streamed choice to chunks.
 
-    The opening chunks (role, audio id) go out with the first event, which says that the thinker has
-    begun: until then nothing is sent, so an early error can be an HTTP status.
+    The opening chunks (role, audio id) are written with the first event. Until then nothing is
+    sent, so that an early error can still set the HTTP status.
     """
 
     def __init__(self, answer: Answer, index: int = 0) -> None:
         self._answer, self._index = answer, index
         self._encoder = answer.audio.encoder(streaming=True) if answer.audio else None
-        self._opened = False
-        self._calls = 0
-        self._said: list[str] = []
-        self._text = JsonTemplate(lambda text: self._delta({"content": text}))
-        self._sound = JsonTemplate(lambda data: self._audio(data=data))
+        self._is_opened = False
+        self._num_calls = 0
+        self._transcripts: list[str] = []
+        self._text_template = JsonTemplate(lambda text: self._build_chunk({"content": text}))
+        self._audio_template = JsonTemplate(lambda data: self._build_audio_chunk(data=data))
 
     async def write(self, event: Event) -> list[Data]:
-        """The chunks that `event` gives rise to, possibly none."""
-        opening = [] if self._opened else self._opening()
-        self._opened = True
+        """Return the chunks of `event`, possibly none."""
+        opening = [] if self._is_opened else self._build_opening()
+        self._is_opened = True
         match event:
             case TextDelta(text, logprobs) if (text or logprobs) and self._answer.shows_text:
                 if self._answer.token_text is None:
-                    return [*opening, self._text.fill(text)]
-                about = self._answer.logprobs([event])
-                return [*opening, self._delta({"content": text}, **about)]
-            case ThoughtDelta(text) if self._answer.shows_text:
-                return [*opening, self._delta({"reasoning_content": text})]
+                    return [*opening, self._text_template.fill(text)]
+                logprobs_field = self._answer.build_logprobs([event])
+                return [*opening, self._build_chunk({"content": text}, **logprobs_field)]
+            case ReasoningDelta(text) if self._answer.shows_text:
+                return [*opening, self._build_chunk({"reasoning_content": text})]
             case ToolCalled(call):
-                return [*opening, self._call(call)]
+                return [*opening, self._build_call(call)]
             case TranscriptDelta(text) if text and self._encoder:
-                self._said.append(text)
-                return [*opening, self._audio(transcript=text)]
+                self._transcripts.append(text)
+                return [*opening, self._build_audio_chunk(transcript=text)]
             case AudioDelta(pcm) if self._encoder:
-                return [*opening, *self._data(await self._encoder.encode(pcm))]
+                return [*opening, *self._build_audio_data(await self._encoder.encode(pcm))]
             case Finished():
-                return [*opening, *await self._closing(event)]
+                return [*opening, *await self._build_closing(event)]
         return opening
 
-    def _opening(self) -> list[Data]:
+    def _build_opening(self) -> list[Data]:
         role = {"role": "assistant", **({"content": ""} if self._answer.shows_text else {})}
-        first = {**self._delta(role), **self._answer.seed_note()}
-        return [first, self._audio()] if self._encoder else [first]
+        first = {**self._build_chunk(role), **self._answer.build_seed_scope()}
+        return [first, self._build_audio_chunk()] if self._encoder else [first]
 
-    def _call(self, call: ToolCall) -> Json:
-        """A call as one piece: it is known to be one only when it is complete."""
-        delta = {"tool_calls": [{"index": self._calls, **call_json(call)}]}
-        self._calls += 1
-        return self._delta(delta)
+    def _build_call(self, call: ToolCall) -> Json:
+        """Return one chunk for a whole call, which is parsed only once it is complete."""
+        delta = {"tool_calls": [{"index": self._num_calls, **build_tool_call(call)}]}
+        self._num_calls += 1
+        return self._build_chunk(delta)
 
-    async def _closing(self, finished: Finished) -> list[Data]:
-        reason, note = _finish_reason(finished, self._calls > 0), invalid_calls_note(finished)
-        closing: list[Data] = [self._delta({}, reason, **note)]
+    async def _build_closing(self, finished: Finished) -> list[Data]:
+        reason = _get_finish_reason(finished, self._num_calls > 0)
+        closing: list[Data] = [self._build_chunk({}, reason, **build_invalid_calls(finished))]
         if self._encoder:
-            self._answer.remember(self._answer.audio_id(self._index), "".join(self._said))
-            rest = self._data(await self._encoder.close())
-            closing = [*rest, self._audio(expires_at=_expires_at()), *closing]
+            transcript = "".join(self._transcripts)
+            self._answer.remember(self._answer.make_audio_id(self._index), transcript)
+            last_audio = self._build_audio_data(await self._encoder.close())
+            expiry = self._build_audio_chunk(expires_at=_compute_expiry())
+            closing = [*last_audio, expiry, *closing]
         return closing
 
-    def _data(self, data: bytes) -> list[Data]:
-        return [self._sound.fill_plain(base64.b64encode(data))] if data else []
+    def _build_audio_data(self, data: bytes) -> list[Data]:
+        return [self._audio_template.fill_plain(base64.b64encode(data))] if data else []
 
-    def _audio(self, **fields: Any) -> Json:
-        return self._delta({"audio": {"id": self._answer.audio_id(self._index), **fields}})
+    def _build_audio_chunk(self, **fields: Any) -> Json:
+        return self._build_chunk(
+            {"audio": {"id": self._answer.make_audio_id(self._index), **fields}}
+        )
 
-    def _delta(self, delta: Json, finish_reason: str | None = None, **more: Any) -> Json:
-        choice = {"index": self._index, "delta": delta, **more, "finish_reason": finish_reason}
+    def _build_chunk(self, delta: Json, finish_reason: str | None = None, **fields: Any) -> Json:
+        choice = {"index": self._index, "delta": delta, **fields, "finish_reason": finish_reason}
         # With include_usage every chunk has the field; it is null in all but the last.
-        note = {"usage": None} if self._answer.include_usage else {}
-        return {**self._answer.frame("chat.completion.chunk"), "choices": [choice], **note}
+        usage = {"usage": None} if self._answer.include_usage else {}
+        return {**self._answer.build_header("chat.completion.chunk"), "choices": [choice], **usage}

@@ -1,4 +1,4 @@
-"""Server-sent events: JSON objects as `data:` lines."""
+"""Server-sent events with JSON objects as `data:` lines."""
 
 import asyncio
 import json
@@ -9,38 +9,38 @@ from typing import Any
 
 from starlette.types import Send
 
-from sglang_omni.entrypoints.http.errors import envelope, public_error
+from sglang_omni.entrypoints.http.errors import build_envelope, to_public_error
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream
 
 MEDIA_TYPE = "text/event-stream"
-# Proxies must pass the events on as they come.
+# Proxies must not buffer the events.
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 DONE = b"data: [DONE]\n\n"
-# Proxies commonly give up after a minute, some after half of one.
+# Proxies commonly close an idle connection after 60 s, some after 30 s.
 KEEP_ALIVE = b": keep-alive\n\n"
-QUIET_S = 15.0
+KEEP_ALIVE_S = 15.0
 
 Data = dict[str, Any] | bytes
 """A JSON object, or the ASCII text of one."""
 
 
-def event(data: Data) -> bytes:
-    """One event. Pure ASCII: several clients split lines at U+2028 and U+0085 as well."""
-    text = data if isinstance(data, bytes) else encoded(data)
+def encode_event(data: Data) -> bytes:
+    """Encode one event in ASCII, because some clients also split lines at U+2028 and U+0085."""
+    text = data if isinstance(data, bytes) else encode_json(data)
     return b"data: %b\n\n" % text
 
 
-def encoded(data: dict[str, Any]) -> bytes:
-    """The text of a JSON object, without blanks and in ASCII."""
+def encode_json(data: dict[str, Any]) -> bytes:
+    """Encode a JSON object in ASCII without spaces."""
     return json.dumps(data, separators=(",", ":")).encode("ascii")
 
 
 class SSEResponse(CancellableStream):
-    """Objects as events, then `end`. While nothing comes for `quiet_s` seconds a comment goes out,
-    so that no proxy takes the connection for dead.
+    """A stream of objects as events, then `end`.
 
-    An error before the first event is raised, so that it can still be an HTTP status; a later one
-    becomes an event `{"error": ...}`, which ends the stream without `end`.
+    After each `keep_alive_s` seconds without an event a comment is sent, so that no proxy closes
+    the connection. An error before the first event is raised, so that it can still set the HTTP
+    status. A later one is sent as an event `{"error": ...}`, which ends the stream without `end`.
     """
 
     def __init__(
@@ -48,36 +48,41 @@ class SSEResponse(CancellableStream):
         objects: AsyncGenerator[Any, None],
         headers: Mapping[str, str] | None = None,
         end: bytes = b"",
-        quiet_s: float = QUIET_S,
+        keep_alive_s: float = KEEP_ALIVE_S,
     ) -> None:
-        super().__init__(_events(objects, end), MEDIA_TYPE, {**HEADERS, **(headers or {})})
-        self._quiet_s = quiet_s
+        super().__init__(_encode_events(objects, end), MEDIA_TYPE, {**HEADERS, **(headers or {})})
+        self._keep_alive_s = keep_alive_s
 
-    async def _send_pieces(self, send: Send) -> None:
-        keeping = asyncio.create_task(self._keep_alive(send))
+    async def _send_chunks(self, send: Send) -> None:
+        keep_alive_task = asyncio.create_task(self._send_keep_alives(send))
         try:
-            await super()._send_pieces(send)
+            await super()._send_chunks(send)
         finally:
-            keeping.cancel()
-            await asyncio.wait((keeping,))
+            keep_alive_task.cancel()
+            await asyncio.wait((keep_alive_task,))
 
-    async def _keep_alive(self, send: Send) -> None:
-        """Fill the pauses. A timer for all of them: events come a hundred times as often."""
+    async def _send_keep_alives(self, send: Send) -> None:
+        """Send a comment after each pause.
+
+        One timer serves the whole stream, because events are far more frequent than comments.
+        """
         self._sent_at = time.monotonic()
         while True:
-            rest_s = self._sent_at + self._quiet_s - time.monotonic()
-            if rest_s > 0:
-                await asyncio.sleep(rest_s)
+            wait_s = self._sent_at + self._keep_alive_s - time.monotonic()
+            if wait_s > 0:
+                await asyncio.sleep(wait_s)
             else:
-                await self._put(send, KEEP_ALIVE)
+                await self._send_chunk(send, KEEP_ALIVE)
 
-    def _last_words(self, error: Exception) -> bytes:
-        return event(envelope(public_error(error)))
+    def _encode_error(self, error: Exception) -> bytes:
+        return encode_event(build_envelope(to_public_error(error)))
 
 
-async def _events(objects: AsyncGenerator[Data, None], end: bytes) -> AsyncGenerator[bytes, None]:
+async def _encode_events(
+    objects: AsyncGenerator[Data, None], end: bytes
+) -> AsyncGenerator[bytes, None]:
     async with aclosing(objects):
-        async for one in objects:
-            yield event(one)
+        async for data in objects:
+            yield encode_event(data)
     if end:
         yield end

@@ -6,26 +6,29 @@ from typing import Any
 
 from sglang_omni.engines.thinker.contract import TokenLogprob
 
-# What has no probability at all: JSON knows no infinity.
-LEAST = -9999.0
-TokenPiece = Callable[[int], tuple[str, bytes]]
+# Stands for minus infinity, which JSON cannot express.
+MIN_LOGPROB = -9999.0
+# Returns a token's name and the bytes that it adds to a text.
+TokenText = Callable[[int], tuple[str, bytes]]
 
 
-def logprobs_json(tokens: Iterable[TokenLogprob], piece_of: TokenPiece) -> dict[str, Any]:
-    """The `logprobs` of a choice. Tokens that add no text, such as the end, are none of it."""
+def build_logprobs(tokens: Iterable[TokenLogprob], token_text: TokenText) -> dict[str, Any]:
+    """Return the `logprobs` of a choice. Tokens without text, such as the end, are left out."""
     entries = [
         {
-            **_entry(one.token_id, one.logprob, piece_of),
-            "top_logprobs": [_entry(token, value, piece_of) for token, value in one.top],
+            **_build_entry(token.token_id, token.logprob, token_text),
+            "top_logprobs": [
+                _build_entry(token_id, logprob, token_text) for token_id, logprob in token.top
+            ],
         }
-        for one in tokens
-        if piece_of(one.token_id)[1]
+        for token in tokens
+        if token_text(token.token_id)[1]
     ]
     return {"content": entries, "refusal": None}
 
 
-def _entry(token_id: int, logprob: float, piece_of: TokenPiece) -> dict[str, Any]:
-    name, data = piece_of(token_id)
-    value = logprob if math.isfinite(logprob) else LEAST
+def _build_entry(token_id: int, logprob: float, token_text: TokenText) -> dict[str, Any]:
+    name, data = token_text(token_id)
+    value = logprob if math.isfinite(logprob) else MIN_LOGPROB
     text = data.decode("utf-8", errors="replace") if data else name
     return {"token": text, "logprob": value, "bytes": [*data]}

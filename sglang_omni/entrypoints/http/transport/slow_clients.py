@@ -1,9 +1,8 @@
-"""One connection: what its client leaves unread is bounded, in bytes and in time.
+"""Limits on the bytes and the time that a client may leave a response unread.
 
-Up to a budget of bytes waits in the connection, so that an answer that is made faster than it is
-read leaves its slot early. Beyond it the request waits for its client, and only this one: its slot
-in the engine is passed over. A client who takes nothing at all is cut off in the end, and its work
-with it.
+Up to `max_unread_bytes` wait in the connection, so that a response that is generated faster than it
+is read frees its engine slot early. Beyond that, this request alone pauses: the engine skips its
+slot. The connection of a client that reads nothing at all is aborted, and its request is cancelled.
 """
 
 import asyncio
@@ -11,65 +10,71 @@ import socket
 import struct
 from dataclasses import dataclass
 
-# Where the kernel tells a connection's state, and how many bytes the other side has acknowledged
-# (`struct tcp_info`).
+# Offsets in the kernel's `struct tcp_info` of the state and of the acknowledged bytes.
 _STATE_OFFSET = 0
-_ACKED = struct.Struct("Q")
+_ACKED_FORMAT = struct.Struct("Q")
 _ACKED_OFFSET = 120
 _INFO_BYTES = 256
-# The state of a connection that the other side has reset.
+# The state of a connection that the peer has reset.
 _TCP_CLOSE = 7
-# Once stopped, writing goes on after this much has been read: often enough for slow readers.
+# Writing resumes after the client has read this much: often enough for slow readers.
 _STEP_BYTES = 32 << 10
 
 
 @dataclass(frozen=True)
 class SlowClientRules:
-    """`most_bytes` wait for a client at once; one that takes none of what waits for `patience_s`
-    seconds is gone."""
+    """Limits on unread data of one connection.
 
-    most_bytes: int = 2 << 20
-    patience_s: float = 30.0
+    Attributes:
+        max_unread_bytes: Bytes that may wait for the client at once.
+        stall_timeout_s: Seconds after which a client that reads nothing is disconnected.
+    """
+
+    max_unread_bytes: int = 2 << 20
+    stall_timeout_s: float = 30.0
 
 
 class SlowClientGuard:
-    """Looks after the unread bytes of one connection, until it is closed."""
+    """Enforcement of `SlowClientRules` on one connection, until it is closed."""
 
     def __init__(self, transport: asyncio.Transport, rules: SlowClientRules) -> None:
         self._transport, self._rules = transport, rules
-        self._acked: int | None = None
-        low = max(0, rules.most_bytes - _STEP_BYTES)
-        transport.set_write_buffer_limits(high=rules.most_bytes, low=low)
+        self._acked_bytes: int | None = None
+        low = max(0, rules.max_unread_bytes - _STEP_BYTES)
+        transport.set_write_buffer_limits(high=rules.max_unread_bytes, low=low)
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(rules.patience_s, self._look)
+        self._timer = self._loop.call_later(rules.stall_timeout_s, self._check)
 
     def stop(self) -> None:
-        """The connection is gone, or somebody else's."""
+        """Stop the checks, because the connection is lost or has another owner."""
         self._timer.cancel()
 
-    def _look(self) -> None:
-        is_unread = self._transport.get_write_buffer_size()
-        acked = read_tcp_info(self._transport).acked_bytes if is_unread else None
-        if acked is not None and acked == self._acked:
-            # Not closed: that would wait for the reader.
+    def _check(self) -> None:
+        has_unread = self._transport.get_write_buffer_size() > 0
+        acked_bytes = read_tcp_info(self._transport).acked_bytes if has_unread else None
+        if acked_bytes is not None and acked_bytes == self._acked_bytes:
+            # `close` would wait for the client to read.
             self._transport.abort()
             return
-        self._acked = acked
-        self._timer = self._loop.call_later(self._rules.patience_s, self._look)
+        self._acked_bytes = acked_bytes
+        self._timer = self._loop.call_later(self._rules.stall_timeout_s, self._check)
 
 
 @dataclass(frozen=True)
 class TcpInfo:
-    """What the kernel knows of a connection: whether it has been reset, and how many bytes the
-    client's system has taken since it began."""
+    """The kernel's view of a connection.
+
+    `is_reset` says whether it has been reset; `acked_bytes` is how many bytes the client's kernel
+    has acknowledged since the connection began.
+    """
 
     is_reset: bool
     acked_bytes: int
 
 
 def read_tcp_info(transport: asyncio.Transport) -> TcpInfo:
-    """Ask the kernel about the connection of `transport`."""
-    end: socket.socket = transport.get_extra_info("socket")
-    info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
-    (acked,) = _ACKED.unpack_from(info, _ACKED_OFFSET)
-    return TcpInfo(info[_STATE_OFFSET] == _TCP_CLOSE, int(acked))
+    """Return the kernel's `TCP_INFO` of the connection of `transport`."""
+    tcp_socket: socket.socket = transport.get_extra_info("socket")
+    info = tcp_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+    (acked_bytes,) = _ACKED_FORMAT.unpack_from(info, _ACKED_OFFSET)
+    return TcpInfo(info[_STATE_OFFSET] == _TCP_CLOSE, int(acked_bytes))

@@ -1,6 +1,6 @@
-"""How the application is put on a socket: uvicorn, with an event loop and an HTTP parser in C.
+"""The web server: uvicorn with uvloop and httptools.
 
-Between them they halve what a chunk of speech costs on its way from the pipeline to the socket.
+Together they halve the cost of sending a chunk of speech from the pipeline to the socket.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from sglang_omni.config.http_options import HttpOptions
 from sglang_omni.config.options import RealtimeOptions
-from sglang_omni.entrypoints.http.transport.http_protocol import bounded
+from sglang_omni.entrypoints.http.transport.http_protocol import configure_protocol
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.websocket_protocol import BufferedWebSocket
 from sglang_omni.observability.refusals import Refusal
@@ -24,71 +24,84 @@ from sglang_omni.serving.malloc import map_large_memory
 
 T = TypeVar("T")
 
-MOST_FILES = 65_536
-TICK_S = 0.5
+MAX_OPEN_FILES = 65_536
+CHECK_INTERVAL_S = 0.5
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end on the server's kind of event loop, with room for many connections and
-    no more memory kept than is used."""
+    """Run `main` on uvloop and return its result.
+
+    Raise the limit on open files first, and let freed memory return to the system.
+    """
     _raise_file_limit()
     map_large_memory()
     return uvloop.run(main)
 
 
 def freeze_gc() -> None:
-    """Call it once everything is loaded: what there is by then lasts, and is not looked through
-    again whenever Python collects garbage, which would hold up every stream."""
+    """Exclude all current objects from garbage collection. Call it once everything is loaded.
+
+    Objects made during startup live as long as the process. To scan them in each collection would
+    delay every stream.
+    """
     gc.collect()
     gc.freeze()
 
 
 class QuietServer(uvicorn.Server):
-    """uvicorn without its handlers of signals: what to do at Ctrl-C is decided elsewhere.
+    """uvicorn without its signal handlers, which `ShutdownSignals` replaces.
 
-    It looks whether it is to end, and dates its answers, twice a second instead of ten times.
+    It checks for shutdown and updates the Date header twice a second instead of ten times.
     """
 
     async def main_loop(self) -> None:
-        """Run until told to end."""
+        """Run until shutdown is requested."""
         while not await self.on_tick(0):
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(CHECK_INTERVAL_S)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals as they are."""
+        """Do not install signal handlers."""
         yield
 
 
-def web_server(
+def create_web_server(
     app: ASGIApp,
     log_level: str,
     grace_s: int,
-    signals: bool = True,
-    unread: SlowClientRules | None = None,
+    handle_signals: bool = True,
+    slow_clients: SlowClientRules | None = None,
     frame_bytes: int = RealtimeOptions.frame_bytes,
     limits: HttpOptions | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
     **options: Any,
 ) -> uvicorn.Server:
-    """A server for `app`, to be run on the running loop.
+    """Return a server for `app` that runs on the current event loop.
 
-    With `signals` it ends at Ctrl-C or SIGTERM by itself. Told to end, it lets streams in flight
-    go on for `grace_s` seconds. `unread` bounds what clients leave unread. A WebSocket frame of
-    more than `frame_bytes` closes its connection. `limits` bound requests; `on_refusal` is told of
-    what is refused before there is a request. `options` are uvicorn's.
+    Args:
+        app: The ASGI application.
+        log_level: uvicorn's log level.
+        grace_s: Seconds that streams in flight may continue after shutdown is requested.
+        handle_signals: Whether the server stops at Ctrl-C or SIGTERM by itself.
+        slow_clients: Limits on what clients leave slow_clients.
+        frame_bytes: A larger WebSocket frame closes its connection.
+        limits: Limits on requests.
+        on_refusal: Called for what is rejected before there is a request.
+        options: Further options of uvicorn.
     """
     limits = limits or HttpOptions()
-    return (uvicorn.Server if signals else QuietServer)(
+    return (uvicorn.Server if handle_signals else QuietServer)(
         uvicorn.Config(
             app,
-            http=bounded(unread or SlowClientRules(), limits, on_refusal or _ignore),
+            http=configure_protocol(
+                slow_clients or SlowClientRules(), limits, on_refusal or _ignore_refusal
+            ),
             ws=BufferedWebSocket,
-            # Sound in base64 is not worth the time that its compression takes.
+            # Compressing base64 audio costs more time than it saves.
             ws_max_size=frame_bytes,
             ws_per_message_deflate=False,
             log_level=log_level,
-            # uvicorn's type says whole seconds; it hands them to `call_later` as they are.
+            # uvicorn annotates an int, but passes the value to `call_later`, which takes a float.
             timeout_keep_alive=limits.keep_alive_timeout,  # type: ignore[arg-type]
             timeout_graceful_shutdown=grace_s,
             **options,
@@ -96,14 +109,16 @@ def web_server(
     )
 
 
-def _ignore(refusal: Refusal) -> None:
-    """Nobody looks."""
+def _ignore_refusal(refusal: Refusal) -> None:
+    """Do nothing with a refusal."""
 
 
 def _raise_file_limit() -> None:
-    """Open as many files as the system lets this process: a connection is one, and the usual
-    1024 are too few for a thousand listeners."""
+    """Raise the limit on open files as far as allowed, up to `MAX_OPEN_FILES`.
+
+    Each connection uses one file; the usual limit of 1024 is too low for 1000 clients.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if soft < most and soft != resource.RLIM_INFINITY:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    limit = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if soft < limit and soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

@@ -19,7 +19,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sglang_omni.models.ming.prompt.tools import CALL, CALL_CLOSE, Tool, ToolChoice
+from sglang_omni.models.ming.prompt.tools import CALL, CALL_CLOSE
+from sglang_omni.protocol.tools import Tool, ToolChoice
 
 # As `json.dumps` writes it, which is what the model has seen. A model that may put any white space
 # into JSON may go on with it for ever.

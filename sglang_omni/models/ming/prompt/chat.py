@@ -18,18 +18,12 @@ the text as a picture's place, and then loses the picture.)
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from sglang_omni.models.chat import Item, PromptAudio, PromptImage, PromptVideo, Turn
 from sglang_omni.models.ming.prompt.segments import Piece, PlaceholderRun, SpecialToken
-from sglang_omni.models.ming.prompt.tools import (
-    Tool,
-    ToolCall,
-    ToolResult,
-    call_pieces,
-    result_pieces,
-    tools_pieces,
-)
+from sglang_omni.models.ming.prompt.tools import call_pieces, result_pieces, tools_pieces
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolResult
 
 DEFAULT_SYSTEM = "你是一个友好的AI助手。"
 SPEAKERS = {"user": "HUMAN", "assistant": "ASSISTANT", "tool": "OBSERVATION"}
@@ -57,51 +51,6 @@ class Prompt:
     def __str__(self) -> str:
         """The prompt as one string; ambiguous if a message spells a control token."""
         return "".join(map(_spell, self.pieces))
-
-
-@dataclass(frozen=True)
-class PromptImage:
-    """An image of `tokens` feature rows."""
-
-    tokens: int
-
-
-@dataclass(frozen=True)
-class PromptVideo:
-    """A video: a pair of frames at each of `seconds`, of `tokens` feature rows each."""
-
-    tokens: int
-    seconds: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class PromptAudio:
-    """An audio clip of `tokens` feature rows."""
-
-    tokens: int
-
-
-class PromptText(Protocol):
-    """One run of text of a message."""
-
-    @property
-    def text(self) -> str:
-        """The text as written."""
-
-
-Item = PromptText | PromptImage | PromptVideo | PromptAudio | ToolCall | ToolResult
-
-
-class Turn(Protocol):
-    """One message: its role (system, user, assistant, tool) and what it holds, in order."""
-
-    @property
-    def role(self) -> str:
-        """Who speaks."""
-
-    @property
-    def content(self) -> Sequence[Item]:
-        """What is said and shown."""
 
 
 def render_chat(

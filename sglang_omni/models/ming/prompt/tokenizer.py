@@ -2,23 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
 
-from sglang_omni.models.ming.config import read_json
-from sglang_omni.models.ming.prompt.chat import PlaceholderRun, Prompt, SpecialToken
+from sglang_omni.models.chat import TokenizedPrompt
+from sglang_omni.models.json_file import read_json
+from sglang_omni.models.ming.prompt.chat import Prompt
+from sglang_omni.models.ming.prompt.segments import PlaceholderRun, SpecialToken
 from sglang_omni.protocol.errors import CheckpointError
-
-
-@dataclass(frozen=True)
-class TokenizedPrompt:
-    """Token ids, and the inclusive (first, last) of every placeholder run, in order."""
-
-    ids: tuple[int, ...]
-    runs: tuple[tuple[int, int], ...] = ()
 
 
 class ThinkerTokenizer:

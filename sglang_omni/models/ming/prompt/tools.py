@@ -13,92 +13,17 @@ The rest of the list's wording is its model family's; the released one was not a
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sglang_omni.models.ming.prompt.segments import Piece, SpecialToken
+from sglang_omni.protocol.tools import CallPart, InvalidToolCall, Tool, ToolCall, ToolResult
 from sglang_omni.protocol.unicode import is_unicode
 
 CALL, CALL_CLOSE = "<tool_call>", "</tool_call>"
 RESPONSE, RESPONSE_CLOSE = SpecialToken("<tool_response>"), SpecialToken("</tool_response>")
 MARKS = (CALL, CALL_CLOSE)
 STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A function: its name, what it does, and a JSON schema of its arguments, which a call keeps to
-    if it is `strict` and may otherwise miss."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
-    strict: bool = False
-
-
-@dataclass(frozen=True)
-class ToolChoice:
-    """Which functions an answer calls: if it is `forced` some at any rate, and then nothing is said
-    beside; of those offered `only` the named ones, unless that is empty; in `parallel` several.
-    """
-
-    forced: bool = False
-    only: tuple[str, ...] = ()
-    parallel: bool = True
-
-    def choose(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-        """Those of `tools` that may be called."""
-        return tuple(tool for tool in tools if not self.only or tool.name in self.only)
-
-
-TOOL_CHOICE_AUTO = ToolChoice()
-
-
-@dataclass(frozen=True)
-class ToolCall:
-    """The model calls a function; `arguments` is a JSON object in text."""
-
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True)
-class InvalidToolCall:
-    """A call that the model began and that is none: cut off, or not a name and an object."""
-
-
-CallPart = str | ToolCall | InvalidToolCall
-
-
-@dataclass(frozen=True)
-class ToolResult:
-    """What a function returned."""
-
-    text: str
-
-
-class CallTokenBytes(Protocol):
-    """A tokenizer that decodes."""
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """UTF-8 bytes of one token, empty for a special token."""
-
-    def token_id(self, token: str) -> int:
-        """Id of an added token by its string."""
-
-
-class ToolTokenDecoder:
-    """A tokenizer under which the marks of a call, which are special tokens, read as text."""
-
-    def __init__(self, tokenizer: CallTokenBytes) -> None:
-        """Raises `CheckpointError` when the tokenizer has no such tokens."""
-        self._tokenizer = tokenizer
-        self._marks = {tokenizer.token_id(mark): mark.encode() for mark in MARKS}
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """UTF-8 bytes of one token, empty for any other special token."""
-        return self._marks.get(token_id) or self._tokenizer.token_bytes(token_id)
 
 
 def tools_pieces(tools: Sequence[Tool]) -> Iterator[Piece]:

@@ -1,19 +1,19 @@
-"""How the talker is told to speak: the JSON caption of its instruct mode, and the forms of its
-other tasks. Plain data; no torch."""
+"""Prompts that say how the talker speaks: the JSON caption of its instruct mode, and the task
+descriptions of music and sounds. Plain data; no torch.
+"""
 
 import json
 from dataclasses import dataclass
 
-MUSIC = "Please generate music based on the following description.\n"
-SOUND = "Please generate audio events based on given text.\n"
-# A text with all of these describes music.
+MUSIC_TASK = "Please generate music based on the following description.\n"
+SOUND_TASK = "Please generate audio events based on given text.\n"
+# A text that contains all of these describes music.
 MUSIC_FIELDS = ("Genre: ", "Mood: ", "Instrument: ", "Theme: ", "Duration: ")
-# Strength of guidance, and scale and temperature of the sampler's noise, as the released demo has
-# them for sounds. Everything else uses the defaults.
+# Guidance strength, noise scale and noise temperature that the released demo uses for sounds.
+# All other tasks use the defaults.
 SOUND_SAMPLING = (4.5, 0.3, 2.5)
 
-# The values that the released examples show, under names that are easier to type. Others are
-# handed on as they are written.
+# Aliases for the values that the released examples use. Other values are passed on unchanged.
 EMOTIONS = {"happy": "高兴"}
 DIALECTS = {"cantonese": "广粤话"}
 SPEEDS = {"slow": "慢速", "medium": "中", "fast": "快速"}
@@ -22,7 +22,7 @@ LEVELS = {"low": "低", "medium": "中", "high": "高"}
 
 @dataclass(frozen=True)
 class Caption:
-    """What an instruction may say; None leaves it to the model."""
+    """Attributes that an instruction can set; None leaves one to the model."""
 
     emotion: str | None = None
     dialect: str | None = None
@@ -32,22 +32,22 @@ class Caption:
     volume: str | None = None
 
 
-def caption_json(caption: Caption) -> str:
-    """The caption as the model was trained to read it: every key in this order, nulls kept."""
+def render_caption(caption: Caption) -> str:
+    """Render the caption as the model was trained on it: all keys in this order, nulls kept."""
     entry = {
         "序号": 1,
         "说话人": "speaker_1",
-        "方言": _named(caption.dialect, DIALECTS),
+        "方言": _resolve_alias(caption.dialect, DIALECTS),
         "风格": caption.style,
-        "语速": _named(caption.speed, SPEEDS),
-        "基频": _named(caption.pitch, LEVELS),
-        "音量": _named(caption.volume, LEVELS),
-        "情感": _named(caption.emotion, EMOTIONS),
+        "语速": _resolve_alias(caption.speed, SPEEDS),
+        "基频": _resolve_alias(caption.pitch, LEVELS),
+        "音量": _resolve_alias(caption.volume, LEVELS),
+        "情感": _resolve_alias(caption.emotion, EMOTIONS),
         "BGM": dict.fromkeys(("Genre", "Mood", "Instrument", "Theme", "ENV", "SNR")),
         "IP": None,
     }
     return json.dumps({"audio_sequence": [entry]}, ensure_ascii=False)
 
 
-def _named(value: str | None, names: dict[str, str]) -> str | None:
-    return None if value is None else names.get(value.lower(), value)
+def _resolve_alias(value: str | None, aliases: dict[str, str]) -> str | None:
+    return None if value is None else aliases.get(value.lower(), value)

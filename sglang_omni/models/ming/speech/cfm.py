@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from sglang_omni.models.ming.config import DiTConfig
 from sglang_omni.models.ming.speech.dit import DiT
 
-# EPSS tables (empirically pruned step sampling), in units of 1/32.
+# Empirically pruned step sampling (EPSS): times of the steps, in units of 1/32.
 EPSS = {
     5: (0, 2, 4, 8, 16, 32),
     6: (0, 2, 4, 6, 8, 16, 32),
@@ -24,31 +24,31 @@ EPSS = {
 }
 
 
-def epss_schedule(steps: int, dtype: torch.dtype) -> Tensor:
-    """Base schedule of `steps` + 1 times in [0, 1]; even spacing where EPSS has no table."""
+def compute_epss_schedule(steps: int, dtype: torch.dtype) -> Tensor:
+    """Return the base schedule: `steps + 1` times in [0, 1], evenly spaced without EPSS table."""
     if steps in EPSS:
         return torch.tensor(EPSS[steps], dtype=dtype) / 32
     return torch.linspace(0, 1, steps + 1, dtype=dtype)
 
 
-def sway(t: Tensor) -> Tensor:
-    """Sway sampling with coefficient -1: t - (cos(pi t / 2) - 1 + t).
+def apply_sway(t: Tensor) -> Tensor:
+    """Apply sway sampling with coefficient -1: t - (cos(pi t / 2) - 1 + t).
 
-    Evaluated op by op in the dtype of t, because in bf16 the rounding of every step is part of
-    the released schedule.
+    Every operation is evaluated in the dtype of t: the rounding in bfloat16 is part of the released
+    schedule.
     """
     return t + -1.0 * (torch.cos(math.pi / 2 * t) - 1 + t)
 
 
 @lru_cache
-def sway_schedule(steps: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Times of a sampler with `steps` steps, [steps + 1]; cached so that a step copies nothing."""
-    return sway(epss_schedule(steps, dtype)).to(device)
+def compute_sway_schedule(steps: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return the times [steps + 1] of a sampler; cached, so that a step copies nothing."""
+    return apply_sway(compute_epss_schedule(steps, dtype)).to(device)
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Strength of guidance, and scale and temperature of the noise added on the way."""
+    """Sampling parameters: guidance strength `cfg`, scale and temperature of the added noise."""
 
     cfg: float = 2.0
     sigma: float = 0.25
@@ -56,28 +56,28 @@ class Sampling:
 
     @property
     def noise_scale(self) -> float:
-        """What the noise of a step of length dt is multiplied with, beside sqrt(dt)."""
+        """Return the factor of the noise of a step of length dt, beside sqrt(dt)."""
         return self.sigma * math.sqrt(self.temperature)
 
     @property
-    def stochastic(self) -> bool:
-        """Whether the sampler needs noise after the initial one."""
+    def is_stochastic(self) -> bool:
+        """Whether the sampler adds noise after the initial noise."""
         return self.temperature > 0
 
 
 class RowSampling:
-    """How each row of a batch is sampled: `cfg` and `noise_scale` [batch], in the states' dtype."""
+    """Sampling parameters per row: `cfg` and `noise_scale` [batch], in the dtype of the states."""
 
     def __init__(self, cfg: Tensor, noise_scale: Tensor) -> None:
         self.cfg, self.noise_scale = cfg[:, None, None], noise_scale[:, None, None]
-        self.stochastic = bool((noise_scale > 0).any())
+        self.is_stochastic = bool((noise_scale > 0).any())
 
 
-How = Sampling | RowSampling
+AnySampling = Sampling | RowSampling
 
 
 class CFM(nn.Module):
-    """The flow model with its sampler."""
+    """The flow model and its sampler."""
 
     def __init__(self, config: DiTConfig, condition: int, steps: int) -> None:
         super().__init__()
@@ -85,40 +85,53 @@ class CFM(nn.Module):
         self.steps = steps
 
     def sample(
-        self, hidden: Tensor, history: Tensor, y0: Tensor, sde_noise: Tensor | None, how: How
+        self,
+        hidden: Tensor,
+        history: Tensor,
+        y0: Tensor,
+        sde_noise: Tensor | None,
+        sampling: AnySampling,
     ) -> Tensor:
-        """Sample patches [batch, patch, latent]; see `trajectory`, whose last state this is."""
-        return self.trajectory(hidden, history, y0, sde_noise, how)[-1]
+        """Sample patches [batch, patch, latent]: the last state of `compute_trajectory`."""
+        return self.compute_trajectory(hidden, history, y0, sde_noise, sampling)[-1]
 
-    def trajectory(
-        self, hidden: Tensor, history: Tensor, y0: Tensor, sde_noise: Tensor | None, how: How
+    def compute_trajectory(
+        self,
+        hidden: Tensor,
+        history: Tensor,
+        y0: Tensor,
+        sde_noise: Tensor | None,
+        sampling: AnySampling,
     ) -> list[Tensor]:
-        """States before each step and after the last, each [batch, patch, latent].
+        """Return the states before each step and after the last, each [batch, patch, latent].
 
-        hidden [batch, condition] conditions, history [batch, past, latent] precedes the patch,
-        y0 [batch, patch, latent] is the initial noise, sde_noise [batch, steps, patch, latent] is
-        read only where `how.stochastic`.
+        Args:
+            hidden: Condition [batch, condition].
+            history: Latents before the patch [batch, past, latent].
+            y0: Initial noise [batch, patch, latent].
+            sde_noise: Noise of the steps [batch, steps, patch, latent], read only where
+                `sampling.is_stochastic`.
         """
-        times = sway_schedule(self.steps, y0.dtype, y0.device)
-        heads = self._heads(hidden, times[:-1])
+        times = compute_sway_schedule(self.steps, y0.dtype, y0.device)
+        heads = self._embed_heads(hidden, times[:-1])
         past = self.model.x_embedder(history).repeat(2, 1, 1)
         states = [y0]
         for step, dt in enumerate(times.diff()):
-            y = states[-1] + self._velocity(heads[step], past, states[-1], how.cfg) * dt
-            if how.stochastic:
+            y = states[-1] + self._guide_velocity(heads[step], past, states[-1], sampling.cfg) * dt
+            if sampling.is_stochastic:
                 assert sde_noise is not None
-                scale = how.noise_scale * dt.sqrt()
+                scale = sampling.noise_scale * dt.sqrt()
                 y = y + scale * sde_noise[:, step]
             states.append(y)
         return states
 
-    def _heads(self, hidden: Tensor, times: Tensor) -> Tensor:
-        """Head tokens [steps, 2 * batch, width]: the conditioned rows, then the null rows."""
+    def _embed_heads(self, hidden: Tensor, times: Tensor) -> Tensor:
+        """Return head tokens [steps, 2 * batch, width]: conditioned rows, then null rows."""
         pair = torch.cat((hidden, torch.zeros_like(hidden)))
         return self.model.t_embedder(times)[:, None] + self.model.c_embedder(pair)
 
-    def _velocity(self, head: Tensor, past: Tensor, y: Tensor, cfg: float | Tensor) -> Tensor:
-        """Guided velocity v + cfg (v - v_null); the null condition keeps the history."""
+    def _guide_velocity(self, head: Tensor, past: Tensor, y: Tensor, cfg: float | Tensor) -> Tensor:
+        """Return the velocity v + cfg (v - v_null); the null condition keeps the history."""
         tokens = torch.cat((past, self.model.x_embedder(y).repeat(2, 1, 1)), dim=1)
-        v, v_null = self.model.velocity(head, tokens, y.shape[1]).chunk(2)
+        v, v_null = self.model.compute_velocity(head, tokens, y.shape[1]).chunk(2)
         return v + (v - v_null) * cfg

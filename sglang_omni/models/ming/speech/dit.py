@@ -1,7 +1,7 @@
-"""The talker's DiT blocks, the flow model built from them and the patch aggregator.
+"""The talker's DiT blocks, the flow model built from them, and the patch aggregator.
 
-The blocks have no modulation: time and condition enter as one extra token. Tensor names are the
-checkpoint's.
+The blocks have no modulation: time and condition enter as one extra token. Modules have the
+tensor names of the checkpoint.
 """
 
 import math
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import DiTConfig
-from sglang_omni.models.ming.speech.qwen2 import inverse_frequencies
+from sglang_omni.models.ming.speech.qwen2 import compute_inverse_frequencies
 
 NORM_EPS = 1e-6
 ROTARY_THETA = 10000.0
@@ -23,7 +23,7 @@ ALL_ROWS = slice(None)
 
 
 class DiTRMSNorm(nn.Module):
-    """RMS normalisation; unlike Qwen2's, the weight is applied before the cast to x's dtype."""
+    """RMS norm that, unlike Qwen2, applies the weight before the cast to the input dtype."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -34,34 +34,34 @@ class DiTRMSNorm(nn.Module):
 
 
 class RotaryEmbedding(nn.Module):
-    """Rotary tables for interleaved pairs: each frequency serves dims 2k and 2k + 1.
+    """Rotary tables for interleaved pairs: each frequency serves dimensions 2k and 2k + 1.
 
-    Angles, cos and sin stay in the dtype of the module: a bf16 model rounds them, as the released
-    one does.
+    Angles, cos and sin stay in the dtype of the module. A bfloat16 model rounds them, as the
+    released model does.
     """
 
     inv_freq: Tensor
 
     def __init__(self, head_dim: int) -> None:
         super().__init__()
-        frequencies = inverse_frequencies(head_dim, ROTARY_THETA)
+        frequencies = compute_inverse_frequencies(head_dim, ROTARY_THETA)
         self.register_buffer("inv_freq", frequencies, persistent=False)
 
     def forward(self, length: int) -> Rotary:
-        """cos and sin of positions 0 .. length - 1, each [length, head_dim]."""
+        """Return cos and sin of positions 0 .. length - 1, each [length, head_dim]."""
         positions = torch.arange(length, device=self.inv_freq.device, dtype=self.inv_freq.dtype)
         angles = torch.outer(positions, self.inv_freq).repeat_interleave(2, dim=-1)
         return angles.cos(), angles.sin()
 
 
 def rotate_pairs(x: Tensor) -> Tensor:
-    """Map each neighbouring pair (a, b) of the last axis to (-b, a)."""
+    """Map each adjacent pair (a, b) of the last axis to (-b, a)."""
     even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack((-odd, even), dim=-1).flatten(-2)
 
 
 class DiTAttention(nn.Module):
-    """Bidirectional attention with biases everywhere and no mask."""
+    """Bidirectional attention without a mask; all projections have biases."""
 
     def __init__(self, size: int, heads: int) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class DiTAttention(nn.Module):
         self.to_out = nn.ModuleList([nn.Linear(size, size)])
 
     def forward(self, x: Tensor, rotary: Rotary, rows: slice) -> Tensor:
-        """Attend over x [batch, time, hidden] from its `rows` only: [batch, rows, hidden]."""
+        """Attend over x [batch, time, hidden] from the queries `rows`: [batch, rows, hidden]."""
         cos, sin = rotary
         q, k, v = (self._split(y) for y in (self.to_q(x[:, rows]), self.to_k(x), self.to_v(x)))
         q = q * cos[rows] + rotate_pairs(q) * sin[rows]
@@ -85,12 +85,12 @@ class DiTAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Linear, GELU (tanh form), linear. Indices follow the checkpoint; 1 is the GELU."""
+    """Linear, GELU (tanh form), linear. The indices are those of the checkpoint."""
 
     def __init__(self, size: int, ratio: int) -> None:
         super().__init__()
         widen = nn.Sequential(nn.Linear(size, size * ratio), nn.GELU(approximate="tanh"))
-        # The checkpoint keeps index 1 for a dropout, which is inactive.
+        # Index 1 of the checkpoint is a dropout, which is inactive.
         self.ff = nn.Sequential(widen, nn.Identity(), nn.Linear(size * ratio, size))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class FeedForward(nn.Module):
 
 
 class DiTBlock(nn.Module):
-    """One pre-norm block."""
+    """One pre-norm transformer block."""
 
     def __init__(self, config: DiTConfig) -> None:
         super().__init__()
@@ -108,13 +108,13 @@ class DiTBlock(nn.Module):
         self.mlp = FeedForward(config.hidden_size, config.mlp_ratio)
 
     def forward(self, x: Tensor, rotary: Rotary, rows: slice = ALL_ROWS) -> Tensor:
-        """The chosen `rows` of the block's output over x [batch, time, hidden]."""
+        """Return `rows` of the block output for x [batch, time, hidden]."""
         x = x[:, rows] + self.attn(self.norm1(x), rotary, rows)
         return x + self.mlp(self.norm2(x))
 
 
 class FinalLayer(nn.Module):
-    """Norm and out-projection."""
+    """Final norm and output projection."""
 
     def __init__(self, size: int, out: int) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class FinalLayer(nn.Module):
 
 
 class BlockStack(nn.Module):
-    """Latent in-projection, rotary tables, blocks and final layer: the part both models share."""
+    """Input projection, rotary tables, blocks and final layer, shared by both models."""
 
     def __init__(self, config: DiTConfig, out: int) -> None:
         super().__init__()
@@ -136,9 +136,9 @@ class BlockStack(nn.Module):
         self.final_layer = FinalLayer(config.hidden_size, out)
 
     def read_out(self, tokens: Tensor, rows: slice) -> Tensor:
-        """All blocks and the final layer over tokens [batch, time, hidden]: [batch, rows, out].
+        """Run all blocks and the final layer on tokens [batch, time, hidden]: [batch, rows, out].
 
-        The last block computes only the rows that are read: exact, and a tenth less arithmetic.
+        The last block computes only `rows`, which is exact and saves a tenth of the arithmetic.
         """
         rotary = self.rotary_embed(tokens.shape[1])
         *body, last = self.blocks
@@ -147,12 +147,12 @@ class BlockStack(nn.Module):
         return self.final_layer(last(tokens, rotary, rows))
 
 
-def sinusoidal_time(t: Tensor) -> Tensor:
-    """Sine and cosine features [batch, 256] of times t [batch] in [0, 1], in the dtype of t."""
+def embed_time(t: Tensor) -> Tensor:
+    """Return sine and cosine features [batch, 256] of times t [batch] in [0, 1], in t's dtype."""
     half = TIME_WIDTH // 2
     steps = torch.arange(half, device=t.device, dtype=torch.float32)
     frequencies = torch.exp(steps * (-math.log(10000.0) / (half - 1)))
-    # Scaling in t's own dtype: a bf16 model sees 1000 t rounded to bf16.
+    # Scaled in the dtype of t: a bfloat16 model sees 1000 t rounded to bfloat16.
     angles = (TIME_SCALE * t).float()[:, None] * frequencies
     return torch.cat((angles.sin(), angles.cos()), dim=-1).to(t.dtype)
 
@@ -165,11 +165,11 @@ class TimeEmbedder(nn.Module):
         self.time_mlp = nn.Sequential(nn.Linear(TIME_WIDTH, size), nn.SiLU(), nn.Linear(size, size))
 
     def forward(self, t: Tensor) -> Tensor:
-        return self.time_mlp(sinusoidal_time(t))
+        return self.time_mlp(embed_time(t))
 
 
 class ConditionEmbedder(nn.Module):
-    """Projection of the backbone's hidden state; the null condition is a zero state."""
+    """Projection of the backbone state; the null condition is a zero state."""
 
     def __init__(self, condition: int, size: int) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ class ConditionEmbedder(nn.Module):
 
 
 class DiT(BlockStack):
-    """The flow model: predicts the velocity of a patch from its history and one condition."""
+    """The flow model: predict the velocity of a patch from its history and one condition."""
 
     def __init__(self, config: DiTConfig, condition: int) -> None:
         super().__init__(config, config.in_channels)
@@ -188,30 +188,35 @@ class DiT(BlockStack):
         self.c_embedder = ConditionEmbedder(condition, config.hidden_size)
 
     def forward(self, x: Tensor, t: Tensor, c: Tensor, history: Tensor) -> Tensor:
-        """Velocity of x, same shape.
+        """Return the velocity of x, of the same shape.
 
-        x [batch, patch, latent], t [batch], c [batch, condition], history [batch, past, latent].
+        Args:
+            x: Noisy patch [batch, patch, latent].
+            t: Flow times [batch].
+            c: Conditions [batch, condition].
+            history: Latents before the patch [batch, past, latent].
         """
         tokens = self.x_embedder(torch.cat((history, x), dim=1))
-        return self.velocity(self.t_embedder(t) + self.c_embedder(c), tokens, x.shape[1])
+        return self.compute_velocity(self.t_embedder(t) + self.c_embedder(c), tokens, x.shape[1])
 
-    def velocity(self, head: Tensor, tokens: Tensor, patch: int) -> Tensor:
-        """Run one head token [batch, hidden] before latent tokens [batch, time, hidden].
+    def compute_velocity(self, head: Tensor, tokens: Tensor, patch: int) -> Tensor:
+        """Run one head token [batch, hidden] and latent tokens [batch, time, hidden] after it.
 
-        Returns the last `patch` rows after the out-projection, [batch, patch, latent].
+        Returns:
+            The last `patch` rows after the output projection, [batch, patch, latent].
         """
         return self.read_out(torch.cat((head[:, None], tokens), dim=1), slice(-patch, None))
 
 
 class Aggregator(BlockStack):
-    """Turns a patch of latents into the backbone's next input embedding."""
+    """Turn a patch of latents into the next input embedding of the backbone."""
 
     def __init__(self, config: DiTConfig, out: int) -> None:
         super().__init__(config, out)
         self.word_embedder = nn.Embedding(1, config.hidden_size)
 
     def forward(self, patches: Tensor) -> Tensor:
-        """Embeddings [batch, out] of patches [batch, patch, latent], read at the CLS token."""
+        """Return embeddings [batch, out] of patches [batch, patch, latent], from the CLS token."""
         cls = self.word_embedder.weight.expand(patches.shape[0], 1, -1)
         tokens = torch.cat((cls, self.x_embedder(patches)), dim=1)
         return self.read_out(tokens, slice(0, 1))[:, 0]

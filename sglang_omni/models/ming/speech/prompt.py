@@ -1,4 +1,4 @@
-"""The talker's prompt: token ids, and the embeddings that replace some of their rows."""
+"""The talker prompt: token ids, and the embeddings that replace some of them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sglang_omni.models.ming.speech.caption import MUSIC_FIELDS
 from sglang_omni.models.ming.speech.talker import Talker
 from sglang_omni.protocol.errors import CheckpointError
 
-SPEECH = "Please generate speech based on the following description.\n"
+SPEECH_TASK = "Please generate speech based on the following description.\n"
 SYSTEM = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
 TEXT_INPUT = " Text input:\n"
 USER, ASSISTANT = "<|im_start|>user\n", "<|im_start|>assistant\n"
@@ -24,15 +24,16 @@ SPECIALS = (IM_START, IM_END, SPEAKER_START, SPEAKER, SPEAKER_END, AUDIO, AUDIO_
 
 @dataclass(frozen=True)
 class SpeechPrompt:
-    """What the talker is asked to say, and how.
+    """Text for the talker to speak, and how to speak it.
 
-    `prompt_text` is what the voice prompt says; it counts only together with `prompt_patches`,
-    the number of patches of the voice prompt (so a prompt without text only primes the history).
-    `speakers` counts the speaker vectors, `instruction` is the JSON caption of the instruct mode.
+    `prompt_text` is the transcript of the voice prompt. It is used only together with
+    `prompt_patches`, the number of patches of the voice prompt; a voice prompt without a transcript
+    only primes the history. `speakers` is the number of speaker vectors, `instruction` the JSON
+    caption of the instruct mode.
     """
 
     text: str
-    description: str = SPEECH
+    description: str = SPEECH_TASK
     prompt_text: str | None = None
     prompt_patches: int = 0
     speakers: int = 0
@@ -40,16 +41,16 @@ class SpeechPrompt:
 
     @property
     def has_prompt_audio(self) -> bool:
-        """Whether prompt text and prompt patches enter the prompt."""
+        """Whether the prompt contains the transcript and the patches of the voice prompt."""
         return self.prompt_text is not None and self.prompt_patches > 0
 
 
 @dataclass(frozen=True)
 class PromptIds:
-    """Token ids with the rows whose embeddings are replaced.
+    """Token ids, and the rows whose embeddings are replaced.
 
-    `speaker_rows` holds one row per speaker; the rows of the prompt audio are `audio_row` and the
-    `audio_patches` - 1 after it.
+    `speaker_rows` holds one row per speaker. The prompt audio has the `audio_patches` rows from
+    `audio_row` on.
     """
 
     ids: tuple[int, ...]
@@ -59,9 +60,10 @@ class PromptIds:
 
 
 class PromptTokenizer:
-    """The talker's own tokenizer (`talker/llm/tokenizer.json`), which adds no tokens by itself.
+    """The talker's own tokenizer (`talker/llm/tokenizer.json`); adds no tokens by itself.
 
-    Raises `CheckpointError` where the file is missing, or a special token is not one token.
+    Raises:
+        CheckpointError: The file is missing, or a special token is not a single token.
     """
 
     def __init__(self, talker: Path) -> None:
@@ -71,33 +73,33 @@ class PromptTokenizer:
         self._tokenizer = Tokenizer.from_file(str(path))
         for token in SPECIALS:
             if len(self.encode(token)) != 1:
-                raise CheckpointError(f"{path}: {token!r} is not one token")
+                raise CheckpointError(f"{path}: {token!r} must be a single token")
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of `text`."""
+        """Return the token ids of `text`."""
         return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def assemble(self, prompt: SpeechPrompt) -> PromptIds:
-        """Tokenise the prompt. Every piece is tokenised by itself, as the model was trained."""
+        """Tokenize the prompt. Each part is tokenized by itself, as in training."""
         ids = self._encode_all((SYSTEM, USER, prompt.description))
         speaker_rows: list[int] = []
         for number in range(1, prompt.speakers + 1):
             ids += self._encode_all((f"  speaker_{number}:", SPEAKER_START))
             speaker_rows.append(len(ids))
             ids += self._encode_all((SPEAKER, SPEAKER_END + "\n"))
-        ids += self._encode_all(_body(prompt))
+        ids += self._encode_all(_iter_body(prompt))
         audio_row = len(ids)
         patches = prompt.prompt_patches if prompt.has_prompt_audio else 0
         ids += self.encode(AUDIO_PATCH) * patches
         return PromptIds(tuple(ids), tuple(speaker_rows), audio_row, patches)
 
-    def _encode_all(self, pieces: Iterable[str]) -> list[int]:
-        return [token for piece in pieces for token in self.encode(piece)]
+    def _encode_all(self, texts: Iterable[str]) -> list[int]:
+        return [token for text in texts for token in self.encode(text)]
 
 
-def _body(prompt: SpeechPrompt) -> Iterator[str]:
-    """The strings after the speakers, up to and including `<audio>`."""
-    # A description of music has no such line.
+def _iter_body(prompt: SpeechPrompt) -> Iterator[str]:
+    """Yield the strings after the speakers, up to and including `<audio>`."""
+    # Descriptions of music do not have this line.
     if not all(field in prompt.text for field in MUSIC_FIELDS):
         yield TEXT_INPUT
     if prompt.has_prompt_audio:
@@ -115,10 +117,11 @@ def _body(prompt: SpeechPrompt) -> Iterator[str]:
 def embed_prompt(
     talker: Talker, prompt: PromptIds, speakers: Tensor | None, audio: Tensor | None
 ) -> Tensor:
-    """Prompt embeddings [length, hidden].
+    """Return prompt embeddings [length, hidden].
 
-    `speakers` [count, hidden] replace the speaker rows (a zero vector is the "zero speaker");
-    `audio` [patches, hidden], the aggregated voice prompt, replaces the rows after `<audio>`.
+    Args:
+        speakers: [count, hidden], replace the speaker rows (a zero vector is the "zero speaker").
+        audio: [patches, hidden], the aggregated voice prompt, replaces the rows after `<audio>`.
     """
     table = talker.model.embed_tokens
     rows = table(torch.tensor(prompt.ids, device=table.weight.device))
@@ -129,11 +132,11 @@ def embed_prompt(
     return rows
 
 
-def initial_history(talker: Talker, latents: Tensor | None) -> Tensor:
-    """History [past, latent] before the first patch: zeros, then the last prompt latents.
+def build_initial_history(talker: Talker, latents: Tensor | None) -> Tensor:
+    """Return the history [past, latent] before the first patch: zeros, then prompt latents.
 
     `latents` [time, latent] are those of the voice prompt. They prime the history even where the
-    prompt has no text and so no rows in the prompt.
+    prompt has no transcript, and thus no audio rows.
     """
     config, like = talker.config, talker.stop_head.weight
     history = like.new_zeros(config.history_patch_size, config.latent_dim)

@@ -1,8 +1,8 @@
 """The Qwen2 transformer stack that the talker and the audio VAE share.
 
-The stack owns the weights and the arithmetic; an `AttentionContext` owns positions, masks and
+The stack holds the weights and the arithmetic. An `AttentionContext` holds positions, masks and
 stored keys. So one stack serves a plain full pass, slotted decoding and windowed streaming.
-Tensor names are those of Hugging Face's `Qwen2Model`.
+Modules have the tensor names of Hugging Face's `Qwen2Model`.
 """
 
 from typing import Protocol
@@ -15,7 +15,7 @@ from sglang_omni.models.ming.config import Qwen2Config
 
 
 class AttentionContext(Protocol):
-    """Positions, masks and keys of one forward pass.
+    """Positions, mask and keys of one forward pass.
 
     `cos` and `sin` have shape [batch, 1, time, head_dim].
     """
@@ -26,34 +26,38 @@ class AttentionContext(Protocol):
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attend with rotated q [batch, heads, time, dim] and k, v [batch, kv_heads, time, dim].
 
-        Returns [batch, heads, time, dim].
+        Returns:
+            [batch, heads, time, dim].
         """
         ...
 
 
-def inverse_frequencies(head_dim: int, theta: float) -> Tensor:
-    """Rotary frequencies `theta^(-2k/head_dim)` in float32, shape [head_dim / 2]."""
+def compute_inverse_frequencies(head_dim: int, theta: float) -> Tensor:
+    """Return rotary frequencies `theta^(-2k/head_dim)`, float32 [head_dim / 2]."""
     exponent = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
     return 1.0 / theta**exponent
 
 
-def rotary_tables(positions: Tensor, inv_freq: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """cos and sin for integer positions [batch, time], as [batch, 1, time, 2 * len(inv_freq)]."""
+def compute_rotary_tables(
+    positions: Tensor, inv_freq: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Return cos and sin of positions [batch, time]: [batch, 1, time, 2 * len(inv_freq)]."""
     angles = positions[:, None, :, None].float() * inv_freq
     angles = torch.cat((angles, angles), dim=-1)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 def rotate_half(x: Tensor) -> Tensor:
-    """Map (x1, x2) to (-x2, x1), the halves of the last axis."""
+    """Map (x1, x2), the halves of the last axis, to (-x2, x1)."""
     first, second = x.chunk(2, dim=-1)
     return torch.cat((-second, first), dim=-1)
 
 
-def causal_mask(queries: Tensor, keys: Tensor, window: int | None) -> Tensor:
-    """Boolean mask [..., query, key] of who sees whom, from absolute positions.
+def build_causal_mask(queries: Tensor, keys: Tensor, window: int | None) -> Tensor:
+    """Return the boolean attention mask [..., query, key] for absolute positions.
 
-    A query sees keys at its own position and before; with a window, the last `window` of them.
+    A query attends to keys at its own and earlier positions; with a window, to the last `window` of
+    them.
     """
     distance = queries[..., :, None] - keys[..., None, :]
     visible = distance >= 0
@@ -61,7 +65,7 @@ def causal_mask(queries: Tensor, keys: Tensor, window: int | None) -> Tensor:
 
 
 class RMSNorm(nn.Module):
-    """Normalise in float32, cast to the input's dtype, then multiply by the weight."""
+    """RMS normalisation in float32, cast to the input dtype, then multiplied by the weight."""
 
     def __init__(self, size: int, eps: float) -> None:
         super().__init__()
@@ -88,13 +92,13 @@ class Qwen2Attention(nn.Module):
         self.o_proj = nn.Linear(q_size, config.hidden_size, bias=False)
 
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
-        q, k, v = (self._heads(proj(x)) for proj in (self.q_proj, self.k_proj, self.v_proj))
+        q, k, v = (self._split_heads(proj(x)) for proj in (self.q_proj, self.k_proj, self.v_proj))
         q = q * context.cos + rotate_half(q) * context.sin
         k = k * context.cos + rotate_half(k) * context.sin
         out = context.attend(self.layer, q, k, v)
         return self.o_proj(out.transpose(1, 2).flatten(2))
 
-    def _heads(self, x: Tensor) -> Tensor:
+    def _split_heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
 
@@ -127,7 +131,7 @@ class Qwen2Layer(nn.Module):
 
 
 class Qwen2Stack(nn.Module):
-    """Embeddings in, final-norm hidden states out; `layers` limits how many layers run."""
+    """Qwen2 layers and final norm; `layers` limits how many layers run."""
 
     inv_freq: Tensor
 
@@ -137,31 +141,31 @@ class Qwen2Stack(nn.Module):
         count = config.num_hidden_layers if layers is None else layers
         self.layers = nn.ModuleList(Qwen2Layer(config, index) for index in range(count))
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        frequencies = inverse_frequencies(config.head_dim, config.rope_theta)
+        frequencies = compute_inverse_frequencies(config.head_dim, config.rope_theta)
         self.register_buffer("inv_freq", frequencies, persistent=False)
 
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
-        """Run embeddings [batch, time, hidden] through the stack; same shape out."""
+        """Run embeddings [batch, time, hidden] through the stack; the shape stays."""
         for layer in self.layers:
             x = layer(x, context)
         return self.norm(x)
 
-    def tables(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Rotary tables for integer positions [batch, time]."""
-        return rotary_tables(positions, self.inv_freq, dtype)
+    def compute_tables(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Return the rotary tables of integer positions [batch, time]."""
+        return compute_rotary_tables(positions, self.inv_freq, dtype)
 
-    def full(self, x: Tensor) -> Tensor:
-        """The plain reference: one causal pass over x [batch, time, hidden], no cache."""
+    def forward_full(self, x: Tensor) -> Tensor:
+        """Run one causal pass over x [batch, time, hidden] without a cache: the plain reference."""
         return self(x, FullContext(self, x))
 
 
 class FullContext:
-    """Causal attention within one pass, with the stack's sliding window if it has one."""
+    """Causal attention within one pass, with the sliding window of the stack if it has one."""
 
     def __init__(self, stack: Qwen2Stack, x: Tensor) -> None:
         positions = torch.arange(x.shape[1], device=x.device)
-        self.cos, self.sin = stack.tables(positions[None], x.dtype)
-        self._mask = causal_mask(positions, positions, stack.config.window)
+        self.cos, self.sin = stack.compute_tables(positions[None], x.dtype)
+        self._mask = build_causal_mask(positions, positions, stack.config.window)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask, enable_gqa=True)

@@ -1,7 +1,7 @@
-"""The talker's state: one fixed slot per request in flight, one row per slot in every tensor.
+"""State of the talker's requests: one slot per running request, one row per slot in every tensor.
 
-Nothing is allocated after the start, and a step addresses rows by a tensor of slot numbers, so
-that a step of a given batch size and span is the same sequence of kernels every time.
+Nothing is allocated after the start, and a step addresses rows by a tensor of slot numbers. So a
+step of a given batch size and span is the same sequence of kernels every time.
 """
 
 import torch
@@ -16,12 +16,12 @@ SPAN_BUCKET = 128
 
 
 class TalkerSlots:
-    """Backbone cache and loop state of `count` slots with `context` positions each.
+    """Backbone cache and decode state of `count` slots with `context` positions each.
 
     `keys` and `values` are [layers, slots, kv_heads, context, head_dim]. Per slot: `lengths`, the
-    cache entries that are written; `next_embed` [slots, hidden], the backbone's next input;
-    `history` [slots, past, latent]; the counters of the noise, `seed`, `segment` and `patch`
-    (int64 [slots]); and how its patches are sampled, `cfg` and `noise_scale` ([slots]).
+    number of written cache entries; `next_embed` [slots, hidden], the next input of the backbone;
+    `history` [slots, past, latent]; the noise counters `seed`, `segment` and `patch` (int64
+    [slots]); and the sampling parameters `cfg` and `noise_scale` ([slots]).
     """
 
     def __init__(self, talker: Talker, count: int, context: int) -> None:
@@ -47,37 +47,37 @@ class TalkerSlots:
     ) -> None:
         """Start a request in `slot` from prompt `embeddings` [length, hidden], length >= 2.
 
-        All rows but the last go into the cache; the last is the first step's input, so that the
-        first step is a step like any other. `history` is [past, latent].
+        All rows but the last go into the cache. The last row is the input of the first decode step,
+        which is thus a step like any other. `history` is [past, latent].
         """
         prompt = embeddings[None, :-1]
-        self._talker.model(prompt, SlotPrefill(self, slot, prompt))
+        self._talker.model(prompt, PrefillContext(self, slot, prompt))
         self.next_embed[slot] = embeddings[-1]
         self.history[slot] = history
         self.lengths[slot] = prompt.shape[1]
-        self.seed[slot], self.segment[slot] = as_int64(seed), as_int64(segment)
+        self.seed[slot], self.segment[slot] = to_int64(seed), to_int64(segment)
         self.patch[slot] = 0
         self.cfg[slot], self.noise_scale[slot] = sampling.cfg, sampling.noise_scale
 
     def advance(self, index: Tensor, latents: Tensor, embeds: Tensor) -> None:
-        """Note one generated patch [n, patch, latent] and its embedding [n, hidden] per slot."""
+        """Record one generated patch [n, patch, latent] and its embedding [n, hidden] per slot."""
         past = self.history[index, latents.shape[1] :]
         self.history[index] = torch.cat((past, latents), dim=1)
         self.next_embed[index] = embeds
         self.lengths[index] += 1
         self.patch[index] += 1
 
-    def span(self, longest: int) -> int:
-        """How many cache positions a step must read when its longest slot holds `longest`.
+    def select_span(self, max_length: int) -> int:
+        """Return how many cache positions a step reads if its longest slot holds `max_length`.
 
-        Rounded up to a bucket, so that few different shapes occur.
+        The number is rounded up to a bucket, so that few different shapes occur.
         """
-        needed = longest + 1
+        needed = max_length + 1
         return min(-(-needed // SPAN_BUCKET) * SPAN_BUCKET, self.context)
 
 
-class SlotPrefill(FullContext):
-    """A causal pass over a prompt that leaves its keys and values in a slot."""
+class PrefillContext(FullContext):
+    """Causal attention over a prompt that stores its keys and values in a slot."""
 
     def __init__(self, slots: TalkerSlots, slot: int, prompt: Tensor) -> None:
         super().__init__(slots._talker.model, prompt)
@@ -89,20 +89,20 @@ class SlotPrefill(FullContext):
         return super().attend(layer, q, k, v)
 
 
-class Decode:
-    """One position per slot: writes its key and value, attends over the slot's own cache.
+class DecodeContext:
+    """Attention of one position per slot: store its key and value, attend over the slot's cache.
 
-    `index` [n] names distinct slots; the first `span` cache positions are read.
+    `index` [n] holds distinct slots; the first `span` cache positions are read.
     """
 
     def __init__(self, slots: TalkerSlots, index: Tensor, span: int) -> None:
         self._slots, self._index, self._span = slots, index, span
         self._positions = slots.lengths[index]
-        self.cos, self.sin = slots._talker.model.tables(
+        self.cos, self.sin = slots._talker.model.compute_tables(
             self._positions[:, None], slots.next_embed.dtype
         )
         keys = torch.arange(span, device=index.device)
-        # Entries past the length are left over from an earlier request of the slot.
+        # Entries beyond the length are stale: an earlier request of the slot wrote them.
         self._mask = (keys <= self._positions[:, None])[:, None, None]
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -111,11 +111,11 @@ class Decode:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask, enable_gqa=True)
 
     def _store(self, cache: Tensor, new: Tensor) -> Tensor:
-        """Write `new` [n, kv_heads, 1, dim] at each slot's position and gather the spans."""
+        """Store `new` [n, kv_heads, 1, dim] at each slot's position and gather the spans."""
         cache[self._index, :, self._positions] = new[:, :, 0]
         return cache[:, :, : self._span][self._index]
 
 
-def as_int64(value: int) -> int:
-    """The 64 low bits of `value`, read as a signed number."""
+def to_int64(value: int) -> int:
+    """Return the 64 low bits of `value` as a signed number."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -1,4 +1,4 @@
-"""From a recording to the vector that says who speaks: log-mel filter bank, then CAM++."""
+"""Compute the speaker vector of a recording: log-mel filter bank, then CAM++."""
 
 from pathlib import Path
 
@@ -14,15 +14,15 @@ MEL_BINS = 80
 
 
 def resample(waveform: Tensor, source: int, target: int) -> Tensor:
-    """Band-limited resampling of [..., samples] from `source` to `target` Hz.
+    """Resample [..., samples] from `source` to `target` Hz, band-limited.
 
-    A Hann-windowed sinc of width 6 and roll-off 0.99, the library's default, as the reference.
+    Uses a Hann-windowed sinc of width 6 and roll-off 0.99: torchaudio's default, as the reference.
     """
     return torchaudio.functional.resample(waveform, source, target)
 
 
-def speaker_fbank(waveform: Tensor) -> Tensor:
-    """Kaldi log-mel features [frames, 80] of 16 kHz samples [n] in [-1, 1], less their mean.
+def compute_speaker_fbank(waveform: Tensor) -> Tensor:
+    """Return Kaldi log-mel features [frames, 80] of 16 kHz samples [n] in [-1, 1], mean removed.
 
     25 ms frames every 10 ms, Povey window, no dither. The samples are not scaled to 16 bits.
     """
@@ -40,6 +40,6 @@ class SpeakerEncoder:
         self._input = self._session.get_inputs()[0].name
 
     def __call__(self, features: Tensor) -> Tensor:
-        """The speaker vector [192] of features [frames, 80], float32 on the CPU."""
+        """Return the speaker vector [192] of features [frames, 80], float32 on the CPU."""
         feed = {self._input: features[None].float().cpu().numpy()}
         return torch.from_numpy(self._session.run(None, feed)[0]).flatten()

@@ -1,7 +1,7 @@
-"""One batched step of the talker: every chosen slot gains one patch.
+"""One batched decode step of the talker: every chosen slot gains one patch.
 
-The slotted form of the loop in `talker.py`, and the plain form of what `fast/step.py` does on a
-CUDA device.
+The slotted form of the loop in `talker.py`, and the plain reference of `fast/step.py`, which runs
+on CUDA devices.
 """
 
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from sglang_omni.models.ming.speech.cfm import RowSampling
-from sglang_omni.models.ming.speech.slots import Decode, TalkerSlots
+from sglang_omni.models.ming.speech.slots import DecodeContext, TalkerSlots
 from sglang_omni.models.ming.speech.talker import Talker
 
 
 @dataclass(frozen=True)
 class StepOutput:
-    """What a step made, on the device: `latents` [n, patch, latent] and `stop` [n].
+    """Result of a step, on the device: `latents` [n, patch, latent] and `stop` [n].
 
-    `stop` is the float32 probability that the patch is the request's last.
+    `stop` is the float32 probability that the patch is the last of its request.
     """
 
     latents: Tensor
@@ -26,14 +26,16 @@ class StepOutput:
 
 
 @torch.inference_mode()
-def decode_step(talker: Talker, slots: TalkerSlots, index: Tensor, span: int) -> StepOutput:
-    """Advance the distinct slots `index` (int64 [n], on the device) by one patch.
+def run_decode_step(talker: Talker, slots: TalkerSlots, index: Tensor, span: int) -> StepOutput:
+    """Advance the slots `index` (int64 [n], distinct, on the device) by one patch.
 
-    `span` bounds the cache positions that are read; see `TalkerSlots.span`.
+    `span` bounds the cache positions that are read; see `TalkerSlots.select_span`.
     """
-    how = RowSampling(slots.cfg[index], slots.noise_scale[index])
-    hidden = talker.model(slots.next_embed[index][:, None], Decode(slots, index, span))[:, 0]
-    noise = talker.patch_noise(slots.seed[index], slots.segment[index], slots.patch[index], how)
-    latents = talker.cfm.sample(hidden, slots.history[index], *noise, how)
+    sampling = RowSampling(slots.cfg[index], slots.noise_scale[index])
+    hidden = talker.model(slots.next_embed[index][:, None], DecodeContext(slots, index, span))[:, 0]
+    noise = talker.sample_patch_noise(
+        slots.seed[index], slots.segment[index], slots.patch[index], sampling
+    )
+    latents = talker.cfm.sample(hidden, slots.history[index], *noise, sampling)
     slots.advance(index, latents, talker.aggregator(latents))
-    return StepOutput(latents, talker.stop_probabilities(hidden)[:, 1])
+    return StepOutput(latents, talker.compute_stop_probabilities(hidden)[:, 1])

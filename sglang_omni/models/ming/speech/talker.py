@@ -1,7 +1,7 @@
-"""The talker: Qwen2 backbone, flow sampler, aggregator and heads, and the plain reference loop.
+"""The talker: Qwen2 backbone, flow sampler, aggregator and heads, and the reference decode loop.
 
 The loop here is the definition (batch 1, growing cache, given noise). The engine in
-`sglang_omni/engines/speech` runs the same arithmetic in slots, and tests hold the two together.
+`sglang_omni/engines/speech` runs the same arithmetic in slots; tests compare the two.
 """
 
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import Qwen2Config, TalkerConfig, read_talker_config
-from sglang_omni.models.ming.speech.cfm import CFM, How, Sampling
+from sglang_omni.models.ming.speech.cfm import CFM, AnySampling, Sampling
 from sglang_omni.models.ming.speech.dit import Aggregator
-from sglang_omni.models.ming.speech.noise import gaussian
-from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, causal_mask
+from sglang_omni.models.ming.speech.noise import sample_gaussian
+from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, build_causal_mask
 from sglang_omni.models.weights import TensorFolder, created_as, load_strict
 
 STOP_THRESHOLD = 0.5
@@ -32,7 +32,7 @@ class Backbone(Qwen2Stack):
 
 
 class Talker(nn.Module):
-    """Everything in `talker/model.safetensors`, under the file's names."""
+    """All modules of `talker/model.safetensors`, under the tensor names of that file."""
 
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
@@ -44,32 +44,40 @@ class Talker(nn.Module):
         self.stop_head = nn.Linear(hidden, 2)
         self.spk_head = nn.Linear(config.speaker_dim, hidden)
 
-    def stop_probabilities(self, hidden: Tensor) -> Tensor:
-        """Probabilities [batch, 2] in float32 of backbone states [batch, hidden]; 1 is stop."""
+    def compute_stop_probabilities(self, hidden: Tensor) -> Tensor:
+        """Return float32 probabilities [batch, 2] for states [batch, hidden]; index 1 is stop."""
         return F.softmax(self.stop_head(hidden).float(), dim=-1)
 
-    def patch_noise(
-        self, seed: Tensor, segment: Tensor, patch: Tensor, how: How
+    def sample_patch_noise(
+        self, seed: Tensor, segment: Tensor, patch: Tensor, sampling: AnySampling
     ) -> tuple[Tensor, Tensor | None]:
-        """Initial noise [batch, patch, latent] and, where needed, the sampler's own noise.
+        """Return the initial noise and, for a stochastic sampler, the noise of its steps.
 
-        Arguments are int64 [batch]. The latter has shape [batch, steps, patch, latent]; its
-        indices follow those of the former. Both are in the dtype of the weights.
+        Args:
+            seed, segment, patch: int64 [batch].
+
+        Returns:
+            Noise [batch, patch, latent] and noise [batch, steps, patch, latent] or None, in the
+            dtype of the weights. The random indices of the second follow those of the first.
         """
         shape = (self.config.patch_size, self.config.latent_dim)
         size = shape[0] * shape[1]
         dtype = self.stop_head.weight.dtype
-        y0 = gaussian(seed, segment, patch, size).unflatten(1, shape).to(dtype)
-        if not how.stochastic:
+        y0 = sample_gaussian(seed, segment, patch, size).unflatten(1, shape).to(dtype)
+        if not sampling.is_stochastic:
             return y0, None
-        more = gaussian(seed, segment, patch, size * self.config.steps, first=size)
-        return y0, more.unflatten(1, (self.config.steps, *shape)).to(dtype)
+        sde_noise = sample_gaussian(seed, segment, patch, size * self.config.steps, first=size)
+        return y0, sde_noise.unflatten(1, (self.config.steps, *shape)).to(dtype)
 
 
 def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talker:
-    """Load `model.safetensors` of the talker folder; raises `CheckpointError`, naming what is off.
+    """Load `model.safetensors` of the talker folder, frozen, in evaluation mode.
 
-    The rotary frequencies, created in float32, are rounded to `dtype`, as in the released model.
+    The rotary frequencies are created in float32 and rounded to `dtype`, as in the released model.
+
+    Raises:
+        CheckpointError: A tensor is missing, unexpected or has the wrong shape; the message names
+            it.
     """
     with created_as(device, dtype):
         talker = Talker(read_talker_config(folder)).to(dtype)
@@ -78,7 +86,7 @@ def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talke
 
 
 class GrowingCache:
-    """Keys and values of one sequence, appended pass by pass; batch 1."""
+    """Keys and values of one sequence (batch 1), appended pass by pass."""
 
     def __init__(self, stack: Qwen2Stack) -> None:
         self._stack = stack
@@ -86,11 +94,11 @@ class GrowingCache:
         self.length = 0
 
     def run(self, x: Tensor) -> Tensor:
-        """Append embeddings [1, time, hidden]; final-norm hidden states, same shape."""
+        """Append embeddings [1, time, hidden] and return the final hidden states, same shape."""
         positions = torch.arange(self.length, self.length + x.shape[1], device=x.device)
-        self.cos, self.sin = self._stack.tables(positions[None], x.dtype)
+        self.cos, self.sin = self._stack.compute_tables(positions[None], x.dtype)
         keys = torch.arange(self.length + x.shape[1], device=x.device)
-        self._mask = causal_mask(positions, keys, self._stack.config.window)
+        self._mask = build_causal_mask(positions, keys, self._stack.config.window)
         self.length += x.shape[1]
         return self._stack(x, self)
 
@@ -104,10 +112,10 @@ class GrowingCache:
 
 @dataclass(frozen=True)
 class Patch:
-    """One step of the loop: latents [patch, latent], backbone state, stop probability pair.
+    """One step of the loop: latents [patch, latent], backbone state and stop probabilities.
 
-    `hidden` and `next_embed` have shape [hidden], `stop_probs` [2]. `last` marks the end by the
-    stop rule or by the step limit.
+    `hidden` and `next_embed` have shape [hidden], `stop_probs` [2]. `last` is true when the stop
+    rule or the step limit ends the loop here.
     """
 
     latents: Tensor
@@ -125,22 +133,25 @@ def generate(
     *,
     min_patches: int,
     max_patches: int,
-    how: Sampling,
+    sampling: Sampling,
 ) -> Iterator[Patch]:
-    """The reference loop: one patch per step from prompt `embeddings` [length, hidden].
+    """Generate one patch per step from prompt `embeddings` [length, hidden]: the reference loop.
 
-    `history` [past, latent] primes the flow model, `noise` yields (y0, sde_noise) of batch 1 per
-    step. The stop rule is evaluated on the state *before* the patch, and that patch is kept.
+    The stop rule is evaluated on the state *before* the patch, and that patch is kept.
+
+    Args:
+        history: [past, latent], the latents before the first patch.
+        noise: Yields (y0, sde_noise) of batch 1 per step.
     """
     cache = GrowingCache(talker.model)
     x, past = embeddings[None], history[None]
     for step in range(max_patches):
         hidden = cache.run(x)[:, -1]
         y0, sde_noise = next(noise)
-        latents = talker.cfm.sample(hidden, past, y0, sde_noise, how)
+        latents = talker.cfm.sample(hidden, past, y0, sde_noise, sampling)
         x = talker.aggregator(latents)[:, None]
         past = torch.cat((past[:, latents.shape[1] :], latents), dim=1)
-        probs = talker.stop_probabilities(hidden)[0]
+        probs = talker.compute_stop_probabilities(hidden)[0]
         stop = step > min_patches and probs[1].item() > STOP_THRESHOLD
         last = stop or step + 1 == max_patches
         yield Patch(latents[0], hidden[0], x[0, 0], probs, last)

@@ -1,8 +1,8 @@
-"""The 44.1 kHz audio VAE: 882-sample frames, four frames to a latent, windowed transformers.
+"""The 44.1 kHz audio VAE: frames of 882 samples, four frames per latent, windowed transformers.
 
-Both halves run `Qwen2Stack` with a sliding window of 64. Module names are the checkpoint's, so
-the loader is a strict copy by name. Streaming forms of the decoder live in `vae_stream.py`
-(plain) and `sglang_omni/models/ming/speech/vae_slots.py` (batched slots).
+Both halves run `Qwen2Stack` with a sliding window of 64. Modules have the checkpoint's tensor
+names, so the loader copies strictly by name. The streaming decoders are `vae_stream.py` (plain)
+and `sglang_omni/models/ming/speech/vae_slots.py` (batched slots).
 """
 
 import logging
@@ -22,18 +22,18 @@ logger = logging.getLogger(__name__)
 
 AGGREGATOR_LAYERS = 4
 # The released encoder shares one configuration object with its aggregator, which sets the layer
-# count to 4: of the layers in the file, the reference executes only the first four.
+# count to 4. So the reference executes only the first four of the stored layers.
 EXECUTED_ENCODER_LAYERS = 4
-# Each inverse-STFT frame overlaps its neighbours: window length over hop.
-OVERLAP = 4
+# Window length of the inverse STFT, in hops.
+HOPS_PER_WINDOW = 4
 MAX_MAGNITUDE = 100.0
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """A diagonal Gaussian over latents; float32 `mean`, `std` and `raw` [batch, time, dim].
+    """Diagonal Gaussian over latents; float32 `mean`, `std` and `raw` [batch, time, dim].
 
-    `raw` is the network's output; `std = softplus(raw) + 1e-4`.
+    `raw` is the output of the network; `std = softplus(raw) + 1e-4`.
     """
 
     mean: Tensor
@@ -44,12 +44,12 @@ class Posterior:
         return F.softplus(self.raw) + 1e-4
 
     def sample(self, noise: Tensor) -> Tensor:
-        """The latents [batch, time, dim] that standard normal `noise` of that shape picks."""
+        """Return latents [batch, time, dim] for standard normal `noise` of that shape."""
         return self.mean + self.std * noise
 
 
 class VAEEncoder(nn.Module):
-    """Waveform to posterior: frames, a windowed transformer, then one CLS row per latent."""
+    """Waveform to posterior: frames, a windowed transformer, one CLS row per latent."""
 
     def __init__(self, config: VAESideConfig, patch: int, layers: int | None) -> None:
         super().__init__()
@@ -64,14 +64,14 @@ class VAEEncoder(nn.Module):
         self.fc3 = nn.Linear(hidden, 2 * config.latent_dim)
 
     def forward(self, waveform: Tensor) -> Posterior:
-        """Encode waveform [batch, samples] in [-1, 1]; one latent per 3528 samples, rounded up."""
-        rows = self.aggregate(self.encoder.full(self.embed_frames(waveform)))
+        """Encode waveform [batch, samples] in [-1, 1]: one latent per 3528 samples, rounded up."""
+        rows = self.aggregate(self.encoder.forward_full(self.embed_frames(waveform)))
         return Posterior(*self.fc3(rows).float().chunk(2, dim=-1))
 
     def embed_frames(self, waveform: Tensor) -> Tensor:
-        """Cut [batch, samples] into frames, the last filled with zeros: [batch, frames, hidden]."""
-        short = -waveform.shape[1] % self.frame
-        frames = F.pad(waveform, (0, short)).unflatten(1, (-1, self.frame))
+        """Embed [batch, samples] as frames [batch, frames, hidden]; zeros fill the last frame."""
+        padding = -waveform.shape[1] % self.frame
+        frames = F.pad(waveform, (0, padding)).unflatten(1, (-1, self.frame))
         return self.fc2(self.fc1(frames.to(self.fc1.weight.dtype)))
 
     def aggregate(self, frames: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ class VAEEncoder(nn.Module):
         groups = frames.unflatten(1, (-1, self.patch))
         cls = self.cls_embed.expand(groups.shape[0], groups.shape[1], -1)[:, :, None]
         rows = torch.cat((groups, cls), dim=2)
-        return self.aggregator.full(rows.flatten(1, 2))[:, self.patch :: self.patch + 1]
+        return self.aggregator.forward_full(rows.flatten(1, 2))[:, self.patch :: self.patch + 1]
 
 
 class ISTFT(nn.Module):
@@ -90,38 +90,38 @@ class ISTFT(nn.Module):
 
     def __init__(self, hop: int) -> None:
         super().__init__()
-        self.hop, self.size = hop, hop * OVERLAP
+        self.hop, self.size = hop, hop * HOPS_PER_WINDOW
         self.crop = (self.size - hop) // 2
         window = torch.hann_window(self.size, dtype=torch.float32)
         self.register_buffer("window", window)
 
-    def windowed(self, magnitude: Tensor, phase: Tensor) -> Tensor:
-        """Time frames [batch, frames, 4 * hop] of float32 spectra [batch, frames, bins]."""
-        # Twice as fast on a CPU as torch.polar, which is not vectorised there.
+    def invert_spectra(self, magnitude: Tensor, phase: Tensor) -> Tensor:
+        """Convert float32 spectra [batch, frames, bins] to frames [batch, frames, 4 * hop]."""
+        # On a CPU this is twice as fast as torch.polar, which is not vectorised there.
         spectrum = torch.complex(magnitude * phase.cos(), magnitude * phase.sin())
         return torch.fft.irfft(spectrum, n=self.size) * self.window
 
     def overlap_add(self, frames: Tensor) -> Tensor:
-        """Sum frames [batch, frames, 4 * hop] at hop distance: [batch, (frames + 3) * hop]."""
-        length = (frames.shape[1] + OVERLAP - 1) * self.hop
+        """Add frames [batch, frames, 4 * hop] at hop distance: [batch, (frames + 3) * hop]."""
+        length = (frames.shape[1] + HOPS_PER_WINDOW - 1) * self.hop
         out = frames.new_zeros(frames.shape[0], length)
-        for part in range(OVERLAP):
+        for part in range(HOPS_PER_WINDOW):
             span = frames[..., part * self.hop : (part + 1) * self.hop].flatten(1)
             out[:, part * self.hop : part * self.hop + span.shape[1]] += span
         return out
 
-    def envelope(self, frames: int) -> Tensor:
-        """The overlap-added squared window of `frames` frames, [1, (frames + 3) * hop]."""
+    def compute_envelope(self, frames: int) -> Tensor:
+        """Return the overlap-added squared window of `frames` frames, [1, (frames + 3) * hop]."""
         return self.overlap_add(self.window.square().expand(1, frames, -1))
 
     def forward(self, frames: Tensor) -> Tensor:
-        """All windowed frames of a signal to its samples [batch, frames * hop]."""
+        """Convert all windowed frames of a signal to samples [batch, frames * hop]."""
         keep = slice(self.crop, -self.crop)
-        envelope = self.envelope(frames.shape[1])[:, keep]
+        envelope = self.compute_envelope(frames.shape[1])[:, keep]
         return self.overlap_add(frames)[:, keep] / envelope
 
 
-class Head(nn.Module):
+class ISTFTHead(nn.Module):
     """Hidden states to windowed time frames, by log magnitude and phase."""
 
     def __init__(self, hidden: int, hop: int) -> None:
@@ -130,9 +130,9 @@ class Head(nn.Module):
         self.out = nn.Linear(hidden, self.istft.size + 2)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """[batch, frames, hidden] to float32 windowed frames [batch, frames, 4 * hop]."""
+        """Convert [batch, frames, hidden] to float32 windowed frames [batch, frames, 4 * hop]."""
         log_magnitude, phase = self.out(hidden).float().chunk(2, dim=-1)
-        return self.istft.windowed(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase)
+        return self.istft.invert_spectra(log_magnitude.exp().clamp_max(MAX_MAGNITUDE), phase)
 
 
 class VAEDecoder(nn.Module):
@@ -144,21 +144,21 @@ class VAEDecoder(nn.Module):
         self.patch = patch
         self.fc1 = nn.Linear(config.latent_dim, hidden)
         self.decoder = Qwen2Stack(config.backbone)
-        self.head = Head(hidden, config.frame)
+        self.head = ISTFTHead(hidden, config.frame)
 
     def forward(self, latents: Tensor) -> Tensor:
         """Decode all latents [batch, time, dim] at once: float32 [batch, time * 3528] samples."""
-        return self.head.istft(self.head(self.decoder.full(self.frames(latents))))
+        return self.head.istft(self.head(self.decoder.forward_full(self.embed_latents(latents))))
 
-    def frames(self, latents: Tensor) -> Tensor:
-        """The transformer's input: [batch, time, dim] to [batch, 4 * time, hidden]."""
+    def embed_latents(self, latents: Tensor) -> Tensor:
+        """Return the transformer input [batch, 4 * time, hidden] of latents [batch, time, dim]."""
         return upsample(self.fc1(latents.to(self.fc1.weight.dtype)), self.patch)
 
 
 class AudioVAE(nn.Module):
-    """Encoder and decoder.
+    """VAE encoder and decoder.
 
-    `encoder_layers` limits how many of the stored encoder layers run; None runs them all.
+    `encoder_layers` limits how many of the stored encoder layers run; None runs all.
     """
 
     def __init__(
@@ -171,12 +171,12 @@ class AudioVAE(nn.Module):
 
 
 def upsample(rows: Tensor, factor: int) -> Tensor:
-    """Stretch rows [batch, time, dim] by linear interpolation between their centres.
+    """Upsample rows [batch, time, dim] by linear interpolation: [batch, factor * time, dim].
 
-    The ends repeat: [batch, factor * time, dim].
+    Rows are interpolated between their centres; the first and last rows repeat at the ends.
     """
     wide = F.interpolate(rows.mT, scale_factor=factor, mode="linear", align_corners=False)
-    # Contiguous: the transposed strides would spread through the stack and slow its products.
+    # Contiguous, because transposed strides would propagate and slow the matrix products.
     return wide.mT.contiguous()
 
 
@@ -189,20 +189,24 @@ def load_vae(
 ) -> AudioVAE:
     """Load the VAE folder `talker/vae`, frozen, in evaluation mode.
 
-    Tensors that the model never uses are left out and logged. Raises `CheckpointError` for a
-    missing, misshapen or unexpected tensor.
+    Stored tensors that the model does not use are skipped and logged.
+
+    Raises:
+        CheckpointError: A tensor is missing, unexpected or has the wrong shape.
     """
     config = read_vae_config(folder)
     with created_as(device, dtype):
         vae = AudioVAE(config, encoder_layers=encoder_layers)
     executed = len(vae.encoder.encoder.layers)
     report = load_strict(vae, TensorFolder(folder), ignore=lambda name: _is_unused(name, executed))
-    logger.info("%s: %d tensors; not used: %s", folder, report.loaded, ", ".join(report.ignored))
+    logger.info(
+        "%s: loaded %d tensors; unused: %s", folder, report.loaded, ", ".join(report.ignored)
+    )
     return vae.eval().requires_grad_(False)
 
 
 def _is_unused(name: str, executed: int) -> bool:
-    """Whether the released file stores `name` although nothing computes with it."""
+    """Whether the released file stores tensor `name` but the model does not use it."""
     if layer := re.match(r"encoder\.encoder\.layers\.(\d+)\.", name):
         return int(layer[1]) >= executed
     return name.endswith(".embed_tokens.weight") or name.startswith("encoder.norm.")

@@ -1,21 +1,21 @@
-"""Plain streaming VAE decoding: one signal, chunks of any length, equal to the full decode.
+"""Plain streaming VAE decoder: one signal, chunks of any length, equal to the full decode.
 
-Three pieces of state, one class each: the upsampler needs the next latent before it can finish
-a chunk, the transformer sees the last 63 frames, and inverse-STFT frames overlap. The batched
-form for serving is `sglang_omni/models/ming/speech/vae_slots.py`.
+One class per piece of state: the upsampler needs the next latent before it can finish a chunk,
+the transformer attends to the last 63 frames, and inverse-STFT frames overlap. The batched form
+for serving is `sglang_omni/models/ming/speech/vae_slots.py`.
 """
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, causal_mask
+from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, build_causal_mask
 from sglang_omni.models.ming.speech.vae import ISTFT, AudioVAE, upsample
 from sglang_omni.protocol.errors import CheckpointError, InvalidRequest
 
 
 class UpsampleStream:
-    """Linear upsampling by `factor` with one chunk of look-ahead."""
+    """Streaming linear upsampling by `factor`, with one chunk of look-ahead."""
 
     def __init__(self, factor: int) -> None:
         self._factor = factor
@@ -23,20 +23,20 @@ class UpsampleStream:
         self._before: Tensor | None = None
 
     def push(self, rows: Tensor, last: bool) -> Tensor:
-        """Take rows [batch, time, dim], return those of the chunk before, upsampled.
+        """Add rows [batch, time, dim] and return the previous chunk, upsampled.
 
-        A last chunk is returned as well.
+        The last chunk is returned as well.
         """
         out = []
         if self._chunk is not None:
-            out.append(self._stretch(self._chunk, rows[:, :1]))
+            out.append(self._upsample(self._chunk, rows[:, :1]))
         if last:
-            out.append(self._stretch(rows, rows[:, -1:]))
+            out.append(self._upsample(rows, rows[:, -1:]))
         self._chunk = rows
         return torch.cat(out, dim=1) if out else rows[:, :0]
 
-    def _stretch(self, rows: Tensor, after: Tensor) -> Tensor:
-        """Upsample rows between the row before them and the row `after`."""
+    def _upsample(self, rows: Tensor, after: Tensor) -> Tensor:
+        """Upsample rows between the previous row and the row `after`."""
         before = rows[:, :1] if self._before is None else self._before
         self._before = rows[:, -1:]
         wide = upsample(torch.cat((before, rows, after), dim=1), self._factor)
@@ -54,11 +54,11 @@ class WindowCache:
         self._seen = 0
 
     def forward(self, x: Tensor) -> Tensor:
-        """Continue the stack over new rows x [batch, time, hidden]."""
+        """Run the stack on new rows x [batch, time, hidden]."""
         past = min(self._seen, self._window - 1)
         positions = torch.arange(self._seen - past, self._seen + x.shape[1], device=x.device)
-        self.cos, self.sin = self._stack.tables(positions[None, past:], x.dtype)
-        self._mask = causal_mask(positions[past:], positions, self._window)
+        self.cos, self.sin = self._stack.compute_tables(positions[None, past:], x.dtype)
+        self._mask = build_causal_mask(positions[past:], positions, self._window)
         self._seen += x.shape[1]
         return self._stack(x, self)
 
@@ -72,7 +72,7 @@ class WindowCache:
 
 
 class OverlapStream:
-    """Overlap-add of inverse-STFT frames; the last three hops wait for the frames to come."""
+    """Streaming overlap-add of inverse-STFT frames; the last three hops wait for later frames."""
 
     def __init__(self, istft: ISTFT) -> None:
         self._istft = istft
@@ -82,23 +82,23 @@ class OverlapStream:
         self._envelope: Tensor | None = None
 
     def push(self, frames: Tensor, last: bool) -> Tensor:
-        """Take windowed frames [batch, frames, 4 * hop], return samples [batch, samples]."""
-        audio = self._continue(self._istft.overlap_add(frames), self._audio)
-        envelope = self._continue(self._istft.envelope(frames.shape[1]), self._envelope)
+        """Add windowed frames [batch, frames, 4 * hop] and return samples [batch, samples]."""
+        audio = self._add_tail(self._istft.overlap_add(frames), self._audio)
+        envelope = self._add_tail(self._istft.compute_envelope(frames.shape[1]), self._envelope)
         self._audio, self._envelope = audio[:, -self._overlap :], envelope[:, -self._overlap :]
         start = 0 if self._started else self._istft.crop
         end = -self._istft.crop if last else -self._overlap
         self._started = True
         return audio[:, start:end] / envelope[:, start:end]
 
-    def _continue(self, new: Tensor, tail: Tensor | None) -> Tensor:
+    def _add_tail(self, new: Tensor, tail: Tensor | None) -> Tensor:
         if tail is not None:
             new[:, : self._overlap] += tail
         return new
 
 
 class VaeStream:
-    """Streaming decoder of one signal. The joined outputs equal `Decoder.forward`."""
+    """Streaming decoder of one signal. The joined outputs equal `VAEDecoder.forward`."""
 
     def __init__(self, vae: AudioVAE) -> None:
         self._decoder = vae.decoder
@@ -107,10 +107,12 @@ class VaeStream:
         self._overlap = OverlapStream(vae.decoder.head.istft)
 
     def push(self, latents: Tensor, last: bool) -> Tensor:
-        """Decode a chunk [time, dim] and return the samples that are complete, float32 [n].
+        """Decode a chunk [time, dim] and return the complete samples, float32 [n].
 
-        The first chunk returns nothing unless it is the last. Raises `InvalidRequest` for an
-        empty chunk.
+        The first chunk returns no samples unless it is the last.
+
+        Raises:
+            InvalidRequest: The chunk is empty.
         """
         if latents.shape[0] == 0:
             raise InvalidRequest("a chunk of latents must not be empty")

@@ -1,18 +1,19 @@
-"""The manifest of a checkpoint's preset voices. Needs no torch: the API process reads it."""
+"""The manifest of the preset voices of a checkpoint. Needs no torch: the API process reads it."""
 
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.models.ming.config import read_json
+from sglang_omni.models.json_file import read_json
 from sglang_omni.protocol.errors import CheckpointError
 
 MANIFEST = Path("data", "voice_name.json")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the entries of a talker folder's manifest, by the name of their voice.
+    """Return the entries of the manifest in a talker folder, by voice name.
 
-    Raises `CheckpointError` when the file is missing, malformed, or names no voice.
+    Raises:
+        CheckpointError: The file is missing or malformed, or has no voices.
     """
     manifest = folder / MANIFEST
     entries = read_json(manifest)
@@ -24,6 +25,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def read_voice_names(checkpoint: Path) -> tuple[str, ...]:
     """Return the names of a checkpoint's preset voices; the first is the default.
 
-    Raises `CheckpointError` as `read_manifest` does.
+    Raises:
+        CheckpointError: See `read_manifest`.
     """
     return tuple(read_manifest(checkpoint / "talker"))

@@ -35,7 +35,7 @@ def reference_seconds(text: str) -> float:
     return max(MIN_SECONDS, len(text) * SECONDS_PER_CHARACTER)
 
 
-def most_seconds(text: str) -> float:
+def max_seconds(text: str) -> float:
     """Return how many seconds reading a fragment aloud can take at the most.
 
     Never more than `reference_seconds`.

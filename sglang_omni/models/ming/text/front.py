@@ -20,7 +20,7 @@ LIMIT = 50
 LONGEST = 400
 
 
-class TextFrontEnd:
+class MingTextFrontEnd:
     """Puts the texts of one request into words, one text after the other.
 
     The language of what was said last is kept: it decides how numbers are read where a fragment
@@ -53,7 +53,7 @@ class TextFrontEnd:
 
 def fragments(text: str) -> list[str]:
     """Return all fragments of a text that is a request of its own."""
-    return list(TextFrontEnd().fragments(text))
+    return list(MingTextFrontEnd().fragments(text))
 
 
 def warm_up() -> None:

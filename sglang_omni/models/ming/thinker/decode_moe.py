@@ -36,7 +36,7 @@ class MoeTiling:
     down: MoeGemmTile
 
 
-# By the rows of a step, or the next more: found by `benchmarks.tune_experts` on an H200.
+# By the rows of a step, or the next more: found by `benchmarks.thinker.tune_decode_moe` on an H200.
 CUTS = {
     1: MoeTiling(MoeGemmTile(64, 4, 6), MoeGemmTile(128, 4, 3)),
     8: MoeTiling(MoeGemmTile(64, 4, 6), MoeGemmTile(64, 4, 6)),
@@ -60,7 +60,7 @@ class StepExperts:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The sum [tokens, hidden] of what each row's experts give, on this rank."""
-        return sum_experts(self.parts(x), chained=True)
+        return sum_experts(self.parts(x), pdl=True)
 
     def parts(self, x: Tensor, cut: MoeTiling | None = None) -> Tensor:
         """What each row's experts give, before it is summed: [tokens, experts, hidden]."""
@@ -69,15 +69,13 @@ class StepExperts:
         up, up_scale = layer.w13_weight, layer.w13_weight_scale_inv
         down, down_scale = layer.w2_weight, layer.w2_weight_scale_inv
         weight, bias = router.weight[TEXT], router.expert_bias[TEXT]
-        routed = route_rows(x, weight, bias, router.routing, chained=True)
+        routed = route_rows(x, weight, bias, router.routing, pdl=True)
         # The shared expert is every token's: its weight can be asked for at once.
-        order = group_by_expert(
-            routed.ids, len(up), HEIGHT, routed.places, ahead=up[-1], chained=True
-        )
+        order = group_by_expert(routed.ids, len(up), HEIGHT, routed.places, ahead=up[-1], pdl=True)
         gate_up = x.new_empty(routed.ids.numel(), up.shape[1])
         rows = routed.rows, routed.scales
-        expert_product(rows, (up, up_scale), order, gate_up, cut.up, chained=True)
-        rows = activate(gate_up, chained=True)
+        expert_product(rows, (up, up_scale), order, gate_up, cut.up, pdl=True)
+        rows = activate(gate_up, pdl=True)
         parts = x.new_empty(*routed.ids.shape, down.shape[1])
         expert_product(
             rows,
@@ -86,7 +84,7 @@ class StepExperts:
             parts.flatten(0, 1),
             cut.down,
             routed.weights,
-            chained=True,
+            pdl=True,
         )
         return parts
 

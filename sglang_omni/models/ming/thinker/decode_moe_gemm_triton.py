@@ -1,6 +1,6 @@
 """Products of a decode step's rows with the weights of their experts, in eight bits.
 
-A card reads weights here and does little else. So kernels are chained: each starts while the one in
+A card reads weights here and does little else. So kernels are pdl: each starts while the one in
 front ends, and what is known of the next weights by then is asked for. The plain form is
 `fp8.dequantise` and a product for each expert.
 """
@@ -48,11 +48,11 @@ def _product_kernel(  # type: ignore[no-untyped-def]
     BLOCK: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """BN columns of one tile's rows. The weight is the first operand: it is higher than wide."""
     part, tile = tl.program_id(0), tl.program_id(1)
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     if tile * BM < tl.load(total):
         expert = tl.load(experts + tile).to(tl.int64)
         slot = tl.load(slots + tile * BM + tl.arange(0, BM))
@@ -97,13 +97,13 @@ def expert_product(
     tile: MoeGemmTile,
     shares: Tensor | None = None,
     *,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> None:
     """Rows times the transposed weights of their experts: slot s of `out` [slots, N] is that of row
     s / (slots / rows), times its share of `shares` [slots] float32 if there are any.
 
     `rows` [rows, K] and `weight` [experts, N, K] are float8_e4m3fn, with scales [rows, K / 128] and
-    [experts, N / 128, K / 128] in float32. `order` is of tiles of `HEIGHT` rows. Where `chained`,
+    [experts, N / 128, K / 128] in float32. `order` is of tiles of `HEIGHT` rows. Where `pdl`,
     this starts before the kernel in front has ended.
     """
     (x, x_scale), (w, w_scale) = rows, weight
@@ -128,8 +128,8 @@ def expert_product(
         BLOCK=BLOCK,
         BM=HEIGHT,
         BN=tile.cols,
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=tile.warps,
         num_stages=tile.stages,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )

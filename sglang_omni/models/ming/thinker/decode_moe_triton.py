@@ -1,7 +1,7 @@
 """What stands around the products of a decode step's experts: their order, SwiGLU and the sum.
 
 SGLang has two kernels for the order, two between the products and a generic one for the sum; for
-few rows each costs more to start than to run. Where `chained`, a kernel starts before the one in
+few rows each costs more to start than to run. Where `pdl`, a kernel starts before the one in
 front of it has ended. The plain forms are in the tests.
 """
 
@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import bytes_of, fetch, wait_for_inputs
+from sglang_omni.kernels.pdl import prefetch_part, view_as_bytes, wait_for_inputs
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.fp8_triton import empty_rows, to_eight_bits
 
@@ -45,16 +45,16 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     TOKENS_PAD: tl.constexpr,
     HEIGHT: tl.constexpr,
     FETCH: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """One expert takes as many tiles as its rows need, wherever the next ones are free: which comes
     first changes where rows are computed, not what."""
     # The shared expert, whose weight is on its way, is likely the first then.
     expert = tl.num_programs(0) - 1 - tl.program_id(0)
     if FETCH:
-        fetch(ahead, lines, tl.program_id(0), tl.num_programs(0))
+        prefetch_part(ahead, lines, tl.program_id(0), tl.num_programs(0))
     tokens = tl.arange(0, TOKENS_PAD)
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     # Without sums across threads: a token has an expert once at most.
     mine = tl.zeros((TOKENS_PAD,), tl.int32)
     rank = tl.zeros((TOKENS_PAD,), tl.int32)
@@ -80,7 +80,7 @@ def group_by_expert(
     height: int,
     total: Tensor,
     ahead: Tensor | None = None,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> Order:
     """Order the expert ids [tokens, top_k] (int32) for tiles of `height` rows. A token has each
     expert once at most. `total` is one int32, zero, and becomes the order's. `ahead` is a weight
@@ -91,7 +91,7 @@ def group_by_expert(
     tiles = min(count, (count + experts * (height - 1)) // height)
     slots = torch.empty(tiles * height, dtype=torch.int32, device=ids.device)
     order = Order(slots, torch.empty(tiles, dtype=torch.int32, device=ids.device), total)
-    data, lines = (ids, 0) if ahead is None else bytes_of(ahead)
+    data, lines = (ids, 0) if ahead is None else view_as_bytes(ahead)
     _group_kernel[(experts,)](
         ids,
         order.slots,
@@ -104,9 +104,9 @@ def group_by_expert(
         TOKENS_PAD=triton.next_power_of_2(tokens),
         HEIGHT=height,
         FETCH=ahead is not None,
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=1,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return order
 
@@ -119,11 +119,11 @@ def _activate_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """One row."""
     row = tl.program_id(0)
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     blocks = tl.arange(0, BLOCKS)
     exists = blocks < WIDTH // BLOCK
     at = blocks[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -134,7 +134,7 @@ def _activate_kernel(  # type: ignore[no-untyped-def]
     tl.store(scales + row * (WIDTH // BLOCK) + blocks, factors, mask=exists)
 
 
-def activate(gate_up: Tensor, chained: bool = False) -> tuple[Tensor, Tensor]:
+def activate(gate_up: Tensor, pdl: bool = False) -> tuple[Tensor, Tensor]:
     """silu(gate) * up of gate_up [rows, 2 * width] in eight bits: values [rows, width], and scales
     [rows, width / 128]. It rounds once, where SGLang's two kernels round to bfloat16 between."""
     rows, width = gate_up.shape[0], gate_up.shape[1] // 2
@@ -147,9 +147,9 @@ def activate(gate_up: Tensor, chained: bool = False) -> tuple[Tensor, Tensor]:
         WIDTH=width,
         BLOCK=BLOCK,
         BLOCKS=triton.next_power_of_2(width // BLOCK),
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return out, scales
 
@@ -161,13 +161,13 @@ def _sum_kernel(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr,
     COUNT: tl.constexpr,
     COLUMNS: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Some columns of one token."""
     token = tl.program_id(0)
     cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = cols < WIDTH
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     acc = tl.zeros((COLUMNS,), tl.float32)
     for part in tl.static_range(COUNT):
         held = tl.load(parts + (token * COUNT + part) * WIDTH + cols, mask=inside, other=0.0)
@@ -175,7 +175,7 @@ def _sum_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + token * WIDTH + cols, acc.to(out.dtype.element_ty), mask=inside)
 
 
-def sum_experts(parts: Tensor, chained: bool = False) -> Tensor:
+def sum_experts(parts: Tensor, pdl: bool = False) -> Tensor:
     """The sums [tokens, hidden] of what a token's experts gave, parts [tokens, top_k, hidden]."""
     tokens, count, width = parts.shape
     assert parts.is_contiguous()
@@ -186,8 +186,8 @@ def sum_experts(parts: Tensor, chained: bool = False) -> Tensor:
         WIDTH=width,
         COUNT=count,
         COLUMNS=SUM_COLUMNS,
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return out

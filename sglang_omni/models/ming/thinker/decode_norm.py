@@ -12,11 +12,11 @@ from sglang_omni.models.ming.thinker.small_batch_gemm_triton import MOST_ROWS
 
 class StepNorm(RMSNorm):
     """RMSNorm of x + residual. Of few rows, x [tokens, hidden] may still be the parts [tokens,
-    experts, hidden] of a sum, and the kernel is chained to those around it."""
+    experts, hidden] of a sum, and the kernel is pdl to those around it."""
 
     def __init__(self, hidden_size: int, eps: float) -> None:
         super().__init__(hidden_size, eps=eps)
-        self.chained = may_differ()
+        self.pdl = may_differ()
 
     def forward_cuda(
         self,
@@ -25,8 +25,8 @@ class StepNorm(RMSNorm):
         post_residual_addition: Tensor | None = None,
     ) -> Any:
         """As SGLang's: x normalised, or x + residual normalised and that sum."""
-        few = self.chained and 0 < len(x) <= MOST_ROWS
+        few = self.pdl and 0 < len(x) <= MOST_ROWS
         if not few or residual is None or post_residual_addition is not None:
             return super().forward_cuda(x, residual, post_residual_addition)
         parts = x if x.dim() == 3 else x[:, None]
-        return sum_norm(parts, residual, self.weight, self.variance_epsilon, chained=True)
+        return sum_norm(parts, residual, self.weight, self.variance_epsilon, pdl=True)

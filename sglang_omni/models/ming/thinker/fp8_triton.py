@@ -46,11 +46,11 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     K: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """BLOCKS blocks of one row."""
     token, part = tl.program_id(0), tl.program_id(1)
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     quantise_blocks(x, quantised, scales, token, part * BLOCKS, K, BLOCK, BLOCKS)
 
 
@@ -60,10 +60,10 @@ def empty_rows(rows: int, width: int, device: torch.device) -> tuple[Tensor, Ten
     return values, torch.empty(rows, width // BLOCK, dtype=torch.float32, device=device)
 
 
-def quantise_rows(x: Tensor, chained: bool = False) -> tuple[Tensor, Tensor]:
+def quantise_rows(x: Tensor, pdl: bool = False) -> tuple[Tensor, Tensor]:
     """Rows x [rows, K], one at least, as float8_e4m3fn, and scales [rows, K / 128] in float32.
 
-    Where `chained`, this starts before the kernel in front has ended.
+    Where `pdl`, this starts before the kernel in front has ended.
     """
     assert x.is_contiguous() and x.shape[1] % BLOCK == 0
     rows, width = x.shape
@@ -76,8 +76,8 @@ def quantise_rows(x: Tensor, chained: bool = False) -> tuple[Tensor, Tensor]:
         K=width,
         BLOCK=BLOCK,
         BLOCKS=BLOCKS_PER_PROGRAM,
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=1,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return values, scales

@@ -255,9 +255,9 @@ class ThinkerAttention(nn.Module):
     def _fused(self, qkv: Tensor, inputs: StepInputs, cache: Cache | None) -> tuple[Tensor, Tensor]:
         gains = self.q_norm.weight, self.k_norm.weight
         tables, eps = (inputs.cos, inputs.sin), self.q_norm.variance_epsilon
-        chained = self.few_rows and len(qkv) <= MOST_ROWS
+        pdl = self.few_rows and len(qkv) <= MOST_ROWS
         ahead = self.dense.weight if self.few_rows and len(qkv) <= MOST_AHEAD else None
-        return prepare_fused(qkv, gains, tables, self.heads, eps, cache, ahead, chained=chained)
+        return prepare_fused(qkv, gains, tables, self.heads, eps, cache, ahead, pdl=pdl)
 
     def _plain(self, qkv: Tensor, inputs: StepInputs) -> tuple[Tensor, Tensor]:
         q, k, _ = qkv.split(self.sizes, dim=-1)

@@ -20,7 +20,7 @@ from sglang.srt.model_executor.runner_backend_utils.breakable_cuda_graph import 
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
-from sglang_omni.engines.runtime.timer_slack import exact_timers
+from sglang_omni.engines.runtime.timer_slack import restore_exact_timers
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
 from sglang_omni.models.ming.thinker.fp8_layout import block_fp8
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
@@ -129,7 +129,7 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
     ) -> None:
         super().__init__()
         # The process groups and their threads are made; those of a step come later.
-        exact_timers()
+        restore_exact_timers()
         if get_pp_group().world_size > 1:
             raise StartupError("this model does not support pipeline parallelism; use --tp-size")
         self.config = config

@@ -23,14 +23,14 @@ def _sum_norm_kernel(  # type: ignore[no-untyped-def]
     K: tl.constexpr,
     COUNT: tl.constexpr,
     BLOCK: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """One row."""
     row, cols = tl.program_id(0), tl.arange(0, BLOCK)
     inside = cols < K
     # The gain depends on nothing: it travels while the kernel ahead still runs.
     g = tl.load(gain + cols, mask=inside, other=0.0).to(tl.float32)
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     at = row * K + cols
     total = tl.load(residual + at, mask=inside, other=0.0).to(tl.float32)
     for part in tl.static_range(COUNT):
@@ -42,7 +42,7 @@ def _sum_norm_kernel(  # type: ignore[no-untyped-def]
 
 
 def sum_norm(
-    parts: Tensor, residual: Tensor, gain: Tensor, eps: float, *, chained: bool = False
+    parts: Tensor, residual: Tensor, gain: Tensor, eps: float, *, pdl: bool = False
 ) -> tuple[Tensor, Tensor]:
     """RMSNorm, times `gain` [K], of the sum of residual [rows, K] and parts [rows, count, K]; and
     that sum. In float32, each rounded once."""
@@ -61,8 +61,8 @@ def sum_norm(
         K=width,
         COUNT=count,
         BLOCK=block,
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=max(1, min(8, block // 512)),
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return out, total

@@ -7,16 +7,10 @@ from typing import Any
 from torch import Tensor
 
 from sglang_omni.media.limits import Kind
+from sglang_omni.models.chat import PromptVideo
 from sglang_omni.models.ming.media_rules import clip_tokens, patch_grid, picture_tokens
-from sglang_omni.models.ming.prompt.chat import (
-    AUDIO_PATCH,
-    FRAME_PATCH,
-    IMAGE_PATCH,
-    PlaceholderRun,
-    PromptVideo,
-    SpecialToken,
-    film_pieces,
-)
+from sglang_omni.models.ming.prompt.chat import AUDIO_PATCH, FRAME_PATCH, IMAGE_PATCH, film_pieces
+from sglang_omni.models.ming.prompt.segments import PlaceholderRun, SpecialToken
 from sglang_omni.protocol.errors import InvalidRequest
 
 

@@ -7,7 +7,7 @@ import json
 import logging
 from pathlib import Path
 
-from sglang_omni.engines.runtime.log_records import is_engine, log_to_server
+from sglang_omni.engines.runtime.log_records import is_engine_process, log_to_server
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM, ROLE_END, SPEAKERS
 
 TEMPLATE = "ming"
@@ -34,7 +34,7 @@ def register() -> None:
     register_backend()
     # SGLang's level is for its own many lines; ours say what a checkpoint's load left out.
     logging.getLogger("sglang_omni").setLevel(logging.INFO)
-    if is_engine():
+    if is_engine_process():
         log_to_server()
     # SGLang imports the processors of all its models, and warns of each that misses a package.
     logging.getLogger("sglang.srt.managers.multimodal_processor").setLevel(logging.ERROR)

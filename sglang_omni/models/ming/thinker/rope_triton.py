@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import bytes_of, fetch, wait_for_inputs
+from sglang_omni.kernels.pdl import prefetch_part, view_as_bytes, wait_for_inputs
 
 HEADS_PER_PROGRAM = 8
 FETCHING = 132
@@ -53,7 +53,7 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
     BLOCK: tl.constexpr,
     STORE: tl.constexpr,
     FETCH: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """BLOCK heads of one token: query heads, then key and value heads; where FETCH, each token's
     other programs ask for `ahead`."""
@@ -63,9 +63,9 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
         others: tl.constexpr = QUERY_BLOCKS + (KV_HEADS + BLOCK - 1) // BLOCK
         if tl.program_id(1) >= others:
             part = (tl.program_id(1) - others) * tl.num_programs(0) + tl.program_id(0)
-            fetch(ahead, lines, part, (tl.num_programs(1) - others) * tl.num_programs(0))
+            prefetch_part(ahead, lines, part, (tl.num_programs(1) - others) * tl.num_programs(0))
             return
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     is_key = tl.program_id(1) >= QUERY_BLOCKS
     block = tl.program_id(1) - tl.where(is_key, QUERY_BLOCKS, 0)
     heads = (block * BLOCK + tl.arange(0, BLOCK))[:, None]
@@ -115,7 +115,7 @@ def prepare_fused(
     eps: float,
     cache: Cache | None,
     ahead: Tensor | None = None,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Queries [tokens, heads * head_dim] and keys [tokens, kv_heads * head_dim] of a projection
     qkv [tokens, (heads + 2 * kv_heads) * head_dim], normalised and rotated.
@@ -123,7 +123,7 @@ def prepare_fused(
     `gains` are those of the norms of queries and keys [head_dim], `tables` cos and sin
     [tokens, rotary_dim / 2] in float32, `heads` the numbers of query and of key heads. With a
     `cache`, keys and values are stored in it as well. It computes in float32 and rounds once.
-    `ahead` is a weight that the product after attention reads. Where `chained`, this starts before
+    `ahead` is a weight that the product after attention reads. Where `pdl`, this starts before
     the kernel in front has ended.
     """
     tokens, dim = qkv.shape[0], gains[0].shape[0]
@@ -133,7 +133,7 @@ def prepare_fused(
         block = HEADS_PER_PROGRAM
         programs = triton.cdiv(heads[0], block) + triton.cdiv(heads[1], block)
         fetching = 0 if ahead is None else triton.cdiv(FETCHING, tokens)
-        data, lines = (k, 0) if ahead is None else bytes_of(ahead)
+        data, lines = (k, 0) if ahead is None else view_as_bytes(ahead)
         _prepare_kernel[(tokens, programs + fetching)](
             qkv,
             *gains,
@@ -157,8 +157,8 @@ def prepare_fused(
             BLOCK=block,
             STORE=cache is not None,
             FETCH=ahead is not None,
-            CHAINED=chained,
+            PDL=pdl,
             num_warps=4,
-            launch_pdl=chained,
+            launch_pdl=pdl,
         )
     return q, k

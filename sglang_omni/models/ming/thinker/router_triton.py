@@ -57,7 +57,7 @@ def _logits_kernel(  # type: ignore[no-untyped-def]
     BM: tl.constexpr,
     BN: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """One share of the sums [BM, BN] of some experts."""
     tile, share = tl.program_id(0), tl.program_id(1)
@@ -66,7 +66,7 @@ def _logits_kernel(  # type: ignore[no-untyped-def]
     row_in = rows[:, None] < M
     # The weight depends on nothing: it travels while the kernel ahead still runs.
     w = tl.load(weight + experts[:, None] * K + depth[None, :])
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     held = tl.load(x + rows[:, None] * K + depth[None, :], mask=row_in, other=0.0)
     acc = tl.dot(held, tl.trans(w), input_precision=PRECISION)
     at = (share * M + rows[:, None]) * EXPERTS + experts[None, :]
@@ -89,12 +89,12 @@ def _route_token(  # type: ignore[no-untyped-def]
     TOP_K: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
     SHARES: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """Add the shares of a token's logits, in a fixed order, and choose its experts."""
     experts, slots = tl.arange(0, EXPERTS), tl.arange(0, SLOT_BLOCK)
     biases = tl.load(bias + experts)
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     total = tl.zeros((EXPERTS,), tl.float32)
     for share in tl.static_range(SHARES):
         total += tl.load(partial + (share * M + token) * EXPERTS + experts)
@@ -130,7 +130,7 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
     K: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """One token: its experts, or, in the other programs, BLOCKS blocks of it in eight bits."""
     token, part = tl.program_id(0), tl.program_id(1)
@@ -150,12 +150,12 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
             TOP_K,
             SLOT_BLOCK,
             SHARES,
-            CHAINED,
+            PDL,
         )
         if token == 0:
             tl.store(places, 0)
     else:
-        wait_for_inputs(CHAINED)
+        wait_for_inputs(PDL)
         quantise_blocks(x, quantised, scales, token, (part - 1) * BLOCKS, K, BLOCK, BLOCKS)
 
 
@@ -180,11 +180,11 @@ def _room_for(x: Tensor, routing: Routing) -> Routed:
 
 
 def route_rows(
-    x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, chained: bool = False
+    x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, pdl: bool = False
 ) -> Routed:
     """Choose experts for the rows x [tokens, hidden] of a decode step, one at least.
 
-    `weight` is [experts, hidden], `bias` [experts] float32. Where `chained`, both are read before
+    `weight` is [experts, hidden], `bias` [experts] float32. Where `pdl`, both are read before
     the kernel ahead has ended.
     """
     (tokens, hidden), device = x.shape, x.device
@@ -203,9 +203,9 @@ def route_rows(
         BM=max(16, triton.next_power_of_2(tokens)),
         BN=EXPERTS_PER_PROGRAM,
         PRECISION="ieee" if x.dtype == torch.float32 else "tf32",
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     routed = _room_for(x, routing)
     parts = triton.cdiv(hidden // BLOCK, BLOCKS_PER_PROGRAM)
@@ -230,8 +230,8 @@ def route_rows(
         K=hidden,
         BLOCK=BLOCK,
         BLOCKS=BLOCKS_PER_PROGRAM,
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=1,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return routed

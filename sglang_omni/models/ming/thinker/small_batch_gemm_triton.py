@@ -18,7 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 from sglang_omni.kernels.pdl import wait_for_inputs
-from sglang_omni.kernels.split_k import MAX_TILES, Workspace, share_sum
+from sglang_omni.kernels.split_k import MAX_TILES, Workspace, reduce_split_k
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.fp8_triton import quantise_rows
 
@@ -46,7 +46,7 @@ class SmallBatchTile:
     fp8: bool = False
 
 
-# By the rows that a tile has: found by `benchmarks.tune_few_rows` on an H200.
+# By the rows that a tile has: found by `benchmarks.thinker.tune_small_batch_gemm` on an H200.
 TILES = {
     16: SmallBatchTile(32, 4, warps=2),
     32: SmallBatchTile(64, 4, stages=3, swapped=True),
@@ -132,7 +132,7 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     EIGHT_BITS: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """One tile of the output, or one of SPLIT shares of its sum over K."""
     tile, share = tl.program_id(0), tl.program_id(1)
@@ -144,7 +144,7 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     cols, rows = tile * BN + tl.arange(0, BN), tl.arange(0, BM)
     row_in = rows < M
     # The weight is not asked for before this: it was in the way of what the kernel ahead reads.
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     scales = scale + tile * BN // BLOCK * blocks
     acc = _product_of_shares(
         x, x_scales, weight, scales, rows, row_in, cols, first, last, K, BLOCK, SWAPPED, EIGHT_BITS
@@ -160,7 +160,7 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     if SPLIT > 1:
         high: tl.constexpr = BN if SWAPPED else BM
         wide: tl.constexpr = BM if SWAPPED else BN
-        acc, finish = share_sum(
+        acc, finish = reduce_split_k(
             acc, partial, arrived + tile, place, inside, share, M * N, SPLIT, high, wide
         )
     if finish:
@@ -173,12 +173,12 @@ def few_rows_linear(
     scale: Tensor,
     space: Workspace,
     tile: SmallBatchTile | None = None,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> Tensor:
     """x [rows, K] times the transpose of a quantised weight [N, K]: [rows, N] in x's dtype.
 
     `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows, which
-    a tile of `fp8` rounds as well. Where `chained`, this starts before the kernel in front
+    a tile of `fp8` rounds as well. Where `pdl`, this starts before the kernel in front
     has ended.
     """
     (m, k), n = x.shape, weight.shape[0]
@@ -188,7 +188,7 @@ def few_rows_linear(
     assert x.is_contiguous() and weight.is_contiguous() and scale.is_contiguous()
     assert tile.split * m * n <= space.partial.numel() and n // tile.cols <= MAX_TILES
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
-    rows, row_scales = quantise_rows(x, chained) if tile.fp8 else (x, scale)
+    rows, row_scales = quantise_rows(x, pdl) if tile.fp8 else (x, scale)
     _few_rows_kernel[(n // tile.cols, tile.split)](
         rows,
         row_scales,
@@ -206,10 +206,10 @@ def few_rows_linear(
         EIGHT_BITS=tile.fp8,
         BM=max(16, triton.next_power_of_2(m)),
         BN=tile.cols,
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=tile.warps,
         num_stages=tile.stages,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return out
 
@@ -244,7 +244,7 @@ def few_rows_first(library: Product, space: Workspace) -> Product:
                 input_scale=input_scale,
                 bias=bias,
             )
-        out = few_rows_linear(rows, weight, weight_scale, space, chained=True)
+        out = few_rows_linear(rows, weight, weight_scale, space, pdl=True)
         return out.unflatten(0, input.shape[:-1])
 
     return product

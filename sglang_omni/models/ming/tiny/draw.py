@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from sglang_omni.models.ming.speech.noise import LANES, gaussian
+from sglang_omni.models.ming.speech.noise import WORDS_PER_BLOCK, sample_gaussian
 
 BIAS_STD = 0.02
 # What each branch adds to the residual stream: half of unit scale, so that depth does not drown
@@ -38,13 +38,15 @@ class Draw:
         digest = hashlib.sha256(name.encode()).digest()
         stream = torch.tensor([int.from_bytes(digest[:8], "little", signed=True)])
         count = math.prod(shape)
-        numbers = gaussian(self._seed, stream, torch.zeros(1, dtype=torch.int64), _whole(count))
+        numbers = sample_gaussian(
+            self._seed, stream, torch.zeros(1, dtype=torch.int64), _whole(count)
+        )
         return numbers[0, :count].view(shape) * std
 
 
 def _whole(count: int) -> int:
     """`count` rounded up to what the generator makes at once."""
-    return -(-count // LANES) * LANES
+    return -(-count // WORDS_PER_BLOCK) * WORDS_PER_BLOCK
 
 
 def sane_tensor(draw: Draw, name: str, shape: tuple[int, ...]) -> Tensor:

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.speech.dit import ROTARY_THETA
-from sglang_omni.models.ming.speech.qwen2 import inverse_frequencies
+from sglang_omni.models.ming.speech.qwen2 import compute_inverse_frequencies
 from sglang_omni.models.ming.speech.talker import ROTARY_BUFFERS, Talker
-from sglang_omni.models.ming.speech.vae import OVERLAP, AudioVAE
+from sglang_omni.models.ming.speech.vae import HOPS_PER_WINDOW, AudioVAE
 from sglang_omni.models.ming.tiny.draw import Draw, Shapes, sane_tensors
 
 WINDOW = "decoder.head.istft.window"
@@ -64,7 +64,9 @@ def talker_weights(
     tensors["stop_head.weight"] = torch.stack((-direction, direction))
     tensors["stop_head.bias"] = torch.tensor([-stop_mean / 2, stop_mean / 2])
     for name, part in zip(ROTARY_BUFFERS, (config.flow, config.aggregator), strict=True):
-        tensors[name] = inverse_frequencies(part.hidden_size // part.num_heads, ROTARY_THETA)
+        tensors[name] = compute_inverse_frequencies(
+            part.hidden_size // part.num_heads, ROTARY_THETA
+        )
     return tensors
 
 
@@ -74,7 +76,7 @@ def vae_weights(draw: Draw, config: VAEConfig) -> dict[str, Tensor]:
     tensors = _listening_tensors(draw, shapes)
     tensors["encoder.fc1.weight"] /= RECORDING_LEVEL
     tensors["encoder.fc3.bias"][config.encoder.latent_dim :] += POSTERIOR_RAW
-    tensors[WINDOW] = torch.hann_window(config.decoder.frame * OVERLAP)
+    tensors[WINDOW] = torch.hann_window(config.decoder.frame * HOPS_PER_WINDOW)
     weight, bias = voice(draw, config)
     tensors["decoder.head.out.weight"], tensors["decoder.head.out.bias"] = weight, bias
     return tensors
@@ -96,7 +98,7 @@ def voice(draw: Draw, config: VAEConfig) -> tuple[Tensor, Tensor]:
     The bias holds a still vowel: harmonics of one pitch under a falling spectrum. Hidden states
     move its formants and its loudness, and shake the phases a little.
     """
-    size, hidden = config.decoder.frame * OVERLAP, config.decoder.backbone.hidden_size
+    size, hidden = config.decoder.frame * HOPS_PER_WINDOW, config.decoder.backbone.hidden_size
     spacing = config.sample_rate / size
     frequencies = torch.arange(size // 2 + 1) * spacing
     levels = _still_vowel(frequencies, round(PITCH_HZ / spacing))

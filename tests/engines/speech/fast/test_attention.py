@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from sglang_omni.models.ming.speech import dit
-from sglang_omni.models.ming.speech.fast.packed import _halves
+from sglang_omni.models.ming.speech.fast.packed import _even_first_order
 from sglang_omni.models.ming.speech.kernels.attention import AttentionTiling, short_attention
 from sglang_omni.models.ming.speech.kernels.decode import decode_attention
 from sglang_omni.models.ming.speech.kernels.window import window_attention
-from sglang_omni.models.ming.speech.qwen2 import inverse_frequencies, rotary_tables
-from sglang_omni.models.ming.speech.slots import Decode
-from sglang_omni.models.ming.speech.vae_slots import SlotCache, SlotWindow
+from sglang_omni.models.ming.speech.qwen2 import compute_inverse_frequencies, compute_rotary_tables
+from sglang_omni.models.ming.speech.slots import DecodeContext
+from sglang_omni.models.ming.speech.vae_slots import SlotCache, SlotWindowContext
 from tests.testing.golden import assert_close
 
 KV_HEADS, HEADS, SIZE = 2, 6, 32
@@ -31,22 +31,22 @@ def test_short_sequences(draw, device, dtype, tolerance, length, rows, size, tog
     x = draw(3, length, width)
     with torch.no_grad():
         expected = attention(x, rotary, rows)
-        order = _halves(width, heads, device)
+        order = _even_first_order(width, heads, device)
         q, k = attention.to_q(x)[..., order], attention.to_k(x)[..., order]
         qkv = torch.cat((q, k, attention.to_v(x)), dim=-1)
     tables = [table[:, ::2].contiguous() for table in rotary]
-    out, tail = short_attention(qkv, *tables, heads, rows, x, cut=AttentionTiling(together))
+    out, tail = short_attention(qkv, *tables, heads, rows, x, tiling=AttentionTiling(together))
     assert_close(out.float(), expected.flatten(0, 1).float(), tolerance)
     assert torch.equal(tail, x[:, rows].flatten(0, 1))
 
 
 def stack_of(dtype, device, window=None):
-    """What `Decode` and `SlotWindow` read of a stack."""
-    frequencies = inverse_frequencies(SIZE, 10_000.0).to(device)
+    """What `DecodeContext` and `SlotWindowContext` read of a stack."""
+    frequencies = compute_inverse_frequencies(SIZE, 10_000.0).to(device)
     config = SimpleNamespace(window=window, num_key_value_heads=KV_HEADS, head_dim=SIZE)
     norm = SimpleNamespace(weight=torch.ones(1, dtype=dtype, device=device))
     return SimpleNamespace(
-        tables=lambda positions, like: rotary_tables(positions, frequencies, like),
+        tables=lambda positions, like: compute_rotary_tables(positions, frequencies, like),
         config=config,
         norm=norm,
         layers=[None],
@@ -54,7 +54,7 @@ def stack_of(dtype, device, window=None):
 
 
 def tables_of(stack, count, dtype, device):
-    both = stack.tables(torch.arange(count, device=device)[None], dtype)
+    both = stack.compute_tables(torch.arange(count, device=device)[None], dtype)
     return [table[0, 0, :, : SIZE // 2].contiguous() for table in both]
 
 
@@ -86,7 +86,7 @@ def test_one_position_of_each_slot(draw, device, dtype, tolerance):
         _talker=SimpleNamespace(model=stack),
     )
     qkv = draw(4, (HEADS + 2 * KV_HEADS) * SIZE)
-    expected = plain(Decode(state, index, context), qkv[:, None])[:, 0]
+    expected = plain(DecodeContext(state, index, context), qkv[:, None])[:, 0]
     cos, sin = tables_of(stack, context, dtype, device)
     out = decode_attention(qkv, keys, values, index, lengths, cos, sin)
     assert_close(out.float(), expected.float(), tolerance)
@@ -112,7 +112,7 @@ def test_units_over_a_sliding_window_in_a_ring(draw, device, dtype, tolerance):
         index = torch.tensor(chosen, device=device)
         starts = torch.tensor([ages[slot] * frames for slot in chosen], device=device)
         qkv = draw(len(chosen), frames, (HEADS + 2 * KV_HEADS) * SIZE)
-        expected = plain(SlotWindow(cache, qkv, index, starts), qkv).flatten(0, 1)
+        expected = plain(SlotWindowContext(cache, qkv, index, starts), qkv).flatten(0, 1)
         out = window_attention(qkv, keys, values, index, starts, cos, sin, window)
         assert_close(out.float(), expected.float(), tolerance, f"turn {turn}")
         for slot in chosen:

@@ -5,14 +5,14 @@ import torch
 import torch.nn.functional as F
 
 from sglang_omni.models.ming.speech.kernels.flow import (
-    assemble_pair,
+    apply_guidance,
+    assemble_guidance_pair,
     assemble_patch,
     embed_history,
-    finish_patch,
-    guide,
+    store_patch,
 )
-from sglang_omni.models.ming.speech.kernels.noise import slot_noise
-from sglang_omni.models.ming.speech.noise import gaussian
+from sglang_omni.models.ming.speech.kernels.noise import fill_slot_noise
+from sglang_omni.models.ming.speech.noise import sample_gaussian
 from tests.testing.golden import assert_close
 
 N, PAST, PATCH, LATENT, WIDTH = 3, 8, 4, 16, 160
@@ -43,7 +43,7 @@ def test_tokens_of_a_guided_pair(draw, dtype, tolerance):
     time, condition, null = draw(WIDTH), draw(N, WIDTH), draw(WIDTH)
     history, weight, bias = draw(N, 32, WIDTH), draw(WIDTH, LATENT), draw(WIDTH)
     state = draw(N, PATCH, LATENT).float()
-    out = assemble_pair(time, condition, null, history, state, weight, bias)
+    out = assemble_guidance_pair(time, condition, null, history, state, weight, bias)
     embedded = F.linear(state.to(dtype), weight, bias)
     heads = torch.cat((time + condition, (time + null).expand(N, -1)))
     body = torch.cat((history, embedded), dim=1).repeat(2, 1, 1)
@@ -69,7 +69,7 @@ def test_a_guided_step_of_rows_with_strengths_and_noise_of_their_own(draw, devic
     v, null = velocity.float().view(2, N, PATCH, LATENT)
     expected = state + (v + (v - null) * cfgs[index][:, None, None]) * 0.25
     drawn = torch.nan_to_num(noise[:, 1]) * scales[index][:, None, None]
-    guide(velocity, state, index, cfgs, scales, noise[:, 1], dt=0.25)
+    apply_guidance(velocity, state, index, cfgs, scales, noise[:, 1], dt=0.25)
     assert_close(state, expected + drawn * 0.5, tolerance)
 
 
@@ -79,7 +79,7 @@ def test_a_finished_patch_is_noted_and_the_spare_slot_is_not(draw, dtype, device
     state, embeds = draw(4, PATCH, LATENT).float(), draw(4, WIDTH)
     lengths, before = torch.arange(SLOTS, device=device) * 10, patches.clone()
     old = ring.clone()
-    finish_patch(state, embeds, index, ring, next_embed, lengths, patches, PAST)
+    store_patch(state, embeds, index, ring, next_embed, lengths, patches, PAST)
     for row, slot in ((0, 4), (2, 0)):
         entry = (int(before[slot]) + PAST) % RING
         assert torch.equal(ring[slot, entry], state[row].to(dtype))
@@ -95,13 +95,15 @@ def test_noise_is_that_of_the_plain_rule(device, dtype, index):
     segments = torch.tensor([3, 0, 2**40 + 1, 1, -1, 0], device=device)
     patches = torch.tensor([0, 5, 999, 1, 2**31, 3], device=device)
     out = torch.empty(3, 4, 64, device=device)
-    slot_noise(seeds, segments, patches, index, out, out.to(dtype))
+    fill_slot_noise(seeds, segments, patches, index, out, out.to(dtype))
     chosen = [tensor[index] for tensor in (seeds, segments, patches)]
-    expected = gaussian(*chosen, 256).to(dtype).float().view(3, 4, 64)
+    expected = sample_gaussian(*chosen, 256).to(dtype).float().view(3, 4, 64)
     later, wanted = torch.full((3, 2, 4, 64), -1.0, device=device), torch.ones(6, device=device)
     wanted[int(index[1])] = 0
-    slot_noise(seeds, segments, patches, index, later, out.to(dtype), first=256, wanted=wanted)
-    more = gaussian(*chosen, 512, first=256).to(dtype).float().view(3, 2, 4, 64)
+    fill_slot_noise(
+        seeds, segments, patches, index, later, out.to(dtype), first=256, enabled=wanted
+    )
+    more = sample_gaussian(*chosen, 512, first=256).to(dtype).float().view(3, 2, 4, 64)
     more[1] = -1.0
     assert_close(later, more, 1e-6 if dtype == torch.float32 else 2**-7)
     # Equal but for the last bit where the two libraries round a logarithm or a sine differently.

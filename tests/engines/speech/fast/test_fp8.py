@@ -6,12 +6,17 @@ import torch.nn.functional as F
 
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.fast import fp8
-from sglang_omni.models.ming.speech.fast.fp8 import Fp8Ops, plain_product, product
+from sglang_omni.models.ming.speech.fast.fp8 import Fp8Ops, multiply_fp8, multiply_fp8_reference
 from sglang_omni.models.ming.speech.fast.layers import run_flow_blocks
 from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps
 from sglang_omni.models.ming.speech.fast.packed import pack_flow
 from sglang_omni.models.ming.speech.kernels import fp8 as kernel
-from sglang_omni.models.ming.speech.kernels.fp8 import gelu_rows8, norm_rows8, plain_rows8, rows8
+from sglang_omni.models.ming.speech.kernels.fp8 import (
+    quantize_gelu,
+    quantize_norm,
+    quantize_rows,
+    quantize_rows_reference,
+)
 from tests.engines.speech.fast.conftest import INTERPRETED
 from tests.testing.golden import assert_close
 
@@ -24,7 +29,7 @@ def no_rounding_under_the_interpreter(monkeypatch):
     all their bits, and everything else is compared closely."""
     if INTERPRETED:
         monkeypatch.setattr(kernel, "FP8", torch.float32)
-        monkeypatch.setattr(fp8, "product", plain_product)
+        monkeypatch.setattr(fp8, "product", multiply_fp8_reference)
 
 
 def wide(rows):
@@ -34,7 +39,7 @@ def wide(rows):
 def assert_rows(rows, expected):
     """The same scales, and values that differ by a step at most: an eighth, where one falls between
     two of eight bits."""
-    plain = plain_rows8(expected)
+    plain = quantize_rows_reference(expected)
     torch.testing.assert_close(rows.scale, plain.scale, rtol=1e-5 if INTERPRETED else 2e-2, atol=0)
     step = {"rtol": 0.15, "atol": plain.scale.max().item()}
     close = {"rtol": 1e-5, "atol": 1e-6} if INTERPRETED else step
@@ -45,9 +50,9 @@ def assert_rows(rows, expected):
 def test_rows_and_their_gelu(draw, width):
     x = draw(7, width, scale=3.0)
     x[2] = 0
-    assert_rows(rows8(x), x)
-    assert_rows(gelu_rows8(x), F.gelu(x.float(), approximate="tanh"))
-    assert not wide(rows8(x))[2].any()
+    assert_rows(quantize_rows(x), x)
+    assert_rows(quantize_gelu(x), F.gelu(x.float(), approximate="tanh"))
+    assert not wide(quantize_rows(x))[2].any()
 
 
 @pytest.mark.parametrize("added", [False, True])
@@ -55,7 +60,7 @@ def test_rows_and_their_gelu(draw, width):
 def test_rows_are_added_to_and_normalised(draw, added, shifted):
     x, more, gain, shift = draw(7, 96), draw(7, 96), draw(96), draw(96).float()
     stream = x + more if added else x.clone()
-    rows = norm_rows8(x, gain, EPS, shift if shifted else None, more if added else None)
+    rows = quantize_norm(x, gain, EPS, shift if shifted else None, more if added else None)
     assert torch.equal(x, stream)
     base = stream.float() + shift if shifted else stream.float()
     assert_rows(rows, F.rms_norm(base, (96,), gain.float(), EPS))
@@ -64,11 +69,14 @@ def test_rows_are_added_to_and_normalised(draw, added, shifted):
 @pytest.mark.skipif(INTERPRETED, reason="the product in eight bits is a GPU's")
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_librarys_product_is_the_plain_one(draw, device, bias):
-    x, weight = plain_rows8(draw(256, 128)), plain_rows8(draw(64, 128, scale=0.1))
+    x, weight = (
+        quantize_rows_reference(draw(256, 128)),
+        quantize_rows_reference(draw(64, 128, scale=0.1)),
+    )
     shift = draw(64).bfloat16() if bias else None
-    out = product(x, weight, shift)
+    out = multiply_fp8(x, weight, shift)
     assert out.dtype == torch.bfloat16
-    assert_close(out.float(), plain_product(x, weight, shift), 1e-2)
+    assert_close(out.float(), multiply_fp8_reference(x, weight, shift), 1e-2)
 
 
 def test_blocks_stay_near_those_of_full_precision(stack, draw, device, dtype):

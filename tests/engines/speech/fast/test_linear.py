@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from sglang_omni.kernels.split_k import Workspace
-from sglang_omni.models.ming.speech.kernels.linear import LinearTile, carry, linear
-from sglang_omni.models.ming.speech.kernels.rows import rms_norm, silu_mul, stop_probability
+from sglang_omni.models.ming.speech.kernels.linear import LinearTile, linear, prepare_norm_input
+from sglang_omni.models.ming.speech.kernels.rows import compute_stop_probability, rms_norm, silu_mul
 from tests.engines.speech.fast.conftest import INTERPRETED
 from tests.testing.golden import assert_close
 
@@ -71,12 +71,12 @@ def test_a_norm_is_carried_from_one_product_to_the_next(draw, tolerance, space, 
     gain, weight, bias = draw(n), draw(k, n, scale=n**-0.5), draw(k)
     stream = residual.float() + F.linear(x.float(), into.float())
     tile = LinearTile(16, 16, 16, split=split)
-    carried = linear(x, into, residual, tile, space, add=True, then=(gain, EPS))
+    carried = linear(x, into, residual, tile, space, add=True, next_norm=(gain, EPS))
     assert_close(residual.float(), stream, tolerance)
     out = linear_of(carried, weight, bias, space)
     expected = F.linear(plain_norm(residual, gain).float(), weight.float(), bias.float())
     assert_close(out.float(), expected, tolerance)
-    first = linear_of(carry(residual, gain, EPS), weight, bias, space)
+    first = linear_of(prepare_norm_input(residual, gain, EPS), weight, bias, space)
     assert_close(first.float(), expected, tolerance)
 
 
@@ -91,7 +91,7 @@ def test_a_carried_norm_reaches_gate_and_up(draw, tolerance, space, shape):
     m, n, k = shape
     x, weight, gain = draw(m, k), draw(2 * n, k, scale=k**-0.5), draw(k)
     out = x.new_empty(m, n)
-    linear(carry(x, gain, EPS), weight, out, TILES[1], space, gated=True)
+    linear(prepare_norm_input(x, gain, EPS), weight, out, TILES[1], space, gated=True)
     rows = plain_norm(x, gain).float()
     gate, up = F.linear(rows, weight.float()).chunk(2, dim=-1)
     assert_close(out.float(), F.silu(gate) * up, tolerance)
@@ -114,4 +114,4 @@ def test_silu_times_up(draw, tolerance):
 def test_the_stop_head_gives_the_second_probability(draw, tolerance):
     x, weight, bias = draw(9, 80), draw(2, 80, scale=0.3), draw(2)
     expected = F.softmax(F.linear(x, weight, bias).float(), dim=-1)[:, 1]
-    assert_close(stop_probability(x, weight, bias), expected, tolerance)
+    assert_close(compute_stop_probability(x, weight, bias), expected, tolerance)

@@ -6,34 +6,34 @@ The tiny model in float32: what differs is the order of sums.
 import pytest
 import torch
 
-from sglang_omni.engines.speech.contract import TalkerSettings
-from sglang_omni.kernels.pdl import can_chain
+from sglang_omni.kernels.pdl import supports_pdl
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.cfm import Sampling
-from sglang_omni.models.ming.speech.executor import Admission
 from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps
 from sglang_omni.models.ming.speech.fast.prefill import (
-    PROMPTS,
+    MAX_PROMPTS,
     PackedPrefill,
     VoiceTable,
-    pack,
-    take,
+    count_fitting,
+    pack_prompts,
 )
 from sglang_omni.models.ming.speech.fast.state import SlotState
 from sglang_omni.models.ming.speech.fast.step import FastStep
 from sglang_omni.models.ming.speech.fast.vocoder import FastVocoder
-from sglang_omni.models.ming.speech.loading import load_speech_model
-from sglang_omni.models.ming.speech.prompt import SpeechPrompt, embed_prompt, initial_history
+from sglang_omni.models.ming.speech.model import MingSpeechInput
+from sglang_omni.models.ming.speech.modules import load_modules
+from sglang_omni.models.ming.speech.prompt import SpeechPrompt, build_initial_history, embed_prompt
 from sglang_omni.models.ming.speech.slots import TalkerSlots
-from sglang_omni.models.ming.speech.step import decode_step
+from sglang_omni.models.ming.speech.step import run_decode_step
 from sglang_omni.models.ming.speech.vae_slots import VaeSlots
+from sglang_omni.models.speech import Admission
 from tests.engines.speech.fast.conftest import INTERPRETED
 from tests.testing.golden import TINY, assert_close
 
 TOLERANCE = 2e-4
 # The interpreter takes a second for what takes a GPU a microsecond: one flow step shows the rule.
 FLOW_STEPS = 1 if INTERPRETED else 10
-OPS = ["library"] if INTERPRETED else ["fused", "chained", "library"]
+OPS = ["library"] if INTERPRETED else ["fused", "pdl", "library"]
 TURNS = [[2, 0]] if INTERPRETED else [[2, 0], [2, 0, 3], [3], [0, 3, 2]]
 CONTEXT = 256
 SLOTS = 4
@@ -60,7 +60,7 @@ def model(device):
 
 
 def load(device):
-    model = load_speech_model(TalkerSettings(TINY, device=device.type))
+    model = load_modules(TINY, device.type)
     model.talker.cfm.steps = FLOW_STEPS
     return model
 
@@ -69,10 +69,10 @@ def load(device):
 def ops(request, device):
     if request.param == "library":
         return LibraryOps()
-    chained = request.param == "chained"
-    if chained and not can_chain():
+    pdl = request.param == "pdl"
+    if pdl and not supports_pdl():
         pytest.skip("needs a Hopper GPU")
-    return FusedOps(Workspace(1 << 18, device), chained=chained)
+    return FusedOps(Workspace(1 << 18, device), pdl=pdl)
 
 
 def admissions(model):
@@ -91,11 +91,9 @@ def admissions(model):
     return [
         Admission(
             slot,
-            prompt(text, voices[slot]),
-            model.voices[voices[slot]],
+            MingSpeechInput(prompt(text, voices[slot]), model.voices[voices[slot]], SAMPLING[slot]),
             seed=slot - 1,
             segment=slot,
-            sampling=SAMPLING[slot],
         )
         for slot, text in TEXTS.items()
     ]
@@ -106,11 +104,11 @@ def plain_slots(model, starts):
     slots = TalkerSlots(model.talker, SLOTS, CONTEXT)
     with torch.inference_mode():
         for one in starts:
-            voice = one.voice
+            voice = one.input.voice
             speakers = None if voice.speaker is None else voice.speaker[None]
-            embeddings = embed_prompt(model.talker, one.prompt, speakers, voice.embeds)
-            history = initial_history(model.talker, voice.latents)
-            slots.prefill(one.slot, embeddings, history, one.seed, one.segment, one.sampling)
+            embeddings = embed_prompt(model.talker, one.input.prompt, speakers, voice.embeds)
+            history = build_initial_history(model.talker, voice.latents)
+            slots.prefill(one.slot, embeddings, history, one.seed, one.segment, one.input.sampling)
     return slots
 
 
@@ -127,8 +125,8 @@ def prefilled(model, starts, ops):
     step = FastStep(model.talker, state)
     voices = VoiceTable(model.talker, model.voices)
     prefill = PackedPrefill(model.talker, step.backbone, state, voices)
-    size = sum(len(one.prompt.ids) - 1 for one in starts) + 5
-    packed = pack(starts, voices, size, state.spare)
+    size = sum(len(one.input.prompt.ids) - 1 for one in starts) + 5
+    packed = pack_prompts(starts, voices, size, state.spare)
     device = state.ring.device
     with torch.inference_mode():
         parts = (torch.from_numpy(part).to(device) for part in (packed.tokens, packed.prompts))
@@ -161,11 +159,11 @@ def test_packed_prompts_and_steps_at_different_phases_equal_the_plain_ones(
     for slots in TURNS:
         index = torch.tensor(slots, device=device)
         longest = int(expected.lengths[index].max())
-        theirs = decode_step(plain.talker, expected, index, expected.span(longest))
+        theirs = run_decode_step(plain.talker, expected, index, expected.select_span(longest))
         padded = torch.tensor([*slots, *SPARES * [state.spare]], device=device)
         with torch.inference_mode():
-            hidden, stop = step.look(padded, ops)
-            step.make(padded, hidden, ops_for)
+            hidden, stop = step.run_backbone(padded, ops)
+            step.sample_patch(padded, hidden, ops_for)
         made = state.ring[index, state.entry(state.patches[index] - 1)]
         assert_close(made, theirs.latents, TOLERANCE, f"latents of {slots}")
         torch.testing.assert_close(stop[: len(slots)], theirs.stop, atol=TOLERANCE, rtol=0)
@@ -209,8 +207,8 @@ def test_units_equal_the_plain_stream(plain, model, ops):
 
 def test_a_pass_takes_as_many_prompts_as_fit(model):
     starts = admissions(model)
-    lengths = [len(one.prompt.ids) - 1 for one in starts]
-    assert take(starts, sum(lengths)) == 3
-    assert take(starts, sum(lengths) - 1) == 2
-    assert take(starts, lengths[0]) == 1
-    assert take(starts * PROMPTS, 10**6) == PROMPTS
+    lengths = [len(one.input.prompt.ids) - 1 for one in starts]
+    assert count_fitting(starts, sum(lengths)) == 3
+    assert count_fitting(starts, sum(lengths) - 1) == 2
+    assert count_fitting(starts, lengths[0]) == 1
+    assert count_fitting(starts * MAX_PROMPTS, 10**6) == MAX_PROMPTS

@@ -2,9 +2,13 @@
 
 import torch
 
-from sglang_omni.models.ming.speech.kernels.vocoder import overlap_add, spectrum, stretch
+from sglang_omni.models.ming.speech.kernels.vocoder import (
+    compute_spectrum,
+    overlap_add,
+    upsample_patch,
+)
 from sglang_omni.models.ming.speech.vae import ISTFT, upsample
-from sglang_omni.models.ming.speech.vae_slots import unit_envelopes
+from sglang_omni.models.ming.speech.vae_slots import compute_unit_envelopes
 from tests.testing.golden import assert_close
 
 HOP, FRAMES = 22, 4
@@ -14,7 +18,7 @@ def test_spectra_of_log_magnitudes_and_phases(draw, tolerance):
     bins = 2 * HOP + 1
     x = draw(3, 2 * bins + 6)
     x[0, 0] = 9.0
-    out = spectrum(x, bins, 100.0)
+    out = compute_spectrum(x, bins, 100.0)
     magnitude, phase = x[:, :bins].float().exp().clamp_max(100), x[:, bins : 2 * bins].float()
     expected = torch.polar(magnitude, phase)
     assert_close(torch.view_as_real(out), torch.view_as_real(expected), 1e-5)
@@ -22,7 +26,7 @@ def test_spectra_of_log_magnitudes_and_phases(draw, tolerance):
 
 def test_units_of_slots_join_to_the_whole_signal(device):
     istft = ISTFT(HOP).to(device)
-    envelopes = unit_envelopes(istft, FRAMES)
+    envelopes = compute_unit_envelopes(istft, FRAMES)
     carry = torch.full((3, 2, istft.size - HOP), torch.nan, device=device)
     signals = torch.randn(2, 5 * FRAMES, istft.size, generator=torch.Generator().manual_seed(0))
     signals = signals.to(device)
@@ -44,5 +48,5 @@ def test_patches_are_stretched_between_their_neighbours(draw, device, tolerance)
     expected = upsample(stream[None].float(), factor)[0].unflatten(0, (3, -1))
     index = torch.ones(3, dtype=torch.int64, device=device)
     patches, final = torch.tensor([[0, 1, 2], [0, 0, 1]], device=device)
-    out = stretch(ring, index, patches, final, factor, past)
+    out = upsample_patch(ring, index, patches, final, factor, past)
     assert_close(out.float(), expected, tolerance)

@@ -7,7 +7,11 @@ import httpx
 import pytest
 
 from sglang_omni.entrypoints.api_keys import Keys, _digest
-from sglang_omni.entrypoints.http.middleware.auth import SUBPROTOCOL, Access, AuthMiddleware
+from sglang_omni.entrypoints.http.middleware.auth import (
+    KEY_SUBPROTOCOL_PREFIX,
+    Access,
+    AuthMiddleware,
+)
 from tests.entrypoints.http.fake import FakeBackend, Served, serving
 
 KEY, OTHER, ADMIN = "a-key-of-a-user", "a-key-of-another", "a-key-of-an-admin"
@@ -178,8 +182,8 @@ def subprotocols(*names: str) -> dict[str, Any]:
     [
         (LOCKED, {}, [], False),
         (LOCKED, bearer(KEY), [], True),
-        (LOCKED, {}, ["realtime", SUBPROTOCOL + KEY], True),
-        (LOCKED, {}, ["realtime", SUBPROTOCOL + "a-key-nobody-has"], False),
+        (LOCKED, {}, ["realtime", KEY_SUBPROTOCOL_PREFIX + KEY], True),
+        (LOCKED, {}, ["realtime", KEY_SUBPROTOCOL_PREFIX + "a-key-nobody-has"], False),
         (LOCKED, {**bearer(KEY), "Origin": PAGE}, [], True),
         (LOCKED, {**bearer(KEY), "Origin": "https://evil.example"}, [], False),
         (Access(), {}, [], True),

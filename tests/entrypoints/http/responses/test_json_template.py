@@ -7,7 +7,7 @@ import pytest
 
 from sglang_omni.entrypoints.http.responses.chat_completion import Answer, ChunkWriter
 from sglang_omni.entrypoints.http.responses.json_template import JsonTemplate
-from sglang_omni.entrypoints.http.responses.sse import encoded
+from sglang_omni.entrypoints.http.responses.sse import encode_json
 from sglang_omni.pipeline.request import TextDelta
 
 STRINGS = ["", "plain", 'a "quote" and a \\', "你\u2028好\u0085é", "\x00\n\t\x7f", "😀", "\ud800"]
@@ -18,13 +18,13 @@ def test_any_string_is_escaped_as_the_encoder_does(text: str) -> None:
     def make(text: str) -> dict[str, object]:
         return {"id": "x", "choices": [{"delta": {"content": text}, "n": None}]}
 
-    assert JsonTemplate(make).fill(text) == encoded(make(text))
+    assert JsonTemplate(make).fill(text) == encode_json(make(text))
 
 
 def test_what_needs_no_escape_is_put_in_as_it_is() -> None:
     data = base64.b64encode(bytes(range(256)))
     template = JsonTemplate(lambda text: {"audio": {"id": "a", "data": text}})
-    assert template.fill_plain(data) == encoded({"audio": {"id": "a", "data": data.decode()}})
+    assert template.fill_plain(data) == encode_json({"audio": {"id": "a", "data": data.decode()}})
 
 
 @pytest.mark.parametrize("include_usage", [False, True])

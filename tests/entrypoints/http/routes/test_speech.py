@@ -92,14 +92,14 @@ def test_instructions_become_the_models_caption(
     http: httpx.Client, backend: FakeBackend, asked: Any
 ) -> None:
     speak(http, instructions=asked)
-    (entry,) = json.loads(backend.requests[0].manner.instruction)["audio_sequence"]
+    (entry,) = json.loads(backend.requests[0].style.instruction)["audio_sequence"]
     assert entry["风格"] == "Whisper." and entry["情感"] is None
-    assert backend.requests[0].manner.description is None
+    assert backend.requests[0].style.description is None
 
 
 def test_without_instructions_there_is_no_caption(http: httpx.Client, backend: FakeBackend) -> None:
     speak(http, cfg=3.0, sigma=0.4, temperature=1.0, max_seconds=2.5)
-    assert backend.requests[0].manner == SpeechStyle(None, None, 3.0, 0.4, 1.0)
+    assert backend.requests[0].style == SpeechStyle(None, None, 3.0, 0.4, 1.0)
     assert backend.requests[0].max_seconds == 2.5
 
 
@@ -109,15 +109,15 @@ def test_a_sound_is_made_by_nobody_with_the_demos_settings(
     speak(http, task="sound", input="Rain on a tin roof.")
     (asked,) = backend.requests
     assert asked.verbatim and asked.voice.name == "" and asked.voice.source is None
-    assert "audio events" in asked.manner.description
-    assert (asked.manner.cfg, asked.manner.sigma, asked.manner.temperature) == (4.5, 0.3, 2.5)
+    assert "audio events" in asked.style.description
+    assert (asked.style.cfg, asked.style.sigma, asked.style.temperature) == (4.5, 0.3, 2.5)
 
 
 def test_music_is_described_by_five_fields(http: httpx.Client, backend: FakeBackend) -> None:
     text = "Genre: Folk. Mood: Calm. Instrument: Harp. Theme: Rivers. Duration: 60s."
     speak(http, task="music", input=text)
     assert backend.requests[0].text == f" {text}"
-    assert "music" in backend.requests[0].manner.description
+    assert "music" in backend.requests[0].style.description
     lacking = http.post(
         "/v1/audio/speech", json={**BODY, "task": "music", "input": "Genre: Folk. Mood: Calm."}
     )

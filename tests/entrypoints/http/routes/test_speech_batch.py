@@ -63,7 +63,7 @@ def test_an_items_own_options_win_and_speakers_are_not_mixed(
     assert (asked["a"].voice.name, asked["a"].voice.seed) == ("river", 5)
     assert (asked["b"].voice.name, asked["b"].voice.seed) == ("prompt", 9)
     assert isinstance(asked["c"].voice.source, Reference)
-    assert {request.manner.cfg for request in asked.values()} == {3.0}
+    assert {request.style.cfg for request in asked.values()} == {3.0}
     assert len({request.id for request in asked.values()}) == 3
 
 

@@ -35,7 +35,7 @@ def test_the_voices_are_at_first_the_presets(http: httpx.Client) -> None:
 def test_a_checkpoint_without_a_speaker_network_says_so(
     http: httpx.Client, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(backend), "knows_speakers", False)
+    monkeypatch.setattr(type(backend), "has_speaker_encoder", False)
     assert http.get("/v1/audio/voices").json()["speaker_vectors"] is False
 
 

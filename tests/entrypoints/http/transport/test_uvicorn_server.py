@@ -11,7 +11,7 @@ import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sglang_omni.entrypoints.http.app import create_app
-from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run, web_server
+from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
 from tests.entrypoints.http.fake import FakeBackend
 
 
@@ -20,7 +20,7 @@ def test_it_answers_on_the_fast_loop_and_parser_and_keeps_the_connection() -> No
         assert isinstance(asyncio.get_running_loop(), uvloop.Loop)
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
-            server = web_server(create_app(FakeBackend()), "critical", grace_s=1)
+            server = create_web_server(create_app(FakeBackend()), "critical", grace_s=1)
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             async with httpx.AsyncClient() as client:
                 url = f"http://127.0.0.1:{listener.getsockname()[1]}/health"

@@ -39,11 +39,11 @@ def one_rank():
     from sglang.srt.distributed import parallel_state
 
     from sglang_omni.engines.encoder.parallel import join_group
-    from sglang_omni.engines.runtime.ports import rendezvous_port
+    from sglang_omni.engines.runtime.ports import find_rendezvous_port
 
     # Two folders of tests ask for it in one process.
     if not parallel_state.model_parallel_is_initialized():
-        join_group(0, 1, rendezvous_port(), CPU)
+        join_group(0, 1, find_rendezvous_port(), CPU)
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sglang_omni.models.ming.config import (
-    EncoderConfig,
-    parse_encoder_config,
-    read_encoder_config,
-    read_json,
-)
+from sglang_omni.models.json_file import read_json
+from sglang_omni.models.ming.config import EncoderConfig, parse_encoder_config, read_encoder_config
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
 from sglang_omni.models.ming.encoders.loading import WeightFiller, audio_filler, vision_filler
 from sglang_omni.models.ming.encoders.tensors import audio_tensors, encoder_name, vision_tensors

@@ -12,7 +12,8 @@ from transformers import AutoTokenizer
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import MARKS, Tool, ToolCall, ToolChoice, call_pieces
+from sglang_omni.models.ming.prompt.tools import MARKS, call_pieces
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
 from tests.testing.golden import TINY
 
 PLACE = {

@@ -5,15 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from sglang_omni.models.ming.prompt.chat import (
-    Item,
-    PlaceholderRun,
-    PromptAudio,
-    PromptImage,
-    PromptVideo,
-    SpecialToken,
-    render_chat,
-)
+from sglang_omni.models.chat import Item, PromptAudio, PromptImage, PromptVideo
+from sglang_omni.models.ming.prompt.chat import render_chat
+from sglang_omni.models.ming.prompt.segments import PlaceholderRun, SpecialToken
 from sglang_omni.pipeline.request import Message, TextPart
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.testing.golden import cases, load_case

@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from sglang_omni.models.ming.prompt.chat import SpecialToken, render_chat
+from sglang_omni.models.ming.prompt.chat import render_chat
+from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.protocol.errors import CheckpointError
 from tests.models.ming.prompt.test_chat import all_chats, chat_of, message

@@ -2,19 +2,13 @@
 
 import pytest
 
-from sglang_omni.models.ming.prompt.chat import SpecialToken, render_chat
+from sglang_omni.models.ming.prompt.chat import render_chat
+from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import (
-    CallPart,
-    CallReader,
-    InvalidToolCall,
-    Tool,
-    ToolCall,
-    ToolResult,
-    ToolTokenDecoder,
-    parse_call,
-)
+from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
+from sglang_omni.models.ming.prompt.tools import CallReader, parse_call
 from sglang_omni.pipeline.request import Message, TextPart
+from sglang_omni.protocol.tools import CallPart, InvalidToolCall, Tool, ToolCall, ToolResult
 from tests.testing.golden import TINY
 
 LOOK = Tool("look", "Looks at a place.", {"type": "object", "properties": {"at": {}}})

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sglang_omni.models.ming.speech.caption import Caption, caption_json
+from sglang_omni.models.ming.speech.caption import Caption, render_caption
 
 EMPTY = (
     '{"audio_sequence": [{"序号": 1, "说话人": "speaker_1", "方言": null, "风格": null, '
@@ -14,7 +14,7 @@ EMPTY = (
 
 
 def test_every_key_stands_in_its_place_whatever_is_said() -> None:
-    assert caption_json(Caption()) == EMPTY
+    assert render_caption(Caption()) == EMPTY
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,6 @@ def test_every_key_stands_in_its_place_whatever_is_said() -> None:
     ],
 )
 def test_a_field_is_said_in_the_models_own_words(caption: Caption, key: str, value: str) -> None:
-    (entry,) = json.loads(caption_json(caption))["audio_sequence"]
+    (entry,) = json.loads(render_caption(caption))["audio_sequence"]
     (empty,) = json.loads(EMPTY)["audio_sequence"]
     assert entry == {**empty, key: value}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sglang_omni.models.ming.speech.cfm import Sampling, epss_schedule, sway
+from sglang_omni.models.ming.speech.cfm import Sampling, apply_sway, compute_epss_schedule
 from tests.testing.golden import cases, load_case
 
 # What ten steps become in the released model, rounded to bf16 after every operation.
@@ -26,13 +26,13 @@ RELEASED_BF16 = [
 @pytest.mark.parametrize(("label", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
 def test_schedule_matches_the_reference(steps, label, dtype):
     case = load_case("talker/schedules")
-    base = epss_schedule(steps, dtype)
+    base = compute_epss_schedule(steps, dtype)
     case.check(f"t_{steps}_{label}", base.float())
-    case.check(f"sway_{steps}_{label}", sway(base).float())
+    case.check(f"sway_{steps}_{label}", apply_sway(base).float())
 
 
 def test_ten_steps_in_bf16_are_the_released_table():
-    assert sway(epss_schedule(10, torch.bfloat16)).tolist() == RELEASED_BF16
+    assert apply_sway(compute_epss_schedule(10, torch.bfloat16)).tolist() == RELEASED_BF16
 
 
 @pytest.mark.parametrize("name", cases("talker", "cfm"))
@@ -41,7 +41,7 @@ def test_sampler_matches_the_reference_at_every_step(talker, name):
     how = Sampling(case.info["cfg"], case.info["sigma"], case.info["temperature"])
     inputs = [case[key][None] for key in ("history", "y0", "sde_noise")]
     with torch.inference_mode():
-        states = talker.cfm.trajectory(case["cond"], *inputs, how)
+        states = talker.cfm.compute_trajectory(case["cond"], *inputs, how)
     case.check("trajectory", torch.cat(states))
     case.check("latent", states[-1][0])
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sglang_omni.models.ming.speech.noise import gaussian, philox4x32
+from sglang_omni.models.ming.speech.noise import philox4x32, sample_gaussian
 
 # Known answers published with the Random123 library (philox4x32, 10 rounds).
 KNOWN = [
@@ -26,7 +26,7 @@ def row(*values: int) -> torch.Tensor:
 
 
 def noise(seed: int, segment: int, patch: int, count: int = 256, first: int = 0) -> torch.Tensor:
-    return gaussian(row(seed), row(segment), row(patch), count, first=first)[0]
+    return sample_gaussian(row(seed), row(segment), row(patch), count, first=first)[0]
 
 
 @pytest.mark.parametrize(("counter", "key", "answer"), KNOWN)
@@ -37,7 +37,9 @@ def test_philox_gives_the_published_known_answers(counter, key, answer):
 
 def test_noise_has_the_moments_of_a_standard_normal():
     patches = torch.arange(64)
-    x = gaussian(torch.full_like(patches, 7), torch.zeros_like(patches), patches, 4096).double()
+    x = sample_gaussian(
+        torch.full_like(patches, 7), torch.zeros_like(patches), patches, 4096
+    ).double()
     assert x.mean().abs() < 0.01
     assert (x.var() - 1).abs() < 0.01
     assert (x**3).mean().abs() < 0.03
@@ -53,9 +55,9 @@ def test_neighbouring_numbers_are_uncorrelated():
 
 def test_a_row_does_not_depend_on_the_rest_of_the_batch():
     seed, segment, patch = row(5, 9, -1, 5), row(0, 1, 2, 0), row(3, 0, 1, 4)
-    batch = gaussian(seed, segment, patch, 64)
+    batch = sample_gaussian(seed, segment, patch, 64)
     for i in range(4):
-        alone = gaussian(seed[i : i + 1], segment[i : i + 1], patch[i : i + 1], 64)
+        alone = sample_gaussian(seed[i : i + 1], segment[i : i + 1], patch[i : i + 1], 64)
         assert torch.equal(batch[i], alone[0])
 
 
@@ -83,5 +85,5 @@ def test_a_range_that_cuts_a_counter_block_is_refused():
 @pytest.mark.gpu
 def test_cuda_draws_the_same_numbers_as_the_cpu():
     rows = [row(5, -9, 1 << 40), row(0, 1, 2), row(3, 0, 1)]
-    on_gpu = gaussian(*(r.cuda() for r in rows), 4096).cpu()
-    assert torch.equal(on_gpu, gaussian(*rows, 4096))
+    on_gpu = sample_gaussian(*(r.cuda() for r in rows), 4096).cpu()
+    assert torch.equal(on_gpu, sample_gaussian(*rows, 4096))

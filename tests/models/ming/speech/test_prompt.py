@@ -8,8 +8,8 @@ import torch
 from sglang_omni.models.ming.speech.prompt import (
     PromptTokenizer,
     SpeechPrompt,
+    build_initial_history,
     embed_prompt,
-    initial_history,
 )
 from sglang_omni.protocol.errors import CheckpointError
 from tests.testing.golden import TINY, cases, load_case
@@ -39,7 +39,7 @@ def test_prompt_ids_embeddings_and_history_match_the_reference(talker, tokenizer
     case.check("prompt_ids", torch.tensor(prompt.ids))
     overrides = (case.tensors.get(key) for key in ("speaker_embeds", "prompt_audio_embeds"))
     case.check("prompt_embeds", embed_prompt(talker, prompt, *overrides))
-    case.check("history0", initial_history(talker, case.tensors.get("prompt_latents")))
+    case.check("history0", build_initial_history(talker, case.tensors.get("prompt_latents")))
 
 
 def test_overrides_land_on_their_special_tokens(tokenizer):
@@ -60,7 +60,7 @@ def test_text_that_looks_like_a_special_token_moves_no_override(tokenizer):
 
 def test_a_history_shorter_than_the_window_is_right_aligned(talker):
     latents = torch.randn(8, 64)
-    history = initial_history(talker, latents)
+    history = build_initial_history(talker, latents)
     assert torch.equal(history[-8:], latents)
     assert not history[:-8].any()
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sglang_omni.models.ming.speech.cfm import Sampling
-from sglang_omni.models.ming.speech.noise import gaussian
+from sglang_omni.models.ming.speech.noise import sample_gaussian
 from sglang_omni.models.ming.speech.talker import (
     ROTARY_BUFFERS,
     GrowingCache,
@@ -30,7 +30,7 @@ def test_backbone_matches_the_reference(talker):
 
 def test_stop_head_matches_the_reference(talker):
     case = load_case("talker/stop_head")
-    case.check("probs", talker.stop_probabilities(case["hidden"]))
+    case.check("probs", talker.compute_stop_probabilities(case["hidden"]))
 
 
 @pytest.mark.parametrize("name", cases("talker", "ar"))
@@ -46,7 +46,7 @@ def test_loop_matches_the_reference_patch_by_patch(talker, name):
             noise,
             min_patches=case.info["min_new_token"],
             max_patches=1000,
-            how=how,
+            sampling=how,
         )
         patches = list(islice(loop, case.info["n_steps"]))
         assert [patch.last for patch in patches] == case.info["is_last_flags"]
@@ -63,17 +63,17 @@ def test_the_patch_at_the_step_limit_is_marked_last(talker):
     noise = ((y[None], None) for y in case["y0"])
     start = (talker, case["prompt_embeds"], case["history0"], noise)
     with torch.inference_mode():
-        patches = list(generate(*start, min_patches=999, max_patches=3, how=Sampling()))
+        patches = list(generate(*start, min_patches=999, max_patches=3, sampling=Sampling()))
     assert [patch.last for patch in patches] == [False, False, True]
 
 
 def test_patch_noise_draws_every_number_once(talker):
     rows = torch.tensor([4]), torch.tensor([1]), torch.tensor([9])
-    y0, sde_noise = talker.patch_noise(*rows, Sampling(temperature=1.0))
+    y0, sde_noise = talker.sample_patch_noise(*rows, Sampling(temperature=1.0))
     assert y0.shape == (1, 4, 64) and sde_noise.shape == (1, 10, 4, 64)
     drawn = torch.cat((y0.flatten(1), sde_noise.flatten(1)), dim=1)
-    assert torch.equal(drawn, gaussian(*rows, 11 * 4 * 64))
-    assert talker.patch_noise(*rows, Sampling())[1] is None
+    assert torch.equal(drawn, sample_gaussian(*rows, 11 * 4 * 64))
+    assert talker.sample_patch_noise(*rows, Sampling())[1] is None
 
 
 def test_a_missing_tensor_is_named(talker):

@@ -29,7 +29,7 @@ def vae() -> AudioVAE:
 def test_encoder_matches_the_reference_stage_by_stage(vae: AudioVAE, name: str) -> None:
     case = load_case(name)
     frames = vae.encoder.embed_frames(case["waveform"][None])
-    backbone = vae.encoder.encoder.full(frames)
+    backbone = vae.encoder.encoder.forward_full(frames)
     posterior = vae.encoder(case["waveform"][None])
     case.check("frames_fc2", frames[0])
     case.check("backbone_out", backbone[0])
@@ -45,7 +45,7 @@ def test_encoder_matches_the_reference_stage_by_stage(vae: AudioVAE, name: str) 
 def test_decoder_matches_the_reference_stage_by_stage(vae: AudioVAE, name: str) -> None:
     case = load_case(name)
     decoder = vae.decoder
-    hidden = decoder.decoder.full(decoder.frames(case["latent"][None]))
+    hidden = decoder.decoder.forward_full(decoder.embed_latents(case["latent"][None]))
     case.check("backbone_out", hidden[0])
     case.check("waveform", decoder(case["latent"][None])[0])
     if "head_out" in case.tensors:
@@ -57,7 +57,7 @@ def test_istft_of_a_constant_spectrum_is_an_impulse_per_frame(vae: AudioVAE) -> 
     ones = torch.ones(1, 6, 1765)
     shifted = torch.arange(1765) * -torch.pi  # moves each impulse to the middle of its frame
     istft = vae.decoder.head.istft
-    out = istft(istft.windowed(ones, shifted.expand(1, 6, -1)))[0]
+    out = istft(istft.invert_spectra(ones, shifted.expand(1, 6, -1)))[0]
     peaks = torch.arange(6) * 882 + 1764 - 1323
     assert out.shape == (6 * 882,)
     # Hann windows at a quarter hop: the squared envelope is 1.5 inside the signal.

@@ -79,7 +79,7 @@ def test_streamed_upsampling_matches_the_reference() -> None:
 def test_streamed_istft_matches_the_reference(vae: AudioVAE, name: str) -> None:
     case = load_case(name)
     istft, sizes = vae.decoder.head.istft, case.info["chunk_frames"]
-    frames = istft.windowed(case["magnitude"].mT[None], case["phase"].mT[None])
+    frames = istft.invert_spectra(case["magnitude"].mT[None], case["phase"].mT[None])
     overlap = OverlapStream(istft)
     out = [
         overlap.push(chunk, index == len(sizes) - 1)[0]

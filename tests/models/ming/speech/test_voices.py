@@ -10,7 +10,11 @@ import soundfile
 import torch
 
 from sglang_omni.models.ming.speech import voices
-from sglang_omni.models.ming.speech.speaker_encoder import SpeakerEncoder, resample, speaker_fbank
+from sglang_omni.models.ming.speech.speaker_encoder import (
+    SpeakerEncoder,
+    compute_speaker_fbank,
+    resample,
+)
 from sglang_omni.models.ming.speech.talker import Talker, load_talker
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
 from sglang_omni.protocol.errors import CheckpointError
@@ -40,7 +44,7 @@ def test_registration_matches_the_reference_stage_by_stage(
     prompt = voices.pad_prompt(resample(waveform, rate, 44100), vae, talker)
     latents, embeds = voices.encode_prompt(prompt, case["posterior_noise"], vae, talker)
     slow = resample(waveform, rate, 16000)
-    features = speaker_fbank(slow)
+    features = compute_speaker_fbank(slow)
     vector = SpeakerEncoder(TINY / "talker" / "campplus.onnx")(features)
     assert preset.text == case.info["prompt_text"]
     case.check("waveform_padded", prompt)
@@ -72,11 +76,13 @@ def test_loaded_voices_are_complete_and_the_same_in_every_load(
 
 def test_posterior_noise_belongs_to_the_voice_alone(vae: AudioVAE, talker: Talker) -> None:
     prompt = torch.zeros(14112 * 50)
-    noise = voices.posterior_noise("DB30", prompt, vae, talker)
+    noise = voices.sample_posterior_noise("DB30", prompt, vae, talker)
     assert noise.shape == (200, 64)
     assert abs(noise.mean()) < 0.05 and abs(noise.std() - 1) < 0.05
-    assert torch.equal(noise[:8], voices.posterior_noise("DB30", prompt[: 14112 * 2], vae, talker))
-    assert not torch.equal(noise, voices.posterior_noise("plain_en", prompt, vae, talker))
+    assert torch.equal(
+        noise[:8], voices.sample_posterior_noise("DB30", prompt[: 14112 * 2], vae, talker)
+    )
+    assert not torch.equal(noise, voices.sample_posterior_noise("plain_en", prompt, vae, talker))
 
 
 def checkpoint_with(folder: Path, manifest: object, *, without: str = "") -> Path:
@@ -175,7 +181,7 @@ def test_a_malformed_manifest_is_refused(tmp_path: Path, manifest: object) -> No
 def test_two_channels_are_averaged_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    left, right = np.full(8000, 0.5), np.full(8000, -0.25)
+    left, right = np.full(8000, 0.5), np.forward_full(8000, -0.25)
     soundfile.write(tmp_path / "two.wav", np.stack((left, right), axis=1), 16000)
     waveform, rate = voices.read_recording(tmp_path / "two.wav")
     assert (waveform.shape, rate) == ((8000,), 16000)

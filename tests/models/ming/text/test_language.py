@@ -2,7 +2,7 @@
 
 import pytest
 
-from sglang_omni.models.ming.text.front import TextFrontEnd
+from sglang_omni.models.ming.text.front import MingTextFrontEnd
 from sglang_omni.models.ming.text.language import first_language, language_of
 
 
@@ -33,7 +33,7 @@ def test_the_first_word_tells():
 
 
 def test_the_language_goes_on_from_text_to_text_of_one_request():
-    front = TextFrontEnd()
+    front = MingTextFrontEnd()
     spoken = [
         *map(list, map(front.fragments, ["验证码是", "12。", "13", "Now take these 14.", "15."]))
     ]
@@ -47,5 +47,5 @@ def test_the_language_goes_on_from_text_to_text_of_one_request():
 
 
 def test_requests_know_nothing_of_each_other():
-    assert list(TextFrontEnd().fragments("验证码是12")) == ["验证码是十二"]
-    assert list(TextFrontEnd().fragments("12")) == ["twelve"]
+    assert list(MingTextFrontEnd().fragments("验证码是12")) == ["验证码是十二"]
+    assert list(MingTextFrontEnd().fragments("12")) == ["twelve"]

@@ -16,7 +16,7 @@ from sglang.srt.layers.quantization.fp8 import Fp8Config
 from sglang.srt.server_args import ServerArgs, set_global_server_args_for_scheduler
 from torch import Tensor
 
-from sglang_omni.engines.runtime.ports import rendezvous_port
+from sglang_omni.engines.runtime.ports import find_rendezvous_port
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
 from sglang_omni.models.ming.thinker.plugin import register
@@ -36,7 +36,7 @@ def build(checkpoint: Path) -> BailingMM2NativeForConditionalGeneration:
         max_total_tokens=1024,
     )
     set_global_server_args_for_scheduler(arguments)
-    address = f"tcp://127.0.0.1:{rendezvous_port()}"
+    address = f"tcp://127.0.0.1:{find_rendezvous_port()}"
     init_distributed_environment(1, 0, address, local_rank=0, backend="gloo")
     initialize_model_parallel()
     initialize_dp_attention(arguments, ModelConfig.from_server_args(arguments))

@@ -20,9 +20,9 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     met: list[Any] = []
 
     def ours(
-        parts: Tensor, residual: Tensor, gain: Tensor, eps: float, *, chained: bool
+        parts: Tensor, residual: Tensor, gain: Tensor, eps: float, *, pdl: bool
     ) -> tuple[Tensor, Tensor]:
-        assert chained and gain.shape == (HIDDEN,) and eps == 1e-6
+        assert pdl and gain.shape == (HIDDEN,) and eps == 1e-6
         met.append(parts)
         return residual, residual
 
@@ -31,14 +31,14 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return met
 
 
-def norm_of(monkeypatch: pytest.MonkeyPatch, chained: bool) -> StepNorm:
+def norm_of(monkeypatch: pytest.MonkeyPatch, pdl: bool) -> StepNorm:
     """A norm on a card where a decode step may or may not have kernels of its own."""
-    monkeypatch.setattr(step_norm, "may_differ", lambda: chained)
+    monkeypatch.setattr(step_norm, "may_differ", lambda: pdl)
     return StepNorm(HIDDEN, eps=1e-6)
 
 
 def test_few_rows_are_ours_summed_or_not(monkeypatch: pytest.MonkeyPatch, taken: list[Any]) -> None:
-    norm = norm_of(monkeypatch, chained=True)
+    norm = norm_of(monkeypatch, pdl=True)
     for rows in (1, MOST_ROWS):
         x, parts = torch.randn(rows, HIDDEN), torch.randn(rows, 9, HIDDEN)
         norm.forward_cuda(x, x)
@@ -49,10 +49,10 @@ def test_few_rows_are_ours_summed_or_not(monkeypatch: pytest.MonkeyPatch, taken:
 
 def test_other_rows_are_sglangs(monkeypatch: pytest.MonkeyPatch, taken: list[Any]) -> None:
     few, many = torch.randn(2, HIDDEN), torch.randn(MOST_ROWS + 1, HIDDEN)
-    norm = norm_of(monkeypatch, chained=True)
+    norm = norm_of(monkeypatch, pdl=True)
     norm.forward_cuda(few)
     norm.forward_cuda(many, many)
     norm.forward_cuda(few[:0], few[:0])
     norm.forward_cuda(few, few, few)
-    norm_of(monkeypatch, chained=False).forward_cuda(few, few)
+    norm_of(monkeypatch, pdl=False).forward_cuda(few, few)
     assert taken == ["theirs"] * 5

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sglang_omni.engines.thinker.contract import ThinkerSettings
-from sglang_omni.engines.thinker.launch import environment
+from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.entrypoints.cli.quantize import quantize
 from sglang_omni.models.ming.thinker.fp8 import dequantise
 from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantised
@@ -54,7 +54,7 @@ def test_sglang_takes_every_tensor_to_its_place(tmp_path: Path) -> None:
     paths = {"PYTHONPATH": str(Path(__file__).parents[4])}
     done = subprocess.run(
         [sys.executable, str(PROGRAM), str(target), str(tmp_path / "loaded.pt")],
-        env={**os.environ, **environment(settings, threads=1), **paths},
+        env={**os.environ, **build_environment(settings, threads=1), **paths},
         capture_output=True,
         text=True,
     )

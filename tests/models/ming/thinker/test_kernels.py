@@ -78,8 +78,8 @@ def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) ->
         torch.zeros(20, kv_heads, dim, dtype=dtype, device=device),
         torch.tensor([3, 19, 0, 7, 5, 11, 1], device=device),
     )
-    chained = device == "cuda"
-    q, k = prepare_fused(qkv, gains, tables, (heads, kv_heads), 1e-6, cache, chained=chained)
+    pdl = device == "cuda"
+    q, k = prepare_fused(qkv, gains, tables, (heads, kv_heads), 1e-6, cache, pdl=pdl)
     split = qkv.split([heads * dim, kv_heads * dim, kv_heads * dim], dim=-1)
     # Interpreted, a cast to bfloat16 truncates where a GPU rounds: one unit in the last place.
     close = (
@@ -120,14 +120,14 @@ def check_products(
     space = Workspace(split * rows * shape[0], torch.device(device))
     taken = {False: x, True: from_eight_bits(*quantise_rows(x))}
     for cols, swapped, eight_bits in product((32, 64, 128), (False, True), (False, True)):
-        tile = SmallBatchTile(cols, split, swapped=swapped, eight_bits=eight_bits)
+        tile = SmallBatchTile(cols, split, swapped=swapped, fp8=eight_bits)
         wanted = taken[eight_bits].double().cpu() @ dequantise(values, scale).double().T
         # A card sums products of eight bits in fewer bits than 24, for 128 of them.
         near = 2**-7 if dtype != torch.float32 or (eight_bits and device == "cuda") else 1e-5
         # Twice: a shared sum leaves its counters as it found them.
         for _ in range(2):
             weight = values.to(device), scale.to(device)
-            found = few_rows_linear(x, *weight, space, tile, chained=device == "cuda")
+            found = few_rows_linear(x, *weight, space, tile, pdl=device == "cuda")
             torch.testing.assert_close(found.double().cpu(), wanted, rtol=near, atol=near * 30)
     assert not space.arrived.any()
 
@@ -194,7 +194,7 @@ def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
     cache = Cache(part, part, meta(7, dtype=torch.int64)) if stored else None
     tables = meta(7, 32, dtype=torch.float32), meta(7, 32, dtype=torch.float32)
     gains, ahead = (meta(128), meta(128)), meta(512, 128)
-    prepare_fused(meta(7, 40 * 128), gains, tables, (32, 4), 1e-6, cache, ahead, chained=True)
+    prepare_fused(meta(7, 40 * 128), gains, tables, (32, 4), 1e-6, cache, ahead, pdl=True)
     assert len(compiled) == 1
 
 
@@ -205,8 +205,8 @@ def test_products_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
 
     weight, scale = meta(512, 512, dtype=torch.float8_e4m3fn), meta(4, 4, dtype=torch.float32)
     space = Workspace(1 << 20, torch.device("meta"))
-    few_rows_linear(meta(rows, 512), weight, scale, space, chained=True)
-    assert len(compiled) == (2 if tile_for(rows, 512).eight_bits else 1)
+    few_rows_linear(meta(rows, 512), weight, scale, space, pdl=True)
+    assert len(compiled) == (2 if tile_for(rows, 512).fp8 else 1)
 
 
 def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from sglang_omni.models.ming.prompt.chat import Item, PromptAudio, PromptImage, PromptVideo
+from sglang_omni.models.chat import Item, PromptAudio, PromptImage, PromptVideo
 from sglang_omni.models.ming.thinker.placeholders import PlaceholderExpander, PlaceholderMedium
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.models.ming.prompt.test_chat import all_chats, chat_of

@@ -44,7 +44,7 @@ def check_router(routing: Routing, hidden: int, dtype: torch.dtype, device: str,
     x = torch.randn(rows, hidden, device=device).to(dtype)
     weight = (torch.randn(routing.experts, hidden, device=device) * hidden**-0.5).to(dtype)
     bias = torch.randn(routing.experts, device=device) * 0.1
-    found = route_rows(x, weight, bias, routing, chained=device == "cuda")
+    found = route_rows(x, weight, bias, routing, pdl=device == "cuda")
     logits = (x.double() @ weight.double().T).float()
     near = 1e-4 if dtype == torch.float32 else 2**-6
     torch.testing.assert_close(found.logits.float(), logits, rtol=near, atol=near)
@@ -65,7 +65,7 @@ def check_rows(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
     torch.manual_seed(8)
     x = torch.randn(rows, width, device=device).to(dtype)
     x[0, :BLOCK] = 0
-    values, scales = quantise_rows(x, chained=device == "cuda")
+    values, scales = quantise_rows(x, pdl=device == "cuda")
     check_eight_bits(values[:, BLOCK:], scales[:, 1:], x[:, BLOCK:].float())
     assert not values[0, :BLOCK].float().any() and (scales > 0).all()
 
@@ -79,7 +79,7 @@ def check_order(tokens: int, top_k: int, experts: int, height: int, device: str)
     ids = torch.cat((routed, torch.full_like(routed[:, :1], experts - 1)), dim=1).int()
     total = torch.zeros(1, dtype=torch.int32, device=device)
     ahead = torch.zeros(300, 1000, device=device) if device == "cuda" else None
-    order = group_by_expert(ids, experts, height, total, ahead, chained=device == "cuda")
+    order = group_by_expert(ids, experts, height, total, ahead, pdl=device == "cuda")
     used = int(total)
     slots = order.slots[:used].view(-1, height).long().cpu()
     filled, flat = slots < ids.numel(), ids.flatten().cpu()
@@ -97,14 +97,12 @@ def check_activation_and_sum(rows: int, width: int, dtype: torch.dtype, device: 
     torch.manual_seed(5)
     gate_up = torch.randn(rows, 2 * width, device=device).to(dtype)
     gate, up = gate_up.float().chunk(2, dim=-1)
-    chained = device == "cuda"
-    check_eight_bits(*activate(gate_up, chained=chained), F.silu(gate) * up)
+    pdl = device == "cuda"
+    check_eight_bits(*activate(gate_up, pdl=pdl), F.silu(gate) * up)
     parts = torch.randn(rows, 3, width, device=device).to(dtype)
     near = 1e-5 if dtype == torch.float32 else 2**-7
     wanted = parts.float().sum(1)
-    torch.testing.assert_close(
-        sum_experts(parts, chained=chained).float(), wanted, rtol=near, atol=near
-    )
+    torch.testing.assert_close(sum_experts(parts, pdl=pdl).float(), wanted, rtol=near, atol=near)
 
 
 def check_sum_and_norm(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
@@ -115,7 +113,7 @@ def check_sum_and_norm(rows: int, width: int, dtype: torch.dtype, device: str) -
     parts = torch.randn(rows, 9, width, device=device).to(dtype)
     residual = torch.randn(rows, width, device=device).to(dtype)
     gain = torch.randn(width, device=device).to(dtype)
-    made, total = sum_norm(parts, residual, gain, 1e-6, chained=device == "cuda")
+    made, total = sum_norm(parts, residual, gain, 1e-6, pdl=device == "cuda")
     wanted = residual.double() + parts.double().sum(1)
     near = 1e-5 if dtype == torch.float32 else 2**-7
     torch.testing.assert_close(total.double(), wanted, rtol=near, atol=near)
@@ -141,15 +139,13 @@ def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> N
     drawn = [quantise(torch.randn(n, k) / k**0.5) for _ in range(experts)]
     weight, scale = (torch.stack(part).to(device) for part in zip(*drawn, strict=True))
     # Any rows in eight bits: of SwiGLU.
-    chained = device == "cuda"
+    pdl = device == "cuda"
     gate_up = torch.randn(tokens, 2 * k, device=device)
-    rows = activate(gate_up, chained=chained)
+    rows = activate(gate_up, pdl=pdl)
     held = from_eight_bits(*rows).cpu()
     for shares in (None, torch.rand(tokens, top_k, device=device)):
         out = torch.full((tokens * top_k, n), float("nan"), dtype=dtype, device=device)
-        expert_product(
-            rows, (weight, scale), order, out, MoeGemmTile(cols), shares, chained=chained
-        )
+        expert_product(rows, (weight, scale), order, out, MoeGemmTile(cols), shares, pdl=pdl)
         wanted = torch.stack(
             [dequantise(*drawn[e]) @ held[s // top_k] for s, e in enumerate(ids.flatten())]
         )
@@ -227,7 +223,7 @@ def test_the_router_compiles_for_a_gpu(rows: int, compiled: list[Any]) -> None:
     from sglang_omni.models.ming.thinker.router_triton import route_rows
 
     bias = meta(256, dtype=torch.float32)
-    route_rows(meta(rows, 4096), meta(256, 4096), bias, RELEASED, chained=True)
+    route_rows(meta(rows, 4096), meta(256, 4096), bias, RELEASED, pdl=True)
     assert len(compiled) == 2
 
 
@@ -241,10 +237,10 @@ def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any])
 
     ids = meta(64, 9, dtype=torch.int32)
     total = meta(1, dtype=torch.int32)
-    group_by_expert(ids, 257, 16, total, meta(512, 128), chained=True)
-    activate(meta(576, 2048), chained=True)
-    sum_experts(meta(64, 9, 4096), chained=True)
-    sum_norm(meta(64, 9, 4096), meta(64, 4096), meta(4096), 1e-6, chained=True)
+    group_by_expert(ids, 257, 16, total, meta(512, 128), pdl=True)
+    activate(meta(576, 2048), pdl=True)
+    sum_experts(meta(64, 9, 4096), pdl=True)
+    sum_norm(meta(64, 9, 4096), meta(64, 4096), meta(4096), 1e-6, pdl=True)
     assert len(compiled) == 4
 
 
@@ -264,7 +260,7 @@ def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any
     order = group_by_expert(ids, 257, 16, meta(1, dtype=torch.int32))
     up, down = eight_bits(257, 2048, 4096), eight_bits(257, 4096, 1024)
     shares = meta(rows, 9, dtype=torch.float32)
-    expert_product(eight_bits(rows, 4096), up, order, meta(rows * 9, 2048), cut.up, chained=True)
+    expert_product(eight_bits(rows, 4096), up, order, meta(rows * 9, 2048), cut.up, pdl=True)
     expert_product(
         eight_bits(rows * 9, 1024),
         down,
@@ -272,7 +268,7 @@ def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any
         meta(rows * 9, 4096),
         cut.down,
         shares,
-        chained=True,
+        pdl=True,
     )
     # Eight bits times eight bits, on the tensor cores of a group of warps.
     assert all("wgmma" in made.asm["ptx"] for made in compiled[1:])

@@ -1,5 +1,5 @@
-"""The talker's step on a CUDA device: packed weights, fused kernels, one graph per batch size.
+"""Decode steps of the talker on CUDA: packed weights, fused kernels, one graph per batch size.
 
-Every part has a plain reference: `models/ming/{talker,dit,cfm,qwen2,vae}.py` for one stream,
-`talker/{slots,step,stream}.py` for slots.
+Every part has a plain reference: `{talker,dit,cfm,qwen2,vae}.py` of
+`sglang_omni/models/ming/speech` for one stream, `{slots,step,vae_slots}.py` for slots.
 """

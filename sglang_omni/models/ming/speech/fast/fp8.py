@@ -1,7 +1,7 @@
-"""Products of the flow model in eight bits: for many rows.
+"""FP8 matrix products of the flow model, for large batches.
 
-Weights have a scale for each output, activations one for each row; sums are float32. What a layer
-adds to the residual stream is added by the kernel that normalises the stream for the next layer.
+Weights have one scale per output, activations one per row; sums are float32. The output of a
+layer is added to the residual stream by the kernel that normalises the stream for the next layer.
 """
 
 import torch
@@ -10,11 +10,16 @@ from torch import Tensor
 from torch.nn.functional import ScalingType
 
 from sglang_omni.models.ming.speech.fast.ops import LibraryOps, Linear, Norm, Residual
-from sglang_omni.models.ming.speech.kernels.fp8 import Fp8Rows, gelu_rows8, norm_rows8, rows8
+from sglang_omni.models.ming.speech.kernels.fp8 import (
+    Fp8Rows,
+    quantize_gelu,
+    quantize_norm,
+    quantize_rows,
+)
 
 
-def product(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
-    """x [M, K] times weight [N, K] transposed, plus bias [N]: bfloat16 [M, N], on a CUDA device."""
+def multiply_fp8(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
+    """Return x [M, K] times weight [N, K] transposed plus bias [N], bfloat16 [M, N]; CUDA only."""
     return F.scaled_mm(
         x.values,
         weight.values.T,
@@ -28,41 +33,44 @@ def product(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
     )
 
 
-def plain_product(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
-    """The same in float32, by plain operations."""
-    wide, other = x.values.float() * x.scale, weight.values.float() * weight.scale
-    return F.linear(wide, other, None if bias is None else bias.float())
+def multiply_fp8_reference(x: Fp8Rows, weight: Fp8Rows, bias: Tensor | None) -> Tensor:
+    """Return the same product in float32 by plain PyTorch operations."""
+    x_f32, weight_f32 = x.values.float() * x.scale, weight.values.float() * weight.scale
+    return F.linear(x_f32, weight_f32, None if bias is None else bias.float())
 
 
 class Fp8Ops(LibraryOps):
-    """Products in eight bits where a weight has them, and those of the library elsewhere."""
+    """Use FP8 products for layers with FP8 weights, cuBLAS products for the others."""
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
-        return Residual(x, normed=norm_rows8(x, norm.gain, norm.eps, norm.shift))
+        return Residual(x, quantized=quantize_norm(x, norm.gain, norm.eps, norm.shift))
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
         if layer.fp8 is None:
             return super().norm_linear(residual, norm, layer)
-        assert residual.normed is not None
-        return product(residual.normed, layer.fp8, layer.bias)
+        assert residual.quantized is not None
+        return multiply_fp8(residual.quantized, layer.fp8, layer.bias)
 
-    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
+    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, next_norm: Norm) -> Residual:
         if layer.fp8 is None:
-            return super().add_linear(y, layer, residual, then)
-        return _add(product(rows8(y), layer.fp8, None), residual, then)
+            return super().add_linear(y, layer, residual, next_norm)
+        return _add_residual(multiply_fp8(quantize_rows(y), layer.fp8, None), residual, next_norm)
 
     def add_mlp(
-        self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
+        self, residual: Residual, norm: Norm, up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
         if up.fp8 is None or down.fp8 is None:
-            return super().add_mlp(residual, norm, up, down, then)
-        assert residual.normed is not None
-        wide = gelu_rows8(product(residual.normed, up.fp8, up.bias))
-        return _add(product(wide, down.fp8, None), residual, then)
+            return super().add_mlp(residual, norm, up, down, next_norm)
+        assert residual.quantized is not None
+        hidden = quantize_gelu(multiply_fp8(residual.quantized, up.fp8, up.bias))
+        return _add_residual(multiply_fp8(hidden, down.fp8, None), residual, next_norm)
 
 
-def _add(made: Tensor, residual: Residual, then: Norm) -> Residual:
-    """Add to the stream in place, and normalise it for what follows."""
+def _add_residual(update: Tensor, residual: Residual, next_norm: Norm) -> Residual:
+    """Add `update` to the residual stream in place, and normalise the stream for the next layer."""
     return Residual(
-        residual.x, normed=norm_rows8(residual.x, then.gain, then.eps, then.shift, added=made)
+        residual.x,
+        quantized=quantize_norm(
+            residual.x, next_norm.gain, next_norm.eps, next_norm.shift, added=update
+        ),
     )

@@ -1,4 +1,4 @@
-"""CUDA graphs by batch size, and the small copies around them."""
+"""CUDA graphs by batch size, and host-to-device uploads."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -11,29 +11,30 @@ from sglang_omni.protocol.errors import ConfigError
 
 T = TypeVar("T")
 
-BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
+BATCH_SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
 """Batch sizes that have a graph."""
-WARM_UPS = 2
-IN_FLIGHT = 4
+WARMUP_RUNS = 2
+MAX_UPLOADS_IN_FLIGHT = 4
 
 
-def bucket_for(count: int, sizes: Sequence[int]) -> int:
-    """The smallest of the ascending `sizes` that holds `count`.
+def select_bucket(count: int, sizes: Sequence[int]) -> int:
+    """Return the smallest of the ascending `sizes` that holds `count`.
 
-    Raises `ConfigError` if none does: a shape without a graph is an error, never an eager run.
+    Raises:
+        ConfigError: No size does. A shape without a graph is an error; nothing runs eagerly.
     """
     for size in sizes:
         if count <= size:
             return size
-    raise ConfigError(f"no graph holds {count}; the largest is for {sizes[-1]}")
+    raise ConfigError(f"no CUDA graph for size {count}; the largest has size {sizes[-1]}")
 
 
 class Graph(Generic[T]):
-    """A captured sequence of kernels; `output` is what the captured call returned."""
+    """A captured CUDA graph; `output` is the return value of the captured call."""
 
     def __init__(self, run: Callable[[], T], pool: Any) -> None:
         with torch.inference_mode():
-            for _ in range(WARM_UPS):
+            for _ in range(WARMUP_RUNS):
                 run()
             torch.cuda.synchronize()
             self._graph = torch.cuda.CUDAGraph()
@@ -46,23 +47,25 @@ class Graph(Generic[T]):
 
 
 class HostUpload:
-    """Integers on their way to a fixed place on the device, several uploads in flight at once."""
+    """Upload integers to a fixed device tensor; several uploads can be in flight."""
 
     def __init__(self, shape: tuple[int, ...], device: torch.device) -> None:
         self.device = torch.zeros(shape, dtype=torch.int64, device=device)
-        self._host = [torch.zeros(shape, dtype=torch.int64).pin_memory() for _ in range(IN_FLIGHT)]
-        self._copied = [torch.cuda.Event() for _ in range(IN_FLIGHT)]
-        self._turn = 0
+        self._host = [
+            torch.zeros(shape, dtype=torch.int64).pin_memory() for _ in range(MAX_UPLOADS_IN_FLIGHT)
+        ]
+        self._copied = [torch.cuda.Event() for _ in range(MAX_UPLOADS_IN_FLIGHT)]
+        self._buffer = 0
 
     def send(self, values: np.ndarray) -> None:
         """Queue a copy of `values` to the device, on the current stream."""
-        turn = self._turn = (self._turn + 1) % IN_FLIGHT
-        self._copied[turn].synchronize()
-        self._host[turn].numpy()[...] = values
-        self.device.copy_(self._host[turn], non_blocking=True)
-        self._copied[turn].record()
+        buffer = self._buffer = (self._buffer + 1) % MAX_UPLOADS_IN_FLIGHT
+        self._copied[buffer].synchronize()
+        self._host[buffer].numpy()[...] = values
+        self.device.copy_(self._host[buffer], non_blocking=True)
+        self._copied[buffer].record()
 
 
-def host_buffer(*shape: int) -> Tensor:
-    """Pinned float32 memory."""
+def allocate_pinned(*shape: int) -> Tensor:
+    """Return zeroed float32 tensors in pinned host memory."""
     return torch.zeros(shape, dtype=torch.float32).pin_memory()

@@ -1,6 +1,7 @@
-"""Linear layers with what surrounds them, in forms that a batch's row count chooses between.
+"""Linear layers fused with their surroundings; the row count of a batch selects the form.
 
-For few rows the products are kernels of ours, for many rows cuBLAS's; `fp8.py` has a third form.
+Small batches use the fused kernels of this package, large batches cuBLAS; `fp8.py` has a third
+form.
 """
 
 from dataclasses import dataclass
@@ -11,16 +12,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sglang_omni.kernels.split_k import Workspace
-from sglang_omni.models.ming.speech.fast.tiling import tile_for
+from sglang_omni.models.ming.speech.fast.tiling import select_linear_tile
 from sglang_omni.models.ming.speech.kernels.fp8 import Fp8Rows
-from sglang_omni.models.ming.speech.kernels.linear import FusedNormInput, carry, linear
+from sglang_omni.models.ming.speech.kernels.linear import FusedNormInput, linear, prepare_norm_input
 from sglang_omni.models.ming.speech.kernels.rows import rms_norm, silu_mul
 
 
 @dataclass(frozen=True)
 class Linear:
-    """A linear layer: weight [outputs, inputs], bias [outputs] if it has one, and its weight in
-    eight bits where that was asked."""
+    """A linear layer: weight [outputs, inputs] and optional bias [outputs].
+
+    `fp8` is the quantized weight, where FP8 is enabled.
+    """
 
     weight: Tensor
     bias: Tensor | None = None
@@ -28,16 +31,16 @@ class Linear:
 
     @property
     def outputs(self) -> int:
-        """Width of what the layer makes."""
+        """Return the output width of the layer."""
         return self.weight.shape[0]
 
 
 @dataclass(frozen=True)
 class Norm:
-    """An RMS normalisation: gain [width], and the biases that its input has not got yet.
+    """An RMS norm: gain [width], and the biases that its input lacks.
 
-    `shift` [width] float32 sums the biases of all residual additions before it, for ops that
-    defer them.
+    `shift` float32 [width] is the sum of the biases of all residual additions before the norm, for
+    ops that defer biases.
     """
 
     gain: Tensor
@@ -47,97 +50,100 @@ class Norm:
 
 @dataclass(frozen=True)
 class Residual:
-    """The residual stream x [M, width], and its next normalisation where some ops prepared that:
-    `carried` between two products, or `normed`, complete and in eight bits."""
+    """The residual stream x [M, width], and its prepared normalisation, where ops prepare one.
+
+    `norm_input` is the input of a norm fused into two products; `quantized` is the complete norm in
+    FP8.
+    """
 
     x: Tensor
-    carried: FusedNormInput | None = None
-    normed: Fp8Rows | None = None
+    norm_input: FusedNormInput | None = None
+    quantized: Fp8Rows | None = None
 
 
 class Ops(Protocol):
-    """What a transformer layer is made of, apart from attention. Rows are contiguous [M, width].
+    """The operations of a transformer layer, apart from attention. Rows are contiguous [M, width].
 
-    What is added to the residual stream is added in place, without its bias where these ops defer
-    that; `then` is the norm that follows. The norm given beside a residual is the one that its last
-    addition, or its opening, was told of.
+    Additions to the residual stream are in place, without the bias where the ops defer biases.
+    `next_norm` is the norm after an addition. The norm passed with a residual is the `next_norm` of
+    its last addition, or the norm it was opened with.
     """
 
-    chained: bool
-    """Whether kernels start before the one in front of them has ended."""
+    pdl: bool
+    """Whether kernels use programmatic dependent launch."""
     scales_with_rows: bool
     """Whether fewer rows take less time."""
     defers_bias: bool
-    """Whether biases added to the residual stream are left to the `shift` of the norms after."""
+    """Whether biases of residual additions are deferred to the `shift` of later norms."""
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
-        """Begin a residual stream, which will be normalised by `norm` first."""
+        """Start a residual stream, to be normalised by `norm` first."""
         ...
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
-        """layer(norm(x))."""
+        """Return layer(norm(x))."""
         ...
 
-    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
-        """x += layer(y)."""
+    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, next_norm: Norm) -> Residual:
+        """Compute x += layer(y)."""
         ...
 
     def add_mlp(
-        self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
+        self, residual: Residual, norm: Norm, up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
-        """x += down(gelu(up(norm(x))))."""
+        """Compute x += down(gelu(up(norm(x))))."""
         ...
 
     def add_gated(
-        self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, then: Norm
+        self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
-        """x += down(silu(gate) * up) of norm(x), where gate_up holds gate rows, then up rows."""
+        """Compute x += down(silu(gate) * up) of norm(x); gate_up has gate rows, then up rows."""
         ...
 
 
 class FusedOps:
-    """Products fused with what is around them: for few rows."""
+    """Matrix products fused with the operations around them, for small batches."""
 
     scales_with_rows = False
     defers_bias = False
 
-    def __init__(self, space: Workspace, *, chained: bool = False) -> None:
-        self._space, self.chained = space, chained
+    def __init__(self, workspace: Workspace, *, pdl: bool = False) -> None:
+        self._workspace, self.pdl = workspace, pdl
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
-        return Residual(x, carry(x, norm.gain, norm.eps, chained=self.chained))
+        return Residual(x, prepare_norm_input(x, norm.gain, norm.eps, pdl=self.pdl))
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
-        return self._product(residual, layer, layer.outputs)
+        return self._apply_linear(residual, layer, layer.outputs)
 
-    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
-        tile = tile_for(y.shape[0], *layer.weight.shape, split=True)
-        carried = linear(
+    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, next_norm: Norm) -> Residual:
+        tile = select_linear_tile(y.shape[0], *layer.weight.shape, split=True)
+        norm_input = linear(
             y,
             layer.weight,
             residual.x,
             tile,
-            self._space,
+            self._workspace,
             bias=layer.bias,
             add=True,
-            then=(then.gain, then.eps),
-            chained=self.chained,
+            next_norm=(next_norm.gain, next_norm.eps),
+            pdl=self.pdl,
         )
-        return Residual(residual.x, carried)
+        return Residual(residual.x, norm_input)
 
     def add_mlp(
-        self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
+        self, residual: Residual, norm: Norm, up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
-        wide = self._product(residual, up, up.outputs, gelu=True)
-        return self.add_linear(wide, down, residual, then)
+        hidden = self._apply_linear(residual, up, up.outputs, gelu=True)
+        return self.add_linear(hidden, down, residual, next_norm)
 
     def add_gated(
-        self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, then: Norm
+        self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
-        wide = self._product(residual, gate_up, gate_up.outputs // 2, gated=True)
-        return self.add_linear(wide, down, residual, then)
+        hidden = self._apply_linear(residual, gate_up, gate_up.outputs // 2, gated=True)
+        return self.add_linear(hidden, down, residual, next_norm)
 
-    def _product(
+    def _apply_linear(
         self,
         residual: Residual,
         layer: Linear,
@@ -146,28 +152,28 @@ class FusedOps:
         gelu: bool = False,
         gated: bool = False,
     ) -> Tensor:
-        """act(layer(norm(x))), [M, width]."""
-        assert residual.carried is not None
+        """Return act(layer(norm(x))), [M, width]."""
+        assert residual.norm_input is not None
         out = residual.x.new_empty(residual.x.shape[0], width)
-        tile = tile_for(out.shape[0], *layer.weight.shape)
+        tile = select_linear_tile(out.shape[0], *layer.weight.shape)
         linear(
-            residual.carried,
+            residual.norm_input,
             layer.weight,
             out,
             tile,
-            self._space,
+            self._workspace,
             bias=layer.bias,
             gelu=gelu,
             gated=gated,
-            chained=self.chained,
+            pdl=self.pdl,
         )
         return out
 
 
 class LibraryOps:
-    """cuBLAS products: for many rows."""
+    """cuBLAS matrix products, for large batches."""
 
-    chained = False
+    pdl = False
     scales_with_rows = True
     defers_bias = True
 
@@ -175,26 +181,26 @@ class LibraryOps:
         return Residual(x)
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
-        return F.linear(_normed(residual, norm), layer.weight, layer.bias)
+        return F.linear(_normalize(residual, norm), layer.weight, layer.bias)
 
-    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, then: Norm) -> Residual:
+    def add_linear(self, y: Tensor, layer: Linear, residual: Residual, next_norm: Norm) -> Residual:
         residual.x.addmm_(y, layer.weight.T)
         return Residual(residual.x)
 
     def add_mlp(
-        self, residual: Residual, norm: Norm, up: Linear, down: Linear, then: Norm
+        self, residual: Residual, norm: Norm, up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
         assert up.bias is not None
-        rows = _normed(residual, norm)
-        wide = torch._addmm_activation(up.bias, rows, up.weight.T, use_gelu=True)
-        return self.add_linear(wide, down, residual, then)
+        normalized = _normalize(residual, norm)
+        hidden = torch._addmm_activation(up.bias, normalized, up.weight.T, use_gelu=True)
+        return self.add_linear(hidden, down, residual, next_norm)
 
     def add_gated(
-        self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, then: Norm
+        self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
-        wide = silu_mul(F.linear(_normed(residual, norm), gate_up.weight))
-        return self.add_linear(wide, down, residual, then)
+        hidden = silu_mul(F.linear(_normalize(residual, norm), gate_up.weight))
+        return self.add_linear(hidden, down, residual, next_norm)
 
 
-def _normed(residual: Residual, norm: Norm) -> Tensor:
+def _normalize(residual: Residual, norm: Norm) -> Tensor:
     return rms_norm(residual.x, norm.gain, norm.eps, norm.shift)

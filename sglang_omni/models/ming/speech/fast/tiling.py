@@ -1,45 +1,47 @@
-"""How the fused products and attention are cut, by shape: found by measurement on an H200, what has
-a name by `benchmarks.tune_talker`."""
+"""Tilings of the fused matrix products and attention by shape, measured on an H200.
+
+`benchmarks.talker.tune_kernels` measures the named tilings.
+"""
 
 from sglang_omni.models.ming.speech.kernels.attention import AttentionTiling
 from sglang_omni.models.ming.speech.kernels.linear import LinearTile
 
-# With more rows than this cuBLAS is faster than the fused kernels.
-FEW_ROWS = 128
-# With fewer than this, products in eight bits do not pay for bringing their rows to eight bits.
-FP8_ROWS = 1024
+# With more rows, cuBLAS is faster than the fused kernels.
+MAX_SMALL_BATCH_ROWS = 128
+# With fewer rows, quantizing them costs more time than FP8 products save.
+MIN_FP8_ROWS = 1024
 
-# The flow model's products for one stream, 74 rows.
+# Products of the flow model for one stream, 74 rows.
 FLOW_QKV = LinearTile(64, 64, 128, warps=4, stages=4)
 FLOW_OUT = LinearTile(64, 32, 128, warps=4, stages=5)
 FLOW_UP = LinearTile(64, 64, 128, warps=4, stages=4)
 FLOW_DOWN = LinearTile(128, 32, 64, split=4, warps=8, stages=6)
-FLOW = {
+FLOW_TILES = {
     (3072, 1024): FLOW_QKV,
     (1024, 1024): FLOW_OUT,
     (4096, 1024): FLOW_UP,
     (1024, 4096): FLOW_DOWN,
 }
-FLOW_ROWS = range(65, FEW_ROWS + 1)
+FLOW_ROWS = range(65, MAX_SMALL_BATCH_ROWS + 1)
 
 FEW_SEQUENCES = AttentionTiling(heads=1, warps=4, stages=2)
-# Four heads a program: the next one's rows travel while one is worked on. It was found at MANY
-# sequences; with fewer there are fewer programs to share out.
+# Four heads per program: the rows of the next head load while one is computed. Measured at
+# MIN_MANY_SEQUENCES sequences; fewer sequences would give too few programs.
 MANY_SEQUENCES = AttentionTiling(heads=4, warps=4)
-MANY = 256
-SHORTEST = AttentionTiling(heads=1, warps=1)
+MIN_MANY_SEQUENCES = 256
+SHORT_SEQUENCES = AttentionTiling(heads=1, warps=1)
 
 
-def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> LinearTile:
-    """The tile for x [rows, inputs] times weight [outputs, inputs].
+def select_linear_tile(rows: int, outputs: int, inputs: int, *, split: bool = False) -> LinearTile:
+    """Return the tile for x [rows, inputs] times weight [outputs, inputs].
 
-    So few rows are bound by reading the weight, hence many narrow tiles; where `split`, a long sum
-    is shared out as well.
+    Small batches are bound by reading the weight, hence many narrow tiles. With `split`, long sums
+    are split over programs (split-K).
     """
-    if rows in FLOW_ROWS and (outputs, inputs) in FLOW:
-        return FLOW[outputs, inputs]
+    if rows in FLOW_ROWS and (outputs, inputs) in FLOW_TILES:
+        return FLOW_TILES[outputs, inputs]
     if rows > 16:
-        return _for_tens_of_rows(outputs, inputs, split)
+        return _select_medium_tile(outputs, inputs, split)
     if outputs >= 4096:
         return LinearTile(16, 32, 128, warps=4, stages=4)
     if split and inputs >= 4096:
@@ -47,7 +49,7 @@ def tile_for(rows: int, outputs: int, inputs: int, *, split: bool = False) -> Li
     return LinearTile(16, 16, 128, warps=2, stages=5)
 
 
-def _for_tens_of_rows(outputs: int, inputs: int, split: bool) -> LinearTile:
+def _select_medium_tile(outputs: int, inputs: int, split: bool) -> LinearTile:
     if split and inputs >= 4096:
         return LinearTile(64, 32, 128, split=4, warps=4, stages=4)
     if outputs >= 2048:
@@ -55,9 +57,9 @@ def _for_tens_of_rows(outputs: int, inputs: int, split: bool) -> LinearTile:
     return LinearTile(64, 16, 128, warps=4, stages=4)
 
 
-def attention_cut(sequences: int, length: int, heads: int) -> AttentionTiling:
-    """How attention of so many heads in so many sequences of a length is shared out."""
+def select_attention_tiling(sequences: int, length: int, heads: int) -> AttentionTiling:
+    """Return the attention tiling for a number of sequences, their length and heads."""
     if length <= 16:
-        return SHORTEST
-    many = sequences >= MANY and heads % MANY_SEQUENCES.heads == 0
-    return MANY_SEQUENCES if many else FEW_SEQUENCES
+        return SHORT_SEQUENCES
+    is_large_batch = sequences >= MIN_MANY_SEQUENCES and heads % MANY_SEQUENCES.heads == 0
+    return MANY_SEQUENCES if is_large_batch else FEW_SEQUENCES

@@ -1,1 +1,1 @@
-"""Triton kernels of the talker engine, each held to the plain reference by a test."""
+"""Triton kernels of the talker; a test compares each with its plain reference."""

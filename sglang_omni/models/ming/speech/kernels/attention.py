@@ -1,7 +1,7 @@
-"""Attention inside many short sequences of one length, with the rotation of pairs in front.
+"""Rotary embedding and attention within many short sequences of the same length.
 
-37 tokens make a sequence of the flow model, five one of the aggregator: a whole head of a
-sequence fits the registers of one program. Plain form: `models/ming/dit.py`.
+A sequence has 37 tokens in the flow model and five in the aggregator, so a whole head of a
+sequence fits the registers of one program. Plain form: `sglang_omni/models/ming/speech/dit.py`.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,11 @@ from sglang_omni.kernels.pdl import wait_for_inputs
 
 @dataclass(frozen=True)
 class AttentionTiling:
-    """How attention is shared out: heads of a sequence for one program, one after the other, its
-    warps, and how many stages its loads are ahead."""
+    """Tiling of an attention kernel.
+
+    `heads` is the number of heads that one program computes one after the other; `warps` and
+    `stages` are Triton's `num_warps` and `num_stages`.
+    """
 
     heads: int = 1
     warps: int = 4
@@ -49,64 +52,64 @@ def _short_attention_kernel(  # type: ignore[no-untyped-def]
     ROWS_PAD: tl.constexpr,
     HALF_PAD: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
-    """HEADS heads of one sequence: queries are its rows FIRST .. FIRST + ROWS - 1."""
+    """Compute HEADS heads of one sequence for the queries FIRST .. FIRST + ROWS - 1."""
     sequence = tl.program_id(0).to(tl.int64)
     dtype = qkv.dtype.element_ty
     size: tl.constexpr = 2 * HALF
     keys, dims = tl.arange(0, LENGTH_PAD), tl.arange(0, HALF_PAD)
     values, queries = tl.arange(0, 2 * HALF_PAD), FIRST + tl.arange(0, ROWS_PAD)
-    key_in = (keys[:, None] < LENGTH) & (dims[None, :] < HALF)
-    query_in = (queries[:, None] < FIRST + ROWS) & (dims[None, :] < HALF)
-    value_in = (keys[:, None] < LENGTH) & (values[None, :] < size)
-    out_in = (queries[:, None] < FIRST + ROWS) & (values[None, :] < size)
+    key_mask = (keys[:, None] < LENGTH) & (dims[None, :] < HALF)
+    query_mask = (queries[:, None] < FIRST + ROWS) & (dims[None, :] < HALF)
+    value_mask = (keys[:, None] < LENGTH) & (values[None, :] < size)
+    out_mask = (queries[:, None] < FIRST + ROWS) & (values[None, :] < size)
     out_rows = sequence * ROWS + tl.arange(0, ROWS_PAD)
 
-    # The tables depend on nothing: they are read while the kernel ahead still runs.
-    angle = keys[:, None] * HALF + dims[None, :]
-    k_cos = tl.load(cos + angle, mask=key_in, other=0.0).to(tl.float32)
-    k_sin = tl.load(sin + angle, mask=key_in, other=0.0).to(tl.float32)
+    # The tables are constant: read them while the previous kernel still runs.
+    angle_offs = keys[:, None] * HALF + dims[None, :]
+    k_cos = tl.load(cos + angle_offs, mask=key_mask, other=0.0).to(tl.float32)
+    k_sin = tl.load(sin + angle_offs, mask=key_mask, other=0.0).to(tl.float32)
     q_cos, q_sin = k_cos, k_sin
     if FIRST > 0 or ROWS < LENGTH:
-        angle = queries[:, None] * HALF + dims[None, :]
-        q_cos = tl.load(cos + angle, mask=query_in, other=0.0).to(tl.float32)
-        q_sin = tl.load(sin + angle, mask=query_in, other=0.0).to(tl.float32)
-    wait_for_inputs(CHAINED)
+        angle_offs = queries[:, None] * HALF + dims[None, :]
+        q_cos = tl.load(cos + angle_offs, mask=query_mask, other=0.0).to(tl.float32)
+        q_sin = tl.load(sin + angle_offs, mask=query_mask, other=0.0).to(tl.float32)
+    wait_for_inputs(PDL)
 
-    for turn in range(HEADS):
-        head = tl.program_id(1) * HEADS + turn
+    for step in range(HEADS):
+        head = tl.program_id(1) * HEADS + step
         base = qkv + sequence * LENGTH * 3 * WIDTH + head * size
-        at = base + WIDTH + keys[:, None] * 3 * WIDTH + dims[None, :]
-        k_even = tl.load(at, mask=key_in, other=0.0).to(tl.float32)
-        k_odd = tl.load(at + HALF, mask=key_in, other=0.0).to(tl.float32)
+        offs = base + WIDTH + keys[:, None] * 3 * WIDTH + dims[None, :]
+        k_even = tl.load(offs, mask=key_mask, other=0.0).to(tl.float32)
+        k_odd = tl.load(offs + HALF, mask=key_mask, other=0.0).to(tl.float32)
         k_first = (k_even * k_cos - k_odd * k_sin).to(dtype)
         k_second = (k_odd * k_cos + k_even * k_sin).to(dtype)
-        at = base + queries[:, None] * 3 * WIDTH + dims[None, :]
-        q_even = tl.load(at, mask=query_in, other=0.0).to(tl.float32)
-        q_odd = tl.load(at + HALF, mask=query_in, other=0.0).to(tl.float32)
+        offs = base + queries[:, None] * 3 * WIDTH + dims[None, :]
+        q_even = tl.load(offs, mask=query_mask, other=0.0).to(tl.float32)
+        q_odd = tl.load(offs + HALF, mask=query_mask, other=0.0).to(tl.float32)
         q_first = (q_even * q_cos - q_odd * q_sin).to(dtype)
         q_second = (q_odd * q_cos + q_even * q_sin).to(dtype)
-        at = base + 2 * WIDTH + keys[:, None] * 3 * WIDTH + values[None, :]
-        v = tl.load(at, mask=value_in, other=0.0)
+        offs = base + 2 * WIDTH + keys[:, None] * 3 * WIDTH + values[None, :]
+        v = tl.load(offs, mask=value_mask, other=0.0)
 
         scores = tl.dot(q_first, tl.trans(k_first), input_precision=PRECISION)
         scores = tl.dot(q_second, tl.trans(k_second), scores, input_precision=PRECISION) * scale
         scores = tl.where(keys[None, :] < LENGTH, scores, float("-inf"))
         weights = tl.exp(scores - tl.max(scores, axis=1)[:, None])
         total = tl.sum(weights, axis=1)[:, None]
-        mixed = tl.dot(weights.to(dtype), v, input_precision=PRECISION) / total
+        attended = tl.dot(weights.to(dtype), v, input_precision=PRECISION) / total
 
-        out_at = out_rows[:, None] * WIDTH + head * size + values[None, :]
-        tl.store(out + out_at, mixed.to(dtype), mask=out_in)
+        out_offs = out_rows[:, None] * WIDTH + head * size + values[None, :]
+        tl.store(out + out_offs, attended.to(dtype), mask=out_mask)
         if TAIL:
             x_rows = sequence * LENGTH + queries
-            x_at = x_rows[:, None] * WIDTH + head * size + values[None, :]
-            kept = tl.load(x + x_at, mask=out_in, other=0.0)
+            x_offs = x_rows[:, None] * WIDTH + head * size + values[None, :]
+            tail_rows = tl.load(x + x_offs, mask=out_mask, other=0.0)
             if SHIFT:
                 offset = tl.load(shift + head * size + values, mask=values < size, other=0.0)
-                kept = (kept.to(tl.float32) + offset[None, :]).to(dtype)
-            tl.store(x_tail + out_at, kept, mask=out_in)
+                tail_rows = (tail_rows.to(tl.float32) + offset[None, :]).to(dtype)
+            tl.store(x_tail + out_offs, tail_rows, mask=out_mask)
 
 
 def short_attention(
@@ -118,47 +121,54 @@ def short_attention(
     x: Tensor | None = None,
     shift: Tensor | None = None,
     *,
-    cut: AttentionTiling = ONE_HEAD,
-    chained: bool = False,
+    tiling: AttentionTiling = ONE_HEAD,
+    pdl: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attend within each sequence of qkv [sequences, length, 3 * width], from its `rows` only.
+    """Attend within each sequence of qkv [sequences, length, 3 * width], from the queries `rows`.
 
-    Inside a head of q and k the even dimensions come before the odd ones; cos and sin
-    [length, head_dim / 2] are those of the pairs. Returns [sequences * rows, width] and, of the
-    residual stream x [sequences, length, width] plus shift [width], the same rows (None without x).
-    `cut.heads` must divide `heads`.
+    Within each head of q and k, the even dimensions come before the odd ones.
+
+    Args:
+        cos, sin: Rotary tables of the pairs, [length, head_dim / 2].
+        x: Residual stream [sequences, length, width], or None.
+        shift: Bias [width] to add to the returned rows of x.
+        tiling: `tiling.heads` must divide `heads`.
+        pdl: Launch with programmatic dependent launch.
+
+    Returns:
+        Attention output [sequences * rows, width], and the same rows of x + shift (None without x).
     """
     sequences, length, width = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
     half = width // heads // 2
     first, last, _ = rows.indices(length)
-    assert heads % cut.heads == 0
+    assert heads % tiling.heads == 0
     assert qkv.is_contiguous() and cos.is_contiguous() and cos.shape == (length, half)
     out = qkv.new_empty(sequences * (last - first), width)
-    tail = None if x is None else torch.empty_like(out)
-    _short_attention_kernel[(sequences, heads // cut.heads)](
+    x_rows = None if x is None else torch.empty_like(out)
+    _short_attention_kernel[(sequences, heads // tiling.heads)](
         qkv,
         cos,
         sin,
         out,
         out if x is None else x,
         qkv if shift is None else shift,
-        out if tail is None else tail,
+        out if x_rows is None else x_rows,
         (2 * half) ** -0.5,
         LENGTH=length,
         FIRST=first,
         ROWS=last - first,
         WIDTH=width,
         HALF=half,
-        HEADS=cut.heads,
+        HEADS=tiling.heads,
         TAIL=x is not None,
         SHIFT=shift is not None,
         LENGTH_PAD=max(16, triton.next_power_of_2(length)),
         ROWS_PAD=max(16, triton.next_power_of_2(last - first)),
         HALF_PAD=max(16, triton.next_power_of_2(half)),
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
-        CHAINED=chained,
-        num_warps=cut.warps,
-        num_stages=cut.stages,
-        launch_pdl=chained,
+        PDL=pdl,
+        num_warps=tiling.warps,
+        num_stages=tiling.stages,
+        launch_pdl=pdl,
     )
-    return out, tail
+    return out, x_rows

@@ -1,7 +1,8 @@
-"""Attention of one new position per slot over the slot's own cache, rotation and store included.
+"""Decode attention: one new position per slot over the cache of the slot.
 
-Plain form: `Decode` in `sglang_omni/models/ming/speech/slots.py`. The length of every slot is read
-on the device, so one launch serves contexts of any length.
+Applies the rotary embedding and stores the new key and value. Plain form: `DecodeContext` in
+`sglang_omni/models/ming/speech/slots.py`. The length of every slot is read on the device, so one
+launch serves contexts of any length.
 """
 
 import torch
@@ -31,70 +32,78 @@ def _decode_attention_kernel(  # type: ignore[no-untyped-def]
     HALF_PAD: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
-    """One row's query heads of one key head."""
+    """Compute the query heads of one key head for one row."""
     row, kv_head = tl.program_id(0), tl.program_id(1)
     dtype = qkv.dtype.element_ty
-    size: tl.constexpr = 2 * HALF
+    head_dim: tl.constexpr = 2 * HALF
     heads: tl.constexpr = KV_HEADS * GROUP
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     slot = tl.load(index + row)
     position = tl.load(lengths + slot)
-    group, dims, wide = tl.arange(0, GROUP_PAD), tl.arange(0, HALF_PAD), tl.arange(0, 2 * HALF_PAD)
-    dim_in, wide_in = dims < HALF, wide < size
-    c = tl.load(cos + position * HALF + dims, mask=dim_in, other=0.0).to(tl.float32)
-    s = tl.load(sin + position * HALF + dims, mask=dim_in, other=0.0).to(tl.float32)
+    group, dims, value_dims = (
+        tl.arange(0, GROUP_PAD),
+        tl.arange(0, HALF_PAD),
+        tl.arange(0, 2 * HALF_PAD),
+    )
+    dim_mask, value_mask = dims < HALF, value_dims < head_dim
+    c = tl.load(cos + position * HALF + dims, mask=dim_mask, other=0.0).to(tl.float32)
+    s = tl.load(sin + position * HALF + dims, mask=dim_mask, other=0.0).to(tl.float32)
 
-    base = qkv + row.to(tl.int64) * (heads + 2 * KV_HEADS) * size
-    at = base + (kv_head * GROUP + group[:, None]) * size + dims[None, :]
-    query_in = (group[:, None] < GROUP) & dim_in[None, :]
-    first = tl.load(at, mask=query_in, other=0.0).to(tl.float32)
-    second = tl.load(at + HALF, mask=query_in, other=0.0).to(tl.float32)
+    base = qkv + row.to(tl.int64) * (heads + 2 * KV_HEADS) * head_dim
+    offs = base + (kv_head * GROUP + group[:, None]) * head_dim + dims[None, :]
+    query_mask = (group[:, None] < GROUP) & dim_mask[None, :]
+    first = tl.load(offs, mask=query_mask, other=0.0).to(tl.float32)
+    second = tl.load(offs + HALF, mask=query_mask, other=0.0).to(tl.float32)
     q_first = (first * c[None, :] - second * s[None, :]).to(dtype)
     q_second = (second * c[None, :] + first * s[None, :]).to(dtype)
 
-    at = base + (heads + kv_head) * size + dims
-    first = tl.load(at, mask=dim_in, other=0.0).to(tl.float32)
-    second = tl.load(at + HALF, mask=dim_in, other=0.0).to(tl.float32)
+    offs = base + (heads + kv_head) * head_dim + dims
+    first = tl.load(offs, mask=dim_mask, other=0.0).to(tl.float32)
+    second = tl.load(offs + HALF, mask=dim_mask, other=0.0).to(tl.float32)
     k_first = (first * c - second * s).to(dtype)
     k_second = (second * c + first * s).to(dtype)
-    v_new = tl.load(base + (heads + KV_HEADS + kv_head) * size + wide, mask=wide_in, other=0.0)
+    v_new = tl.load(
+        base + (heads + KV_HEADS + kv_head) * head_dim + value_dims, mask=value_mask, other=0.0
+    )
 
-    cache = (slot * KV_HEADS + kv_head) * CONTEXT * size
-    new_at = cache + position * size
-    tl.store(keys + new_at + dims, k_first, mask=dim_in)
-    tl.store(keys + new_at + HALF + dims, k_second, mask=dim_in)
-    tl.store(values + new_at + wide, v_new, mask=wide_in)
+    cache = (slot * KV_HEADS + kv_head) * CONTEXT * head_dim
+    new_offs = cache + position * head_dim
+    tl.store(keys + new_offs + dims, k_first, mask=dim_mask)
+    tl.store(keys + new_offs + HALF + dims, k_second, mask=dim_mask)
+    tl.store(values + new_offs + value_dims, v_new, mask=value_mask)
 
-    # The new position comes from registers, the ones before it from the cache.
-    new = q_first.to(tl.float32) * k_first.to(tl.float32)[None, :]
-    new += q_second.to(tl.float32) * k_second.to(tl.float32)[None, :]
-    highest = tl.sum(new, axis=1) * scale
+    # The new position is in registers, earlier positions are in the cache.
+    scores_new = q_first.to(tl.float32) * k_first.to(tl.float32)[None, :]
+    scores_new += q_second.to(tl.float32) * k_second.to(tl.float32)[None, :]
+    max_score = tl.sum(scores_new, axis=1) * scale
     total = tl.full((GROUP_PAD,), 1.0, tl.float32)
     acc = tl.zeros((GROUP_PAD, 2 * HALF_PAD), tl.float32) + v_new.to(tl.float32)[None, :]
     for start in range(0, position, BLOCK):
-        places = start + tl.arange(0, BLOCK)
-        place_in = places < position
-        key_at = cache + places[:, None] * size + dims[None, :]
-        inside = place_in[:, None] & dim_in[None, :]
-        old_first = tl.load(keys + key_at, mask=inside, other=0.0)
-        old_second = tl.load(keys + key_at + HALF, mask=inside, other=0.0)
+        positions = start + tl.arange(0, BLOCK)
+        position_mask = positions < position
+        key_offs = cache + positions[:, None] * head_dim + dims[None, :]
+        mask = position_mask[:, None] & dim_mask[None, :]
+        old_first = tl.load(keys + key_offs, mask=mask, other=0.0)
+        old_second = tl.load(keys + key_offs + HALF, mask=mask, other=0.0)
         scores = tl.dot(q_first, tl.trans(old_first), input_precision=PRECISION)
         scores = tl.dot(q_second, tl.trans(old_second), scores, input_precision=PRECISION) * scale
-        scores = tl.where(place_in[None, :], scores, float("-inf"))
-        higher = tl.maximum(highest, tl.max(scores, axis=1))
-        rescale = tl.exp(highest - higher)
-        weights = tl.exp(scores - higher[:, None])
-        value_at = cache + places[:, None] * size + wide[None, :]
-        v = tl.load(values + value_at, mask=place_in[:, None] & wide_in[None, :], other=0.0)
+        scores = tl.where(position_mask[None, :], scores, float("-inf"))
+        new_max = tl.maximum(max_score, tl.max(scores, axis=1))
+        rescale = tl.exp(max_score - new_max)
+        weights = tl.exp(scores - new_max[:, None])
+        value_offs = cache + positions[:, None] * head_dim + value_dims[None, :]
+        v = tl.load(
+            values + value_offs, mask=position_mask[:, None] & value_mask[None, :], other=0.0
+        )
         acc = tl.dot(weights.to(dtype), v, acc * rescale[:, None], input_precision=PRECISION)
         total = total * rescale + tl.sum(weights, axis=1)
-        highest = higher
-    at = out + row.to(tl.int64) * heads * size
-    at += (kv_head * GROUP + group[:, None]) * size + wide[None, :]
-    mixed = (acc / total[:, None]).to(dtype)
-    tl.store(at, mixed, mask=(group[:, None] < GROUP) & wide_in[None, :])
+        max_score = new_max
+    offs = out + row.to(tl.int64) * heads * head_dim
+    offs += (kv_head * GROUP + group[:, None]) * head_dim + value_dims[None, :]
+    attended = (acc / total[:, None]).to(dtype)
+    tl.store(offs, attended, mask=(group[:, None] < GROUP) & value_mask[None, :])
 
 
 def decode_attention(
@@ -106,19 +115,26 @@ def decode_attention(
     cos: Tensor,
     sin: Tensor,
     *,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> Tensor:
-    """Store each row's key and value at its slot's next position and attend up to it.
+    """Store the key and value of each row at the next position of its slot, and attend up to it.
 
-    qkv [n, (heads + 2 kv_heads) * head_dim]; keys and values [slots, kv_heads, context, head_dim]
-    of one layer; index int64 [n]; lengths int64 [slots], below `context`; cos and sin
-    [context, head_dim / 2]. Returns [n, heads * head_dim].
+    Args:
+        qkv: [n, (heads + 2 kv_heads) * head_dim].
+        keys, values: Cache of one layer, [slots, kv_heads, context, head_dim].
+        index: Slots of the rows, int64 [n].
+        lengths: Cache lengths, int64 [slots], each below `context`.
+        cos, sin: Rotary tables [context, head_dim / 2].
+        pdl: Launch with programmatic dependent launch.
+
+    Returns:
+        [n, heads * head_dim].
     """
-    _, kv_heads, context, size = keys.shape
-    group = qkv.shape[1] // size // kv_heads - 2
+    _, kv_heads, context, head_dim = keys.shape
+    group = qkv.shape[1] // head_dim // kv_heads - 2
     assert qkv.is_contiguous() and keys.is_contiguous() and values.is_contiguous()
-    assert cos.is_contiguous() and cos.shape[1] == size // 2
-    out = qkv.new_empty(qkv.shape[0], kv_heads * group * size)
+    assert cos.is_contiguous() and cos.shape[1] == head_dim // 2
+    out = qkv.new_empty(qkv.shape[0], kv_heads * group * head_dim)
     _decode_attention_kernel[(qkv.shape[0], kv_heads)](
         qkv,
         keys,
@@ -128,17 +144,17 @@ def decode_attention(
         cos,
         sin,
         out,
-        size**-0.5,
+        head_dim**-0.5,
         CONTEXT=context,
         KV_HEADS=kv_heads,
         GROUP=group,
-        HALF=size // 2,
+        HALF=head_dim // 2,
         GROUP_PAD=max(16, triton.next_power_of_2(group)),
-        HALF_PAD=max(16, triton.next_power_of_2(size // 2)),
+        HALF_PAD=max(16, triton.next_power_of_2(head_dim // 2)),
         BLOCK=64,
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return out

@@ -1,8 +1,8 @@
-"""What happens around the blocks of the flow model: tokens in, guided velocity out.
+"""Kernels around the blocks of the flow model: input tokens and guided velocity.
 
-Plain form: `models/ming/cfm.py`. Latents of a slot lie in a ring of patches, `[slots, ring, patch,
-latent]`; patch number p of a stream is entry (p + past) % ring, so that its history, the `past`
-patches before it, begins at entry p % ring. The sampled state stays in float32.
+Plain form: `sglang_omni/models/ming/speech/cfm.py`. The latents of a slot are in a ring of
+patches [slots, ring, patch, latent]. Patch p of a stream is entry (p + past) % ring, so its
+history, the `past` patches before it, starts at entry p % ring. The sampled state is float32.
 """
 
 import math
@@ -40,15 +40,15 @@ def _embed_history_kernel(  # type: ignore[no-untyped-def]
     slot = tl.load(index + row)
     patch = tl.load(patches + slot)
     entry = (patch + rows // PATCH) % RING
-    at = ((slot * RING + entry) * PATCH + rows % PATCH)[:, None] * LATENT + dims[None, :]
-    latents = tl.load(ring + at, mask=rows[:, None] < ROWS, other=0.0)
-    at = cols[:, None] * LATENT + dims[None, :]
-    w = tl.load(weight + at, mask=cols[:, None] < WIDTH, other=0.0)
-    embedded = tl.dot(latents, tl.trans(w), input_precision=PRECISION)
+    offs = ((slot * RING + entry) * PATCH + rows % PATCH)[:, None] * LATENT + dims[None, :]
+    latents = tl.load(ring + offs, mask=rows[:, None] < ROWS, other=0.0)
+    offs = cols[:, None] * LATENT + dims[None, :]
+    weights = tl.load(weight + offs, mask=cols[:, None] < WIDTH, other=0.0)
+    embedded = tl.dot(latents, tl.trans(weights), input_precision=PRECISION)
     embedded += tl.load(bias + cols, mask=cols < WIDTH, other=0.0).to(tl.float32)[None, :]
-    at = (row * ROWS + rows[:, None]) * WIDTH + cols[None, :]
-    inside = (rows[:, None] < ROWS) & (cols[None, :] < WIDTH)
-    tl.store(out + at, embedded.to(out.dtype.element_ty), mask=inside)
+    offs = (row * ROWS + rows[:, None]) * WIDTH + cols[None, :]
+    mask = (rows[:, None] < ROWS) & (cols[None, :] < WIDTH)
+    tl.store(out + offs, embedded.to(out.dtype.element_ty), mask=mask)
 
 
 def embed_history(
@@ -56,8 +56,11 @@ def embed_history(
 ) -> Tensor:
     """Embed the history of each slot: [n, rows, width].
 
-    ring [slots, entries, patch, latent], index int64 [n], patches int64 [slots], the number of the
-    patch to come; weight [width, latent].
+    Args:
+        ring: [slots, entries, patch, latent].
+        index: Slots, int64 [n].
+        patches: Number of the next patch, int64 [slots].
+        weight: [width, latent].
     """
     n, width, (_, entries, patch, latent) = len(index), weight.shape[0], ring.shape
     assert ring.is_contiguous() and weight.is_contiguous()
@@ -76,7 +79,7 @@ def embed_history(
         WIDTH=width,
         ROWS_PAD=max(16, triton.next_power_of_2(rows)),
         BLOCK=BLOCK,
-        PRECISION=_precision(ring),
+        PRECISION=_select_precision(ring),
         num_warps=4,
     )
     return out
@@ -103,52 +106,52 @@ def _assemble_kernel(  # type: ignore[no-untyped-def]
     PATCH_PAD: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
-    """Some columns of one sequence, or of a conditioned sequence and its null twin."""
+    """Write some columns of one sequence, or of a conditioned sequence and its null sequence."""
     row = tl.program_id(0).to(tl.int64)
     cols, dims = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, LATENT)
-    col_in = cols < WIDTH
+    col_mask = cols < WIDTH
     dtype = out.dtype.element_ty
     length: tl.constexpr = 1 + HISTORY + PATCH
-    first, twin = out + row * length * WIDTH, out + (N + row) * length * WIDTH
+    cond_out, null_out = out + row * length * WIDTH, out + (N + row) * length * WIDTH
 
-    # Constants are read while the kernel ahead still runs.
-    at = cols[:, None] * LATENT + dims[None, :]
-    w = tl.load(weight + at, mask=col_in[:, None], other=0.0)
-    offset = tl.load(bias + cols, mask=col_in, other=0.0).to(tl.float32)
+    # Read constants while the previous kernel still runs.
+    offs = cols[:, None] * LATENT + dims[None, :]
+    weights = tl.load(weight + offs, mask=col_mask[:, None], other=0.0)
+    bias_row = tl.load(bias + cols, mask=col_mask, other=0.0).to(tl.float32)
     if PAIR:
-        t = tl.load(time + cols, mask=col_in, other=0.0).to(tl.float32)
-        z = tl.load(null + cols, mask=col_in, other=0.0).to(tl.float32)
-    wait_for_inputs(CHAINED)
+        time_row = tl.load(time + cols, mask=col_mask, other=0.0).to(tl.float32)
+        null_row = tl.load(null + cols, mask=col_mask, other=0.0).to(tl.float32)
+    wait_for_inputs(PDL)
 
-    h = tl.load(head + (row * WIDTH if PER_ROW_HEAD else 0) + cols, mask=col_in, other=0.0)
+    head_row = tl.load(head + (row * WIDTH if PER_ROW_HEAD else 0) + cols, mask=col_mask, other=0.0)
     if PAIR:
-        tl.store(twin + cols, (t + z).to(dtype), mask=col_in)
-        h = (t + h.to(tl.float32)).to(dtype)
-    tl.store(first + cols, h, mask=col_in)
+        tl.store(null_out + cols, (time_row + null_row).to(dtype), mask=col_mask)
+        head_row = (time_row + head_row.to(tl.float32)).to(dtype)
+    tl.store(cond_out + cols, head_row, mask=col_mask)
 
     if HISTORY > 0:
         rows = tl.arange(0, HISTORY_PAD)
-        at = rows[:, None] * WIDTH + cols[None, :]
-        inside = (rows[:, None] < HISTORY) & col_in[None, :]
-        past = tl.load(history + row * HISTORY * WIDTH + at, mask=inside, other=0.0)
-        tl.store(first + WIDTH + at, past, mask=inside)
+        offs = rows[:, None] * WIDTH + cols[None, :]
+        mask = (rows[:, None] < HISTORY) & col_mask[None, :]
+        past = tl.load(history + row * HISTORY * WIDTH + offs, mask=mask, other=0.0)
+        tl.store(cond_out + WIDTH + offs, past, mask=mask)
         if PAIR:
-            tl.store(twin + WIDTH + at, past, mask=inside)
+            tl.store(null_out + WIDTH + offs, past, mask=mask)
 
     rows = tl.arange(0, PATCH_PAD)
-    at = (row * PATCH + rows[:, None]) * LATENT + dims[None, :]
-    y = tl.load(state + at, mask=rows[:, None] < PATCH, other=0.0).to(dtype)
-    embedded = tl.dot(y, tl.trans(w), input_precision=PRECISION) + offset[None, :]
-    at = (1 + HISTORY + rows[:, None]) * WIDTH + cols[None, :]
-    inside = (rows[:, None] < PATCH) & col_in[None, :]
-    tl.store(first + at, embedded.to(dtype), mask=inside)
+    offs = (row * PATCH + rows[:, None]) * LATENT + dims[None, :]
+    y = tl.load(state + offs, mask=rows[:, None] < PATCH, other=0.0).to(dtype)
+    embedded = tl.dot(y, tl.trans(weights), input_precision=PRECISION) + bias_row[None, :]
+    offs = (1 + HISTORY + rows[:, None]) * WIDTH + cols[None, :]
+    mask = (rows[:, None] < PATCH) & col_mask[None, :]
+    tl.store(cond_out + offs, embedded.to(dtype), mask=mask)
     if PAIR:
-        tl.store(twin + at, embedded.to(dtype), mask=inside)
+        tl.store(null_out + offs, embedded.to(dtype), mask=mask)
 
 
-def assemble_pair(
+def assemble_guidance_pair(
     time: Tensor,
     condition: Tensor,
     null: Tensor,
@@ -157,32 +160,42 @@ def assemble_pair(
     weight: Tensor,
     bias: Tensor,
     *,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> Tensor:
-    """Tokens of one flow step, conditioned sequences first, then their null twins.
+    """Return the tokens of one flow step: conditioned sequences, then their null sequences.
 
-    A sequence is one head token, time [width] plus condition [n, width] or plus null [width]; then
-    history [n, past, width]; then the embedded state [n, patch, latent] float32. Returns
-    [2 n, 1 + past + patch, width]. Where `chained`, `time`, `null`, weight and bias are read before
-    the kernel ahead has ended.
+    A sequence is one head token, the history and the embedded state. The head token is time plus
+    condition, or time plus null.
+
+    Args:
+        time, null: [width].
+        condition: [n, width].
+        history: [n, past, width].
+        state: float32 [n, patch, latent].
+        weight, bias: Embedding of the state, [width, latent] and [width].
+        pdl: Launch with programmatic dependent launch. The kernel then reads `time`, `null`,
+            `weight` and `bias` before the previous kernel has ended.
+
+    Returns:
+        [2 n, 1 + past + patch, width].
     """
     n, past, width = history.shape
     out = history.new_empty(2 * n, 1 + past + state.shape[1], width)
     _assemble(
         condition, time, null, history, state, weight, bias, out,
-        pair=True, past=past, chained=chained,
+        pair=True, past=past, pdl=pdl,
     )  # fmt: skip
     return out
 
 
 def assemble_patch(cls: Tensor, state: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Tokens of the aggregator: cls [width], then the embedded state [n, patch, latent] float32.
+    """Return the tokens of the aggregator: cls [width], then the embedded state.
 
-    Returns [n, 1 + patch, width].
+    `state` is float32 [n, patch, latent]; the result is [n, 1 + patch, width].
     """
     out = cls.new_empty(state.shape[0], 1 + state.shape[1], weight.shape[0])
     _assemble(
-        cls, cls, cls, cls, state, weight, bias, out, pair=False, past=0, chained=False
+        cls, cls, cls, cls, state, weight, bias, out, pair=False, past=0, pdl=False
     )  # fmt: skip
     return out
 
@@ -199,7 +212,7 @@ def _assemble(
     *,
     pair: bool,
     past: int,
-    chained: bool,
+    pdl: bool,
 ) -> None:
     n, patch, latent = state.shape
     width = weight.shape[0]
@@ -223,10 +236,10 @@ def _assemble(
         HISTORY_PAD=triton.next_power_of_2(max(past, 1)),
         PATCH_PAD=max(16, triton.next_power_of_2(patch)),
         BLOCK=BLOCK,
-        PRECISION=_precision(weight),
-        CHAINED=chained,
+        PRECISION=_select_precision(weight),
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
 
 
@@ -244,25 +257,25 @@ def _guide_kernel(  # type: ignore[no-untyped-def]
     TOTAL,
     SIZE: tl.constexpr,
     BLOCK: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < TOTAL
-    row = at // SIZE
-    wait_for_inputs(CHAINED)
-    slot = tl.load(index + row, mask=inside, other=0)
-    cfg = tl.load(cfgs + slot, mask=inside, other=0.0)
-    scale = tl.load(noise_scales + slot, mask=inside, other=0.0)
-    v = tl.load(velocity + at, mask=inside, other=0.0).to(tl.float32)
-    v_null = tl.load(velocity + TOTAL + at, mask=inside, other=0.0).to(tl.float32)
-    y = tl.load(state + at, mask=inside, other=0.0)
-    # Noise that nobody wants was never written.
-    drawn = tl.load(noise + row * STRIDE + at % SIZE, mask=inside & (scale > 0), other=0.0)
-    moved = y + (v + (v - v_null) * cfg) * dt
-    tl.store(state + at, moved + scale * root_dt * drawn, mask=inside)
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < TOTAL
+    row = offs // SIZE
+    wait_for_inputs(PDL)
+    slot = tl.load(index + row, mask=mask, other=0)
+    strength = tl.load(cfgs + slot, mask=mask, other=0.0)
+    scale = tl.load(noise_scales + slot, mask=mask, other=0.0)
+    v = tl.load(velocity + offs, mask=mask, other=0.0).to(tl.float32)
+    v_null = tl.load(velocity + TOTAL + offs, mask=mask, other=0.0).to(tl.float32)
+    y = tl.load(state + offs, mask=mask, other=0.0)
+    # The noise of slots with a scale of zero was never written.
+    step_noise = tl.load(noise + row * STRIDE + offs % SIZE, mask=mask & (scale > 0), other=0.0)
+    guided = y + (v + (v - v_null) * strength) * dt
+    tl.store(state + offs, guided + scale * root_dt * step_noise, mask=mask)
 
 
-def guide(
+def apply_guidance(
     velocity: Tensor,
     state: Tensor,
     index: Tensor,
@@ -271,14 +284,17 @@ def guide(
     noise: Tensor,
     *,
     dt: float,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> None:
-    """Advance state [n, patch, latent] float32 in place by one step of guided velocity, and by
-    noise where a slot wants some.
+    """Advance state [n, patch, latent] (float32) in place by one step of guided velocity and noise.
 
-    velocity [2 n * patch, latent] holds the conditioned rows and then those of the null twins.
-    `cfgs` and `noise_scales` are float32 [slots], read at `index` [n]; noise [n, patch, latent]
-    float32 may have its rows apart.
+    Args:
+        velocity: [2 n * patch, latent], conditioned rows, then null rows.
+        index: Slots, int64 [n].
+        cfgs, noise_scales: float32 [slots]; a scale of zero adds no noise.
+        noise: float32 [n, patch, latent]; its first dimension may be strided.
+        dt: Length of the step.
+        pdl: Launch with programmatic dependent launch.
     """
     total, size = state.numel(), state[0].numel()
     assert velocity.is_contiguous() and velocity.numel() == 2 * total and state.is_contiguous()
@@ -295,14 +311,14 @@ def guide(
         total,
         SIZE=size,
         BLOCK=BLOCK,
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
 
 
 @triton.jit
-def _finish_kernel(  # type: ignore[no-untyped-def]
+def _store_patch_kernel(  # type: ignore[no-untyped-def]
     state,
     embeds,
     index,
@@ -325,8 +341,8 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
         length = tl.load(lengths + slot)
         ks = tl.arange(0, SIZE_PAD)
         y = tl.load(state + row * SIZE + ks, mask=ks < SIZE, other=0.0)
-        at = (slot * RING + (patch + PAST) % RING) * SIZE + ks
-        tl.store(ring + at, y.to(ring.dtype.element_ty), mask=ks < SIZE)
+        offs = (slot * RING + (patch + PAST) % RING) * SIZE + ks
+        tl.store(ring + offs, y.to(ring.dtype.element_ty), mask=ks < SIZE)
         ks = tl.arange(0, WIDTH_PAD)
         embed = tl.load(embeds + row * WIDTH + ks, mask=ks < WIDTH, other=0.0)
         tl.store(next_embed + slot * WIDTH + ks, embed, mask=ks < WIDTH)
@@ -334,7 +350,7 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
         tl.store(lengths + slot, length + 1)
 
 
-def finish_patch(
+def store_patch(
     state: Tensor,
     embeds: Tensor,
     index: Tensor,
@@ -344,13 +360,13 @@ def finish_patch(
     patches: Tensor,
     past: int,
 ) -> None:
-    """Note a finished patch of each slot: state [n, patch, latent] and embeds [n, width].
+    """Store a finished patch per slot: state [n, patch, latent] and embeds [n, width].
 
-    The last slot is the spare one that fills a batch up; it never advances.
+    The last slot is the spare slot, which pads batches; it never advances.
     """
     size, width = state[0].numel(), embeds.shape[1]
     assert state.is_contiguous() and embeds.is_contiguous()
-    _finish_kernel[(len(index),)](
+    _store_patch_kernel[(len(index),)](
         state,
         embeds,
         index,
@@ -369,5 +385,5 @@ def finish_patch(
     )
 
 
-def _precision(like: Tensor) -> str:
+def _select_precision(like: Tensor) -> str:
     return "ieee" if like.dtype == torch.float32 else "tf32"

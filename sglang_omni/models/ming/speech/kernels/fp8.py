@@ -1,6 +1,7 @@
-"""Rows in eight bits, each with a scale of its own, made in one pass with what comes before.
+"""Quantize rows to FP8, one scale per row, fused with the operation before.
 
-A row's largest value becomes the largest of `float8_e4m3fn`. The plain form is `plain_rows8`.
+The largest absolute value of a row maps to the largest `float8_e4m3fn`. The plain form is
+`quantize_rows_reference`.
 """
 
 from dataclasses import dataclass
@@ -13,27 +14,27 @@ from torch import Tensor
 from sglang_omni.models.ming.speech.kernels.product import gelu_tanh
 
 FP8 = torch.float8_e4m3fn
-LARGEST = torch.finfo(FP8).max
-SMALLEST_PEAK = 1e-12
+FP8_MAX = torch.finfo(FP8).max
+MIN_PEAK = 1e-12
 
 
 @dataclass(frozen=True)
 class Fp8Rows:
-    """Rows [M, K] as `values` in eight bits times `scale` [M, 1] float32."""
+    """Rows [M, K] as float8_e4m3fn `values` times float32 `scale` [M, 1]."""
 
     values: Tensor
     scale: Tensor
 
 
-def plain_rows8(x: Tensor) -> Fp8Rows:
-    """The rows of x [M, K], by plain operations."""
-    wide = x.float()
-    scale = wide.abs().amax(1, keepdim=True).clamp_min(SMALLEST_PEAK) / LARGEST
-    return Fp8Rows((wide / scale).to(FP8), scale)
+def quantize_rows_reference(x: Tensor) -> Fp8Rows:
+    """Quantize the rows of x [M, K] by plain PyTorch operations."""
+    values = x.float()
+    scale = values.abs().amax(1, keepdim=True).clamp_min(MIN_PEAK) / FP8_MAX
+    return Fp8Rows((values / scale).to(FP8), scale)
 
 
 @triton.jit
-def _rows8_kernel(  # type: ignore[no-untyped-def]
+def _quantize_kernel(  # type: ignore[no-untyped-def]
     x,
     added,
     gain,
@@ -46,33 +47,33 @@ def _rows8_kernel(  # type: ignore[no-untyped-def]
     NORM: tl.constexpr,
     SHIFT: tl.constexpr,
     GELU: tl.constexpr,
-    LARGEST: tl.constexpr,
-    SMALLEST: tl.constexpr,
+    QUANT_MAX: tl.constexpr,
+    QUANT_MIN_PEAK: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     ks = tl.arange(0, BLOCK)
-    at, inside = row * K + ks, ks < K
-    wide = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    offs, mask = row * K + ks, ks < K
+    values = tl.load(x + offs, mask=mask, other=0.0).to(tl.float32)
     if ADD:
-        wide += tl.load(added + at, mask=inside, other=0.0).to(tl.float32)
-        # What the residual stream keeps is what is normalised.
-        kept = wide.to(x.dtype.element_ty)
-        tl.store(x + at, kept, mask=inside)
-        wide = kept.to(tl.float32)
+        values += tl.load(added + offs, mask=mask, other=0.0).to(tl.float32)
+        # Normalise the rounded values, which are those that the residual stream keeps.
+        rounded = values.to(x.dtype.element_ty)
+        tl.store(x + offs, rounded, mask=mask)
+        values = rounded.to(tl.float32)
     if SHIFT:
-        wide += tl.load(shift + ks, mask=inside, other=0.0).to(tl.float32)
+        values += tl.load(shift + ks, mask=mask, other=0.0).to(tl.float32)
     if NORM:
-        root = tl.rsqrt(tl.sum(wide * wide, axis=0) / K + eps)
-        wide = wide * root * tl.load(gain + ks, mask=inside, other=0.0).to(tl.float32)
+        root = tl.rsqrt(tl.sum(values * values, axis=0) / K + eps)
+        values = values * root * tl.load(gain + ks, mask=mask, other=0.0).to(tl.float32)
     if GELU:
-        wide = gelu_tanh(wide)
-    scale = tl.maximum(tl.max(tl.abs(wide), axis=0), SMALLEST) / LARGEST
-    tl.store(out + at, (wide / scale).to(out.dtype.element_ty), mask=inside)
+        values = gelu_tanh(values)
+    scale = tl.maximum(tl.max(tl.abs(values), axis=0), QUANT_MIN_PEAK) / QUANT_MAX
+    tl.store(out + offs, (values / scale).to(out.dtype.element_ty), mask=mask)
     tl.store(scales + row, scale)
 
 
-def _launch(
+def _quantize(
     x: Tensor,
     *,
     added: Tensor | None = None,
@@ -87,7 +88,7 @@ def _launch(
         torch.empty(rows, width, device=x.device, dtype=FP8),
         torch.empty(rows, 1, device=x.device, dtype=torch.float32),
     )
-    _rows8_kernel[(rows,)](
+    _quantize_kernel[(rows,)](
         x,
         x if added is None else added,
         x if gain is None else gain,
@@ -100,29 +101,29 @@ def _launch(
         NORM=gain is not None,
         SHIFT=shift is not None,
         GELU=gelu,
-        LARGEST=LARGEST,
-        SMALLEST=SMALLEST_PEAK,
+        QUANT_MAX=FP8_MAX,
+        QUANT_MIN_PEAK=MIN_PEAK,
         BLOCK=triton.next_power_of_2(width),
         num_warps=4 if width <= 1024 else 8,
     )
     return out
 
 
-def rows8(x: Tensor) -> Fp8Rows:
-    """The rows of x [M, K] in eight bits."""
-    return _launch(x)
+def quantize_rows(x: Tensor) -> Fp8Rows:
+    """Quantize the rows of x [M, K]."""
+    return _quantize(x)
 
 
-def gelu_rows8(x: Tensor) -> Fp8Rows:
-    """GELU, in its tanh form, of x [M, K] in eight bits."""
-    return _launch(x, gelu=True)
+def quantize_gelu(x: Tensor) -> Fp8Rows:
+    """Quantize the rows of GELU(x), tanh form, x [M, K]."""
+    return _quantize(x, gelu=True)
 
 
-def norm_rows8(
+def quantize_norm(
     x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None, added: Tensor | None = None
 ) -> Fp8Rows:
-    """RMS normalisation of the rows of x [M, K] plus `shift` [K], in eight bits.
+    """Quantize the RMS-normalised rows of x [M, K] plus `shift` [K].
 
-    `added` [M, K] is added to x in place first.
+    `added` [M, K] is first added to x in place.
     """
-    return _launch(x, added=added, gain=gain, eps=eps, shift=shift)
+    return _quantize(x, added=added, gain=gain, eps=eps, shift=shift)

@@ -1,9 +1,8 @@
-"""Linear layers for few rows, fused with the activation or the addition after.
+"""Linear layers for small batches, fused with the activation or the residual addition.
 
-For few rows a product is bound by reading its weight and by starting kernels. So a normalisation
-is no kernel of its own: the product before it notes the sums of squares and multiplies by the gain,
-and the product after it divides by the root. (Computing a norm whole in front of the product, which
-repeats it in every tile, took three times as long on an H200.) The plain form is `LibraryOps` in
+With few rows a matrix product is bound by reading its weight and by kernel launches. So a norm is
+not a kernel of its own: the product before it stores the sums of squares and multiplies by the
+gain, and the product after it divides by the root. The plain form is `LibraryOps` in
 `sglang_omni/models/ming/speech/fast/ops.py`.
 """
 
@@ -14,15 +13,15 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import LINE, prefetch, wait_for_inputs
-from sglang_omni.kernels.split_k import MAX_TILES, Workspace, share_sum
+from sglang_omni.kernels.pdl import LINE, prefetch_lines, wait_for_inputs
+from sglang_omni.kernels.split_k import MAX_TILES, Workspace, reduce_split_k
 from sglang_omni.models.ming.speech.kernels.product import (
-    carry_norm,
+    compute_inverse_rms,
     gelu_tanh,
-    multiply,
-    read_row,
-    read_squares,
-    root_scale,
+    load_row,
+    load_squares,
+    multiply_tile,
+    store_norm_input,
 )
 
 
@@ -44,7 +43,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     K: tl.constexpr,
     PARTS: tl.constexpr,
     PARTS_PAD: tl.constexpr,
-    CARRY: tl.constexpr,
+    STORE_NORM: tl.constexpr,
     BIAS: tl.constexpr,
     GELU: tl.constexpr,
     GATED: tl.constexpr,
@@ -56,66 +55,66 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     LINES: tl.constexpr,
     LINE: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
-    """One tile [BM, BN] of the output, or one of SPLIT shares of its sum over K."""
-    tile_n, tile_m, share = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    """Compute one output tile [BM, BN], or one of SPLIT partial sums over K (split-K)."""
+    tile_n, tile_m, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     dtype = x.dtype.element_ty
     rows = tile_m * BM + tl.arange(0, BM)
     cols = tile_n * BN + tl.arange(0, BN)
-    row_in, col_in = rows < M, cols < N
-    at = rows[:, None] * N + cols[None, :]
-    inside = row_in[:, None] & col_in[None, :]
+    row_mask, col_mask = rows < M, cols < N
+    offs = rows[:, None] * N + cols[None, :]
+    mask = row_mask[:, None] & col_mask[None, :]
     span: tl.constexpr = ((K + BK - 1) // BK + SPLIT - 1) // SPLIT * BK
-    # Weights, biases and gains depend on nothing: they travel while the kernel ahead still runs.
+    # Weights, biases and gains are constant: load them while the previous kernel still runs.
     if BIAS:
-        offset = read_row(bias, cols, col_in)
-    if CARRY:
-        next_gain = read_row(gain, cols, col_in)
-    if CHAINED:
-        lines = tl.minimum(share * span + tl.arange(0, LINES) * LINE, K - 1)
-        first = tl.minimum(cols, N - 1)[:, None] * K + lines[None, :]
-        prefetch(weight + first)
+        bias_row = load_row(bias, cols, col_mask)
+    if STORE_NORM:
+        next_gain = load_row(gain, cols, col_mask)
+    if PDL:
+        lines = tl.minimum(split * span + tl.arange(0, LINES) * LINE, K - 1)
+        line_offs = tl.minimum(cols, N - 1)[:, None] * K + lines[None, :]
+        prefetch_lines(weight + line_offs)
         if GATED:
-            prefetch(weight + N * K + first)
-    wait_for_inputs(CHAINED)
+            prefetch_lines(weight + N * K + line_offs)
+    wait_for_inputs(PDL)
     if PARTS > 0:
-        parts = read_squares(squares, rows, row_in, PARTS, PARTS_PAD)
+        parts = load_squares(squares, rows, row_mask, PARTS, PARTS_PAD)
     if ADD:
-        # Only the program that ends the sum of this tile writes it, after all others have come.
-        before = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
-    acc, gated = multiply(
-        x, weight, rows, row_in, cols, share * span, N, K, span, GATED, BM, BN, BK, PRECISION
+        # Only the program that finishes the sum of this tile writes it, after all others arrived.
+        residual = tl.load(out + offs, mask=mask, other=0.0).to(tl.float32)
+    acc, gated = multiply_tile(
+        x, weight, rows, row_mask, cols, split * span, N, K, span, GATED, BM, BN, BK, PRECISION
     )
-    finish = True
+    is_last = True
     if SPLIT > 1:
         tile = arrived + tile_m * tl.num_programs(0) + tile_n
-        acc, finish = share_sum(acc, partial, tile, at, inside, share, M * N, SPLIT, BM, BN)
-    if finish:
+        acc, is_last = reduce_split_k(acc, partial, tile, offs, mask, split, M * N, SPLIT, BM, BN)
+    if is_last:
         if PARTS > 0:
-            scale = root_scale(parts, K, eps)
+            scale = compute_inverse_rms(parts, K, eps)
             acc = acc * scale
             gated = gated * scale
         if BIAS:
-            acc += offset[None, :]
+            acc += bias_row[None, :]
         if GELU:
             acc = gelu_tanh(acc)
         if GATED:
             acc = acc * tl.sigmoid(acc) * gated
         if ADD:
-            acc += before
-        made = tl.where(inside, acc, 0.0).to(dtype)
-        tl.store(out + at, made, mask=inside)
-        if CARRY:
-            carry_norm(
-                made,
+            acc += residual
+        result = tl.where(mask, acc, 0.0).to(dtype)
+        tl.store(out + offs, result, mask=mask)
+        if STORE_NORM:
+            store_norm_input(
+                result,
                 next_gain,
                 scaled,
                 squares_out,
-                at,
-                inside,
+                offs,
+                mask,
                 rows,
-                row_in,
+                row_mask,
                 tile_n,
                 tl.num_programs(0),
             )
@@ -123,7 +122,11 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class LinearTile:
-    """How a product is cut: output tile, depth of a step, shares of the sum, warps, stages."""
+    """Tiling of a matrix product.
+
+    Output tile `rows` x `cols`, `depth` of a step over K, `split` partial sums (split-K), and
+    Triton's `num_warps` and `num_stages`.
+    """
 
     rows: int
     cols: int
@@ -135,11 +138,11 @@ class LinearTile:
 
 @dataclass(frozen=True)
 class FusedNormInput:
-    """What a normalisation needs of rows x [M, N], noted by the kernel that made them.
+    """Input of a fused RMS norm of rows x [M, N], stored by the kernel that computed x.
 
-    `scaled` [M, N] is x times the gain of the norm to come; the parts [M, parts] float32 of
-    `squares` sum to the squares of a row. The rest of the norm is one number per row, which
-    commutes with the product after it.
+    `scaled` [M, N] is x times the gain of the norm. The parts float32 [M, parts] of `squares` add
+    up to the sum of squares of each row. The rest of the norm is one factor per row, which commutes
+    with the product after it.
     """
 
     scaled: Tensor
@@ -152,21 +155,28 @@ def linear(
     weight: Tensor,
     out: Tensor,
     tile: LinearTile,
-    space: Workspace,
+    workspace: Workspace,
     *,
     bias: Tensor | None = None,
     gelu: bool = False,
     gated: bool = False,
     add: bool = False,
-    then: tuple[Tensor, float] | None = None,
-    chained: bool = False,
+    next_norm: tuple[Tensor, float] | None = None,
+    pdl: bool = False,
 ) -> FusedNormInput | None:
-    """`out` = act(x weight^T + bias), or `out` += that where `add`.
+    """Compute `out` = act(x weight^T + bias), or `out` += that with `add`.
 
-    x [M, K] and out [M, N] are contiguous, weight [N, K]; x may be the carried norm of rows.
-    `gated` reads weight [2 N, K] as gate rows and up rows and computes silu(gate) * up. `then`, the
-    gain [N] and epsilon of a norm that follows, has it carried. Where `chained`, weight, bias and
-    gain are read before the kernel ahead has ended, and so must not be what it makes.
+    Args:
+        x: Contiguous [M, K], or the fused norm input of such rows.
+        weight: [N, K]; with `gated` [2 N, K], gate rows before up rows.
+        out: Contiguous [M, N].
+        gated: Compute silu(gate) * up.
+        next_norm: Gain [N] and epsilon of the norm that follows, to prepare its input.
+        pdl: Launch with programmatic dependent launch. The kernel then reads weight, bias and gain
+            before the previous kernel has ended, so that kernel must not write them.
+
+    Returns:
+        The input of the next norm, None without `next_norm`.
     """
     rows = x.scaled if isinstance(x, FusedNormInput) else x
     squares = x.squares if isinstance(x, FusedNormInput) else None
@@ -176,11 +186,11 @@ def linear(
     grid = (triton.cdiv(n, tile.cols), triton.cdiv(m, tile.rows), tile.split)
     if tile.split > 1:
         assert not gated
-        assert tile.split * m * n <= space.partial.numel() and grid[0] * grid[1] <= MAX_TILES
-    carried = None
-    if then is not None:
-        sums = torch.empty(m, grid[0], device=out.device, dtype=torch.float32)
-        carried = FusedNormInput(torch.empty_like(out), sums, then[1])
+        assert tile.split * m * n <= workspace.partial.numel() and grid[0] * grid[1] <= MAX_TILES
+    next_input = None
+    if next_norm is not None:
+        squares_out = torch.empty(m, grid[0], device=out.device, dtype=torch.float32)
+        next_input = FusedNormInput(torch.empty_like(out), squares_out, next_norm[1])
     parts = 0 if squares is None else squares.shape[1]
     _linear_kernel[grid](
         rows,
@@ -188,18 +198,18 @@ def linear(
         weight if bias is None else bias,
         out,
         weight if squares is None else squares,
-        weight if then is None else then[0],
-        weight if carried is None else carried.scaled,
-        weight if carried is None else carried.squares,
-        space.partial,
-        space.arrived,
+        weight if next_norm is None else next_norm[0],
+        weight if next_input is None else next_input.scaled,
+        weight if next_input is None else next_input.squares,
+        workspace.partial,
+        workspace.arrived,
         x.eps if isinstance(x, FusedNormInput) else 0.0,
         m,
         n,
         K=k,
         PARTS=parts,
         PARTS_PAD=triton.next_power_of_2(max(parts, 1)),
-        CARRY=carried is not None,
+        STORE_NORM=next_input is not None,
         BIAS=bias is not None,
         GELU=gelu,
         GATED=gated,
@@ -211,49 +221,49 @@ def linear(
         LINES=triton.next_power_of_2(triton.cdiv(k, tile.split * LINE)),
         LINE=LINE,
         PRECISION="ieee" if rows.dtype == torch.float32 else "tf32",
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=tile.warps,
         num_stages=tile.stages,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
-    return carried
+    return next_input
 
 
 @triton.jit
-def _carry_kernel(  # type: ignore[no-untyped-def]
+def _norm_input_kernel(  # type: ignore[no-untyped-def]
     x,
     gain,
     scaled,
     squares,
     K: tl.constexpr,
     BLOCK: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     row = tl.program_id(0).to(tl.int64)
     ks = tl.arange(0, BLOCK)
-    inside = ks < K
-    wide = tl.load(x + row * K + ks, mask=inside, other=0.0).to(tl.float32)
-    g = tl.load(gain + ks, mask=inside, other=0.0).to(tl.float32)
-    tl.store(scaled + row * K + ks, (wide * g).to(scaled.dtype.element_ty), mask=inside)
-    tl.store(squares + row, tl.sum(wide * wide, axis=0))
+    mask = ks < K
+    x_f32 = tl.load(x + row * K + ks, mask=mask, other=0.0).to(tl.float32)
+    gain_row = tl.load(gain + ks, mask=mask, other=0.0).to(tl.float32)
+    tl.store(scaled + row * K + ks, (x_f32 * gain_row).to(scaled.dtype.element_ty), mask=mask)
+    tl.store(squares + row, tl.sum(x_f32 * x_f32, axis=0))
 
 
-def carry(x: Tensor, gain: Tensor, eps: float, *, chained: bool = False) -> FusedNormInput:
-    """What a norm of the rows of x [M, K] needs, for rows that no `linear` made."""
+def prepare_norm_input(x: Tensor, gain: Tensor, eps: float, *, pdl: bool = False) -> FusedNormInput:
+    """Return the input of a fused norm for rows x [M, K] that `linear` did not compute."""
     rows, width = x.shape
     assert x.is_contiguous()
-    sums = torch.empty(rows, 1, device=x.device, dtype=torch.float32)
-    carried = FusedNormInput(torch.empty_like(x), sums, eps)
-    _carry_kernel[(rows,)](
+    squares = torch.empty(rows, 1, device=x.device, dtype=torch.float32)
+    norm_input = FusedNormInput(torch.empty_like(x), squares, eps)
+    _norm_input_kernel[(rows,)](
         x,
         gain,
-        carried.scaled,
-        carried.squares,
+        norm_input.scaled,
+        norm_input.squares,
         K=width,
         BLOCK=triton.next_power_of_2(width),
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=4,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
-    return carried
+    return norm_input

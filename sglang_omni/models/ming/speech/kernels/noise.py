@@ -1,10 +1,10 @@
-"""The counter-based noise of `models/ming/noise.py` in one kernel: the same numbers."""
+"""The noise of `sglang_omni/models/ming/speech/noise.py` as one kernel: the same numbers."""
 
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.models.ming.speech.noise import KEY_STEPS, LANES, MULTIPLIERS, ROUNDS
+from sglang_omni.models.ming.speech.noise import KEY_STEPS, MULTIPLIERS, ROUNDS, WORDS_PER_BLOCK
 
 _M0, _M1 = (tl.constexpr(factor) for factor in MULTIPLIERS)
 _K0, _K1 = (tl.constexpr(step) for step in KEY_STEPS)
@@ -29,7 +29,7 @@ def _noise_kernel(  # type: ignore[no-untyped-def]
     index,
     out,
     round_like,
-    wanted,
+    enabled,
     FIRST: tl.constexpr,
     ALWAYS: tl.constexpr,
     BLOCKS: tl.constexpr,
@@ -37,11 +37,11 @@ def _noise_kernel(  # type: ignore[no-untyped-def]
 ):
     row = tl.program_id(0)
     slot = tl.load(index + row)
-    if not ALWAYS:  # noqa: SIM102 - this one is decided when the kernel is compiled
-        if tl.load(wanted + slot) == 0:
+    if not ALWAYS:  # noqa: SIM102 - this condition is evaluated when the kernel is compiled
+        if tl.load(enabled + slot) == 0:
             return
     seed, segment = tl.load(seeds + slot), tl.load(segments + slot)
-    # Words are kept in 64 bits, as in the plain form: a product's low and high halves are exact.
+    # 64-bit words, as in the plain form, keep both halves of a product exact.
     c0 = FIRST + tl.arange(0, BLOCKS_PAD).to(tl.int64)
     c1 = tl.load(patches + slot) & _WORD
     c2, c3 = segment & _WORD, (segment >> 32) & _WORD
@@ -57,16 +57,16 @@ def _noise_kernel(  # type: ignore[no-untyped-def]
     a, b = _box_muller(c0, c1)
     c, d = _box_muller(c2, c3)
     blocks = tl.arange(0, BLOCKS_PAD)
-    at = out + row * BLOCKS * 4 + blocks * 4
-    inside = blocks < BLOCKS
-    narrow = round_like.dtype.element_ty
-    tl.store(at, a.to(tl.float32).to(narrow).to(tl.float32), mask=inside)
-    tl.store(at + 1, b.to(tl.float32).to(narrow).to(tl.float32), mask=inside)
-    tl.store(at + 2, c.to(tl.float32).to(narrow).to(tl.float32), mask=inside)
-    tl.store(at + 3, d.to(tl.float32).to(narrow).to(tl.float32), mask=inside)
+    out_ptrs = out + row * BLOCKS * 4 + blocks * 4
+    mask = blocks < BLOCKS
+    dtype = round_like.dtype.element_ty
+    tl.store(out_ptrs, a.to(tl.float32).to(dtype).to(tl.float32), mask=mask)
+    tl.store(out_ptrs + 1, b.to(tl.float32).to(dtype).to(tl.float32), mask=mask)
+    tl.store(out_ptrs + 2, c.to(tl.float32).to(dtype).to(tl.float32), mask=mask)
+    tl.store(out_ptrs + 3, d.to(tl.float32).to(dtype).to(tl.float32), mask=mask)
 
 
-def slot_noise(
+def fill_slot_noise(
     seeds: Tensor,
     segments: Tensor,
     patches: Tensor,
@@ -75,17 +75,19 @@ def slot_noise(
     like: Tensor,
     *,
     first: int = 0,
-    wanted: Tensor | None = None,
+    enabled: Tensor | None = None,
 ) -> Tensor:
-    """Fill out [n, ...] float32 with the numbers of `gaussian`, from `first` on, for the slots
-    `index`.
+    """Fill out (float32 [n, ...]) with the numbers of `sample_gaussian` for the slots `index`.
 
-    seeds, segments and patches are int64 [slots]; the numbers are rounded to the dtype of `like`.
-    Rows of slots for which `wanted` [slots] is zero stay as they are.
+    Args:
+        seeds, segments, patches: int64 [slots].
+        like: The numbers are rounded to its dtype.
+        first: Index of the first number.
+        enabled: [slots]; the rows of slots for which it is zero stay unchanged.
     """
     count = out[0].numel()
-    assert first % LANES == 0 and count % LANES == 0 and out.is_contiguous()
-    blocks = count // LANES
+    assert first % WORDS_PER_BLOCK == 0 and count % WORDS_PER_BLOCK == 0 and out.is_contiguous()
+    blocks = count // WORDS_PER_BLOCK
     _noise_kernel[(len(index),)](
         seeds,
         segments,
@@ -93,9 +95,9 @@ def slot_noise(
         index,
         out,
         like,
-        like if wanted is None else wanted,
-        FIRST=first // LANES,
-        ALWAYS=wanted is None,
+        like if enabled is None else enabled,
+        FIRST=first // WORDS_PER_BLOCK,
+        ALWAYS=enabled is None,
         BLOCKS=blocks,
         BLOCKS_PAD=triton.next_power_of_2(blocks),
         num_warps=2,

@@ -1,8 +1,8 @@
-"""One tile of a product with what surrounds it, as kernels of few rows are made of.
+"""Building blocks of the small-batch matrix kernels: one output tile, and fused norms.
 
-Norms are not kernels of their own: a product that ends in one notes the sums of squares and
+Norms are not kernels of their own: a product before a norm stores the sums of squares and
 multiplies by the gain, and the product after it divides by the root. What the end of a tile needs
-is read before the product, which then hides the wait for it.
+is loaded before the product, which hides the latency.
 """
 
 import triton
@@ -11,37 +11,37 @@ import triton.language as tl
 
 @triton.jit
 def gelu_tanh(x):  # type: ignore[no-untyped-def]
-    """GELU in its tanh form; tanh(z) = 2 sigmoid(2 z) - 1."""
+    """Compute GELU in its tanh form; tanh(z) = 2 sigmoid(2 z) - 1."""
     z = 0.7978845608028654 * (x + 0.044715 * x * x * x)
     return x * tl.sigmoid(2.0 * z)
 
 
 @triton.jit
-def read_row(values, cols, col_in):  # type: ignore[no-untyped-def]
-    """A bias or a gain at these columns, float32."""
-    return tl.load(values + cols, mask=col_in, other=0.0).to(tl.float32)
+def load_row(values, cols, col_mask):  # type: ignore[no-untyped-def]
+    """Load a bias or a gain at these columns as float32."""
+    return tl.load(values + cols, mask=col_mask, other=0.0).to(tl.float32)
 
 
 @triton.jit
-def read_squares(squares, rows, row_in, PARTS: tl.constexpr, PARTS_PAD: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The parts [rows, PARTS_PAD] of the sums of squares of rows."""
+def load_squares(squares, rows, row_mask, PARTS: tl.constexpr, PARTS_PAD: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Load the partial sums of squares of rows, [rows, PARTS_PAD]."""
     parts = tl.arange(0, PARTS_PAD)
-    inside = row_in[:, None] & (parts[None, :] < PARTS)
-    return tl.load(squares + rows[:, None] * PARTS + parts[None, :], mask=inside, other=0.0)
+    mask = row_mask[:, None] & (parts[None, :] < PARTS)
+    return tl.load(squares + rows[:, None] * PARTS + parts[None, :], mask=mask, other=0.0)
 
 
 @triton.jit
-def root_scale(parts, K, eps):  # type: ignore[no-untyped-def]
-    """The reciprocal roots [rows, 1] of the mean squares of rows of K, from their parts."""
+def compute_inverse_rms(parts, K, eps):  # type: ignore[no-untyped-def]
+    """Return the inverse root mean squares [rows, 1] of rows of K values, from their parts."""
     return tl.rsqrt(tl.sum(parts, axis=1) / K + eps)[:, None]
 
 
 @triton.jit
-def multiply(  # type: ignore[no-untyped-def]
+def multiply_tile(  # type: ignore[no-untyped-def]
     x,
     weight,
     rows,
-    row_in,
+    row_mask,
     cols,
     start,
     N,
@@ -53,30 +53,31 @@ def multiply(  # type: ignore[no-untyped-def]
     BK: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Sums [BM, BN] over SPAN of K from `start` on: of the weight's rows `cols`, and where GATED
-    of those N further down."""
+    """Compute sums [BM, BN] over SPAN of K from `start` on, for the weight rows `cols`.
+
+    With GATED, the second result holds the sums for the weight rows `cols` + N.
+    """
     acc = tl.zeros((BM, BN), tl.float32)
     gated = tl.zeros((BM, BN), tl.float32)
     for step in range(0, SPAN, BK):
         ks = start + step + tl.arange(0, BK)
         k_in = ks < K
         a = tl.load(
-            x + rows[:, None] * K + ks[None, :], mask=row_in[:, None] & k_in[None, :], other=0.0
+            x + rows[:, None] * K + ks[None, :], mask=row_mask[:, None] & k_in[None, :], other=0.0
         )
-        at = cols[:, None] * K + ks[None, :]
-        inside = (cols[:, None] < N) & k_in[None, :]
-        b = tl.load(weight + at, mask=inside, other=0.0)
+        offs = cols[:, None] * K + ks[None, :]
+        mask = (cols[:, None] < N) & k_in[None, :]
+        b = tl.load(weight + offs, mask=mask, other=0.0)
         acc = tl.dot(a, tl.trans(b), acc, input_precision=PRECISION)
         if GATED:
-            up = tl.load(weight + N * K + at, mask=inside, other=0.0)
+            up = tl.load(weight + N * K + offs, mask=mask, other=0.0)
             gated = tl.dot(a, tl.trans(up), gated, input_precision=PRECISION)
     return acc, gated
 
 
 @triton.jit
-def carry_norm(made, gain, scaled, squares, at, inside, rows, row_in, part, parts):  # type: ignore[no-untyped-def]
-    """Note of finished values what the norm after them, of `gain` at their columns, needs, as part
-    number `part` of `parts`."""
-    wide = made.to(tl.float32)
-    tl.store(scaled + at, (wide * gain[None, :]).to(made.dtype), mask=inside)
-    tl.store(squares + rows * parts + part, tl.sum(wide * wide, axis=1), mask=row_in)
+def store_norm_input(result, gain, scaled, squares, offs, mask, rows, row_mask, part, parts):  # type: ignore[no-untyped-def]
+    """Store the input of a fused norm with `gain`, as part number `part` of `parts`."""
+    x_f32 = result.to(tl.float32)
+    tl.store(scaled + offs, (x_f32 * gain[None, :]).to(result.dtype), mask=mask)
+    tl.store(squares + rows * parts + part, tl.sum(x_f32 * x_f32, axis=1), mask=row_mask)

@@ -1,4 +1,4 @@
-"""Row-wise kernels: RMS normalisation, the gate of SwiGLU, the stop head."""
+"""Row-wise kernels: RMS norm, SwiGLU activation, and the stop head."""
 
 import torch
 import triton
@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 NORM_WARPS = 4
-"""Of a program that normalises one row. From one to four make no difference at 128 streams."""
+"""Warps per row. One to four are equally fast at 128 streams."""
 
 
 @triton.jit
@@ -22,19 +22,19 @@ def _rms_norm_kernel(  # type: ignore[no-untyped-def]
 ):
     row = tl.program_id(0).to(tl.int64)
     ks = tl.arange(0, BLOCK)
-    inside = ks < K
-    wide = tl.load(x + row * K + ks, mask=inside, other=0.0).to(tl.float32)
+    mask = ks < K
+    x_f32 = tl.load(x + row * K + ks, mask=mask, other=0.0).to(tl.float32)
     if SHIFT:
-        wide += tl.load(shift + ks, mask=inside, other=0.0).to(tl.float32)
-    scale = tl.rsqrt(tl.sum(wide * wide, axis=0) / K + eps)
-    weight = tl.load(gain + ks, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out + row * K + ks, (wide * scale * weight).to(out.dtype.element_ty), mask=inside)
+        x_f32 += tl.load(shift + ks, mask=mask, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(x_f32 * x_f32, axis=0) / K + eps)
+    weight = tl.load(gain + ks, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row * K + ks, (x_f32 * scale * weight).to(out.dtype.element_ty), mask=mask)
 
 
 def rms_norm(
     x: Tensor, gain: Tensor, eps: float, shift: Tensor | None = None, *, warps: int = NORM_WARPS
 ) -> Tensor:
-    """RMS normalisation of the rows of x [M, K], to which `shift` [K] is added first."""
+    """Return the RMS-normalised rows of x [M, K] plus `shift` [K]."""
     rows, width = x.shape
     assert x.is_contiguous()
     out = torch.empty_like(x)
@@ -56,14 +56,14 @@ def rms_norm(
 def _silu_mul_kernel(x, out, N: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     row = tl.program_id(0).to(tl.int64)
     cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = cols < N
-    gate = tl.load(x + row * 2 * N + cols, mask=inside, other=0.0).to(tl.float32)
-    up = tl.load(x + row * 2 * N + N + cols, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out + row * N + cols, (gate * tl.sigmoid(gate) * up).to(x.dtype.element_ty), inside)
+    mask = cols < N
+    gate = tl.load(x + row * 2 * N + cols, mask=mask, other=0.0).to(tl.float32)
+    up = tl.load(x + row * 2 * N + N + cols, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row * N + cols, (gate * tl.sigmoid(gate) * up).to(x.dtype.element_ty), mask)
 
 
 def silu_mul(x: Tensor) -> Tensor:
-    """silu(gate) * up of x [M, 2 N], gate columns first: [M, N]."""
+    """Return silu(gate) * up [M, N] of x [M, 2 N], gate columns first."""
     rows, width = x.shape[0], x.shape[1] // 2
     assert x.is_contiguous()
     out = x.new_empty(rows, width)
@@ -73,7 +73,7 @@ def silu_mul(x: Tensor) -> Tensor:
 
 
 @triton.jit
-def _stop_kernel(  # type: ignore[no-untyped-def]
+def _stop_probability_kernel(  # type: ignore[no-untyped-def]
     x,
     weight,
     bias,
@@ -83,23 +83,25 @@ def _stop_kernel(  # type: ignore[no-untyped-def]
 ):
     row = tl.program_id(0).to(tl.int64)
     ks = tl.arange(0, BLOCK)
-    inside = ks < K
+    mask = ks < K
     dtype = x.dtype.element_ty
-    wide = tl.load(x + row * K + ks, mask=inside, other=0.0).to(tl.float32)
-    go = tl.load(weight + ks, mask=inside, other=0.0).to(tl.float32)
-    stop = tl.load(weight + K + ks, mask=inside, other=0.0).to(tl.float32)
-    # Rounded as the plain layer rounds its logits: near one half the decision hangs on it.
-    go_logit = (tl.sum(wide * go, axis=0) + tl.load(bias).to(tl.float32)).to(dtype)
-    stop_logit = (tl.sum(wide * stop, axis=0) + tl.load(bias + 1).to(tl.float32)).to(dtype)
-    tl.store(out + row, tl.sigmoid(stop_logit.to(tl.float32) - go_logit.to(tl.float32)))
+    x_f32 = tl.load(x + row * K + ks, mask=mask, other=0.0).to(tl.float32)
+    continue_weight = tl.load(weight + ks, mask=mask, other=0.0).to(tl.float32)
+    stop_weight = tl.load(weight + K + ks, mask=mask, other=0.0).to(tl.float32)
+    # Round as the plain layer rounds its logits: near 0.5 the rounding decides the result.
+    continue_logit = (tl.sum(x_f32 * continue_weight, axis=0) + tl.load(bias).to(tl.float32)).to(
+        dtype
+    )
+    stop_logit = (tl.sum(x_f32 * stop_weight, axis=0) + tl.load(bias + 1).to(tl.float32)).to(dtype)
+    tl.store(out + row, tl.sigmoid(stop_logit.to(tl.float32) - continue_logit.to(tl.float32)))
 
 
-def stop_probability(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The second of the two probabilities of a linear head [2, K] and a softmax: float32 [M]."""
+def compute_stop_probability(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Return float32 [M]: the second softmax probability of a linear head, weight [2, K]."""
     rows, width = x.shape
     assert weight.shape == (2, width) and x.is_contiguous() and weight.is_contiguous()
     out = torch.empty(rows, device=x.device, dtype=torch.float32)
-    _stop_kernel[(rows,)](
+    _stop_probability_kernel[(rows,)](
         x, weight, bias, out, K=width, BLOCK=triton.next_power_of_2(width), num_warps=4
     )
     return out

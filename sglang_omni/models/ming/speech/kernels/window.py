@@ -1,7 +1,7 @@
-"""Attention of one unit of frames per slot over a sliding window that lies in a ring.
+"""Sliding-window attention of one unit of frames per slot; keys and values are in a ring.
 
-Plain form: `SlotWindow` in `sglang_omni/models/ming/speech/vae_slots.py`. The ring holds the window
-and one unit, so that storing a unit never overwrites a key that the same unit still sees.
+Plain form: `SlotWindowContext` in `sglang_omni/models/ming/speech/vae_slots.py`. The ring holds
+the window and one unit, so storing a unit never overwrites a key that the unit still attends to.
 """
 
 import torch
@@ -12,7 +12,8 @@ from torch import Tensor
 from sglang_omni.kernels.pdl import wait_for_inputs
 
 WARPS = 4
-"""Of a program. One is faster at 128 streams (15.6 us for 17.8 on an H200), slower at one."""
+"""Warps per program. One warp is faster at 128 streams (15.6 instead of 17.8 us on an H200) and
+slower at one stream."""
 
 
 @triton.jit
@@ -36,75 +37,79 @@ def _window_attention_kernel(  # type: ignore[no-untyped-def]
     WINDOW_PAD: tl.constexpr,
     HALF_PAD: tl.constexpr,
     PRECISION: tl.constexpr,
-    CHAINED: tl.constexpr,
+    PDL: tl.constexpr,
 ):
-    """One query head of one slot's unit. The first head of a group stores its key head."""
+    """Compute one query head of one unit. The first head of a group stores its key head."""
     row, head = tl.program_id(0), tl.program_id(1)
     dtype = qkv.dtype.element_ty
-    size: tl.constexpr = 2 * HALF
+    head_dim: tl.constexpr = 2 * HALF
     heads: tl.constexpr = KV_HEADS * GROUP
-    width: tl.constexpr = (heads + 2 * KV_HEADS) * size
+    width: tl.constexpr = (heads + 2 * KV_HEADS) * head_dim
     kv_head = head // GROUP
-    wait_for_inputs(CHAINED)
+    wait_for_inputs(PDL)
     slot = tl.load(index + row)
     start = tl.load(starts + row)
-    frames, dims, wide = (
+    frames, dims, value_dims = (
         tl.arange(0, FRAMES_PAD),
         tl.arange(0, HALF_PAD),
         tl.arange(0, 2 * HALF_PAD),
     )
-    frame_in, wide_in = frames < FRAMES, wide < size
-    inside = frame_in[:, None] & (dims[None, :] < HALF)
-    wide_inside = frame_in[:, None] & wide_in[None, :]
-    angle = (start + frames[:, None]) * HALF + dims[None, :]
-    c = tl.load(cos + angle, mask=inside, other=0.0).to(tl.float32)
-    s = tl.load(sin + angle, mask=inside, other=0.0).to(tl.float32)
+    frame_mask, value_mask = frames < FRAMES, value_dims < head_dim
+    mask = frame_mask[:, None] & (dims[None, :] < HALF)
+    value_frame_mask = frame_mask[:, None] & value_mask[None, :]
+    angle_offs = (start + frames[:, None]) * HALF + dims[None, :]
+    c = tl.load(cos + angle_offs, mask=mask, other=0.0).to(tl.float32)
+    s = tl.load(sin + angle_offs, mask=mask, other=0.0).to(tl.float32)
 
     base = qkv + (row.to(tl.int64) * FRAMES + frames[:, None]) * width
-    at = base + head * size + dims[None, :]
-    first = tl.load(at, mask=inside, other=0.0).to(tl.float32)
-    second = tl.load(at + HALF, mask=inside, other=0.0).to(tl.float32)
+    offs = base + head * head_dim + dims[None, :]
+    first = tl.load(offs, mask=mask, other=0.0).to(tl.float32)
+    second = tl.load(offs + HALF, mask=mask, other=0.0).to(tl.float32)
     q_first, q_second = (first * c - second * s).to(dtype), (second * c + first * s).to(dtype)
-    at = base + (heads + kv_head) * size + dims[None, :]
-    first = tl.load(at, mask=inside, other=0.0).to(tl.float32)
-    second = tl.load(at + HALF, mask=inside, other=0.0).to(tl.float32)
+    offs = base + (heads + kv_head) * head_dim + dims[None, :]
+    first = tl.load(offs, mask=mask, other=0.0).to(tl.float32)
+    second = tl.load(offs + HALF, mask=mask, other=0.0).to(tl.float32)
     k_first, k_second = (first * c - second * s).to(dtype), (second * c + first * s).to(dtype)
-    at = base + (heads + KV_HEADS + kv_head) * size + wide[None, :]
-    v = tl.load(at, mask=wide_inside, other=0.0)
+    offs = base + (heads + KV_HEADS + kv_head) * head_dim + value_dims[None, :]
+    v = tl.load(offs, mask=value_frame_mask, other=0.0)
 
-    ring = (slot * KV_HEADS + kv_head) * RING * size
+    ring = (slot * KV_HEADS + kv_head) * RING * head_dim
     if head % GROUP == 0:
-        new = ring + ((start + frames[:, None]) % RING) * size
-        tl.store(keys + new + dims[None, :], k_first, mask=inside)
-        tl.store(keys + new + HALF + dims[None, :], k_second, mask=inside)
-        tl.store(values + new + wide[None, :], v, mask=wide_inside)
+        new_offs = ring + ((start + frames[:, None]) % RING) * head_dim
+        tl.store(keys + new_offs + dims[None, :], k_first, mask=mask)
+        tl.store(keys + new_offs + HALF + dims[None, :], k_second, mask=mask)
+        tl.store(values + new_offs + value_dims[None, :], v, mask=value_frame_mask)
 
-    before = start - (WINDOW - 1) + tl.arange(0, WINDOW_PAD)
-    old_in = (before >= 0) & (before < start)
-    old = ring + ((before + RING) % RING)[:, None] * size
-    old_inside = old_in[:, None] & (dims[None, :] < HALF)
-    old_first = tl.load(keys + old + dims[None, :], mask=old_inside, other=0.0)
-    old_second = tl.load(keys + old + HALF + dims[None, :], mask=old_inside, other=0.0)
-    old_wide = old_in[:, None] & wide_in[None, :]
-    old_v = tl.load(values + old + wide[None, :], mask=old_wide, other=0.0)
+    old_positions = start - (WINDOW - 1) + tl.arange(0, WINDOW_PAD)
+    old_mask = (old_positions >= 0) & (old_positions < start)
+    old_offs = ring + ((old_positions + RING) % RING)[:, None] * head_dim
+    old_key_mask = old_mask[:, None] & (dims[None, :] < HALF)
+    old_first = tl.load(keys + old_offs + dims[None, :], mask=old_key_mask, other=0.0)
+    old_second = tl.load(keys + old_offs + HALF + dims[None, :], mask=old_key_mask, other=0.0)
+    old_value_mask = old_mask[:, None] & value_mask[None, :]
+    old_v = tl.load(values + old_offs + value_dims[None, :], mask=old_value_mask, other=0.0)
 
     query = start + frames[:, None]
-    past = tl.dot(q_first, tl.trans(old_first), input_precision=PRECISION)
-    past = tl.dot(q_second, tl.trans(old_second), past, input_precision=PRECISION) * scale
-    past = tl.where(old_in[None, :] & (query - before[None, :] < WINDOW), past, float("-inf"))
-    now = tl.dot(q_first, tl.trans(k_first), input_precision=PRECISION)
-    now = tl.dot(q_second, tl.trans(k_second), now, input_precision=PRECISION) * scale
+    past_scores = tl.dot(q_first, tl.trans(old_first), input_precision=PRECISION)
+    past_scores = (
+        tl.dot(q_second, tl.trans(old_second), past_scores, input_precision=PRECISION) * scale
+    )
+    past_scores = tl.where(
+        old_mask[None, :] & (query - old_positions[None, :] < WINDOW), past_scores, float("-inf")
+    )
+    new_scores = tl.dot(q_first, tl.trans(k_first), input_precision=PRECISION)
+    new_scores = tl.dot(q_second, tl.trans(k_second), new_scores, input_precision=PRECISION) * scale
     distance = frames[:, None] - frames[None, :]
-    visible = (distance >= 0) & (distance < WINDOW) & frame_in[None, :]
-    now = tl.where(visible, now, float("-inf"))
+    visible = (distance >= 0) & (distance < WINDOW) & frame_mask[None, :]
+    new_scores = tl.where(visible, new_scores, float("-inf"))
 
-    highest = tl.maximum(tl.max(past, axis=1), tl.max(now, axis=1))[:, None]
-    past, now = tl.exp(past - highest), tl.exp(now - highest)
-    total = (tl.sum(past, axis=1) + tl.sum(now, axis=1))[:, None]
-    mixed = tl.dot(past.to(dtype), old_v, input_precision=PRECISION)
-    mixed = tl.dot(now.to(dtype), v, mixed, input_precision=PRECISION) / total
-    at = out + (row.to(tl.int64) * FRAMES + frames[:, None]) * heads * size + head * size
-    tl.store(at + wide[None, :], mixed.to(dtype), mask=wide_inside)
+    max_score = tl.maximum(tl.max(past_scores, axis=1), tl.max(new_scores, axis=1))[:, None]
+    past_scores, new_scores = tl.exp(past_scores - max_score), tl.exp(new_scores - max_score)
+    total = (tl.sum(past_scores, axis=1) + tl.sum(new_scores, axis=1))[:, None]
+    attended = tl.dot(past_scores.to(dtype), old_v, input_precision=PRECISION)
+    attended = tl.dot(new_scores.to(dtype), v, attended, input_precision=PRECISION) / total
+    offs = out + (row.to(tl.int64) * FRAMES + frames[:, None]) * heads * head_dim + head * head_dim
+    tl.store(offs + value_dims[None, :], attended.to(dtype), mask=value_frame_mask)
 
 
 def window_attention(
@@ -118,20 +123,26 @@ def window_attention(
     window: int,
     *,
     warps: int = WARPS,
-    chained: bool = False,
+    pdl: bool = False,
 ) -> Tensor:
-    """Attend from one unit of frames per row, and store the unit's keys and values.
+    """Attend from one unit of frames per row, and store the keys and values of the unit.
 
-    qkv [n, frames, (heads + 2 kv_heads) * head_dim]; keys and values
-    [slots, kv_heads, ring, head_dim] of one layer, ring >= window - 1 + frames; index and starts
-    int64 [n], the slots and the positions of the units' first frames; cos and sin
-    [positions, head_dim / 2]. Returns [n * frames, heads * head_dim].
+    Args:
+        qkv: [n, frames, (heads + 2 kv_heads) * head_dim].
+        keys, values: Cache of one layer, [slots, kv_heads, ring, head_dim]; ring is at least
+            window - 1 + frames.
+        index, starts: Slots, and positions of the first frames, int64 [n].
+        cos, sin: Rotary tables [positions, head_dim / 2].
+        pdl: Launch with programmatic dependent launch.
+
+    Returns:
+        [n * frames, heads * head_dim].
     """
     n, frames, width = qkv.shape
-    _, kv_heads, ring, size = keys.shape
-    group = width // size // kv_heads - 2
+    _, kv_heads, ring, head_dim = keys.shape
+    group = width // head_dim // kv_heads - 2
     assert ring >= window - 1 + frames and qkv.is_contiguous() and keys.is_contiguous()
-    out = qkv.new_empty(n * frames, kv_heads * group * size)
+    out = qkv.new_empty(n * frames, kv_heads * group * head_dim)
     _window_attention_kernel[(n, kv_heads * group)](
         qkv,
         keys,
@@ -141,19 +152,19 @@ def window_attention(
         cos,
         sin,
         out,
-        size**-0.5,
+        head_dim**-0.5,
         FRAMES=frames,
         WINDOW=window,
         RING=ring,
         KV_HEADS=kv_heads,
         GROUP=group,
-        HALF=size // 2,
+        HALF=head_dim // 2,
         FRAMES_PAD=max(16, triton.next_power_of_2(frames)),
         WINDOW_PAD=max(16, triton.next_power_of_2(window - 1)),
-        HALF_PAD=max(16, triton.next_power_of_2(size // 2)),
+        HALF_PAD=max(16, triton.next_power_of_2(head_dim // 2)),
         PRECISION="ieee" if qkv.dtype == torch.float32 else "tf32",
-        CHAINED=chained,
+        PDL=pdl,
         num_warps=warps,
-        launch_pdl=chained,
+        launch_pdl=pdl,
     )
     return out

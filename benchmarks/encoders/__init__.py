@@ -1,0 +1,1 @@
+"""The image and audio encoders."""

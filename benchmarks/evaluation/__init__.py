@@ -1,0 +1,1 @@
+"""Evaluations of any server of OpenAI's API: answers, speech, tables, regression gates."""

@@ -1,0 +1,1 @@
+"""Metrics of speech: transcripts of recognisers, mel distance, speaker similarity."""

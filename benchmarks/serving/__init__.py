@@ -1,0 +1,1 @@
+"""A server over HTTP and WebSocket: speed, capacity, overload and soak."""

@@ -1,0 +1,1 @@
+"""Engines without models, and checkpoints of random weights."""

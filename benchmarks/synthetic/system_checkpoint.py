@@ -1,0 +1,112 @@
+"""Write a checkpoint of the whole system at the released shapes, with random weights.
+
+    python -m benchmarks.synthetic.system_checkpoint DIR --fp8
+    SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.synthetic.random_models \\
+        sgl-omni serve --version v1 --model-path DIR --talker.min_patches 10 --talker.max_patches 10
+
+Encoders, talker and VAE are on disk (7 GB); the thinker (100 or 200 GB) is drawn on the GPU as it
+loads. With random weights no sentence would end, so the thinker's answer is scripted: every forward
+pass is real, and then the next token of the script is made the most likely. The script has 25
+tokens, and its first sentence ends at the 12th; with the options above it is 20 patches of speech,
+6.4 s.
+"""
+
+import argparse
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+
+from benchmarks.encoders.shapes import REAL
+from benchmarks.encoders.shapes import SMALL as SMALL_ENCODERS
+from benchmarks.synthetic.random_models.names import SCRIPT
+from benchmarks.synthetic.speech_checkpoint import FastRandomWeights, write_speech_checkpoint
+from benchmarks.talker.shapes import TALKER, VAE
+from benchmarks.thinker.shapes import SHAPE, SMALL, build_config
+from sglang_omni.models.ming.config import EncoderConfig, TalkerConfig, VAEConfig
+from sglang_omni.models.ming.tiny import configs
+from sglang_omni.models.ming.tiny.encoders import encoder_weights
+from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
+from sglang_omni.models.ming.tiny.words import ENGLISH
+from sglang_omni.models.ming.tiny.write import write_json, write_shards
+
+FIRST_SENTENCE, SECOND_SENTENCE = 12, 13
+# So rare a stop never happens: the talker's bounds decide the length of a sentence.
+NEVER_PATCHES = 1e9
+
+
+def write_system_checkpoint(
+    folder: Path,
+    shape: dict[str, Any],
+    encoders: EncoderConfig,
+    speech: tuple[TalkerConfig, VAEConfig],
+    fp8: bool,
+    device: torch.device,
+) -> None:
+    """Write everything except the thinker's weights to the new folder `folder`."""
+    write_speech_checkpoint(folder, *speech, patches=NEVER_PATCHES, device=device)
+    tokenizer = build_thinker_tokenizer()
+    config = build_config("plug-in", shape, fp8) | encoder_config(encoders)
+    config[SCRIPT] = script_ids(tokenizer)
+    for path in folder.glob("model*"):
+        path.unlink()
+    write_json(folder / "config.json", config)
+    write_shards(folder, encoder_weights(FastRandomWeights(device), config))
+
+
+def encoder_config(encoders: EncoderConfig) -> dict[str, Any]:
+    """Return both encoders' part of `config.json`."""
+    tiny = configs.main_config(build_thinker_tokenizer())
+    audio = asdict(encoders.audio)
+    downsampling = {key: audio.pop(key) for key in ("ds_kernel_size", "ds_stride")}
+    whole = tiny["audio_config"] | downsampling | {"whisper_encoder_config": audio}
+    return {
+        "mlp_depth": tiny["mlp_depth"],
+        "vision_config": tiny["vision_config"] | asdict(encoders.vision),
+        "audio_config": whole,
+    }
+
+
+def script_ids(tokenizer: Tokenizer) -> list[int]:
+    """Return the token ids of two sentences of different words, and of the answer's end."""
+    full_stop, question = ENGLISH.stops[0], ENGLISH.stops[1]
+    words = [word for word in ENGLISH.words if word.strip().isalpha()]
+    first, second = words[: FIRST_SENTENCE - 1], words[FIRST_SENTENCE - 1 :][: SECOND_SENTENCE - 1]
+    ids = [_single_token_id(tokenizer, text) for text in (*first, full_stop, *second, question)]
+    # Each token determines the next, so none may occur twice.
+    assert len(set(ids)) == len(ids)
+    return [*ids, tokenizer.token_to_id("<|role_end|>")]
+
+
+def _single_token_id(tokenizer: Tokenizer, text: str) -> int:
+    (only,) = tokenizer.encode(text, add_special_tokens=False).ids
+    return int(only)
+
+
+def main() -> None:
+    """Write the checkpoint."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--fp8", action="store_true", help="the thinker in block FP8")
+    parser.add_argument("--layers", type=int, help="of the thinker; fewer for a quick look")
+    parser.add_argument("--small", action="store_true", help="small thinker and encoders")
+    parser.add_argument("--force", action="store_true", help="replace the folder")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options = parser.parse_args()
+    if options.force:
+        shutil.rmtree(options.folder, ignore_errors=True)
+    shape, encoders = (SMALL, SMALL_ENCODERS) if options.small else (SHAPE, REAL)
+    if options.layers:
+        shape = shape | {"num_hidden_layers": options.layers}
+    device = torch.device(options.device)
+    write_system_checkpoint(options.folder, shape, encoders, (TALKER, VAE), options.fp8, device)
+    print(f"wrote {options.folder}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The talker engine: step times, parity, profiles, and tuning of its kernels."""

@@ -1,0 +1,1 @@
+"""The thinker: decoding speed, profiles, and tuning of its kernels."""

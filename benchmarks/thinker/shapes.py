@@ -1,0 +1,95 @@
+"""The thinker's released shape as `config.json` of two model classes.
+
+`plug-in` is this project's model; `stock` is SGLang's own text-only BailingMoeV2 at the same shape.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from benchmarks.synthetic.random_models.names import PLUG_IN, STOCK, STOCK_TYPE
+from sglang_omni.models.ming.thinker.hf_config import MODEL_TYPE
+from sglang_omni.models.ming.tiny.configs import thinker_token_ids
+from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
+from sglang_omni.models.ming.tiny.write import write_thinker_tokenizer
+
+Json = dict[str, Any]
+
+SHAPE: Json = {
+    "vocab_size": 157_184,
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "first_k_dense_replace": 1,
+    "intermediate_size": 9216,
+    "moe_intermediate_size": 1024,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "num_experts": 256,
+    "num_experts_per_tok": 8,
+    "n_group": 8,
+    "topk_group": 4,
+}
+# A shape that any machine can run, to try a benchmark.
+SMALL: Json = SHAPE | {
+    "vocab_size": 2048,
+    "hidden_size": 128,
+    "num_hidden_layers": 3,
+    "intermediate_size": 256,
+    "moe_intermediate_size": 128,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "num_experts": 16,
+    "num_experts_per_tok": 4,
+}
+CONSTANTS: Json = {
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 2_400_000,
+    "partial_rotary_factor": 0.5,
+    "max_position_embeddings": 32_768,
+    "num_shared_experts": 1,
+    "norm_topk_prob": True,
+    "routed_scaling_factor": 2.5,
+    "use_qk_norm": True,
+    "use_qkv_bias": False,
+    "use_bias": False,
+    "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16",
+}
+# What SGLang's own class needs besides.
+STOCK_CONSTANTS: Json = {
+    "score_function": "sigmoid",
+    "moe_router_enable_expert_bias": True,
+    "embedding_dropout": 0.0,
+    "norm_head": False,
+}
+FP8: Json = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+
+
+def build_config(system: str, shape: Json, fp8: bool) -> Json:
+    """Return `config.json` for `system` ("plug-in" or "stock")."""
+    tokens = thinker_token_ids(build_thinker_tokenizer())
+    text = tokens | shape | CONSTANTS
+    quantised: Json = {"quantization_config": FP8} if fp8 else {}
+    if system == "stock":
+        head = {"architectures": [STOCK], "model_type": STOCK_TYPE}
+        return head | text | STOCK_CONSTANTS | quantised
+    return {
+        "architectures": [PLUG_IN],
+        "model_type": MODEL_TYPE,
+        "torch_dtype": "bfloat16",
+        "llm_config": text,
+    } | quantised
+
+
+def write_shape_checkpoint(folder: Path, system: str, shape: Json, fp8: bool) -> None:
+    """Write a checkpoint folder for SGLang whose weights are drawn as it loads."""
+    config = build_config(system, shape, fp8)
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+    write_thinker_tokenizer(folder, build_thinker_tokenizer())
+    # SGLang looks for a weight file before the model loads.
+    save_file({"drawn": torch.zeros(1)}, folder / "model.safetensors")

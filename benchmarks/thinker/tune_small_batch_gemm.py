@@ -1,0 +1,166 @@
+"""Find the fastest tiling of a decode step's GEMMs of few rows with FP8 weights.
+
+    python -m benchmarks.thinker.tune_small_batch_gemm --compile 8    # every candidate, 8 processes
+    python -m benchmarks.thinker.tune_small_batch_gemm --out FILE
+
+Each number of rows is tried on the attention matrices of the released shape, as CUDA graphs in
+which every launch reads another weight, so that none is in the cache, and on one weight that stays
+in the cache, as a prefetched output projection does. SGLang's CUTLASS GEMM is timed beside it.
+Kernels use programmatic dependent launch, as in a decode step. The best are printed as lines of
+`TILES` in `sglang_omni/models/ming/thinker/small_batch_gemm_triton.py`.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+
+import torch
+from torch import Tensor, multiprocessing
+from triton.runtime.errors import OutOfResources
+
+from benchmarks.thinker.shapes import SHAPE
+from benchmarks.tools import cuda_graphs
+from measurement.environment import fingerprint
+from sglang_omni.kernels.split_k import Workspace
+from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
+from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
+    SCRATCH,
+    TILES,
+    SmallBatchTile,
+    few_rows_linear,
+)
+
+HIDDEN = int(SHAPE["hidden_size"])
+HEADS, KV_HEADS = int(SHAPE["num_attention_heads"]), int(SHAPE["num_key_value_heads"])
+HEAD = int(SHAPE["head_dim"])
+MATRICES = {"qkv": ((HEADS + 2 * KV_HEADS) * HEAD, HIDDEN), "dense": (HIDDEN, HEADS * HEAD)}
+LAUNCHES, REPLAYS = 12, 5
+
+Weights = Sequence[tuple[Tensor, Tensor]]
+
+
+def candidates(rows: int) -> list[SmallBatchTile]:
+    """Return the tilings to try: few programs with long sums, or many with short ones.
+
+    Above 16 rows, the list also has tilings with activations in FP8.
+    """
+    direct = [
+        *product((16,), (1, 2, 4), (1, 2, 4), (4, 8)),
+        *product((32,), (1, 2, 4), (2, 4), (4, 6, 8)),
+        *product((64,), (2, 3, 4, 8), (2, 4) if rows > 32 else (4,), (3, 4, 6)),
+        *product((128,), (3, 4, 6, 8), (4, 8), (3, 4)),
+    ]
+    swapped = [*product((64,), (2, 4, 8), (4,), (3, 4)), *product((128,), (3, 4, 6), (4, 8), (3,))]
+    tiles = [SmallBatchTile(*values) for values in direct if values[0] > 32 or rows <= 32]
+    tiles += [SmallBatchTile(*values, swapped=True) for values in swapped if rows > 16]
+    if rows <= 16:
+        return tiles
+    fp8_tilings = [
+        *product((64,), (1, 2, 3, 4, 6, 8), (4,), (3, 4, 6), (True, False)),
+        *product((128,), (2, 3, 4, 6, 8), (4, 8), (3, 4), (True, False)),
+        *product((32,), (1, 2), (4,), (4, 6), (False,)),
+    ]
+    return tiles + [SmallBatchTile(*values, fp8=True) for values in fp8_tilings]
+
+
+def random_rows(rows: int) -> Tensor:
+    """Return random rows in bfloat16 on the GPU."""
+    return torch.randn(rows, HIDDEN, device="cuda", dtype=torch.bfloat16)
+
+
+def compile_share(which: int, processes: int, row_counts: Sequence[int]) -> None:
+    """Compile every `processes`-th candidate by running it once, from number `which`."""
+    space = Workspace(SCRATCH, torch.device("cuda"))
+    weight, scale = random_fp8_weights(*MATRICES["dense"], count=1)[0]
+    every = [(rows, tile) for rows in row_counts for tile in candidates(rows)]
+    for rows, tile in every[which::processes]:
+        with suppress(OutOfResources):
+            few_rows_linear(random_rows(rows), weight, scale, space, tile, pdl=True)
+
+
+def random_fp8_weights(
+    rows: int, columns: int, count: int = LAUNCHES
+) -> list[tuple[Tensor, Tensor]]:
+    """Draw `count` random FP8 weights of one shape, with their scales."""
+    device = torch.device("cuda")
+    weights = []
+    for _ in range(count):
+        weight = torch.randn(rows, columns, device=device).to(torch.float8_e4m3fn)
+        weights.append((weight, torch.rand(rows // BLOCK, columns // BLOCK, device=device)))
+    return weights
+
+
+def time_gemm_us(run: Callable[[Tensor, Tensor], object], weights: Weights) -> float:
+    """Return the microseconds of one GEMM; infinity where it does not fit the GPU."""
+    try:
+        run(*weights[0])
+    except OutOfResources:
+        return float("inf")
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for weight, scale in weights:
+            run(weight, scale)
+    return 1e3 * cuda_graphs.mean_replay_ms(graph, REPLAYS) / len(weights)
+
+
+def main() -> None:
+    """Time every tiling, print the fastest and write the results."""
+    from sglang.srt.layers.quantization.fp8_utils import (
+        cutlass_w8a8_block_fp8_linear_with_fallback as sglang_linear,
+    )
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--compile", type=int, help="compile all in this many processes, then exit")
+    parser.add_argument("--rows", type=int, nargs="+", choices=TILES, default=list(TILES))
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    if options.compile:
+        arguments = options.compile, options.rows
+        multiprocessing.spawn(compile_share, arguments, options.compile)
+        return
+    space = Workspace(SCRATCH, torch.device("cuda"))
+    weights = {name: random_fp8_weights(*shape) for name, shape in MATRICES.items()}
+    weights["dense, held"] = random_fp8_weights(*MATRICES["dense"], count=1) * LAUNCHES
+    times_by_rows: dict[str, object] = {}
+    for rows in options.rows:
+        x = random_rows(rows)
+        sglang_us = {
+            name: time_gemm_us(lambda w, s, x=x: sglang_linear(x, w, [BLOCK, BLOCK], s), matrices)
+            for name, matrices in weights.items()
+        }
+        times = {
+            tile: {
+                name: time_gemm_us(
+                    lambda w, s, x=x, tile=tile: few_rows_linear(x, w, s, space, tile, pdl=True),
+                    matrices,
+                )
+                for name, matrices in weights.items()
+            }
+            for tile in candidates(rows)
+            if tile.split * rows * MATRICES["qkv"][0] <= SCRATCH
+        }
+        for name in weights:
+            best = min(times, key=lambda tile, name=name: times[tile][name])
+            tiling_us = f"{format_times(times[best])}, SGLang's {sglang_us[name]:.1f} us"
+            print(f"    {rows}: {best},  # best for {name}: {tiling_us}", flush=True)
+        ranked = sorted(times.items(), key=lambda pair: sum(pair[1].values()))
+        times_by_rows[str(rows)] = {
+            "sglang": sglang_us,
+            **{str(tile): tiling_us for tile, tiling_us in ranked},
+        }
+    if options.out:
+        result = {"environment": fingerprint(), "microseconds": times_by_rows}
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def format_times(times: dict[str, float]) -> str:
+    """Format times by name."""
+    return ", ".join(f"{name} {microseconds:.1f} us" for name, microseconds in times.items())
+
+
+if __name__ == "__main__":
+    main()

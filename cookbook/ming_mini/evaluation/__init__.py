@@ -1,0 +1,1 @@
+"""Evaluations of Ming-mini: of a checkpoint, and of a running server."""

@@ -1,0 +1,107 @@
+"""Whether a voice stays who it is through a long text read aloud by a running server.
+
+    python -m cookbook.ming_mini.evaluation.voice_drift --voices slt rms --sentences 110 --out FILE
+
+The last seconds of the reading are compared with its first, and random cuts from between with each
+other, by the speaker embeddings of resemblyzer (a package apart from this one, which needs
+`--no-deps` beside Python 3.11). A voice that drifts ends less like its beginning than two random
+cuts are alike.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+
+import httpx
+import numpy as np
+
+from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
+from cookbook.ming_mini.sentences import held_out
+from measurement.environment import fingerprint
+from measurement.openai_api import served_model
+from sglang_omni.media.wav import HEADER_BYTES
+
+RATE = 44_100
+CUT_S = 20.0
+PAIRS = 10
+
+Embed = Callable[[np.ndarray], np.ndarray]
+"""Samples [n] at 44.1 kHz to a vector of length 1."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Cosines of a reading of `seconds`: of its end with its beginning, and of pairs of random cuts
+    (mean and deviation)."""
+
+    seconds: float
+    last_to_first: float
+    random_mean: float
+    random_deviation: float
+
+
+def drift(samples: np.ndarray, embed: Embed, seed: int) -> Drift:
+    """Compare cuts of a reading. Raises `ValueError` where it is too short to cut four times."""
+    seconds = len(samples) / RATE
+    if seconds < 4 * CUT_S:
+        raise ValueError(f"{seconds:.0f} s are too short: {4 * CUT_S:.0f} s are needed")
+    cut = lambda start: embed(samples[int(start * RATE) : int((start + CUT_S) * RATE)])  # noqa: E731
+    rng = Random(seed)
+    alike = [float(cut(a) @ cut(b)) for a, b in (_apart(rng, seconds) for _ in range(PAIRS))]
+    ends = float(cut(0.0) @ cut(seconds - CUT_S))
+    return Drift(seconds, ends, float(np.mean(alike)), float(np.std(alike)))
+
+
+def _apart(rng: Random, seconds: float) -> tuple[float, float]:
+    """Where two cuts between the first and the last start that share no sample."""
+    room = seconds - 4 * CUT_S
+    early, late = sorted(rng.uniform(0, room) for _ in range(2))
+    return CUT_S + early, 2 * CUT_S + late
+
+
+def read_aloud(url: str, text: str, voice: str, seed: int) -> np.ndarray:
+    """A text as a voice of a server reads it: float32 samples [n] at 44.1 kHz."""
+    body = {"model": served_model(url), "input": text, "voice": voice, "seed": seed}
+    body |= {"response_format": "wav", "max_seconds": 3600}
+    reply = httpx.post(f"{url}/v1/audio/speech", json=body, timeout=3600).raise_for_status()
+    return np.frombuffer(reply.content[HEADER_BYTES:], "<i2").astype(np.float32) / 32_768
+
+
+def resemblyzer() -> Embed:
+    """The speaker embeddings [256] of resemblyzer. Raises `ImportError`."""
+    from resemblyzer import VoiceEncoder, preprocess_wav
+
+    encoder = VoiceEncoder("cpu", verbose=False)
+    return lambda samples: encoder.embed_utterance(preprocess_wav(samples, source_sr=RATE))
+
+
+def main() -> None:
+    """Read, compare and write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--url", default="http://127.0.0.1:8000")
+    parser.add_argument("--voices", nargs="+", default=["default"])
+    parser.add_argument("--sentences", type=int, default=110, help="110 are about five minutes")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lexicon", type=Path, default=WORDNET)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    text = " ".join(held_out(args.sentences, args.seed, read_lexicon(args.lexicon)))
+    embed, found = resemblyzer(), {}
+    for voice in args.voices:
+        began = time.monotonic()
+        samples = read_aloud(args.url, text, voice, args.seed)
+        took_s = time.monotonic() - began
+        found[voice] = asdict(drift(samples, embed, args.seed)) | {"took_s": took_s}
+        print(voice, json.dumps(found[voice]), flush=True)
+    result = {"seed": args.seed, "sentences": args.sentences, "environment": fingerprint()}
+    args.out.write_text(json.dumps(result | {"voices": found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

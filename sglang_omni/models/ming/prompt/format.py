@@ -1,0 +1,51 @@
+"""Ming's chat format: template, tokenizer, tool calls and reasoning of one checkpoint."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from sglang_omni.models.chat import TokenBytes, TokenizedPrompt, Turn
+from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
+from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM, render_chat
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
+from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
+from sglang_omni.models.ming.prompt.tools import CallReader
+from sglang_omni.models.reasoning import ThinkTagParser
+from sglang_omni.protocol.tools import Tool, ToolChoice
+
+
+class MingChatFormat:
+    """Implements `ChatFormat` for Ming."""
+
+    default_system = DEFAULT_SYSTEM
+
+    def __init__(self, checkpoint: Path) -> None:
+        """Read the tokenizer. Raises `CheckpointError`."""
+        self.tokenizer = ThinkerTokenizer(checkpoint)
+        self.token_bytes = self.tokenizer.token_bytes
+        self.token_name = self.tokenizer.token_name
+
+    @cached_property
+    def tool_tokens(self) -> TokenBytes:
+        """See `ChatFormat`. Raises `CheckpointError` where the tokenizer has no such tokens."""
+        return ToolTokenDecoder(self.tokenizer)
+
+    def tokenize(
+        self, messages: Sequence[Turn], thinking: bool = False, tools: Sequence[Tool] = ()
+    ) -> TokenizedPrompt:
+        """See `ChatFormat`."""
+        return self.tokenizer.encode(render_chat(messages, thinking, tools))
+
+    def tool_parser(self) -> CallReader:
+        """See `ChatFormat`."""
+        return CallReader()
+
+    def reasoning_parser(self) -> ThinkTagParser:
+        """See `ChatFormat`."""
+        return ThinkTagParser()
+
+    def answer_grammar(
+        self, tools: Sequence[Tool], choice: ToolChoice, schema: str | None, thinking: bool
+    ) -> str | None:
+        """See `ChatFormat`."""
+        return answer_grammar(tools, choice, schema, thinking)

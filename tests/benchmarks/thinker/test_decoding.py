@@ -1,0 +1,193 @@
+"""The thinker's benchmark: sane random weights, experts counted, answers scripted, rates right."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from benchmarks.synthetic.random_models.census import FILE, ROWS, ExpertCensus, count_experts_used
+from benchmarks.synthetic.random_models.drawing import FP8_STD, draw_parameters
+from benchmarks.synthetic.random_models.scripting import ScriptedAnswer
+from benchmarks.synthetic.system_checkpoint import FIRST_SENTENCE, script_ids
+from benchmarks.thinker.decoding import compare_systems
+from benchmarks.thinker.load import Arrivals, Round, summarise_round
+from benchmarks.thinker.shapes import CONSTANTS, SHAPE, SMALL, build_config, write_shape_checkpoint
+from benchmarks.thinker.tune_moe import TOKENS, candidates, suits_tokens
+from sglang_omni.engines.thinker.moe_configs import (
+    build_moe_environment,
+    find_version_folder,
+    format_file_name,
+)
+from sglang_omni.models.ming.thinker.fp8_layout import block_fp8, is_quantised
+from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
+from sglang_omni.models.ming.thinker.routing import Routing, route
+from sglang_omni.models.ming.thinker.tensors import thinker_tensors
+from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
+
+
+class Shaped(nn.Module):
+    """Parameters under names that SGLang's modules have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name, shape in {
+            "word_embeddings.weight": (300, 256),
+            "input_layernorm.weight": (256,),
+            "attention.dense.weight": (256, 128),
+            "mlp.router.weight": (64, 256),
+            "mlp.router.expert_bias": (64,),
+        }.items():
+            self.register_parameter(name.replace(".", "/"), _blank(shape))
+        eight = _blank((256, 256)).to(torch.float8_e4m3fn)
+        self.register_parameter("gate_up_proj/weight", nn.Parameter(eight, requires_grad=False))
+        self.register_parameter("gate_up_proj/weight_scale_inv", _blank((2, 2)))
+
+    def named_parameters(self, *_: object, **__: object):  # type: ignore[override]
+        for name, parameter in super().named_parameters():
+            yield name.replace("/", "."), parameter
+
+
+def _blank(shape: tuple[int, ...]) -> nn.Parameter:
+    return nn.Parameter(torch.full(shape, float("nan")), requires_grad=False)
+
+
+def test_weights_keep_variance_and_routing_even() -> None:
+    model = Shaped()
+    draw_parameters(model, ranks=2)
+    drawn = dict(model.named_parameters())
+    assert drawn["input_layernorm.weight"].eq(1).all()
+    assert drawn["mlp.router.expert_bias"].eq(0).all()
+    assert drawn["word_embeddings.weight"].std() == pytest.approx(1, rel=0.02)
+    assert drawn["mlp.router.weight"].std() == pytest.approx(256**-0.5, rel=0.05)
+    # Half of its fan-in is on the other rank.
+    assert drawn["attention.dense.weight"].std() == pytest.approx(256**-0.5, rel=0.05)
+    eight = drawn["gate_up_proj.weight"].float() * drawn["gate_up_proj.weight_scale_inv"][0, 0]
+    assert eight.std() == pytest.approx(256**-0.5, rel=0.05)
+    assert drawn["gate_up_proj.weight"].float().std() == pytest.approx(FP8_STD, rel=0.05)
+    routing = Routing(experts=64, groups=8, top_groups=4, top_k=8, scale=2.5)
+    inputs = torch.randn(4000, 256, generator=torch.Generator().manual_seed(0))
+    _, ids = route(inputs @ drawn["mlp.router.weight"].T, torch.zeros(64), routing)
+    shares = ids.flatten().bincount(minlength=64) / ids.numel() * 64
+    assert shares.min() > 0.5 and shares.max() < 2
+
+
+class Decode:
+    forward_mode = type("Mode", (), {"is_decode": staticmethod(lambda: True)})
+
+    def __init__(self, rows: int) -> None:
+        self.batch_size = rows
+
+
+class Layer(nn.Module):
+    def __init__(self, ids: list[list[int]]) -> None:
+        super().__init__()
+        self.ids = torch.tensor(ids)
+
+    def forward(self, _: object) -> object:
+        return type("TopK", (), {"topk_ids": self.ids})
+
+
+class Layers(nn.Module):
+    def __init__(self, layers: list[Layer]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, forward_batch: Decode) -> None:
+        for layer in self.layers:
+            layer(None)
+
+
+def test_experts_are_counted_in_one_batch_of_the_named_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ROWS, "3")
+    monkeypatch.setenv(FILE, str(tmp_path / "census.json"))
+    # The last id of each row is the shared expert, which no count includes.
+    decoder = Layers([Layer([[0, 1, 8], [1, 2, 8], [7, 0, 8]]), Layer([[5, 5, 8]] * 3)])
+    ExpertCensus(decoder, Layer, rank=0)
+    decoder(forward_batch=Decode(2))
+    assert not (tmp_path / "census.json").exists()
+    decoder(forward_batch=Decode(3))
+    layers = json.loads((tmp_path / "census.json").read_text(encoding="utf-8"))
+    assert count_experts_used(layers, 1, experts=8) == [2, 1]
+    assert count_experts_used(layers, 3, experts=8) == [4, 1]
+
+
+def test_a_script_is_said_whatever_the_logits() -> None:
+    ids = script_ids(build_thinker_tokenizer())
+    scripted = ScriptedAnswer(ids, vocabulary=2048, device=torch.device("cpu"))
+    logits = torch.randn(2, 2048)
+    scripted(logits, None)
+    said = [int(logits[0].argmax())]
+    while len(said) < len(ids):
+        logits = torch.randn(2, 2048) * 50
+        scripted(logits, torch.tensor([said[-1], 3]))
+        assert int(logits[1].argmax()) == ids[0]
+        said.append(int(logits[0].argmax()))
+    assert said == ids and len(ids) == 26
+    text = build_thinker_tokenizer().decode(ids[:FIRST_SENTENCE])
+    assert text.endswith(".") and text.count(".") == 1
+
+
+def test_rates_count_only_the_time_when_everybody_decodes() -> None:
+    slow = Arrivals(((1.0, 1), (2.0, 2), (3.0, 3), (4.0, 4)))
+    fast = Arrivals(((0.5, 1), (1.5, 3), (2.5, 5)))
+    row = summarise_round(Round(2, 8, 5), [slow, fast])
+    # From 1.0 to 2.5: one token of the slow answer, four of the fast one.
+    assert row["tokens_per_s"] == pytest.approx(5 / 1.5, abs=0.01)
+    assert row["tokens_per_s_prefill_included"] == pytest.approx(9 / 4, abs=0.01)
+    assert row["tpot_ms"] == pytest.approx((1000 + 500) / 2)
+    assert row["ttft_ms"] == {"p50": 500.0, "p95": 1000.0}
+
+
+def test_systems_are_compared_by_their_best_rounds() -> None:
+    rows = [
+        {"system": system, "clients": clients, "tokens_per_s": rate}
+        for system, clients, rate in (
+            ("plug-in", 1, 100.0),
+            ("plug-in", 1, 120.0),
+            ("stock", 1, 100.0),
+            ("stock", 8, 300.0),
+        )
+    ]
+    assert compare_systems(rows) == {"1": 120.0}
+
+
+def test_the_shape_is_the_released_one_in_either_precision(tmp_path: Path) -> None:
+    text = MingTextConfig(**(SHAPE | CONSTANTS))
+    tensors = thinker_tensors(text)
+    elements = {name: torch.Size(shape).numel() for name, shape in tensors.items()}
+    assert 102e9 < sum(elements.values()) < 104e9
+    eight = sum(count for name, count in elements.items() if is_quantised(name))
+    assert 0.98 < eight / sum(elements.values()) < 0.995
+    assert block_fp8(build_config("plug-in", SMALL, fp8=True)["quantization_config"])
+    assert "quantization_config" not in build_config("stock", SMALL, fp8=False)
+    write_shape_checkpoint(tmp_path, "stock", SMALL, fp8=True)
+    assert (tmp_path / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("fp8", [False, True])
+def test_tuning_has_candidates_for_every_number_of_tokens(fp8: bool) -> None:
+    configs = candidates(fp8)
+    for tokens in TOKENS:
+        assert sum(suits_tokens(config, tokens) for config in configs) >= 20
+    if fp8:
+        assert all(128 % config["BLOCK_SIZE_K"] == 0 for config in configs)
+
+
+def test_tuned_kernels_are_named_only_for_exactly_these_experts(tmp_path: Path) -> None:
+    config = build_config("plug-in", SHAPE, fp8=True)
+    folder = find_version_folder(tmp_path)
+    folder.mkdir(parents=True)
+    name = format_file_name("NVIDIA H200", 257, 512, fp8=True)
+    assert name == "E=257,N=512,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128, 128].json"
+    (folder / name).write_text("{}")
+    assert build_moe_environment(config, "NVIDIA H200", 2, tmp_path) == {
+        "SGLANG_MOE_CONFIG_DIR": str(tmp_path)
+    }
+    assert build_moe_environment(config, "NVIDIA H200", 1, tmp_path) == {}
+    assert build_moe_environment(config, "NVIDIA H100", 2, tmp_path) == {}
+    plain = build_config("plug-in", SHAPE, fp8=False)
+    assert build_moe_environment(plain, "NVIDIA H200", 2, tmp_path) == {}

@@ -1,0 +1,109 @@
+"""How clearly a server speaks is counted against what its source says."""
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import numpy as np
+import pytest
+
+from cookbook.ming_mini.evaluation import served_speech
+from cookbook.ming_mini.evaluation.served_speech import Speech, clarity, measure, obedience
+from cookbook.ming_mini.lexicon import Lexicon
+from cookbook.ming_mini.speakers import PRESETS, Speaker
+from sglang_omni.media.wav import HEADER_BYTES
+
+TEXTS = ["The cat sat down.", "Good morning to you.", "It rains again today."]
+RATE = 44_100
+
+
+class Pieces(httpx.SyncByteStream):
+    """A WAV header, then half a second of samples whose first numbers the text of the request."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield bytes(HEADER_BYTES)
+        yield np.full(RATE // 2, self._number, "<i2").tobytes()
+
+
+def server(request: httpx.Request) -> httpx.Response:
+    if request.url.path == "/v1/models":
+        return httpx.Response(200, json={"data": [{"id": "mini"}]})
+    asked = json.loads(request.content)
+    assert asked["model"] == "mini" and asked["stream_format"] == "audio"
+    if asked["voice"] == "nobody":
+        return httpx.Response(400, json={"error": {"message": "no such voice"}})
+    return httpx.Response(200, stream=Pieces(1 + TEXTS.index(asked["input"])))
+
+
+@pytest.fixture
+def speech() -> Speech:
+    client = httpx.Client(base_url="http://server", transport=httpx.MockTransport(server))
+    return Speech(client)
+
+
+def hear(samples: np.ndarray) -> list[str]:
+    """Reads the number back; the second text loses a word, the source never does."""
+    number = round(float(samples[0]) * 32_768)
+    heard = TEXTS[number % 100 - 1].lower().rstrip(".").split()
+    return heard[1:] if number == 2 else heard
+
+
+class Silent:
+    """A recogniser that hears nothing."""
+
+    def words(self, samples: np.ndarray) -> list[str]:
+        return []
+
+
+def source(text: str, speaker: Speaker) -> np.ndarray:
+    return np.full(10, (101 + TEXTS.index(text)) / 32_768, np.float32)
+
+
+def test_word_errors_are_counted_beside_those_of_the_source(speech: Speech) -> None:
+    found = clarity(speech, TEXTS, PRESETS[0], 1, hear, source)
+    assert found["word_error"] == pytest.approx(1 / 12)
+    assert found["word_error_of_source"] == 0
+    low, high = found["excess_interval"]
+    assert found["excess"] == pytest.approx(1 / 12)
+    assert low <= found["excess"] <= high
+
+
+def test_a_command_is_right_in_all_its_words_or_wrong(speech: Speech) -> None:
+    bare = [text.rstrip(".") for text in TEXTS]
+    found = obedience(speech, bare, 1, hear, source)
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert found["accuracy_of_source"] == 1
+
+
+def test_speed_counts_audio_and_waits_from_the_first_sample(speech: Speech) -> None:
+    for text in TEXTS:
+        assert len(speech.say(text, "slt", 1)) == RATE // 2
+    speed = speech.speed()
+    took = sum(one.took_s for one in speech.spoken)
+    assert speed["real_time_factor"] == pytest.approx(took / 1.5)
+    assert all(0 < one.first_s <= one.took_s for one in speech.spoken)
+
+
+def test_a_refusal_is_an_error(speech: Speech) -> None:
+    with pytest.raises(httpx.HTTPStatusError):
+        speech.say(TEXTS[0], "nobody", 1)
+
+
+def test_each_voice_says_sentences_of_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def noted(speech: Speech, texts: list[str], voice: Speaker, *_: object) -> dict[str, object]:
+        return {"texts": texts, "voice": voice.name}
+
+    monkeypatch.setattr(served_speech, "Speech", lambda client: None)
+    monkeypatch.setattr(served_speech, "Recogniser", Silent)
+    monkeypatch.setattr(served_speech, "clarity", noted)
+    monkeypatch.setattr(served_speech, "held_out", lambda count, *_: TEXTS[:count])
+    monkeypatch.setattr(served_speech, "everyday", lambda count, _: TEXTS[-count:])
+    wanted = ("speak, slt", "speak everyday, kal")
+    rows = dict(measure("http://server", 1, 2, Lexicon((), (), (), (), ()), wanted))
+    assert rows == {
+        "speak, slt": {"texts": TEXTS[:2], "voice": "slt"},
+        "speak everyday, kal": {"texts": TEXTS[-2:], "voice": "kal"},
+    }
