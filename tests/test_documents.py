@@ -177,6 +177,20 @@ def test_every_command_is_one_that_runs(document: str, command: str) -> None:
             _load_config(parsed)
 
 
+DESIGN = sorted((ROOT / "docs" / "design").glob("*.md"))
+
+
+@pytest.mark.parametrize("document", DESIGN, ids=lambda path: path.name)
+def test_every_file_that_a_design_document_names_exists(document: Path) -> None:
+    """A path begins at the root, in the package, or in a folder that the text is about."""
+    paths = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sglang_omni").rglob("*")}
+    named = re.findall(r"`([\w/.-]+/[\w/.-]*|[\w/]+\.py)`", document.read_text(encoding="utf-8"))
+    assert len(named) >= 10
+    for name in named:
+        below = f"/{name.rstrip('/')}"
+        assert (ROOT / name).exists() or any(path.endswith(below) for path in paths), name
+
+
 def test_what_is_named_is_found() -> None:
     assert len(DOCUMENTS) >= 12 and len(SCRIPTS) >= 9
     assert len({one.name for one in NAMED}) >= 100
