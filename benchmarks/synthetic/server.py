@@ -53,7 +53,7 @@ class SyntheticBackend:
     capabilities = RELEASED
     voice_aliases: Mapping[str, str] = MappingProxyType({})
     default_voice = VOICE
-    deterministic_text = knows_speakers = has_grammars = has_lark = False
+    deterministic_text = has_speaker_encoder = has_grammars = supports_grammar = False
     max_tokens = 1
     context_length = 1
     max_body_bytes = 1 << 20
