@@ -1,4 +1,4 @@
-"""What every route that reads aloud makes of its options: who speaks, and in what manner."""
+"""Conversion of speech options to a request of the pipeline, shared by all speech routes."""
 
 from sglang_omni.engines.speech.contract import SpeechStyle
 from sglang_omni.entrypoints.backend import Backend
@@ -19,9 +19,13 @@ from sglang_omni.protocol.speech import SpeechOptions
 
 
 def build_speech_request(
-    text: str, options: SpeechOptions, backend: Backend, terms: RequestMetadata, owner: str | None
+    text: str,
+    options: SpeechOptions,
+    backend: Backend,
+    metadata: RequestMetadata,
+    owner: str | None,
 ) -> SpeechRequest:
-    """A request to read `text` aloud. Raises `InvalidRequest`, naming the field."""
+    """Return a request to read `text` aloud. Raises `InvalidRequest`, naming the field."""
     _check_capabilities(options, backend.capabilities)
     if options.task == "speech":
         check_speakable(text, backend.capabilities, "input")
@@ -29,8 +33,8 @@ def build_speech_request(
         _check_description(text, options)
     voice = choose_speaker(options, options.seed, backend, owner)
     return SpeechRequest(
-        **vars(terms),
-        # The model was trained with a blank in front of a description of music.
+        **vars(metadata),
+        # The model was trained with a space before a description of music.
         text=f" {text.strip()}" if options.task == "music" else text,
         voice=voice if options.task == "speech" else Voice("", voice.seed),
         manner=build_speech_style(options),
@@ -40,16 +44,16 @@ def build_speech_request(
 
 
 def build_speech_style(options: SpeechOptions) -> SpeechStyle:
-    """How to speak: the task's own settings under whatever the options say."""
+    """Return the style of the speech: the given options over the defaults of the task."""
     description = {"speech": None, "music": MUSIC, "sound": SOUND}[options.task]
-    usual = SpeechStyle()
-    cfg, sigma, temperature = usual.cfg, usual.sigma, usual.temperature
+    defaults = SpeechStyle()
+    cfg, sigma, temperature = defaults.cfg, defaults.sigma, defaults.temperature
     if options.task == "sound":
         cfg, sigma, temperature = SOUND_SAMPLING
-    asked = options.instructions
+    fields = options.instructions
     return SpeechStyle(
         description=description,
-        instruction=None if asked is None else caption_json(Caption(**asked.model_dump())),
+        instruction=None if fields is None else caption_json(Caption(**fields.model_dump())),
         cfg=cfg if options.cfg is None else options.cfg,
         sigma=sigma if options.sigma is None else options.sigma,
         temperature=temperature if options.temperature is None else options.temperature,
@@ -57,7 +61,7 @@ def build_speech_style(options: SpeechOptions) -> SpeechStyle:
 
 
 def _check_capabilities(options: SpeechOptions, capabilities: Capabilities) -> None:
-    """Refuse what the checkpoint has not learnt. Raises `InvalidRequest`, naming the field."""
+    """Check that the checkpoint supports the options. Raises `InvalidRequest`."""
     if options.task not in capabilities.speech_tasks:
         raise InvalidRequest(
             f"task: {capabilities.name} does not make {options.task}; "
@@ -66,20 +70,20 @@ def _check_capabilities(options: SpeechOptions, capabilities: Capabilities) -> N
         )
     if options.instructions is not None and not capabilities.speech_instructions:
         raise InvalidRequest(
-            f"instructions: {capabilities.name} speaks in one manner only; leave them out",
+            f"instructions: {capabilities.name} does not support them; leave them out",
             param="instructions",
         )
 
 
 def _check_description(text: str, options: SpeechOptions) -> None:
-    """Refuse what has no meaning where nobody speaks. Raises `InvalidRequest`."""
+    """Check the description and the options of music or a sound. Raises `InvalidRequest`."""
     for name in ("voice", "ref_audio", "ref_text", "instructions"):
         if getattr(options, name) is not None:
-            raise InvalidRequest(f"{name}: nobody speaks in task {options.task!r}", param=name)
+            raise InvalidRequest(f"{name}: not supported in task {options.task!r}", param=name)
     missing = [field.strip(": ") for field in MUSIC_FIELDS if field not in text]
     if options.task == "music" and missing:
         raise InvalidRequest(
-            "input: music is described as 'Genre: ... Mood: ... Instrument: ... Theme: ... "
-            f"Duration: 60s.'; this lacks {', '.join(missing)}",
+            "input: a description of music must have the form 'Genre: ... Mood: ... "
+            f"Instrument: ... Theme: ... Duration: 60s.'; missing: {', '.join(missing)}",
             param="input",
         )

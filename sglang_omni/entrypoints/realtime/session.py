@@ -29,7 +29,7 @@ from sglang_omni.entrypoints.realtime.session_config import (
 from sglang_omni.entrypoints.realtime.session_schema import ResponseBody
 from sglang_omni.entrypoints.realtime.text_limit import answering_texts, item_texts, response_texts
 from sglang_omni.entrypoints.realtime.turn_controller import TurnController
-from sglang_omni.entrypoints.text_limit import check_text
+from sglang_omni.entrypoints.text_limit import check_text_length
 from sglang_omni.entrypoints.unicode import check_unicode
 from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.media.vad import Detector
@@ -99,7 +99,7 @@ class RealtimeSession:
             case client.InputAudioBufferClear():
                 floor.clear()
             case client.SessionUpdate(session=body):
-                check_text(answering_texts(body, "session"), self._backend.context_length)
+                check_text_length(answering_texts(body, "session"), self._backend.context_length)
                 floor.configure(updated(floor.config, body, self._backend))
                 self._outbox.put("session.updated", session=self._json())
             case client.ResponseCreate(response=body):
@@ -128,7 +128,7 @@ class RealtimeSession:
 
     async def _create(self, event: client.ItemCreate) -> None:
         # A recording of minutes takes a while to decode.
-        check_text(item_texts(event.item, "item"), self._backend.context_length)
+        check_text_length(item_texts(event.item, "item"), self._backend.context_length)
         wire = self._floor.config.input_format
         item = await asyncio.to_thread(to_item, event.item, wire, "item")
         if not self._floor.conversation.has_room(item):
@@ -152,7 +152,7 @@ class RealtimeSession:
 
     async def _respond(self, body: ResponseBody) -> None:
         floor = self._floor
-        check_text(response_texts(body), self._backend.context_length)
+        check_text_length(response_texts(body), self._backend.context_length)
         answers = for_response(floor.config, body, self._backend)
         conversation = floor.conversation if body.conversation == "auto" else None
         plan = ResponseConfig(answers, conversation, floor.conversation_id, body.metadata)

@@ -30,7 +30,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.pipeline.transcribe import token_limit, transcription_prompt
-from sglang_omni.protocol.body import AskedPriority, Timeout
+from sglang_omni.protocol.body import RequestPriority, Timeout
 
 FILE_FIELD = "file"
 
@@ -59,7 +59,7 @@ class TranscriptionForm(FormBody):
         int | None, Field(ge=1, description="Maximum length of the transcript; an extension")
     ] = None
     stream: bool = False
-    priority: AskedPriority = "normal"
+    priority: RequestPriority = "normal"
     timeout: Timeout | None = None
 
 
