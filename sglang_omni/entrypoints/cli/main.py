@@ -204,10 +204,10 @@ def _chat(parsed: argparse.Namespace) -> int:
 
 
 def _timeline(parsed: argparse.Namespace) -> int:
-    from sglang_omni.entrypoints.api_keys import first_key
+    from sglang_omni.entrypoints.api_keys import read_first_key
     from sglang_omni.entrypoints.cli.timeline import timeline
 
-    key = first_key(parsed.api_key, "--api-key") if parsed.api_key else None
+    key = read_first_key(parsed.api_key, "--api-key") if parsed.api_key else None
     return timeline(parsed.base_url, parsed.request_id, key)
 
 

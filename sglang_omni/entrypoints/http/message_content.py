@@ -1,4 +1,4 @@
-"""Messages of a body as the pipeline takes them, each medium bound to the message that has it."""
+"""Conversion of a body's messages and media to messages of the pipeline."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,7 +19,7 @@ from sglang_omni.protocol.media import (
 )
 from sglang_omni.protocol.tools import ToolCall, ToolResult
 
-# What OpenAI's low detail comes to: a picture of 512 x 512.
+# OpenAI's low detail: an image of 512 x 512 pixels.
 LOW_DETAIL_PIXELS = 512 * 512
 
 Content = pipeline.TextPart | MediaPart
@@ -27,28 +27,37 @@ RecallTranscript = Callable[[str], str | None]
 
 
 def to_messages(body: ChatBody, recall: RecallTranscript) -> tuple[Message, ...]:
-    """The conversation. The body's own lists of media go to its last message: images and videos
-    before the text, clips after it, for the model was trained to hear after it has read.
+    """Return the messages of a conversation.
 
-    `recall` tells what was said in the audio of an earlier answer. Raises `InvalidRequest` for a
-    user message that says and shows nothing, and for an answer or a call that nobody remembers.
+    The body's own lists of media belong to the last message: images and videos before its text,
+    audio after it, as the model was trained.
+
+    Args:
+        body: The body of the request.
+        recall: Returns the transcript of an earlier answer's audio by its id.
+
+    Raises:
+        InvalidRequest: A user message is empty, or an audio id or a tool call id is unknown.
     """
     messages = [
-        to_message(message, f"messages.{index}", recall)
-        for index, message in enumerate(body.messages)
+        to_message(chat_message, f"messages.{index}", recall)
+        for index, chat_message in enumerate(body.messages)
     ]
     _check_tool_results(body)
     before = (*_images(body), *_videos(body))
     messages[-1] = Message(messages[-1].role, (*before, *messages[-1].content, *_audio_clips(body)))
-    for index, turn in enumerate(messages):
-        if turn.role == "user" and not any(map(_has_content, turn.content)):
+    for index, message in enumerate(messages):
+        if message.role == "user" and not any(map(_has_content, message.content)):
             path = f"messages.{index}.content"
             raise InvalidRequest(f"{path}: must not be blank", param=path)
     return tuple(messages)
 
 
 def to_message(message: ChatMessage, path: str, recall: RecallTranscript) -> Message:
-    """A turn; `developer` is OpenAI's newer name for `system`. `path` is its place in the body."""
+    """Return one message, which is at `path` in the body.
+
+    The role `developer` is OpenAI's newer name for `system`.
+    """
     if message.role == "tool":
         texts = (part.text for part in message.content if isinstance(part, TextContentPart))
         return Message("tool", (ToolResult("".join(texts)),))
@@ -56,28 +65,28 @@ def to_message(message: ChatMessage, path: str, recall: RecallTranscript) -> Mes
     parts = [_part(part, f"{path}.content.{index}") for index, part in enumerate(message.content)]
     if message.audio is not None and not parts:
         parts.append(pipeline.TextPart(_find_transcript(message.audio, path, recall)))
-    called = [call.function for call in message.tool_calls or ()]
-    return Message(role, (*parts, *(ToolCall(call.name, call.arguments) for call in called)))
+    calls = [call.function for call in message.tool_calls or ()]
+    return Message(role, (*parts, *(ToolCall(call.name, call.arguments) for call in calls)))
 
 
 def _find_transcript(audio: PastAudio, path: str, recall: RecallTranscript) -> str:
-    """What was said in an earlier answer. Raises `InvalidRequest` where nobody knows any more."""
-    said = audio.transcript or recall(audio.id)
-    if said is None:
+    """Return the transcript of an earlier answer. Raises `InvalidRequest` if it is unknown."""
+    transcript = audio.transcript or recall(audio.id)
+    if transcript is None:
         path = f"{path}.audio.id"
-        reason = "is not known, or no longer; send its transcript along"
+        reason = "is unknown or has expired; send its transcript"
         raise InvalidRequest(f"{path}: {audio.id[:64]!r} {reason}", param=path)
-    return said
+    return transcript
 
 
 def _check_tool_results(body: ChatBody) -> None:
-    """Refuse a result of a call that was not made before it. Raises `InvalidRequest`."""
-    called: set[str] = set()
+    """Check that each tool result has an earlier call. Raises `InvalidRequest`."""
+    call_ids: set[str] = set()
     for index, message in enumerate(body.messages):
-        called |= {call.id for call in message.tool_calls or ()}
-        if message.tool_call_id is not None and message.tool_call_id not in called:
+        call_ids |= {call.id for call in message.tool_calls or ()}
+        if message.tool_call_id is not None and message.tool_call_id not in call_ids:
             path = f"messages.{index}.tool_call_id"
-            raise InvalidRequest(f"{path}: no message before it has this call", param=path)
+            raise InvalidRequest(f"{path}: no earlier message has this tool call", param=path)
 
 
 def _part(part: Part, path: str) -> Content:

@@ -33,7 +33,7 @@ from sglang_omni.entrypoints.http.responses.chat_completion import (
     stream_chunks,
 )
 from sglang_omni.entrypoints.http.tool_choice import NO_GRAMMAR_SUPPORT, check_tool_choice
-from sglang_omni.entrypoints.text_limit import chat_texts, check_text
+from sglang_omni.entrypoints.text_limit import check_text_length, iterate_chat_texts
 from sglang_omni.pipeline.request import ChatRequest, Voice
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
@@ -46,7 +46,7 @@ from sglang_omni.protocol.tools import Tool, ToolChoice
 def check_body(body: ChatBody, backend: Backend) -> None:
     """Check what involves several fields. Raises `InvalidRequest`."""
     require_model(body.model, backend)
-    check_text(chat_texts(body), backend.context_length)
+    check_text_length(iterate_chat_texts(body), backend.context_length)
     if body.messages[-1].role not in ("user", "tool"):
         message = "messages: the last message must have the role 'user' or 'tool'"
         raise InvalidRequest(message, param="messages")

@@ -78,7 +78,7 @@ def start_response(body: SpeechBody, backend: Backend, speech: SpeechRequest) ->
     """Start the speech, and return the response in the requested format."""
     events = require_finished(backend.speak(speech))
     output = choose_output(body.response_format, body.sample_rate, backend, body.speed)
-    encoder = output.encoder(streaming=True)
+    encoder = output.make_encoder(streaming=True)
     if body.stream_format == "sse":
         return sse.SSEResponse(stream_speech_events(events, encoder), output.headers)
     audio = stream_audio(events, encoder)

@@ -113,7 +113,7 @@ async def speak_item(
         len(text), build_speech_request, text, options, backend, metadata, owner
     )
     output = choose_output(options.response_format, options.sample_rate, backend, options.speed)
-    encoder, usage = output.encoder(streaming=False), Usage()
+    encoder, usage = output.make_encoder(streaming=False), Usage()
     async with aclosing(require_finished(backend.speak(speech))) as events:
         async for event in events:
             if isinstance(event, AudioDelta):

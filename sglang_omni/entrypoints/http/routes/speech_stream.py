@@ -32,7 +32,7 @@ from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.http.routes.speech import build_usage
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.session_limiter import SessionLimiter
-from sglang_omni.entrypoints.unicode import check_json
+from sglang_omni.entrypoints.unicode import check_json_unicode
 from sglang_omni.media.encode import OutputAudioEncoder
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta
 from sglang_omni.pipeline.work_threads import run_off_loop
@@ -88,7 +88,7 @@ def parse_event(frame: str) -> Any:
         if len(text) > MAX_SMALL_BODY_BYTES:
             return EVENT_ADAPTER.validate_python(parse_json(text, "the event"))
         check_small_json(text)
-        check_json(text)
+        check_json_unicode(text)
         return EVENT_ADAPTER.validate_json(text)
     except ValidationError as error:
         problems = [{**detail, "loc": ("body", *detail["loc"][1:])} for detail in error.errors()]
@@ -209,7 +209,7 @@ class SpeechSession:
         self._num_texts += 1
         request = build_speech_request("", config, backend, metadata, self._owner)
         output = choose_output(config.response_format, config.sample_rate, backend, config.speed)
-        encoder, index = output.encoder(streaming=True), -1
+        encoder, index = output.make_encoder(streaming=True), -1
         async with aclosing(
             require_finished(backend.stream_speech(request, feed.stream()))
         ) as events:

@@ -29,7 +29,7 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.pipeline.transcribe import build_transcription_prompt, max_transcript_tokens
-from sglang_omni.protocol.body import AskedPriority, Timeout
+from sglang_omni.protocol.body import RequestPriority, Timeout
 from sglang_omni.protocol.sampling import SamplingParams
 
 FILE_FIELD = "file"
@@ -59,7 +59,7 @@ class TranscriptionForm(FormBody):
         int | None, Field(ge=1, description="Maximum length of the transcript; an extension")
     ] = None
     stream: bool = False
-    priority: AskedPriority = "normal"
+    priority: RequestPriority = "normal"
     timeout: Timeout | None = None
 
 
