@@ -118,7 +118,7 @@ class SyntheticBackend:
         speaker = Speaker(self.talker, SPEECH_TEXT, PATCH_S, voice.name, voice.seed, SAMPLE_RATE)
         if self._door is None:
             return speak(speaker, request)
-        return self._door.limited(request, self._admitted(self._door, speaker, request))
+        return self._door.with_timeout(request, self._admitted(self._door, speaker, request))
 
     @staticmethod
     async def _admitted(

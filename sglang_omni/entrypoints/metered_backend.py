@@ -63,7 +63,7 @@ class MeteredBackend:
         try:
             async with aclosing(begin()) as events:
                 async for event in events:
-                    count.note(event)
+                    count.add(event)
                     yield event
         finally:
             settle(count.used)

@@ -16,7 +16,7 @@ from sglang_omni.admission.queue import AdmissionQueue, QueueRules
 # Threads that look up names at once, and how many of them for one tenant. They only wait.
 THREADS, THREADS_PER_TENANT = 64, 16
 # Callers have deadlines of their own, which are shorter.
-WAITING = QueueRules(length=512, seconds=60.0)
+WAITING = QueueRules(max_length=512, max_wait_s=60.0)
 
 
 class Resolver:

@@ -13,7 +13,7 @@ from sglang_omni.observability.trace import Span, Trace
 DASHBOARD = Path(__file__).parents[2] / "dashboards" / "grafana.json"
 COUNTERS = (
     *("active_slots", "waiting", "steps", "patches", "step_seconds", "admitted", "queued"),
-    *("kv_tokens_used", "kv_tokens_capacity", "refused_at_the_door"),
+    *("kv_tokens_used", "kv_tokens_capacity", "rejected"),
     *(f"{kind}_cache_{what}" for kind in ("image", "audio") for what in ("hits", "misses")),
 )
 

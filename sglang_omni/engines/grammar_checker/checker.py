@@ -39,7 +39,7 @@ LONGEST_RESTART_DELAY_S = 1.0
 # On the clock; what counts is the time on a core, which ends the process by itself.
 STEP_DEADLINE_S = 20.0
 READY_DEADLINE_S = 10.0
-QUEUE = QueueRules(length=64)
+QUEUE = QueueRules(max_length=64)
 MOST_VERDICTS = 1024
 # A grammar that ended the process is refused unseen for so long: the fault may have been another's.
 FATAL_VERDICT_S = 60.0
