@@ -151,7 +151,7 @@ class MediaPreprocessor:
         return (
             None
             if largest is None
-            else PixelBudget(rules.factor, min(rules.least, largest), largest)
+            else PixelBudget(rules.factor, min(rules.min_pixels, largest), largest)
         )
 
     def _from_decoded(

@@ -122,19 +122,19 @@ def test_sizes_and_limits_reach_the_decoders() -> None:
     )
     settings = media_decoder_settings(asked, media_rules(asked, RULES))
     assert settings.rules == media_rules(asked, RULES)
-    assert (settings.rules.image.most, settings.rules.video.fps) == (65_536, 1.0)
+    assert (settings.rules.image.max_pixels, settings.rules.video.fps) == (65_536, 1.0)
     assert (settings.limits.pixels, settings.limits.file_bytes) == (1_000, 9)
 
 
 def test_sizes_are_the_models_on_a_card_and_what_it_encodes_in_seconds_on_a_cpu() -> None:
     assert media_rules(config(device="cuda"), RULES) == RULES
     rules = media_rules(config(device="cpu"), RULES)
-    assert rules.image == replace(RULES.image, most=1_048_576)
+    assert rules.image == replace(RULES.image, max_pixels=1_048_576)
     smaller = {"frames": 48, "total": 3_145_728, "max_frame_pixels": 1_048_576}
     assert rules.video == replace(RULES.video, **smaller)
     asked = {"media__image_max_pixels": 4_000_000, "media__video_max_sampled": 64}
     own = media_rules(config(device="cpu", **asked), RULES)
-    assert (own.image.most, own.video.frames) == (4_000_000, 64)
+    assert (own.image.max_pixels, own.video.frames) == (4_000_000, 64)
 
 
 def test_an_encoders_pass_is_short_on_a_cpu() -> None:
@@ -146,7 +146,9 @@ def test_an_encoders_pass_is_short_on_a_cpu() -> None:
     asked = encoder_settings(own, TINY)
     assert (asked.max_patches, asked.max_audio_seconds) == (9, 7)
     # A frame of a video, and an image, are never more than one pass.
-    assert media_rules(config(device="cpu"), RULES).image.most == on_cpu.max_patches * PATCH**2
+    assert (
+        media_rules(config(device="cpu"), RULES).image.max_pixels == on_cpu.max_patches * PATCH**2
+    )
 
 
 def test_a_slow_pass_on_a_cpu_does_not_make_its_encoder_unready() -> None:

@@ -111,7 +111,7 @@ def _with_length(file: bytes) -> bytes:
     """A streamed WAV file, now that its length is known, with that in its header."""
     rate = int.from_bytes(file[24:28], "little")
     samples = file[wav.HEADER_BYTES :]
-    return wav.header(rate, len(samples)) + samples
+    return wav.build_header(rate, len(samples)) + samples
 
 
 def _questions() -> Iterator[str]:

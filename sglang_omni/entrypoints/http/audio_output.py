@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, rates_of
+from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, get_sample_rates
 from sglang_omni.media.wav import CHANNELS
 from sglang_omni.models.capabilities import Capabilities, language_names
 from sglang_omni.models.scripts import unspoken_words
@@ -53,7 +53,7 @@ def choose_output(
     Raises `InvalidRequest`, naming the field `param`, for a rate that the format does not take.
     """
     usual = USUAL_RATES.get(audio_format, backend.sample_rate)
-    rate, known = sample_rate or usual, rates_of(audio_format)
+    rate, known = sample_rate or usual, get_sample_rates(audio_format)
     if known and rate not in known:
         listed = ", ".join(map(str, known))
         raise InvalidRequest(f"{param}: {audio_format} takes {listed}, not {rate}", param=param)

@@ -17,7 +17,7 @@ from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream, require_finished
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, media_type
+from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, get_media_type
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
 from sglang_omni.protocol.speech import SpeechBody
 
@@ -77,7 +77,7 @@ def reply(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response
     if body.stream_format == "sse":
         return sse.SSEResponse(speech_events(events, encoder), output.headers)
     audio = audio_bytes(events, encoder)
-    return CancellableStream(audio, media_type(body.response_format), output.headers)
+    return CancellableStream(audio, get_media_type(body.response_format), output.headers)
 
 
 def _examples(model: str) -> dict[str, Any]:
@@ -96,7 +96,8 @@ def routes(backend: Backend) -> APIRouter:
     @router.post(
         "/v1/audio/speech",
         response_class=Response,
-        responses=success("The audio", *map(media_type, get_args(AudioFormat)), EVENTS) | RESPONSES,
+        responses=success("The audio", *map(get_media_type, get_args(AudioFormat)), EVENTS)
+        | RESPONSES,
         openapi_extra=examples(**_examples(backend.model)),
     )
     async def create_speech(body: SpeechBody, request: Request) -> Response:
