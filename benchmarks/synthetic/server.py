@@ -119,7 +119,9 @@ class SyntheticBackend:
         speaker = Speaker(self.talker, SPEECH_TEXT, PATCH_S, voice.name, voice.seed, SAMPLE_RATE)
         if self._admission is None:
             return speak(speaker, request)
-        return self._admission.limited(request, self._admitted(self._admission, speaker, request))
+        return self._admission.with_timeout(
+            request, self._admitted(self._admission, speaker, request)
+        )
 
     @staticmethod
     async def _admitted(

@@ -1,4 +1,4 @@
-"""The door of the server: what each kind of request needs of which engine."""
+"""Admission of requests to the engines that they need, and estimates of their size."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,33 +12,35 @@ from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRe
 from sglang_omni.queueing.policy import Capacity
 from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 
-# A guess is enough: the engine counts. Text has at most one token for three bytes or so; the
-# tokens of a medium are bounded by how it is sampled.
+# Estimates are enough, because the engine reports its real use. Text has about one token per three
+# bytes at most. Sampling bounds the tokens of a medium.
 BYTES_PER_TOKEN = 3
-MEDIUM_TOKENS = {"image": 1024, "video": 4096, "audio": 512}
-# Most answers end long before they may.
-LIKELY_TOKENS = 512
-# One that has been silent for a moment may be heard again: the door stays as narrow.
-UP = ("ready", "unresponsive")
+TOKENS_PER_MEDIUM = {"image": 1024, "video": 4096, "audio": 512}
+# Most answers end long before their limit.
+TYPICAL_ANSWER_TOKENS = 512
+# An engine that is unresponsive for a moment may recover, so its capacity still counts.
+UP_STATES = ("ready", "unresponsive")
 
 Request = ChatRequest | SpeechRequest
 
 
 def estimate_prompt_tokens(request: ChatRequest) -> int:
-    """Tokens that the prompt of a chat has, about."""
+    """Return an estimate of a chat's prompt tokens."""
     parts = [part for message in request.messages for part in message.content]
-    text = sum(len(part.text.encode()) for part in parts if isinstance(part, TextPart))
-    media = sum(MEDIUM_TOKENS[part.kind] for part in parts if isinstance(part, MediaPart))
-    return text // BYTES_PER_TOKEN + media
+    text_bytes = sum(len(part.text.encode()) for part in parts if isinstance(part, TextPart))
+    media_tokens = sum(
+        TOKENS_PER_MEDIUM[part.kind] for part in parts if isinstance(part, MediaPart)
+    )
+    return text_bytes // BYTES_PER_TOKEN + media_tokens
 
 
 def estimate_kv_tokens(request: ChatRequest) -> int:
-    """Tokens of KV cache that a chat will likely take: its prompt and a usual answer."""
-    return estimate_prompt_tokens(request) + min(request.sampling.max_tokens, LIKELY_TOKENS)
+    """Return an estimate of a chat's KV cache tokens: its prompt and a typical answer."""
+    return estimate_prompt_tokens(request) + min(request.sampling.max_tokens, TYPICAL_ANSWER_TOKENS)
 
 
 class AdmissionController:
-    """Admits requests to the thinker and the talker, by these engines' own budgets."""
+    """Admit requests to the thinker and the talker, by the capacity that the engines report."""
 
     def __init__(
         self,
@@ -46,36 +48,37 @@ class AdmissionController:
         rules: QueueRules,
         timeout_s: float,
     ) -> None:
-        """`engines` has the replicas of each engine; `timeout_s` is the longest that any request
-        may take."""
+        """Take the replicas of each engine, the queues' rules and the time limit of a request."""
         self._timeout_s = timeout_s
-        self._turnstiles = {
-            "talker": AdmissionQueue("talker", lambda: talker_budget(engines["talker"]), rules),
-            "thinker": AdmissionQueue("thinker", lambda: thinker_budget(engines["thinker"]), rules),
+        self._queues = {
+            "talker": AdmissionQueue("talker", lambda: talker_capacity(engines["talker"]), rules),
+            "thinker": AdmissionQueue(
+                "thinker", lambda: thinker_capacity(engines["thinker"]), rules
+            ),
         }
 
     def counters(self) -> dict[str, dict[str, float]]:
-        """Who is admitted, who waits and who was refused, by engine."""
-        return {name: one.counters() for name, one in self._turnstiles.items()}
+        """Return how many requests are admitted, wait, and were rejected, by engine."""
+        return {name: queue.counters() for name, queue in self._queues.items()}
 
-    def limited(
+    def with_timeout(
         self, request: Request, events: AsyncGenerator[Event, None]
     ) -> AsyncGenerator[Event, None]:
-        """Pass on the events of a request for as long as it may take, its waits included.
+        """Yield the events of a request within its time limit, which includes its waits.
 
-        Raises `DeadlineExceeded` when its time is up.
+        Raises `DeadlineExceeded` when the time is up.
         """
         seconds = min(request.timeout_s or self._timeout_s, self._timeout_s)
         return with_timeout(events, seconds)
 
     @asynccontextmanager
     async def admit(self, request: Request) -> AsyncIterator[None]:
-        """Wait for room in the engines that a request needs, and hold it during the body.
+        """Wait for capacity in the engines that a request needs, and hold it during the body.
 
         Raises `Overloaded`.
         """
         async with AsyncExitStack() as stack:
-            # Always in this order, so that no two requests wait for each other.
+            # Always in this order, so that two requests never wait for each other.
             if request.voice is not None:
                 await self._enter(stack, "talker", request)
             if isinstance(request, ChatRequest):
@@ -85,31 +88,30 @@ class AdmissionController:
     async def _enter(
         self, stack: AsyncExitStack, engine: str, request: Request, kv_tokens: int = 0
     ) -> None:
-        admitted = self._turnstiles[engine].admit(request.tenant, request.priority, kv_tokens)
+        admitted = self._queues[engine].admit(request.tenant, request.priority, kv_tokens)
         with stage(f"{engine}_queue"):
             await stack.enter_async_context(admitted)
 
 
-def thinker_budget(replicas: Sequence[EngineProcess]) -> Capacity | None:
-    """The thinker's slots and cache, of those replicas that are up; None while none is."""
-    up = _up(replicas)
-    if not up:
+def thinker_capacity(replicas: Sequence[EngineProcess]) -> Capacity | None:
+    """Return the slots and the KV cache of the thinker's replicas that are up, or None."""
+    healths = _healths_up(replicas)
+    if not healths:
         return None
-    infos: list[ThinkerInfo] = [health.info for health in up]
+    infos: list[ThinkerInfo] = [health.info for health in healths]
     return Capacity(
         sum(info.max_running_requests for info in infos),
         sum(info.max_total_tokens for info in infos),
-        sum(int(health.counters.get("kv_tokens_used", 0)) for health in up),
+        sum(int(health.counters.get("kv_tokens_used", 0)) for health in healths),
     )
 
 
-def talker_budget(replicas: Sequence[EngineProcess]) -> Capacity | None:
-    """The talker's slots, each with a cache of its own, of those replicas that are up; None while
-    none is."""
-    infos: list[TalkerInfo] = [health.info for health in _up(replicas)]
+def talker_capacity(replicas: Sequence[EngineProcess]) -> Capacity | None:
+    """Return the slots of the talker's replicas that are up, or None. Each slot has its cache."""
+    infos: list[TalkerInfo] = [health.info for health in _healths_up(replicas)]
     return Capacity(sum(info.slots for info in infos)) if infos else None
 
 
-def _up(replicas: Sequence[EngineProcess]) -> list[EngineHealth]:
+def _healths_up(replicas: Sequence[EngineProcess]) -> list[EngineHealth]:
     healths = [replica.health for replica in replicas]
-    return [health for health in healths if health.info is not None and health.state in UP]
+    return [health for health in healths if health.info is not None and health.state in UP_STATES]

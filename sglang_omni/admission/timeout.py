@@ -1,4 +1,4 @@
-"""An end for what takes too long."""
+"""A time limit for an asynchronous stream."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,62 +11,66 @@ T = TypeVar("T")
 
 
 async def with_timeout(items: AsyncGenerator[T, None], seconds: float) -> AsyncGenerator[T, None]:
-    """Pass on what comes within `seconds` of the first request for an item; then raise
-    `DeadlineExceeded` and close `items`.
+    """Yield the items that arrive within `seconds` of the first read.
 
-    Time that the reader takes counts, but does not interrupt it.
+    Then raise `DeadlineExceeded` and close `items`. The reader's own time counts, but the reader
+    is not interrupted.
     """
-    alarm = _Alarm(seconds)
+    timeout = _SharedTimeout(seconds)
     try:
         async with aclosing(items):
             while True:
                 try:
-                    # Around each item alone: it must never hit the reader of this generator.
-                    with alarm:
+                    # Only around each read: the timeout must not cancel this generator's reader.
+                    with timeout:
                         item = await anext(items)
                 except StopAsyncIteration:
                     return
                 except TimeoutError:
-                    raise DeadlineExceeded(f"not done within {round(seconds, 2):g} s") from None
+                    raise DeadlineExceeded(
+                        f"the request took longer than {round(seconds, 2):g} s"
+                    ) from None
                 yield item
     finally:
-        alarm.stop()
+        timeout.stop()
 
 
-class _Alarm:
-    """What `asyncio.timeout_at` is, for many bodies that share one end: a timer for all of them,
-    where items come a thousand times as often as it rings."""
+class _SharedTimeout:
+    """Like `asyncio.timeout_at`, but one timer serves many bodies with the same deadline.
+
+    A timer for each item would cost too much: most streams have many items and never time out.
+    """
 
     def __init__(self, seconds: float) -> None:
-        self._rang = False
+        self._has_fired = False
         self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._fire)
 
     def __enter__(self) -> None:
-        """A body begins. Raises `TimeoutError` once it is too late."""
-        if self._rang:
+        """Start a body. Raises `TimeoutError` after the deadline."""
+        if self._has_fired:
             raise TimeoutError
         self._task = asyncio.current_task()
         assert self._task is not None
         self._cancelling = self._task.cancelling()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """A body has ended. Raises `TimeoutError` where the alarm has cut it short."""
+        """End a body. Raises `TimeoutError` if the timeout cancelled it."""
         task, self._task = self._task, None
-        if not self._rang:
+        if not self._has_fired:
             return
         assert task is not None
-        # As `asyncio.timeout` tells them apart: others may have cancelled the task as well.
-        ours_alone = task.uncancel() <= self._cancelling
-        if ours_alone and kind is not None and issubclass(kind, asyncio.CancelledError):
+        # As in `asyncio.timeout`: others may have cancelled the task as well.
+        is_only_ours = task.uncancel() <= self._cancelling
+        if is_only_ours and kind is not None and issubclass(kind, asyncio.CancelledError):
             raise TimeoutError from None
 
     def stop(self) -> None:
-        """It shall not ring any more."""
+        """Cancel the timer."""
         self._timer.cancel()
 
-    def _ring(self) -> None:
-        self._rang = True
+    def _fire(self) -> None:
+        self._has_fired = True
         if self._task is not None:
             self._task.cancel()

@@ -69,7 +69,7 @@ class MeteredBackend:
         try:
             async with aclosing(start()) as events:
                 async for event in events:
-                    count.note(event)
+                    count.add(event)
                     yield event
         finally:
             correct_reservation(count.used)

@@ -1,4 +1,4 @@
-"""The compressed formats: their encoders and containers, and what these take. Plain data."""
+"""The compressed audio formats, their encoders and their containers. Plain data."""
 
 from dataclasses import dataclass, field
 
@@ -7,8 +7,11 @@ MPEG_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_
 
 @dataclass(frozen=True)
 class Codec:
-    """An encoder and its container. `rates` (Hz) are those it takes, empty for any; `bit_rate` is
-    in bits a second, None where nothing is lost; `options` are the container's."""
+    """An encoder and its container.
+
+    `rates` are the supported sample rates in Hz, empty for any. `bit_rate` is in bits per second,
+    None for a lossless codec. `options` are options of the container.
+    """
 
     name: str
     container: str
@@ -19,9 +22,9 @@ class Codec:
 
 
 CODECS = {
-    # A header with the count of frames could only be written at the end.
+    # No Xing header: the number of frames is known only at the end.
     "mp3": Codec("libmp3lame", "mp3", "audio/mpeg", MPEG_RATES, 128_000, {"write_xing": "0"}),
-    # Pages of 0.2 s: by default a listener waits for a second of sound.
+    # Pages of 0.2 s. The default of 1 s would delay the first sound.
     "opus": Codec(
         "libopus",
         "ogg",

@@ -1,4 +1,4 @@
-"""Samples in, bytes of a compressed format out, by FFmpeg's encoders."""
+"""Encode samples to a compressed format, with FFmpeg's encoders."""
 
 import io
 from typing import cast
@@ -12,7 +12,7 @@ from sglang_omni.media.codecs import Codec
 
 
 class _Pipe:
-    """Takes what the container writes; cannot be wound back."""
+    """A write-only file for the container, without seeking."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -27,17 +27,17 @@ class _Pipe:
 
 
 class _BytesFile(io.BytesIO):
-    """Takes what the container writes, and lets it go back to mend its header."""
+    """A seekable file for the container, which rewrites its header at the end."""
 
     def take(self) -> bytes:
         return self.getvalue()
 
 
 class Compressor:
-    """Encodes one mono stream. Joined, what `push` and `finish` return is the file.
+    """Encode one mono stream. The outputs of `push` and `finish` join to the file.
 
-    `streaming` gives bytes as soon as they exist; otherwise all come from `finish`, and the header
-    tells the length where the format can.
+    With `streaming`, bytes are returned as soon as they exist. Otherwise `finish` returns all of
+    them, and the header has the length if the format supports it.
     """
 
     def __init__(self, codec: Codec, sample_rate: int, streaming: bool) -> None:
@@ -61,7 +61,7 @@ class Compressor:
         return self._sink.take() if self._streaming else b""
 
     def finish(self) -> bytes:
-        """The rest of the file. Call once."""
+        """Return the rest of the file. Call once."""
         self._container.mux(self._stream.encode(None))
         self._container.close()
         return self._sink.take()

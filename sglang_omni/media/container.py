@@ -1,4 +1,4 @@
-"""Opening a file of sound or moving pictures with FFmpeg's libraries, and nothing but that file."""
+"""Open and demux an audio or video file with FFmpeg's libraries, without access to other files."""
 
 import io
 from collections.abc import Iterator
@@ -9,46 +9,48 @@ from av.container import InputContainer
 
 from sglang_omni.protocol.errors import InvalidRequest
 
-# Play lists and the like are formats too: they would open further files and addresses.
+# Playlists and similar formats are excluded because they open other files and URLs.
 FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,flv,ogg,gif,wav,mp3,flac,aac,aiff,amr"
 
 
 def open_container(data: bytes) -> InputContainer:
-    """Open a file in memory, without a way to any other. Close it after use.
+    """Open a file in memory, without access to other files. Close it after use.
 
-    Raises `InvalidRequest` when it is in none of the known formats, or its header is broken.
+    Raises `InvalidRequest` if its format is unknown or its header is broken.
     """
     options = {"format_whitelist": FORMATS, "protocol_whitelist": "none"}
     try:
         return av.open(io.BytesIO(data), "r", options=options, metadata_errors="ignore")
     except (av.FFmpegError, EOFError) as error:
         raise InvalidRequest(
-            "is not a sound or video file in a known format, or its header is broken"
+            "is not an audio or video file in a supported format, or its header is broken"
         ) from error
 
 
-def decoded(container: InputContainer, stream: Any) -> Iterator[Any]:
-    """The frames of a stream, in order, by one thread. What is broken in between is left out.
+def decode_frames(container: InputContainer, stream: Any) -> Iterator[Any]:
+    """Yield the frames of a stream in order, decoded by one thread. Broken packets are left out.
 
     Raises `MemoryError`.
     """
     stream.codec_context.thread_count = 1
-    for packet in packets(container, stream):
+    for packet in demux_packets(container, stream):
         try:
             yield from packet.decode()
         except MemoryError:
-            raise  # One of FFmpeg's errors too.
+            raise  # It is also an `FFmpegError`.
         except av.FFmpegError:
             continue
 
 
-def packets(container: InputContainer, stream: Any) -> Iterator[Any]:
-    """The packets of a stream up to the end, or to where the file breaks off; the last is empty,
-    which makes the decoder give what it holds back."""
-    found = container.demux(stream)
+def demux_packets(container: InputContainer, stream: Any) -> Iterator[Any]:
+    """Yield the packets of a stream up to its end, or to where the file is truncated.
+
+    The last packet is empty and flushes the decoder.
+    """
+    stream_packets = container.demux(stream)
     while True:
         try:
-            packet = next(found, None)
+            packet = next(stream_packets, None)
         except av.FFmpegError:
             return
         if packet is None:

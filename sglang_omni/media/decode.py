@@ -1,4 +1,4 @@
-"""Files of a medium to what the model's encoders take. One way for every kind and every caller."""
+"""Decode the files of a medium to the input of the model's encoders."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ import numpy as np
 from sglang_omni.media import audio, image, video
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, PixelBudget
 
-# A medium's array, and the times of a video's frame pairs in seconds.
+# The decoded array, and the times of a video's frame pairs in seconds.
 Content = tuple[np.ndarray, tuple[float, ...]]
 
 
@@ -20,27 +20,35 @@ def decode_medium(
 ) -> Content:
     """Decode one file, or several that are the frames of a video.
 
-    An image becomes uint8 [1, height, width, 3], within the rules and `budget`; a video
-    uint8 [frames, height, width, 3], an even number of frames, with the time of each pair; a clip
-    float32 [samples], mono, at the rules' rate. Raises `InvalidRequest`, or whatever a decoder
-    raises over a broken file.
+    Returns:
+        For an image: uint8 [1, height, width, 3], within the rules and `budget`.
+        For a video: uint8 [frames, height, width, 3] with an even number of frames, and the time
+        of each pair.
+        For audio: float32 [samples], mono, at the sample rate of the rules.
+
+    Raises:
+        InvalidRequest: The file exceeds the limits or is invalid. A decoder may raise other
+            errors for a broken file.
     """
     match kind:
         case "image":
-            return image.decode(files[0], limits, narrowed(rules.image, budget))[None], ()
+            return image.decode(files[0], limits, narrow_budget(rules.image, budget))[None], ()
         case "audio":
             return audio.decode(files[0], limits, rules.sample_rate), ()
         case "video" if len(files) > 1:
-            listed = video.decode_listed(files, limits, rules.video)
-            return listed.frames, listed.seconds
+            frame_list = video.decode_frame_list(files, limits, rules.video)
+            return frame_list.frames, frame_list.seconds
         case "video":
-            taken = video.decode(files[0], limits, rules.video)
-            return taken.frames, taken.seconds
+            sampled = video.decode(files[0], limits, rules.video)
+            return sampled.frames, sampled.seconds
 
 
-def narrowed(rules: PixelBudget, budget: PixelBudget | None) -> PixelBudget:
-    """What a request may ask for: less than the rules allow, never more."""
+def narrow_budget(rules: PixelBudget, budget: PixelBudget | None) -> PixelBudget:
+    """Return a request's budget, limited by the rules: a request may ask for less, not for more."""
     if budget is None:
         return rules
-    least, most = min(rules.least, budget.least), min(rules.most, budget.most)
-    return PixelBudget(rules.factor, least, most)
+    return PixelBudget(
+        rules.factor,
+        min(rules.min_pixels, budget.min_pixels),
+        min(rules.max_pixels, budget.max_pixels),
+    )

@@ -1,4 +1,4 @@
-"""Samples in, bytes of an audio format out; streamed or as one complete file."""
+"""Encode samples to an audio format, as a stream or as one complete file."""
 
 import asyncio
 import math
@@ -17,61 +17,61 @@ from sglang_omni.protocol.errors import EngineFailed
 FULL_SCALE = 32767
 
 
-def media_type(audio_format: AudioFormat) -> str:
-    """What HTTP calls a format."""
+def get_media_type(audio_format: AudioFormat) -> str:
+    """Return the HTTP media type of a format."""
     codec = CODECS.get(audio_format)
     return codec.media_type if codec else f"audio/{audio_format}"
 
 
-def rates_of(audio_format: AudioFormat) -> tuple[int, ...]:
-    """The sample rates (Hz) that a format takes, empty for any."""
+def get_sample_rates(audio_format: AudioFormat) -> tuple[int, ...]:
+    """Return the sample rates (Hz) that a format supports, empty for any."""
     codec = CODECS.get(audio_format)
     return codec.rates if codec else ()
 
 
-def to_int16(pcm: np.ndarray) -> bytes:
-    """Little-endian signed 16-bit samples: clip to [-1, 1], scale by 32767, round to nearest.
+def to_int16_bytes(pcm: np.ndarray) -> bytes:
+    """Convert to little-endian 16-bit samples: clip to [-1, 1], scale by 32767, round to nearest.
 
-    Raises `EngineFailed` for NaN and infinity, which have no place on that scale.
+    Raises `EngineFailed` for NaN and infinity.
     """
-    return int16_samples(pcm).tobytes()
+    return to_int16_array(pcm).tobytes()
 
 
-def int16_samples(pcm: np.ndarray) -> np.ndarray:
-    """The same as an array [samples]."""
-    peak = _peak(pcm)
+def to_int16_array(pcm: np.ndarray) -> np.ndarray:
+    """Convert to 16-bit samples as `to_int16_bytes` does, but return an array [samples]."""
+    peak = _check_peak(pcm)
     scaled = pcm * FULL_SCALE
     if peak > 1.0:
         np.clip(scaled, -FULL_SCALE, FULL_SCALE, out=scaled)
     return np.rint(scaled, out=scaled).astype("<i2")
 
 
-def _peak(pcm: np.ndarray) -> float:
-    """The largest magnitude. Raises `EngineFailed` for samples that are not finite."""
+def _check_peak(pcm: np.ndarray) -> float:
+    """Return the largest magnitude. Raises `EngineFailed` for samples that are not finite."""
     if not pcm.size:
         return 0.0
-    # Both pass a NaN on, so that two numbers tell of every sample, and no copy is made.
+    # `max` and `min` propagate NaN, so they check every sample without a copy.
     peak = float(np.maximum(pcm.max(), -pcm.min()))
     if not math.isfinite(peak):
-        raise EngineFailed("the synthesised audio has samples that are not finite")
+        raise EngineFailed("the synthesized audio has samples that are not finite")
     return peak
 
 
 class Writer(Protocol):
-    """The last stage: 16-bit samples to the bytes of a file."""
+    """The last stage: write 16-bit samples to the bytes of a file."""
 
     def push(self, pcm: np.ndarray) -> bytes:
-        """Take int16 samples [n]; returns the bytes that are ready."""
+        """Take int16 samples [n] and return the bytes that are ready."""
 
     def finish(self) -> bytes:
-        """The rest of the file. Called once."""
+        """Return the rest of the file. Called once."""
 
 
 class PlainWriter:
-    """Samples as they are, behind a WAV header or none.
+    """Write uncompressed samples, with or without a WAV header.
 
-    `streaming` gives bytes as soon as they exist, with a header of unknown length in front of the
-    first samples. Otherwise everything comes from `finish`, with true sizes in the header.
+    With `streaming`, bytes are returned as soon as they exist, and the header has an unknown
+    length. Otherwise `finish` returns all of them, with the true sizes in the header.
     """
 
     def __init__(self, sample_rate: int, streaming: bool, header: bool) -> None:
@@ -93,21 +93,21 @@ class PlainWriter:
         if not self._header_due:
             return data
         self._header_due = False
-        return wav.header(self._rate, data_bytes) + data
+        return wav.build_header(self._rate, data_bytes) + data
 
 
 class Tempo(Protocol):
-    """The first stage: samples to samples at another tempo."""
+    """The first stage: change the tempo of samples."""
 
     def push(self, pcm: np.ndarray) -> np.ndarray:
-        """Take float32 samples [n]; returns those that are ready, [m]."""
+        """Take float32 samples [n] and return those that are ready, [m]."""
 
     def finish(self) -> np.ndarray:
-        """What is still held. Called once."""
+        """Return the samples that are still held. Called once."""
 
 
-class UsualTempo:
-    """Samples as they come."""
+class UnchangedTempo:
+    """Pass samples through unchanged."""
 
     def push(self, pcm: np.ndarray) -> np.ndarray:
         return pcm
@@ -116,20 +116,20 @@ class UsualTempo:
         return np.zeros(0, np.float32)
 
 
-def open_tempo(sample_rate: int, speed: float) -> Tempo:
-    """The stage that changes the tempo by `speed`."""
+def create_tempo(sample_rate: int, speed: float) -> Tempo:
+    """Return the stage that changes the tempo by `speed`."""
     if speed == 1:
-        return UsualTempo()
-    # As with the codecs.
+        return UnchangedTempo()
+    # Imported here for the same reason as the codecs in `create_writer`.
     from sglang_omni.media.stretch import TimeStretch
 
     return TimeStretch(sample_rate, speed)
 
 
-def open_writer(audio_format: AudioFormat, sample_rate: int, streaming: bool) -> Writer:
-    """The writer of a format."""
+def create_writer(audio_format: AudioFormat, sample_rate: int, streaming: bool) -> Writer:
+    """Return the writer of a format."""
     if audio_format in CODECS:
-        # Imported here because it brings FFmpeg along, which plain samples do not need.
+        # Imported here because it loads FFmpeg, which uncompressed samples do not need.
         from sglang_omni.media.compress import Compressor
 
         return Compressor(CODECS[audio_format], sample_rate, streaming)
@@ -137,11 +137,11 @@ def open_writer(audio_format: AudioFormat, sample_rate: int, streaming: bool) ->
 
 
 class OutputAudioEncoder:
-    """Encodes one mono stream. Everything `push` and `finish` return, joined, is the file.
+    """Encode one mono stream. The outputs of `push` and `finish` join to the file.
 
-    `speed` changes the tempo and leaves the pitch. `streaming` gives bytes as soon as they exist;
-    otherwise everything comes from `finish`, with true sizes in the header. Samples may be louder
-    than full scale: they are limited last, at the rate and tempo of the file.
+    `speed` changes the tempo but not the pitch. With `streaming`, bytes are returned as soon as
+    they exist. Otherwise `finish` returns all of them, with the true sizes in the header. Samples
+    may exceed full scale: they are limited last, at the sample rate and tempo of the file.
     """
 
     def __init__(
@@ -154,41 +154,44 @@ class OutputAudioEncoder:
     ) -> None:
         self._resampler = Resampler(source_rate, target_rate)
         self._limiter = PeakLimiter(target_rate)
-        self._pace: Tempo | None = None
+        self._tempo: Tempo | None = None
         self._writer: Writer | None = None
-        self._open = partial(open_writer, audio_format, target_rate, streaming)
-        self._open_pace = partial(open_tempo, source_rate, speed)
-        # A third of a second of sound takes a codec 3 to 7 ms, and the tempo filter one.
-        self._slow = speed != 1 or audio_format in CODECS
+        self._create_writer = partial(create_writer, audio_format, target_rate, streaming)
+        self._create_tempo = partial(create_tempo, source_rate, speed)
+        # For 0.3 s of sound a codec takes 3 to 7 ms, and the tempo filter 1 ms.
+        self._uses_threads = speed != 1 or audio_format in CODECS
 
     def push(self, pcm: np.ndarray) -> bytes:
-        """Encode float32 samples `[samples]`. Raises `EngineFailed` for samples not finite."""
-        # A filter would carry a NaN into the chunks that follow.
-        _peak(pcm)
-        paced = self._paced(np.ascontiguousarray(pcm, dtype=np.float32))
-        return self._write(self._resampler.push(paced))
+        """Encode float32 samples [n]. Raises `EngineFailed` for samples that are not finite."""
+        # A filter would carry a NaN into later chunks.
+        _check_peak(pcm)
+        samples = self._change_tempo(np.ascontiguousarray(pcm, dtype=np.float32))
+        return self._write(self._resampler.push(samples))
 
     async def encode(self, pcm: np.ndarray) -> bytes:
-        """`push`, off the event loop where it would hold up the other streams."""
-        return await asyncio.to_thread(self.push, pcm) if self._slow else self.push(pcm)
+        """Run `push`, in a thread if it would block the event loop."""
+        return await asyncio.to_thread(self.push, pcm) if self._uses_threads else self.push(pcm)
 
     async def close(self) -> bytes:
-        """`finish`, in the same way."""
-        return await asyncio.to_thread(self.finish) if self._slow else self.finish()
+        """Run `finish`, in a thread if it would block the event loop."""
+        return await asyncio.to_thread(self.finish) if self._uses_threads else self.finish()
 
     def finish(self) -> bytes:
-        """The rest of the file; for a complete file, all of it. Call once."""
-        rest = self._paced(np.zeros(0, np.float32), last=True)
-        paced = self._resampler.push(rest)
-        data = self._write(np.concatenate((paced, self._resampler.finish())))
+        """Return the rest of the file, or all of it without `streaming`. Call once."""
+        rest = self._change_tempo(np.zeros(0, np.float32), last=True)
+        samples = self._resampler.push(rest)
+        data = self._write(np.concatenate((samples, self._resampler.finish())))
         assert self._writer is not None
         return data + self._writer.finish()
 
-    def _paced(self, pcm: np.ndarray, last: bool = False) -> np.ndarray:
-        """Opened with the first samples, as the writer is: `encode` does that off the loop too."""
-        self._pace = self._pace or self._open_pace()
-        return self._pace.finish() if last else self._pace.push(pcm)
+    def _change_tempo(self, pcm: np.ndarray, last: bool = False) -> np.ndarray:
+        """Change the tempo. The stage is created on first use, so `encode` creates it in a thread.
+
+        The writer is created in the same way.
+        """
+        self._tempo = self._tempo or self._create_tempo()
+        return self._tempo.finish() if last else self._tempo.push(pcm)
 
     def _write(self, pcm: np.ndarray) -> bytes:
-        self._writer = self._writer or self._open()
-        return self._writer.push(int16_samples(self._limiter.push(pcm)))
+        self._writer = self._writer or self._create_writer()
+        return self._writer.push(to_int16_array(self._limiter.push(pcm)))

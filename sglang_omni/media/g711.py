@@ -1,15 +1,15 @@
-"""G.711, the coding of telephones: 16-bit samples at 8 kHz in 8 bits each, by two laws.
+"""The G.711 telephony codecs (ITU-T, 1988): mu-law and A-law, 8 bits per sample at 8 kHz.
 
-Both write a sign, an exponent of three bits and a mantissa of four (ITU-T G.711, 1988).
+A code has a sign bit, an exponent of three bits and a mantissa of four bits.
 """
 
 import numpy as np
 
 RATE = 8000
 _ULAW_BIAS = 132
-_ULAW_MOST = 32_632
-# Every second bit of an A-law byte is turned over, so that silence is not a run of zeros.
-_ALAW_TURNED = 0x55
+_ULAW_MAX = 32_632
+# Every second bit of an A-law byte is inverted, so that silence is not a run of zeros.
+_ALAW_INVERTED_BITS = 0x55
 
 
 def ulaw_to_linear(data: bytes) -> np.ndarray:
@@ -24,9 +24,9 @@ def alaw_to_linear(data: bytes) -> np.ndarray:
 
 def linear_to_ulaw(samples: np.ndarray) -> bytes:
     """Encode int16 [samples] in mu-law, one byte each."""
-    # The law is defined on 14 bits; here they stay where they are among the 16.
+    # The law is defined on 14 bits. Here they are the upper 14 of 16 bits.
     value = samples.astype(np.int32) & ~0x03
-    size = np.minimum(np.abs(value), _ULAW_MOST) + _ULAW_BIAS
+    size = np.minimum(np.abs(value), _ULAW_MAX) + _ULAW_BIAS
     exponent = _exponent(size)
     code = (exponent << 4) | ((size >> (exponent + 3)) & 0x0F)
     return np.where(value < 0, ~(code | 0x80), ~code).astype(np.uint8).tobytes()
@@ -38,11 +38,11 @@ def linear_to_alaw(samples: np.ndarray) -> bytes:
     size = np.where(value < 0, ~value, value)
     exponent = np.where(size < 256, 0, _exponent(np.maximum(size, 256)))
     code = (exponent << 4) | ((size >> np.maximum(exponent + 3, 4)) & 0x0F)
-    return (np.where(value < 0, code, code | 0x80) ^ _ALAW_TURNED).astype(np.uint8).tobytes()
+    return (np.where(value < 0, code, code | 0x80) ^ _ALAW_INVERTED_BITS).astype(np.uint8).tobytes()
 
 
 def _exponent(size: np.ndarray) -> np.ndarray:
-    """Which of the eight segments a magnitude of at least 128 is in: its highest bit, less 7."""
+    """Return the exponent of magnitudes of at least 128: the highest bit's position minus 7."""
     return np.frexp(size.astype(np.float64))[1] - 8
 
 
@@ -53,7 +53,7 @@ def _ulaw_table() -> np.ndarray:
 
 
 def _alaw_table() -> np.ndarray:
-    code = np.arange(256) ^ _ALAW_TURNED
+    code = np.arange(256) ^ _ALAW_INVERTED_BITS
     exponent, mantissa = (code >> 4) & 7, (code & 0x0F) << 4
     size = np.where(exponent == 0, mantissa + 8, (mantissa + 264) << np.maximum(exponent - 1, 0))
     return np.where(code & 0x80, size, -size).astype(np.int16)

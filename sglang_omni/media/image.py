@@ -1,4 +1,4 @@
-"""The bytes of one picture to RGB pixels, by Pillow."""
+"""Decode the bytes of an image to RGB pixels, with Pillow."""
 
 import io
 
@@ -9,10 +9,10 @@ from sglang_omni.media.limits import MediaLimits, PixelBudget
 from sglang_omni.media.sizes import smart_resize
 from sglang_omni.protocol.errors import InvalidRequest
 
-# What browsers and cameras write. Pillow's other forty formats are attack surface for nobody's use.
+# The formats of browsers and cameras. Pillow's forty other formats would only add attack surface.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 
-# A progressive JPEG has 10, and a thumbnail's are counted, too.
+# A progressive JPEG has 10 scans. The scans of an embedded thumbnail are counted as well.
 USUAL_SCANS = 15
 _START_OF_SCAN = b"\xff\xda"
 
@@ -30,25 +30,25 @@ _WORD_TO_BYTE = 1 / 257
 
 
 def decode(data: bytes, limits: MediaLimits, budget: PixelBudget) -> np.ndarray:
-    """The picture as uint8 [height, width, 3], resized (bicubic) to the budget.
+    """Decode an image to uint8 [height, width, 3], resized (bicubic) to the budget.
 
-    Raises as `read_rgb` and `smart_resize` do.
+    Raises the errors of `read_rgb` and `smart_resize`.
     """
     picture = read_rgb(data, limits, budget)
     height, width = smart_resize(picture.height, picture.width, budget)
-    if picture.size != (width, height):  # Pillow would copy it.
+    if picture.size != (width, height):  # Otherwise Pillow would copy it.
         picture = picture.resize((width, height), Image.Resampling.BICUBIC)
     return np.asarray(picture)
 
 
 def read_rgb(data: bytes, limits: MediaLimits, budget: PixelBudget | None = None) -> Image.Image:
-    """The picture in its own size, upright, in RGB; of an animation the first frame.
+    """Decode an image to RGB in its original size, upright. Of an animation, use the first frame.
 
-    Colours are converted as the released model's `convert("RGB")` does: transparency is dropped,
-    not blended with a background. Only 16-bit grey is scaled to 8 bits, where that call would clip
-    nearly all of it to white. The size is checked before anything is decoded, also against the
-    aspect of a `budget`. Raises `InvalidRequest` for another format or too many pixels, and what
-    Pillow raises for a broken file.
+    Colours are converted as by the released model's `convert("RGB")`: transparency is dropped, not
+    blended with a background. The exception is 16-bit grey, which that call would clip almost
+    entirely to white; it is scaled to 8 bits. The size is checked before anything is decoded, and
+    the aspect ratio too if there is a `budget`. Raises `InvalidRequest` for an unsupported format
+    or too many pixels, and Pillow's errors for a broken file.
     """
     picture = _open(data, limits)
     if picture.width * picture.height > limits.pixels:
@@ -58,12 +58,15 @@ def read_rgb(data: bytes, limits: MediaLimits, budget: PixelBudget | None = None
         smart_resize(picture.height, picture.width, budget)
     picture.load()
     rgb = _to_rgb(picture)
-    turn = _UPRIGHT.get(picture.getexif().get(_ORIENTATION, 1))
-    return rgb if turn is None else rgb.transpose(turn)
+    transposition = _UPRIGHT.get(picture.getexif().get(_ORIENTATION, 1))
+    return rgb if transposition is None else rgb.transpose(transposition)
 
 
 def read_size(data: bytes, limits: MediaLimits) -> tuple[int, int]:
-    """The (width, height) in a picture's header. Raises `InvalidRequest` for another format."""
+    """Return (width, height) of an image's header.
+
+    Raises `InvalidRequest` for an unsupported format.
+    """
     return _open(data, limits).size
 
 
@@ -71,22 +74,22 @@ def _open(data: bytes, limits: MediaLimits) -> Image.Image:
     try:
         return Image.open(io.BytesIO(data), formats=FORMATS)
     except UnidentifiedImageError as error:
-        known = ", ".join(FORMATS)
-        raise InvalidRequest(f"is not an image in a known format ({known})") from error
+        formats = ", ".join(FORMATS)
+        raise InvalidRequest(f"is not an image in a supported format ({formats})") from error
     except Image.DecompressionBombError as error:
         raise _too_large(limits) from error
 
 
 def _check_scans(data: bytes, picture: Image.Image, limits: MediaLimits) -> None:
-    """Refuse a JPEG that goes over its pixels very often: each time costs as much as the first."""
+    """Reject a JPEG with very many scans: each scan costs as much as decoding all pixels once."""
     if picture.format != "JPEG":
         return
-    scans = data.count(_START_OF_SCAN)
-    most = limits.pixels * USUAL_SCANS
-    if scans * picture.width * picture.height > most:
+    num_scans = data.count(_START_OF_SCAN)
+    max_pixels = limits.pixels * USUAL_SCANS
+    if num_scans * picture.width * picture.height > max_pixels:
         raise InvalidRequest(
-            f"the picture has {scans} scans of {picture.width}x{picture.height} pixels; at most "
-            f"{most} pixels are decoded in all: save it with fewer scans"
+            f"the picture has {num_scans} scans of {picture.width}x{picture.height} pixels; at "
+            f"most {max_pixels} pixels are decoded in all: save it with fewer scans"
         )
 
 

@@ -1,4 +1,4 @@
-"""What is taken in, and how it is brought to the model's form. Plain data."""
+"""Limits of media, and the form that a model needs them in. Plain data."""
 
 import math
 from dataclasses import dataclass
@@ -9,15 +9,17 @@ Kind = Literal["image", "video", "audio"]
 
 @dataclass(frozen=True)
 class MediaLimits:
-    """Beyond these a medium is refused. `file_bytes` counts the file as sent, `pixels` one decoded
-    picture or frame, `video_pixels` all frames of a video, `frames` and `video_seconds` a video
-    before sampling. `decode_seconds` is the time one medium may take, `memory_bytes` the address
-    space of the process that decodes it."""
+    """The limits above which a medium is rejected.
+
+    `file_bytes` limits the file as sent, `pixels` one decoded image or frame, `video_pixels` all
+    frames of a video, `frames` and `video_seconds` a video before sampling. `decode_seconds` limits
+    the time to decode one medium, `memory_bytes` the address space of the decoder process.
+    """
 
     file_bytes: int = 64 << 20
     pixels: int = 100_000_000
     frames: int = 9_000
-    # 1e9 take one core 0.6 to 1.4 s in H.264 and HEVC, and each MiB 0.1 s more.
+    # In H.264 and HEVC, 1e9 pixels take one core 0.6 to 1.4 s, plus 0.1 s per MiB.
     video_pixels: int = 8_000_000_000
     video_seconds: float = 600.0
     audio_seconds: float = 300.0
@@ -28,30 +30,32 @@ class MediaLimits:
 
 @dataclass(frozen=True)
 class PixelBudget:
-    """Sizes of a resized picture: sides in multiples of `factor`, area within the bounds."""
+    """The size of a resized image: sides are multiples of `factor`, the area is within bounds."""
 
     factor: int
-    least: int
-    most: int
+    min_pixels: int
+    max_pixels: int
 
 
 @dataclass(frozen=True)
 class VideoRules:
-    """How a video is sampled: at most `fps` frames a second and `frames` frames; each of n frames
-    has at least `least` pixels, and at most `total / n * 2` (but 1.05 times `least` always) and
-    `max_frame_pixels`."""
+    """How a video is sampled: at most `fps` frames per second and `frames` frames.
+
+    Each of n frames has at least `min_pixels` pixels, and at most `total_pixels / n * 2` and
+    `max_frame_pixels`. The first of these upper bounds is never below 1.05 times `min_pixels`.
+    """
 
     fps: float
     frames: int
     factor: int
-    least: int
-    total: int
+    min_pixels: int
+    total_pixels: int
     max_frame_pixels: float = math.inf
 
 
 @dataclass(frozen=True)
 class MediaRules:
-    """The form a model takes its media in. `sample_rate` is in Hz."""
+    """The form that a model needs its media in. `sample_rate` is in Hz."""
 
     image: PixelBudget
     video: VideoRules

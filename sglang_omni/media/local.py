@@ -1,4 +1,4 @@
-"""Files of this machine, below one folder and nowhere else."""
+"""Read local files below one allowed folder."""
 
 import os
 import stat
@@ -10,23 +10,24 @@ from sglang_omni.protocol.errors import InvalidRequest
 
 
 def read_local(source: str, policy: FetchPolicy) -> bytes:
-    """Read an absolute path or `file:` URL. It blocks: call it in a thread.
+    """Read an absolute path or `file:` URL. Blocks: call it in a thread.
 
-    Raises `InvalidRequest` for what is not a regular file below the policy's folder once links and
-    `..` are followed, or is too large; whether anything exists outside is not told.
+    Raises `InvalidRequest` if it is not a regular file below the policy's folder after links and
+    `..` are resolved, or if it is too large. The message does not reveal whether a file outside the
+    folder exists.
     """
     if policy.allowed_local_path is None:
         raise InvalidRequest("this server reads no local files")
     try:
         root = policy.allowed_local_path.resolve(strict=True)
-        path = Path(_path_of(source)).resolve()
+        path = Path(_parse_path(source)).resolve()
         _require_below(path, root)
         return _read(path, root, policy.file_bytes)
     except (OSError, ValueError, RuntimeError) as error:
         raise InvalidRequest("the local file does not exist or cannot be read") from error
 
 
-def _path_of(source: str) -> str:
+def _parse_path(source: str) -> str:
     if source.startswith("/"):
         return source
     parts = urlsplit(source)
@@ -43,18 +44,18 @@ def _require_below(path: Path, root: Path) -> None:
         raise InvalidRequest("the local file is not below the allowed folder")
 
 
-def _read(path: Path, root: Path, most: int) -> bytes:
-    # Without blocking, or a FIFO would hold this thread until somebody writes into it.
+def _read(path: Path, root: Path, max_bytes: int) -> bytes:
+    # Non-blocking: opening a FIFO would otherwise block this thread until it has a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InvalidRequest("the local path is not a regular file")
-        # A folder on the way may have become a link since the path was resolved.
+        # A parent folder may have been replaced by a link since the path was resolved.
         _require_below(Path(os.readlink(f"/proc/self/fd/{descriptor}")), root)
         with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(most + 1)
+            data = file.read(max_bytes + 1)
     finally:
         os.close(descriptor)
-    if len(data) > most:
-        raise InvalidRequest(f"the medium has more than {most} bytes")
+    if len(data) > max_bytes:
+        raise InvalidRequest(f"the medium has more than {max_bytes} bytes")
     return data

@@ -1,4 +1,4 @@
-"""What may be fetched for a request, from where, and how much of it."""
+"""The rules for fetching media of requests."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,13 +6,16 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class FetchPolicy:
-    """Where media may come from.
+    """Where media may come from, and their limits.
 
-    `allowed_domains` are host names in lower case, each for itself only, or with a dot in front
-    for everything below; none means every public host. `private_hosts` are "host:port" that may be
-    asked although their address is not public. Files of this machine are read below
-    `allowed_local_path` only, and not at all without one. A file has at most `file_bytes`, and
-    `seconds` to arrive, over at most `max_redirects` redirects.
+    Attributes:
+        allowed_domains: Host names in lower case. A leading dot allows all subdomains instead. If
+            empty, every public host is allowed.
+        allowed_local_path: The folder below which local files may be read; None for no files.
+        private_hosts: "host:port" that are allowed although their address is not public.
+        file_bytes: The maximum size of a file.
+        seconds: The time limit for a file.
+        max_redirects: The maximum number of HTTP redirects.
     """
 
     allowed_domains: frozenset[str] = frozenset()

@@ -1,9 +1,8 @@
-"""Names of hosts to addresses, as the system resolves them, without holding up anybody else.
+"""Resolve host names with the system's resolver, without blocking other requests.
 
-`getaddrinfo` knows the hosts file, search domains and whatever else the system is set up with, but
-blocks a thread, for half a minute where a name's servers do not answer. It has threads of its own
-here, of which each tenant has a share, and has it until the thread returns: who stops waiting for
-an answer does not make room for more.
+`getaddrinfo` uses the hosts file, search domains and other system settings, but it blocks a thread,
+for half a minute if the name's servers do not answer. So it has its own threads here, and each
+tenant has a share of them. A thread counts until it returns, even if its caller stops waiting.
 """
 
 import asyncio
@@ -13,25 +12,25 @@ import threading
 from sglang_omni.queueing.policy import Capacity
 from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 
-# Threads that look up names at once, and how many of them for one tenant. They only wait.
-THREADS, THREADS_PER_TENANT = 64, 16
-# Callers have deadlines of their own, which are shorter.
-WAITING = QueueRules(length=512, seconds=60.0)
+# How many threads resolve names at once, in total and per tenant. They only wait.
+MAX_THREADS, MAX_THREADS_PER_TENANT = 64, 16
+# Callers have their own, shorter deadlines.
+QUEUE_RULES = QueueRules(max_length=512, max_wait_s=60.0)
 
 
 class Resolver:
-    """Looks up names. Lives on the event loop."""
+    """Resolve host names. Owned by the event loop."""
 
     def __init__(self) -> None:
-        room = Capacity(THREADS, per_tenant=THREADS_PER_TENANT)
-        self._room = AdmissionQueue("look-up of host names", lambda: room, WAITING)
+        capacity = Capacity(MAX_THREADS, per_tenant=MAX_THREADS_PER_TENANT)
+        self._queue = AdmissionQueue("host name resolver", lambda: capacity, QUEUE_RULES)
         self._lookups: set[asyncio.Task[None]] = set()
 
     async def resolve(self, host: str, port: int, tenant: str | None) -> list[str]:
-        """Numeric addresses of a host. Old notations of an address come out as the usual one.
+        """Return the numeric addresses of a host. Old address notations are normalized.
 
-        Takes its time; the caller sets the deadline. Raises `OSError` or `UnicodeError` for a name
-        that cannot be resolved, and `Overloaded` where too many wait.
+        The caller sets the deadline. Raises `OSError` or `UnicodeError` for a name that cannot be
+        resolved, and `Overloaded` if too many requests wait.
         """
         answer: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
         lookup = asyncio.create_task(self._look_up(host, port, tenant, answer))
@@ -42,11 +41,11 @@ class Resolver:
     async def _look_up(
         self, host: str, port: int, tenant: str | None, answer: asyncio.Future[list[str]]
     ) -> None:
-        """Answer by a thread, and hold its place until it returns."""
+        """Resolve in a thread, and hold its capacity until it returns."""
         try:
-            async with self._room.admit(tenant, "normal"):
-                if not answer.done():  # Its caller may have gone while it waited.
-                    addresses = await _in_thread(host, port)
+            async with self._queue.admit(tenant, "normal"):
+                if not answer.done():  # The caller may have stopped waiting.
+                    addresses = await _resolve_in_thread(host, port)
                     if not answer.done():
                         answer.set_result(addresses)
         except Exception as error:
@@ -54,18 +53,18 @@ class Resolver:
                 answer.set_exception(error)
 
 
-def _in_thread(host: str, port: int) -> asyncio.Future[list[str]]:
-    """Resolve in a new thread, which does not keep the process from ending."""
+def _resolve_in_thread(host: str, port: int) -> asyncio.Future[list[str]]:
+    """Resolve in a new daemon thread, which does not delay the exit of the process."""
     loop = asyncio.get_running_loop()
-    found: asyncio.Future[list[str]] = loop.create_future()
+    resolved: asyncio.Future[list[str]] = loop.create_future()
 
     def finish(addresses: list[str], error: Exception | None) -> None:
-        if found.done():
+        if resolved.done():
             return
         if error is None:
-            found.set_result(addresses)
+            resolved.set_result(addresses)
         else:
-            found.set_exception(error)
+            resolved.set_exception(error)
 
     def look_up() -> None:
         addresses: list[str] = []
@@ -79,8 +78,8 @@ def _in_thread(host: str, port: int) -> asyncio.Future[list[str]]:
             loop.call_soon_threadsafe(finish, addresses, failure)
 
     threading.Thread(target=look_up, name="resolver", daemon=True).start()
-    return found
+    return resolved
 
 
 RESOLVER = Resolver()
-"""Of the process: its threads are shared by all that fetches media."""
+"""The resolver of this process, shared by all requests that fetch media."""

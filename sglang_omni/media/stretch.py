@@ -1,4 +1,4 @@
-"""Faster or slower speech at the same pitch, in a stream: FFmpeg's `atempo` (WSOLA)."""
+"""Change the tempo of a stream at the same pitch, with FFmpeg's `atempo` (WSOLA)."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -8,47 +8,48 @@ import numpy as np
 from av.audio.frame import AudioFrame
 from av.filter import Graph
 
-# What one filter does well: beyond twice it drops sound instead of blending it.
-SLOWEST, FASTEST = 0.5, 2.0
-# A filter gives what it makes of a frame when it has all of it, which is some windows into the next
-# frame: the frames are short, so that little is held.
+# The range of factors for one filter. Above 2 it drops sound instead of blending it.
+MIN_FACTOR, MAX_FACTOR = 0.5, 2.0
+# A filter outputs a frame when it has processed all of it, which is some windows into the next one.
+# Short frames keep the delay small.
 FRAMES_PER_S = 50
 
 
-def tempo_chain(speed: float) -> list[float]:
-    """Factors within what one filter does well, whose product is `speed` (> 0); none for 1."""
+def split_speed(speed: float) -> list[float]:
+    """Return factors in the range of one filter whose product is `speed` (> 0); empty for 1."""
     factors = []
-    while not SLOWEST <= speed <= FASTEST:
-        step = FASTEST if speed > FASTEST else SLOWEST
+    while not MIN_FACTOR <= speed <= MAX_FACTOR:
+        step = MAX_FACTOR if speed > MAX_FACTOR else MIN_FACTOR
         factors.append(step)
         speed /= step
     return [*factors, speed] if speed != 1 else factors
 
 
 class TimeStretch:
-    """Changes the tempo of a stream of float32 samples; joined, the output has 1 / `speed` of the
-    input's length. How the input is cut into chunks makes no difference.
+    """Change the tempo of a stream of float32 samples.
 
-    The filter looks ahead by some hundredths of a second, so a short chunk may give nothing.
+    The output has 1 / `speed` of the input's length and does not depend on how the input is split
+    into chunks. The filter looks ahead some tens of milliseconds, so a short chunk may give
+    nothing.
     """
 
     def __init__(self, sample_rate: int, speed: float) -> None:
         self._rate, self._samples = sample_rate, 0
-        self._graph = _open(sample_rate, tempo_chain(speed))
+        self._graph = _build_graph(sample_rate, split_speed(speed))
 
     def push(self, pcm: np.ndarray) -> np.ndarray:
-        """Feed float32 samples [n]; returns what is ready, [m]."""
+        """Take float32 samples [n] and return those that are ready, [m]."""
         step = self._rate // FRAMES_PER_S
         for start in range(0, len(pcm), step):
             self._feed(pcm[start : start + step])
-        return self._ready()
+        return self._take_output()
 
     def finish(self) -> np.ndarray:
-        """What the filter still holds. Call once, after the last `push`."""
+        """Return the samples that the filter still holds. Call once, after the last `push`."""
         if not self._samples:
             return np.zeros(0, np.float32)
         self._graph.push(None)
-        return self._ready()
+        return self._take_output()
 
     def _feed(self, pcm: np.ndarray) -> None:
         frame = AudioFrame.from_ndarray(np.ascontiguousarray(pcm[None]), "flt", "mono")
@@ -56,10 +57,10 @@ class TimeStretch:
         self._samples += len(pcm)
         self._graph.push(frame)
 
-    def _ready(self) -> np.ndarray:
-        return np.concatenate([np.zeros(0, np.float32), *self._pull()])
+    def _take_output(self) -> np.ndarray:
+        return np.concatenate([np.zeros(0, np.float32), *self._pull_frames()])
 
-    def _pull(self) -> Iterator[np.ndarray]:
+    def _pull_frames(self) -> Iterator[np.ndarray]:
         while True:
             try:
                 yield self._graph.pull().to_ndarray()[0]
@@ -67,7 +68,7 @@ class TimeStretch:
                 return
 
 
-def _open(sample_rate: int, factors: list[float]) -> Graph:
+def _build_graph(sample_rate: int, factors: list[float]) -> Graph:
     graph = Graph()
     source = graph.add_abuffer(sample_rate=sample_rate, format="flt", layout="mono")
     filters = [graph.add("atempo", f"{factor:.6f}") for factor in factors]

@@ -1,4 +1,4 @@
-"""WAV headers: RIFF, mono, 16-bit PCM (the canonical 44-byte layout)."""
+"""WAV headers: RIFF, mono, 16-bit PCM, in the canonical layout of 44 bytes."""
 
 import struct
 
@@ -8,11 +8,11 @@ HEADER_BYTES = 44
 UNKNOWN_SIZE = 0xFFFFFFFF
 
 
-def header(sample_rate: int, data_bytes: int | None) -> bytes:
-    """The 44 bytes in front of the samples. `sample_rate` is in Hz.
+def build_header(sample_rate: int, data_bytes: int | None) -> bytes:
+    """Return the 44-byte header. `sample_rate` is in Hz.
 
-    `data_bytes` None writes 0xFFFFFFFF into both size fields, which readers take as "until the
-    end of the stream"; a stream cannot know its length when its header leaves.
+    A stream does not know its length when its header is sent. Then `data_bytes` is None, and both
+    size fields are 0xFFFFFFFF, which readers take as "until the end of the stream".
     """
     if data_bytes is None:
         riff_size = data_size = UNKNOWN_SIZE

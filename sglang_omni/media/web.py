@@ -1,4 +1,4 @@
-"""Downloads over HTTP, one checked hop at a time."""
+"""Download media over HTTP, and check each redirect."""
 
 import functools
 import ssl
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from sglang_omni.media.hosts import checked_addresses, host_of
+from sglang_omni.media.hosts import normalize_host, resolve_allowed
 from sglang_omni.media.policy import FetchPolicy
 from sglang_omni.protocol.errors import InvalidRequest
 
@@ -15,21 +15,23 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 
 async def download(source: str, policy: FetchPolicy, tenant: str | None) -> bytes:
-    """Return the body behind an http(s) URL. Every redirect is checked like the first address.
+    """Return the body of an http(s) URL. Each redirect is checked like the first URL.
 
-    Takes its time; the caller sets the deadline. Raises `InvalidRequest`.
+    The caller sets the deadline. Raises `InvalidRequest`.
     """
     try:
         url = httpx.URL(source)
         for _ in range(policy.max_redirects + 1):
             async with _get(url, policy, tenant) as response:
                 if response.status_code not in _REDIRECTS:
-                    return await _body(response, policy.file_bytes)
+                    return await _read_body(response, policy.file_bytes)
                 url = url.join(response.headers.get("location", ""))
     except (httpx.InvalidURL, UnicodeError) as error:
         raise InvalidRequest("the URL of the medium is malformed") from error
     except httpx.HTTPError as error:
-        raise InvalidRequest("the medium's server cannot be reached or broke off") from error
+        raise InvalidRequest(
+            "the medium's server cannot be reached or closed the connection"
+        ) from error
     raise InvalidRequest(f"the URL redirects more than {policy.max_redirects} times")
 
 
@@ -37,53 +39,56 @@ async def download(source: str, policy: FetchPolicy, tenant: str | None) -> byte
 async def _get(
     url: httpx.URL, policy: FetchPolicy, tenant: str | None
 ) -> AsyncIterator[httpx.Response]:
-    addresses = await checked_addresses(url, policy, tenant)
-    # Nothing of this machine's environment: a proxy would look the name up again.
-    async with httpx.AsyncClient(verify=_tls(), trust_env=False, timeout=None) as client:
-        response = await _ask(client, url, addresses)
+    addresses = await resolve_allowed(url, policy, tenant)
+    # The environment is ignored: a proxy would resolve the name again.
+    async with httpx.AsyncClient(verify=_tls_context(), trust_env=False, timeout=None) as client:
+        response = await _send(client, url, addresses)
         try:
             yield response
         finally:
             await response.aclose()
 
 
-async def _ask(client: httpx.AsyncClient, url: httpx.URL, addresses: list[str]) -> httpx.Response:
-    """Send the request to the first address that takes the connection."""
+async def _send(client: httpx.AsyncClient, url: httpx.URL, addresses: list[str]) -> httpx.Response:
+    """Send the request to the first address that accepts the connection."""
     for address in addresses[:-1]:
         try:
-            return await client.send(_pinned(client, url, address), stream=True)
+            return await client.send(_pinned_request(client, url, address), stream=True)
         except httpx.ConnectError:
             continue
-    return await client.send(_pinned(client, url, addresses[-1]), stream=True)
+    return await client.send(_pinned_request(client, url, addresses[-1]), stream=True)
 
 
-def _pinned(client: httpx.AsyncClient, url: httpx.URL, address: str) -> httpx.Request:
-    """A request to an address that still asks for, and in TLS insists on, the host's name."""
+def _pinned_request(client: httpx.AsyncClient, url: httpx.URL, address: str) -> httpx.Request:
+    """Build a request to `address` with the URL's host name in its header and for TLS."""
     return client.build_request(
         "GET",
         url.copy_with(host=address),
         headers={"host": url.netloc.decode("ascii"), "accept-encoding": "identity"},
-        extensions={"sni_hostname": host_of(url)},
+        extensions={"sni_hostname": normalize_host(url)},
     )
 
 
-async def _body(response: httpx.Response, most: int) -> bytes:
-    """Read an answer up to its limit, whatever length it announced."""
+async def _read_body(response: httpx.Response, max_bytes: int) -> bytes:
+    """Read a response up to `max_bytes`, whatever length it declares."""
     if response.status_code != httpx.codes.OK:
-        raise InvalidRequest(f"the medium's server answered {response.status_code}")
+        raise InvalidRequest(f"the medium's server responded with status {response.status_code}")
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise InvalidRequest("the medium's server compressed its answer without being asked")
-    if int(response.headers.get("content-length", 0)) > most:
-        raise InvalidRequest(f"the medium has more than {most} bytes")
+        raise InvalidRequest("the medium's server sent a compressed response, not as requested")
+    if int(response.headers.get("content-length", 0)) > max_bytes:
+        raise InvalidRequest(f"the medium has more than {max_bytes} bytes")
     data = bytearray()
     async for chunk in response.aiter_raw():
         data += chunk
-        if len(data) > most:
-            raise InvalidRequest(f"the medium has more than {most} bytes")
+        if len(data) > max_bytes:
+            raise InvalidRequest(f"the medium has more than {max_bytes} bytes")
     return bytes(data)
 
 
 @functools.cache
-def _tls() -> ssl.SSLContext:
-    """Verifies certificates and names; made once, for it reads hundreds of certificates."""
+def _tls_context() -> ssl.SSLContext:
+    """Return the TLS context, which verifies certificates and host names.
+
+    It is created once because it loads hundreds of certificates.
+    """
     return httpx.create_ssl_context(trust_env=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.media_format import MediaFormat
-from sglang_omni.models.sizes import Sizes
+from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.models.speech_text import SpeechText
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class ModelFamily(Protocol):
             CheckpointError: The files cannot be read.
         """
 
-    def sizes(self, checkpoint: Path) -> Sizes:
+    def sizes(self, checkpoint: Path) -> CheckpointSizes:
         """Return the sizes of the checkpoint's parts, for placement. Raises `CheckpointError`."""
 
     def fp8_config(self) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
-class Sizes:
+class CheckpointSizes:
     """Bytes of each part's weights as they are served, and what the KV cache takes.
 
     Attributes:
@@ -34,6 +34,6 @@ class Sizes:
         """Return the bytes of all weights of the thinker."""
         return self.matrices + self.rest
 
-    def to_fp8(self) -> "Sizes":
+    def quantized(self) -> "CheckpointSizes":
         """Return the sizes after `sgl-omni quantize --fp8`."""
         return self if self.fp8 else replace(self, matrices=self.matrices // 2, fp8=True)

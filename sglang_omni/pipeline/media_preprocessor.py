@@ -26,7 +26,7 @@ KEY_BYTES = 16
 # How many media may have their files in memory at once, in total and per tenant. Other media wait
 # unread for as long as their requests may take.
 MAX_OPEN_MEDIA, MAX_OPEN_MEDIA_PER_TENANT = 32, 16
-MEDIA_QUEUE_RULES = QueueRules(length=512, seconds=86_400.0)
+MEDIA_QUEUE_RULES = QueueRules(max_length=512, max_wait_s=86_400.0)
 
 
 class MediaDecoder(Protocol):
@@ -78,7 +78,7 @@ class MediaInput:
 def create_media_queue() -> AdmissionQueue:
     """Return a queue that bounds how many media are in memory, fair between tenants."""
     capacity = Capacity(MAX_OPEN_MEDIA, per_tenant=MAX_OPEN_MEDIA_PER_TENANT)
-    return AdmissionQueue("media loading", lambda: capacity, MEDIA_QUEUE_RULES)
+    return AdmissionQueue("media loader", lambda: capacity, MEDIA_QUEUE_RULES)
 
 
 class MediaPreprocessor:
@@ -151,7 +151,7 @@ class MediaPreprocessor:
         return (
             None
             if largest is None
-            else PixelBudget(rules.factor, min(rules.least, largest), largest)
+            else PixelBudget(rules.factor, min(rules.min_pixels, largest), largest)
         )
 
     def _from_decoded(

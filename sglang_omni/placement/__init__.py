@@ -1,1 +1,1 @@
-"""Which engine goes on which card: sizes read from a checkpoint, a pure plan, a table of it."""
+"""Placement of the engines on GPUs: checkpoint sizes, a pure planner, and its application."""

@@ -1,4 +1,4 @@
-"""Apply a placement to a configuration, and say it; or refuse, with what would fit."""
+"""Apply a placement to a configuration, or report why the model does not fit and what would."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,42 +6,51 @@ from pathlib import Path
 
 from sglang_omni.config.options import Config, get_thinker_tp_size
 from sglang_omni.engines.runtime.gpus import Gpu
-from sglang_omni.models.sizes import Sizes
-from sglang_omni.placement.plan import USABLE, Given, Plan, make_plan, nearest
+from sglang_omni.models.sizes import CheckpointSizes
+from sglang_omni.placement.plan import (
+    USABLE_FRACTION,
+    PlacementConstraints,
+    PlacementPlan,
+    find_nearest,
+    make_plan,
+)
 from sglang_omni.protocol.errors import StartupError
 
 GB = 1e9
 
 
-def place(config: Config, sizes: Sizes, cards: Sequence[Gpu]) -> tuple[Config, Plan]:
-    """The configuration with every engine on a card, and the plan behind it.
+def place_engines(
+    config: Config, sizes: CheckpointSizes, gpus: Sequence[Gpu]
+) -> tuple[Config, PlacementPlan]:
+    """Return the configuration with every engine on a GPU, and the plan that it follows.
 
-    Raises `StartupError`, naming the nearest plan that fits, when none does around what is given,
-    and `ConfigError` when what is given contradicts itself.
+    Raises:
+        StartupError: No plan fits the constraints. The message has the nearest plans that fit.
+        ConfigError: The configuration contradicts itself.
     """
     get_thinker_tp_size(config.thinker)
-    given = given_by(config)
-    plan = make_plan(sizes, cards, given)
+    constraints = get_constraints(config)
+    plan = make_plan(sizes, gpus, constraints)
     if plan is None:
-        raise StartupError(refusal(sizes, cards, given, config.model_path))
-    return apply(config, plan), plan
+        raise StartupError(explain_misfit(sizes, gpus, constraints, config.model_path))
+    return apply_plan(config, plan), plan
 
 
-def given_by(config: Config) -> Given:
-    """What a configuration fixes."""
-    return Given(
+def get_constraints(config: Config) -> PlacementConstraints:
+    """Return the placement that a configuration fixes."""
+    return PlacementConstraints(
         tp_size=config.thinker.tp_size or len(config.thinker.gpus) or None,
         thinker=config.thinker.gpus,
         talker=config.talker.gpus,
         image_encoder=config.image_encoder.gpus,
         image_encoder_ranks=config.image_encoder.tp_size,
         audio_encoder=config.audio_encoder.gpus,
-        encoders=not config.text_only,
+        has_encoders=not config.text_only,
     )
 
 
-def apply(config: Config, plan: Plan) -> Config:
-    """The configuration that carries a plan out. A memory budget that was given stays."""
+def apply_plan(config: Config, plan: PlacementPlan) -> Config:
+    """Return the configuration that implements a plan. A configured memory fraction is kept."""
     thinker = replace(config.thinker, tp_size=len(plan.thinker), gpus=plan.thinker)
     if thinker.mem_fraction_static is None:
         thinker = replace(
@@ -59,55 +68,59 @@ def apply(config: Config, plan: Plan) -> Config:
     )
 
 
-def check_room(config: Config, sizes: Sizes, cards: Sequence[Gpu]) -> None:
-    """Refuse a placement by hand whose thinker cannot even hold its weights. Raises
-    `StartupError`."""
+def check_thinker_fits(config: Config, sizes: CheckpointSizes, gpus: Sequence[Gpu]) -> None:
+    """Raise `StartupError` for a manual placement whose GPUs cannot hold the thinker's weights."""
     ranks = get_thinker_tp_size(config.thinker)
-    used = config.thinker.gpus or tuple(range(ranks))
-    rooms = [card.total_bytes * USABLE for card in cards if card.index in used]
-    # Without a driver's word there is nothing to compare with; SGLang will say what it finds.
-    if rooms and sizes.thinker / ranks > min(rooms):
-        raise StartupError(refusal(sizes, cards, given_by(config), config.model_path))
+    indices = config.thinker.gpus or tuple(range(ranks))
+    usable_bytes = [gpu.total_bytes * USABLE_FRACTION for gpu in gpus if gpu.index in indices]
+    # Without a driver the sizes of the GPUs are unknown, and SGLang reports what is wrong.
+    if usable_bytes and sizes.thinker / ranks > min(usable_bytes):
+        raise StartupError(explain_misfit(sizes, gpus, get_constraints(config), config.model_path))
 
 
-def table(plan: Plan, cards: Sequence[Gpu]) -> str:
-    """The plan for people: a line for each part on each card, and what is left of it."""
-    kind = "FP8 in blocks" if plan.fp8 else "bfloat16"
-    lines = [f"placement: thinker in {kind} on {len(plan.thinker)} rank(s); in GB"]
-    lines.append(f"  {'card':24} {'part':14} {'weights':>8} {'working':>8}")
-    for card in cards:
-        shares = [share for share in plan.shares if share.card == card.index]
-        label = f"{card.index}: {card.name} ({card.total_bytes / GB:.0f})"
+def format_plan(plan: PlacementPlan, gpus: Sequence[Gpu]) -> str:
+    """Format a plan as a table, with a line for each part on each GPU."""
+    dtype = "block-wise FP8" if plan.fp8 else "bfloat16"
+    lines = [f"placement: thinker in {dtype} on {len(plan.thinker)} rank(s); in GB"]
+    lines.append(f"  {'GPU':24} {'part':14} {'weights':>8} {'working':>8}")
+    for gpu in gpus:
+        shares = [share for share in plan.shares if share.gpu == gpu.index]
+        label = f"{gpu.index}: {gpu.name} ({gpu.total_bytes / GB:.0f})"
         for share in shares:
-            sizes = f"{share.weights / GB:8.1f} {share.working / GB:8.1f}"
+            sizes = f"{share.weight_bytes / GB:8.1f} {share.working_bytes / GB:8.1f}"
             lines.append(f"  {label:24} {share.part:14} {sizes}")
             label = ""
     lines.append(f"  the thinker's KV cache holds {plan.kv_tokens:,} tokens")
     return "\n".join(lines)
 
 
-def refusal(sizes: Sizes, cards: Sequence[Gpu], given: Given, checkpoint: Path | None) -> str:
-    """Why nothing fits, and what would."""
-    kind = "FP8" if sizes.fp8 else "bfloat16"
-    found = ", ".join(f"{card.name} of {card.total_bytes / GB:.0f} GB" for card in cards) or "none"
+def explain_misfit(
+    sizes: CheckpointSizes,
+    gpus: Sequence[Gpu],
+    constraints: PlacementConstraints,
+    checkpoint: Path | None,
+) -> str:
+    """Return a message with why no plan fits, and which would."""
+    dtype = "FP8" if sizes.fp8 else "bfloat16"
+    found = ", ".join(f"{gpu.name} of {gpu.total_bytes / GB:.0f} GB" for gpu in gpus) or "none"
     lines = [
-        f"the model does not fit: its thinker takes {sizes.thinker / GB:.0f} GB in {kind}, talker "
+        f"the model does not fit: its thinker takes {sizes.thinker / GB:.0f} GB in {dtype}, talker "
         f"and encoders {(sizes.talker + sizes.image_encoder + sizes.audio_encoder) / GB:.0f} GB, "
-        f"all of them working memory besides; cards found: {found}"
+        f"plus working memory for each; GPUs found: {found}"
     ]
-    quantised, larger = nearest(sizes, cards, given) if cards else (None, None)
-    if quantised is not None:
+    quantized, larger = find_nearest(sizes, gpus, constraints) if gpus else (None, None)
+    if quantized is not None:
         lines.append(
-            f"it fits on {_where(quantised)} in FP8: sgl-omni quantize {checkpoint} "
+            f"it fits on {_describe_gpus(quantized)} in FP8: sgl-omni quantize {checkpoint} "
             f"{checkpoint}-fp8 --fp8"
         )
     if larger is not None:
-        count = 1 + max(share.card for share in larger.shares)
-        lines.append(f"in {kind} it needs {count} such card(s): {_where(larger)}")
+        count = 1 + max(share.gpu for share in larger.shares)
+        lines.append(f"in {dtype} it needs {count} such GPU(s): {_describe_gpus(larger)}")
     return "\n".join(lines)
 
 
-def _where(plan: Plan) -> str:
-    cards = sorted({share.card for share in plan.shares})
+def _describe_gpus(plan: PlacementPlan) -> str:
+    gpus = sorted({share.gpu for share in plan.shares})
     ranks = ", ".join(map(str, plan.thinker))
-    return f"card(s) {', '.join(map(str, cards))} with the thinker on {ranks}"
+    return f"GPU(s) {', '.join(map(str, gpus))} with the thinker on {ranks}"

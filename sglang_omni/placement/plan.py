@@ -1,32 +1,34 @@
-"""From sizes and cards to a placement. Pure.
+"""Plan the placement of engines on GPUs. Pure functions.
 
-The thinker takes the most ranks that still leave a card over; the talker and the encoders go there,
-so that speech and pictures do not slow the answers down. Where no card is over, everything shares.
-Whatever was given stays as it is.
+The thinker takes the largest number of ranks that leaves at least one GPU free. The talker and the
+encoders use the free GPUs, so that speech and images do not slow down text. If no GPU is free, all
+engines share. Constraints of the user are kept.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sglang_omni.engines.runtime.gpus import Gpu
-from sglang_omni.models.sizes import Sizes
+from sglang_omni.models.sizes import CheckpointSizes
 
 GIB = 1 << 30
-# Beside its weights and cache a rank of the thinker holds a CUDA context, graphs, activations of a
-# prefill and SGLang's buffers.
+# Besides its weights and KV cache, a rank of the thinker holds a CUDA context, CUDA graphs, the
+# activations of a prefill and SGLang's buffers.
 THINKER_RESERVE = 7 * GIB
-# The same of the others: context, the largest forward pass, the talker's slots and graphs.
+# The same for the other engines: context, largest forward pass, and the talker's slots and graphs.
 IMAGE_RESERVE, AUDIO_RESERVE, TALKER_RESERVE = 6 * GIB, 3 * GIB, 8 * GIB
-# Of a card's memory, what the driver and fragments keep.
-USABLE = 0.97
-RANKS = (4, 2, 1)
+# The fraction of a GPU's memory that remains after the driver and fragmentation.
+USABLE_FRACTION = 0.97
+RANK_CHOICES = (4, 2, 1)
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the user has fixed; None, or no card, is for the plan to choose. The talker has a
-    replica on each of its cards, and so have the encoders, the image encoder on each so many ranks.
-    `encoders` says if there are any."""
+class PlacementConstraints:
+    """The placement that the user fixed. None, or no GPU, leaves the choice to the planner.
+
+    The talker and the audio encoder have a replica on each of their GPUs. Each replica of the image
+    encoder has `image_encoder_ranks` GPUs.
+    """
 
     tp_size: int | None = None
     thinker: tuple[int, ...] = ()
@@ -34,57 +36,63 @@ class Given:
     image_encoder: tuple[int, ...] = ()
     image_encoder_ranks: int = 1
     audio_encoder: tuple[int, ...] = ()
-    encoders: bool = True
+    has_encoders: bool = True
 
 
 @dataclass(frozen=True)
-class Share:
-    """A part of the system on one card: bytes of its weights, and of everything else it needs."""
+class GpuShare:
+    """The memory of an engine on one GPU: its weights, and all its other memory."""
 
     part: str
-    card: int
-    weights: int
-    working: int
+    gpu: int
+    weight_bytes: int
+    working_bytes: int
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Who runs where.
+class PlacementPlan:
+    """Which engine runs on which GPUs.
 
-    `kv_tokens` is what the thinker's cache can hold. `mem_fraction_static` leaves SGLang's own
-    working memory free and nothing else, so that it does not matter whether the other engines
-    have taken theirs before it looks: `kv_tokens` is what leaves room for them.
+    `kv_tokens` is the size of the thinker's KV cache; it leaves room for the other engines.
+    `mem_fraction_static` leaves only SGLang's own working memory free, so it does not matter
+    whether the other engines have allocated their memory before SGLang measures it.
     """
 
     thinker: tuple[int, ...]
     talker: tuple[int, ...]
     image_encoder: tuple[int, ...]
     audio_encoder: tuple[int, ...]
-    shares: tuple[Share, ...]
+    shares: tuple[GpuShare, ...]
     kv_tokens: int
     fp8: bool
     mem_fraction_static: float
 
 
-def make_plan(sizes: Sizes, cards: Sequence[Gpu], given: Given) -> Plan | None:
-    """The best placement that fits, or None."""
-    for layout in layouts(cards, given):
-        plan = fill(sizes, cards, given, *layout)
+def make_plan(
+    sizes: CheckpointSizes, gpus: Sequence[Gpu], constraints: PlacementConstraints
+) -> PlacementPlan | None:
+    """Return the best placement that fits, or None."""
+    for layout in iter_layouts(gpus, constraints):
+        plan = fill_layout(sizes, gpus, constraints, *layout)
         if plan is not None:
             return plan
     return None
 
 
-def layouts(
-    cards: Sequence[Gpu], given: Given
+def iter_layouts(
+    gpus: Sequence[Gpu], constraints: PlacementConstraints
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(cards of the thinker, cards over for the others), best first."""
-    indices = [card.index for card in cards]
-    if given.thinker:
-        others = tuple(index for index in indices if index not in given.thinker)
-        yield given.thinker, others or given.thinker
+    """Yield (GPUs of the thinker, GPUs of the other engines), best first."""
+    indices = [gpu.index for gpu in gpus]
+    if constraints.thinker:
+        others = tuple(index for index in indices if index not in constraints.thinker)
+        yield constraints.thinker, others or constraints.thinker
         return
-    ranks = [given.tp_size] if given.tp_size else [r for r in RANKS if r <= len(indices)]
+    ranks = (
+        [constraints.tp_size]
+        if constraints.tp_size
+        else [r for r in RANK_CHOICES if r <= len(indices)]
+    )
     for count in ranks:
         if count < len(indices):
             yield tuple(indices[:count]), tuple(indices[count:])
@@ -93,65 +101,74 @@ def layouts(
             yield tuple(indices[:count]), tuple(indices[:count])
 
 
-def fill(
-    sizes: Sizes,
-    cards: Sequence[Gpu],
-    given: Given,
+def fill_layout(
+    sizes: CheckpointSizes,
+    gpus: Sequence[Gpu],
+    constraints: PlacementConstraints,
     thinker: tuple[int, ...],
     others: tuple[int, ...],
-) -> Plan | None:
-    """A plan with the thinker on `thinker`, the rest on `others` or where it was given; None if
-    it does not fit."""
-    total = {card.index: int(card.total_bytes * USABLE) for card in cards}
-    talker = given.talker or others[:1]
-    # The encoders beside each other, apart from the talker where there is a card for that.
-    free = others[1:] if len(others) > given.image_encoder_ranks else others
-    images = given.image_encoder or free[: given.image_encoder_ranks]
-    audio = given.audio_encoder or free[:1]
-    if given.encoders and (not images or len(images) % given.image_encoder_ranks):
+) -> PlacementPlan | None:
+    """Return a plan with the thinker on `thinker` and the other engines on `others`, or None.
+
+    Constraints come before `others`. None means that the plan does not fit.
+    """
+    usable_bytes = {gpu.index: int(gpu.total_bytes * USABLE_FRACTION) for gpu in gpus}
+    talker = constraints.talker or others[:1]
+    # The encoders share GPUs, separate from the talker's if there are enough.
+    free_gpus = others[1:] if len(others) > constraints.image_encoder_ranks else others
+    images = constraints.image_encoder or free_gpus[: constraints.image_encoder_ranks]
+    audio = constraints.audio_encoder or free_gpus[:1]
+    if constraints.has_encoders and (not images or len(images) % constraints.image_encoder_ranks):
         return None
     shares = [
-        Share("thinker", card, sizes.thinker // len(thinker), THINKER_RESERVE) for card in thinker
+        GpuShare("thinker", gpu, sizes.thinker // len(thinker), THINKER_RESERVE) for gpu in thinker
     ]
-    shares += [Share("talker", card, sizes.talker, TALKER_RESERVE) for card in talker]
-    if given.encoders:
-        weights = sizes.image_encoder // given.image_encoder_ranks
-        shares += [Share("image encoder", card, weights, IMAGE_RESERVE) for card in images]
+    shares += [GpuShare("talker", gpu, sizes.talker, TALKER_RESERVE) for gpu in talker]
+    if constraints.has_encoders:
+        weight_bytes = sizes.image_encoder // constraints.image_encoder_ranks
+        shares += [GpuShare("image encoder", gpu, weight_bytes, IMAGE_RESERVE) for gpu in images]
         shares += [
-            Share("audio encoder", card, sizes.audio_encoder, AUDIO_RESERVE) for card in audio
+            GpuShare("audio encoder", gpu, sizes.audio_encoder, AUDIO_RESERVE) for gpu in audio
         ]
-    if not {share.card for share in shares} <= total.keys():
+    if not {share.gpu for share in shares} <= usable_bytes.keys():
         return None
-    left = {
-        index: size - sum(s.weights + s.working for s in shares if s.card == index)
-        for index, size in total.items()
+    free_bytes = {
+        index: size - sum(s.weight_bytes + s.working_bytes for s in shares if s.gpu == index)
+        for index, size in usable_bytes.items()
     }
-    per_token = sizes.kv_bytes // min(len(thinker), sizes.kv_heads)
-    kv_tokens = min(left[card] for card in thinker) // per_token
-    if min(left.values()) < 0 or kv_tokens < sizes.context:
+    bytes_per_token = sizes.kv_bytes // min(len(thinker), sizes.kv_heads)
+    kv_tokens = min(free_bytes[gpu] for gpu in thinker) // bytes_per_token
+    if min(free_bytes.values()) < 0 or kv_tokens < sizes.context:
         return None
-    smallest = min(total[card] for card in thinker)
-    return Plan(
+    min_usable_bytes = min(usable_bytes[gpu] for gpu in thinker)
+    return PlacementPlan(
         thinker=thinker,
         talker=talker,
-        image_encoder=tuple(images) if given.encoders else (),
-        audio_encoder=audio if given.encoders else (),
+        image_encoder=tuple(images) if constraints.has_encoders else (),
+        audio_encoder=audio if constraints.has_encoders else (),
         shares=tuple(shares),
         kv_tokens=kv_tokens,
         fp8=sizes.fp8,
-        mem_fraction_static=round(1 - THINKER_RESERVE / smallest, 3),
+        mem_fraction_static=round(1 - THINKER_RESERVE / min_usable_bytes, 3),
     )
 
 
-def nearest(sizes: Sizes, cards: Sequence[Gpu], given: Given) -> tuple[Plan | None, Plan | None]:
-    """What would fit: the same cards with the thinker in FP8, and the fewest cards like the last
-    that would do. Either may be None."""
-    free = replace(given, tp_size=None, thinker=(), talker=(), image_encoder=(), audio_encoder=())
-    quantised = None if sizes.fp8 else make_plan(sizes.to_fp8(), cards, free)
-    pattern = cards[-1]
+def find_nearest(
+    sizes: CheckpointSizes, gpus: Sequence[Gpu], constraints: PlacementConstraints
+) -> tuple[PlacementPlan | None, PlacementPlan | None]:
+    """Return the nearest plans that fit; either may be None.
+
+    The first has the same GPUs with the thinker in FP8, the second the fewest GPUs like the last
+    one.
+    """
+    unconstrained = replace(
+        constraints, tp_size=None, thinker=(), talker=(), image_encoder=(), audio_encoder=()
+    )
+    quantized = None if sizes.fp8 else make_plan(sizes.quantized(), gpus, unconstrained)
+    last_gpu = gpus[-1]
     for count in range(1, 9):
-        more = [replace(pattern, index=index) for index in range(count)]
-        plan = make_plan(sizes, more, free)
+        candidates = [replace(last_gpu, index=index) for index in range(count)]
+        plan = make_plan(sizes, candidates, unconstrained)
         if plan is not None:
-            return quantised, plan
-    return quantised, None
+            return quantized, plan
+    return quantized, None

@@ -1,4 +1,4 @@
-"""Who is admitted to an engine, who waits and who is refused. Pure functions over plain data."""
+"""The admission policy of an engine: pure functions over plain data."""
 
 import math
 from collections import Counter
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 Priority = Literal["realtime", "high", "normal", "low"]
-RANKS: dict[Priority, int] = {"realtime": 0, "high": 1, "normal": 2, "low": 3}
-# Nobody is told to come back sooner or later than this, in seconds.
-RETRY_S = (1.0, 30.0)
+PRIORITY_RANKS: dict[Priority, int] = {"realtime": 0, "high": 1, "normal": 2, "low": 3}
+# The shortest and the longest time that a client is told to wait, in seconds.
+RETRY_RANGE_S = (1.0, 30.0)
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """What a request asks of an engine: a slot, and `kv_tokens` of its cache.
+    """The capacity that a request needs of an engine: one slot, and `kv_tokens` of KV cache.
 
-    `number` counts the claims of an engine: the lower came earlier.
+    `number` orders the reservations of an engine by arrival.
     """
 
     number: int
@@ -27,76 +27,88 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What an engine has, and how much it says is taken: slots for requests, tokens of KV cache.
+    """The capacity of an engine and the use that it reports: request slots and KV cache tokens.
 
-    `kv_tokens` None means that the slots have theirs built in. One tenant has at most `per_tenant`
-    of the slots, None for no such bound.
+    `kv_tokens` is None if each slot has its own cache. One tenant may use at most `per_tenant`
+    slots; None means no such limit.
     """
 
     slots: int
     kv_tokens: int | None = None
-    kv_used: int = 0
+    kv_tokens_used: int = 0
     per_tenant: int | None = None
 
 
-def fits(claim: Reservation, active: Collection[Reservation], budget: Capacity) -> bool:
-    """Whether an engine has room for a claim beside the active ones.
+def can_admit(
+    reservation: Reservation, active: Collection[Reservation], capacity: Capacity
+) -> bool:
+    """Return whether an engine has capacity for a reservation besides the active ones.
 
-    What the active ones may come to use counts, or what is in use, whichever is more. A claim on
-    more than the whole cache fits when nothing else is there: the engine itself judges it then.
+    The used cache is the larger of the active reservations and the engine's report. A reservation
+    larger than the cache is admitted when no other is active, and the engine decides on it.
     """
-    if len(active) >= budget.slots:
+    if len(active) >= capacity.slots:
         return False
-    if budget.kv_tokens is None or not active:
+    if capacity.kv_tokens is None or not active:
         return True
-    taken = max(sum(one.kv_tokens for one in active), budget.kv_used)
-    return taken + claim.kv_tokens <= budget.kv_tokens
+    used = max(sum(other.kv_tokens for other in active), capacity.kv_tokens_used)
+    return used + reservation.kv_tokens <= capacity.kv_tokens
 
 
 def select_next(
     waiting: Collection[Reservation],
     active: Collection[Reservation],
-    served: Mapping[str | None, int],
+    last_admissions: Mapping[str | None, int],
     per_tenant: int | None = None,
 ) -> Reservation | None:
-    """Return whose turn it is: the highest priority, in it the tenant who has least at work, of
-    these the one served least recently, then the oldest claim.
+    """Return the waiting reservation to admit next, or None.
 
-    `served` numbers each tenant's latest admission. A tenant who has `per_tenant` already is passed
-    over.
+    The order is: highest priority, then the tenant with the fewest active reservations, then the
+    tenant that was served least recently, then arrival. `last_admissions` has the number of each
+    tenant's latest admission. A tenant with `per_tenant` active reservations is skipped.
     """
-    having = Counter(one.tenant for one in active)
+    num_active = Counter(reservation.tenant for reservation in active)
     return min(
-        (one for one in waiting if per_tenant is None or having[one.tenant] < per_tenant),
-        key=lambda one: (
-            RANKS[one.priority],
-            having[one.tenant],
-            served.get(one.tenant, -1),
-            one.number,
+        (
+            reservation
+            for reservation in waiting
+            if per_tenant is None or num_active[reservation.tenant] < per_tenant
+        ),
+        key=lambda reservation: (
+            PRIORITY_RANKS[reservation.priority],
+            num_active[reservation.tenant],
+            last_admissions.get(reservation.tenant, -1),
+            reservation.number,
         ),
         default=None,
     )
 
 
-def select_rejected(waiting: Sequence[Reservation], length: int) -> Reservation | None:
-    """Who leaves a queue that has become longer than `length`, None if it has not.
+def select_rejected(waiting: Sequence[Reservation], max_length: int) -> Reservation | None:
+    """Return the reservation to reject from a queue longer than `max_length`, or None.
 
-    The lowest priority goes first, in it the tenant with the most who wait, and the newest of
-    these: a tenant who floods the queue refuses itself.
+    The order is: lowest priority, then the tenant with the most waiting reservations, then the
+    newest. So a tenant that floods the queue displaces its own requests.
     """
-    if len(waiting) <= length:
+    if len(waiting) <= max_length:
         return None
-    crowd = Counter((one.priority, one.tenant) for one in waiting)
+    num_waiting = Counter((reservation.priority, reservation.tenant) for reservation in waiting)
     return max(
         waiting,
-        key=lambda one: (RANKS[one.priority], crowd[one.priority, one.tenant], one.number),
+        key=lambda reservation: (
+            PRIORITY_RANKS[reservation.priority],
+            num_waiting[reservation.priority, reservation.tenant],
+            reservation.number,
+        ),
     )
 
 
-def retry_after_s(waiting: int, interval_s: float) -> float:
-    """When to come again, in seconds: when those who wait will have been served, if one request
-    ends every `interval_s`."""
-    least, most = RETRY_S
+def estimate_retry_after_s(num_waiting: int, interval_s: float) -> float:
+    """Return how many seconds a client should wait before it retries.
+
+    It is the time to serve all waiting requests if one request ends every `interval_s` seconds.
+    """
+    min_s, max_s = RETRY_RANGE_S
     if not math.isfinite(interval_s):
-        return most
-    return min(max((waiting + 1) * interval_s, least), most)
+        return max_s
+    return min(max((num_waiting + 1) * interval_s, min_s), max_s)

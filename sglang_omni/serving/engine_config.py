@@ -269,8 +269,8 @@ def build_media_rules(config: Config, rules: MediaRules) -> MediaRules:
     Raises `ConfigError` for sizes that contradict each other.
     """
     media, on_cpu = config.media, resolve_device(config.device) == "cpu"
-    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else rules.image.most)
-    smallest = media.image_min_pixels or rules.image.least
+    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else rules.image.max_pixels)
+    smallest = media.image_min_pixels or rules.image.min_pixels
     if smallest > largest:
         raise ConfigError(
             f"media.image_min_pixels must not exceed media.image_max_pixels, which is {largest}",
@@ -278,7 +278,7 @@ def build_media_rules(config: Config, rules: MediaRules) -> MediaRules:
         )
     return replace(
         rules,
-        image=replace(rules.image, least=smallest, most=largest),
+        image=replace(rules.image, min_pixels=smallest, max_pixels=largest),
         video=_build_video_rules(media, rules.video, on_cpu),
     )
 
@@ -288,8 +288,8 @@ def _build_video_rules(media: MediaOptions, rules: VideoRules, on_cpu: bool) -> 
     rules = replace(rules, fps=media.video_fps or rules.fps, frames=frames)
     if not on_cpu:
         return rules
-    total = rules.total // CPU_VIDEO_SHARE
-    return replace(rules, total=total, max_frame_pixels=CPU_IMAGE_PIXELS)
+    total = rules.total_pixels // CPU_VIDEO_SHARE
+    return replace(rules, total_pixels=total, max_frame_pixels=CPU_IMAGE_PIXELS)
 
 
 def build_media_decoder_settings(config: Config, rules: MediaRules) -> MediaDecoderSettings:

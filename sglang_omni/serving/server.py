@@ -219,7 +219,7 @@ class Server:
         sampling = apply_answer_grammar(request, self._chat)
         if self.supports_grammar and build_check_request(sampling) is not None:
             events = self._checked(sampling, request.tenant, events)
-        return self._door.limited(request, events)
+        return self._door.with_timeout(request, events)
 
     async def _checked(
         self, sampling: SamplingParams, tenant: str | None, events: AsyncGenerator[Event, None]
@@ -234,14 +234,14 @@ class Server:
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud, once there is room. Raises `Overloaded` where there is none."""
         self._require_started()
-        return self._door.limited(request, self._pipeline().speak(request))
+        return self._door.with_timeout(request, self._pipeline().speak(request))
 
     def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
         """Read a text aloud while it is written. Raises `Overloaded` where there is no room."""
         self._require_started()
-        return self._door.limited(request, self._pipeline().stream_speech(request, text))
+        return self._door.with_timeout(request, self._pipeline().stream_speech(request, text))
 
     def _require_started(self) -> None:
         """Raises `EngineUnavailable` before the thinker and the talker have ever been up."""

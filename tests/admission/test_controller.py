@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.admission.controller import AdmissionController, estimate_kv_tokens, talker_budget
+from sglang_omni.admission.controller import (
+    AdmissionController,
+    estimate_kv_tokens,
+    talker_capacity,
+)
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.pipeline.request import (
@@ -64,7 +68,7 @@ def serve(
             async for event in events:
                 yield event
 
-    return one.limited(request, admitted())
+    return one.with_timeout(request, admitted())
 
 
 def held(one: AdmissionController) -> tuple[float, float]:
@@ -129,9 +133,9 @@ def test_only_an_engine_that_is_down_lets_everybody_through_to_its_error(
 ) -> None:
     talker = engine(TalkerInfo(44_100, 0.32, ("river",), slots=3))
     talker.health.state = state
-    assert talker_budget([talker]) == (Capacity(3) if known else None)
+    assert talker_capacity([talker]) == (Capacity(3) if known else None)
     other = engine(TalkerInfo(44_100, 0.32, ("river",), slots=5))
-    assert talker_budget([talker, other]) == Capacity(8 if known else 5)
+    assert talker_capacity([talker, other]) == Capacity(8 if known else 5)
 
 
 def test_prompts_media_and_answers_count() -> None:

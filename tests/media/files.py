@@ -16,8 +16,10 @@ from sglang_omni.media.limits import MediaLimits, MediaRules, PixelBudget, Video
 
 LIMITS = MediaLimits()
 RULES = MediaRules(
-    image=PixelBudget(factor=32, least=4096, most=16384 * 1024),
-    video=VideoRules(fps=2.0, frames=170, factor=32, least=128 * 1024, total=96 * 128 * 1024),
+    image=PixelBudget(factor=32, min_pixels=4096, max_pixels=16384 * 1024),
+    video=VideoRules(
+        fps=2.0, frames=170, factor=32, min_pixels=128 * 1024, total_pixels=96 * 128 * 1024
+    ),
     sample_rate=16_000,
 )
 

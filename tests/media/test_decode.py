@@ -2,7 +2,7 @@
 
 import pytest
 
-from sglang_omni.media.decode import decode_medium, narrowed
+from sglang_omni.media.decode import decode_medium, narrow_budget
 from sglang_omni.media.limits import PixelBudget
 from tests.media.files import LIMITS, RULES, encoded, picture
 
@@ -19,7 +19,7 @@ OWN = PixelBudget(32, 4096, 65_536)
     ],
 )
 def test_a_request_narrows_the_rules(asked: PixelBudget | None, given: PixelBudget) -> None:
-    assert narrowed(OWN, asked) == given
+    assert narrow_budget(OWN, asked) == given
 
 
 def test_a_picture_has_the_size_that_was_asked_for() -> None:

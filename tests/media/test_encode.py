@@ -7,8 +7,8 @@ import pytest
 import soundfile
 import soxr
 
-from sglang_omni.media.encode import OutputAudioEncoder, to_int16
-from sglang_omni.media.stretch import TimeStretch, tempo_chain
+from sglang_omni.media.encode import OutputAudioEncoder, to_int16_bytes
+from sglang_omni.media.stretch import TimeStretch, split_speed
 from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.errors import EngineFailed
 
@@ -28,7 +28,7 @@ def test_streamed_wav_pieces_joined_are_one_valid_file(rate: int) -> None:
     samples, read_rate = soundfile.read(io.BytesIO(b"".join(pieces)), dtype="int16")
     assert read_rate == rate
     expected = PCM if rate == 44_100 else soxr.resample(PCM, 44_100, rate)
-    assert samples.astype("<i2").tobytes() == to_int16(expected)
+    assert samples.astype("<i2").tobytes() == to_int16_bytes(expected)
 
 
 @pytest.mark.parametrize("audio_format", ["wav", "pcm"])
@@ -62,7 +62,7 @@ def test_silence_of_no_length_is_a_valid_wav(streaming: bool) -> None:
 
 def test_conversion_rounds_and_clips() -> None:
     pcm = np.array([0.0, 1.0, -1.0, 1.5, -7.0, 0.6 / 32767, -0.6 / 32767, 0.4 / 32767], np.float32)
-    samples = np.frombuffer(to_int16(pcm), "<i2")
+    samples = np.frombuffer(to_int16_bytes(pcm), "<i2")
     assert samples.tolist() == [0, 32767, -32767, 32767, -32767, 1, -1, 0]
 
 
@@ -117,7 +117,7 @@ def test_a_whole_flac_tells_its_length_and_loses_nothing() -> None:
     encoder = OutputAudioEncoder("flac", 44_100, 44_100, streaming=False)
     encoder.push(pcm)
     samples, _ = soundfile.read(io.BytesIO(encoder.finish()), dtype="int16")
-    assert np.array_equal(samples.astype("<i2").tobytes(), to_int16(pcm))
+    assert np.array_equal(samples.astype("<i2").tobytes(), to_int16_bytes(pcm))
 
 
 @pytest.mark.parametrize("speed", [0.25, 0.5, 0.8, 1.5, 2.0, 3.0, 4.0])
@@ -153,7 +153,7 @@ def test_chunks_make_no_difference_to_a_changed_tempo(speed: float) -> None:
 
 @pytest.mark.parametrize("speed", [0.25, 0.3, 0.5, 1.0, 1.7, 2.0, 2.5, 4.0])
 def test_no_filter_is_asked_for_more_than_it_does_well(speed: float) -> None:
-    chain = tempo_chain(speed)
+    chain = split_speed(speed)
     assert all(0.5 <= factor <= 2.0 for factor in chain)
     assert math.prod(chain) == pytest.approx(speed)
 

@@ -214,7 +214,7 @@ async def test_a_name_that_does_not_resolve_is_refused(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("port", [0, 22, 25, 445, 1023])
 async def test_ports_of_other_services_are_refused(port: int) -> None:
-    assert await refused(f"http://1.1.1.1:{port}/") == f"a medium is not fetched from port {port}"
+    assert await refused(f"http://1.1.1.1:{port}/") == f"media cannot be fetched from port {port}"
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,8 @@ async def test_ports_of_other_services_are_refused(port: int) -> None:
     [
         ("http://user:secret@1.1.1.1/", "user name or password"),
         ("http://1.1.1.1\\@127.0.0.1/", "user name or password"),
-        ("http://", "names no host"),
-        ("http:///x", "names no host"),
+        ("http://", "has no host"),
+        ("http:///x", "has no host"),
         ("http://a\tb/", "malformed"),
         ("http://[::1/", "malformed"),
         ("http://1.1.1.1:99999/", "port 99999"),
@@ -304,18 +304,20 @@ async def test_bytes_are_counted_as_they_come(web: WebServer) -> None:
 
 async def test_a_compressed_answer_is_refused(web: WebServer) -> None:
     web.answers["/"] = ok(b"\x1f\x8b", "content-encoding: gzip")
-    assert "compressed its answer" in await refused(web.url("/"), private(web))
+    assert "sent a compressed response" in await refused(web.url("/"), private(web))
 
 
 async def test_an_error_status_is_told(web: WebServer) -> None:
     web.answers["/"] = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
-    assert await refused(web.url("/"), private(web)) == "the medium's server answered 404"
+    assert (
+        await refused(web.url("/"), private(web)) == "the medium's server responded with status 404"
+    )
 
 
 @pytest.mark.parametrize("answer", [b"", b"not http\r\n\r\n", ok(b"xx")[:-1]])
 async def test_a_broken_answer_is_refused(web: WebServer, answer: bytes) -> None:
     web.answers["/"] = answer or b"HTTP/1.1 200"
-    assert "cannot be reached or broke off" in await refused(web.url("/"), private(web))
+    assert "cannot be reached or closed" in await refused(web.url("/"), private(web))
 
 
 async def test_a_silent_server_has_a_deadline(web: WebServer) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sglang_omni.media import hosts, resolver
 from sglang_omni.media.fetch import fetch
 from sglang_omni.media.policy import FetchPolicy
-from sglang_omni.media.resolver import THREADS_PER_TENANT, Resolver
+from sglang_omni.media.resolver import MAX_THREADS_PER_TENANT, Resolver
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.media.web_server import ok, web_server
 
@@ -62,7 +62,7 @@ async def test_who_stops_waiting_makes_no_room_for_more_threads(silent: list[str
         many = [fetch(f"http://{number}.silent/", policy) for number in range(20)]
         errors = await asyncio.gather(*many, return_exceptions=True)
         assert {type(error) for error in errors} == {InvalidRequest}
-    assert len(silent) == THREADS_PER_TENANT < resolver.THREADS
+    assert len(silent) == MAX_THREADS_PER_TENANT < resolver.MAX_THREADS
 
 
 async def test_a_name_of_the_hosts_file_and_old_notations_are_known() -> None:

@@ -56,7 +56,7 @@ def test_resizing_what_was_resized_changes_nothing() -> None:
         for width in range(10, 2000, 41):
             once = smart_resize(height, width, RULES.image)
             assert smart_resize(*once, RULES.image) == once
-            assert RULES.image.least <= once[0] * once[1] <= RULES.image.most
+            assert RULES.image.min_pixels <= once[0] * once[1] <= RULES.image.max_pixels
 
 
 @pytest.mark.parametrize(("height", "width"), [(1, 201), (2010, 10)])

@@ -11,14 +11,14 @@ import pytest
 from sglang_omni.config.options import Config, load_config
 from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.models.ming.sizes import read_sizes
-from sglang_omni.models.sizes import Sizes
-from sglang_omni.placement.place import check_room, place, table
-from sglang_omni.placement.plan import USABLE, Given, make_plan
+from sglang_omni.models.sizes import CheckpointSizes
+from sglang_omni.placement.place import check_thinker_fits, format_plan, place_engines
+from sglang_omni.placement.plan import USABLE_FRACTION, PlacementConstraints, make_plan
 from sglang_omni.protocol.errors import ConfigError, StartupError
 from tests.testing.golden import TINY
 
 GB = 10**9
-BF16 = Sizes(
+BF16 = CheckpointSizes(
     matrices=203 * GB,
     rest=3 * GB,
     image_encoder=GB,
@@ -29,7 +29,7 @@ BF16 = Sizes(
     context=32_768,
     fp8=False,
 )
-FP8 = BF16.to_fp8()
+FP8 = BF16.quantized()
 
 
 def h200(count: int) -> tuple[Gpu, ...]:
@@ -54,9 +54,9 @@ def config(**values: object) -> Config:
     ],
 )
 def test_a_card_that_is_over_serves_speech_and_pictures(
-    sizes: Sizes, count: int, thinker: tuple[int, ...], talker: int, encoders: int
+    sizes: CheckpointSizes, count: int, thinker: tuple[int, ...], talker: int, encoders: int
 ) -> None:
-    plan = make_plan(sizes, h200(count), Given())
+    plan = make_plan(sizes, h200(count), PlacementConstraints())
     assert plan is not None
     assert (plan.thinker, plan.talker) == (thinker, (talker,))
     assert (plan.image_encoder, plan.audio_encoder) == ((encoders,), (encoders,))
@@ -64,16 +64,16 @@ def test_a_card_that_is_over_serves_speech_and_pictures(
 
 @pytest.mark.parametrize("count", range(1, 9))
 @pytest.mark.parametrize("sizes", [BF16, FP8])
-def test_no_card_is_given_more_than_it_has(sizes: Sizes, count: int) -> None:
-    plan = make_plan(sizes, h200(count), Given())
+def test_no_card_is_given_more_than_it_has(sizes: CheckpointSizes, count: int) -> None:
+    plan = make_plan(sizes, h200(count), PlacementConstraints())
     if plan is None:
         assert sizes is BF16 and count == 1
         return
     for card in h200(count):
-        used = sum(s.weights + s.working for s in plan.shares if s.card == card.index)
+        used = sum(s.weight_bytes + s.working_bytes for s in plan.shares if s.gpu == card.index)
         ranks = len(plan.thinker) if card.index in plan.thinker else 0
         cache = plan.kv_tokens * sizes.kv_bytes // ranks if ranks else 0
-        assert used + cache <= card.total_bytes * USABLE
+        assert used + cache <= card.total_bytes * USABLE_FRACTION
     assert plan.kv_tokens >= sizes.context
 
 
@@ -86,7 +86,7 @@ def test_what_is_given_stays() -> None:
         image_encoder__gpus="0,1",
         thinker__mem_fraction_static="0.8",
     )
-    placed, plan = place(given, FP8, h200(4))
+    placed, plan = place_engines(given, FP8, h200(4))
     assert plan.thinker == (2, 3) and plan.talker == (2,) and plan.image_encoder == (0, 1)
     assert placed.thinker.mem_fraction_static == 0.8
     assert placed.thinker.max_total_tokens is None
@@ -95,52 +95,52 @@ def test_what_is_given_stays() -> None:
 
 def test_ranks_and_cards_that_disagree_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"thinker\.gpus must name 4"):
-        place(config(thinker__tp_size="4", thinker__gpus="0,1"), FP8, h200(4))
-    _, plan = place(config(thinker__gpus="1,2"), FP8, h200(4))
+        place_engines(config(thinker__tp_size="4", thinker__gpus="0,1"), FP8, h200(4))
+    _, plan = place_engines(config(thinker__gpus="1,2"), FP8, h200(4))
     assert plan.thinker == (1, 2)
 
 
 def test_a_text_only_server_places_no_encoders() -> None:
-    placed, plan = place(config(text_only="true"), FP8, h200(1))
+    placed, plan = place_engines(config(text_only="true"), FP8, h200(1))
     assert {share.part for share in plan.shares} == {"thinker", "talker"}
     assert plan.audio_encoder == () and placed.image_encoder.gpus == ()
 
 
 def test_a_plan_becomes_the_configuration_and_a_table() -> None:
-    placed, plan = place(config(), FP8, h200(1))
+    placed, plan = place_engines(config(), FP8, h200(1))
     assert placed.thinker.tp_size == 1 and placed.thinker.gpus == (0,)
     assert placed.thinker.max_total_tokens == plan.kv_tokens > 100_000
     assert placed.talker.gpus == placed.audio_encoder.gpus == (0,)
-    shown = table(plan, h200(1))
+    shown = format_plan(plan, h200(1))
     for part in ("thinker", "talker", "image encoder", "audio encoder", "NVIDIA H200", "FP8"):
         assert part in shown
 
 
 def test_too_large_a_model_is_refused_with_what_would_fit() -> None:
     with pytest.raises(StartupError) as refused:
-        place(config(), BF16, h200(1))
+        place_engines(config(), BF16, h200(1))
     message = refused.value.message
     assert "sgl-omni quantize /models/ming /models/ming-fp8 --fp8" in message
-    assert "in bfloat16 it needs 2 such card(s)" in message
+    assert "in bfloat16 it needs 2 such GPU(s)" in message
 
 
 def test_it_is_refused_by_hand_too_and_without_a_useless_hint() -> None:
     by_hand = config(placement="manual")
     with pytest.raises(StartupError, match="sgl-omni quantize"):
-        check_room(by_hand, BF16, h200(1))
-    check_room(by_hand, FP8, h200(1))
-    check_room(config(placement="manual", thinker__tp_size="2"), BF16, h200(2))
+        check_thinker_fits(by_hand, BF16, h200(1))
+    check_thinker_fits(by_hand, FP8, h200(1))
+    check_thinker_fits(config(placement="manual", thinker__tp_size="2"), BF16, h200(2))
     small = tuple(replace(card, total_bytes=24 * GB) for card in h200(1))
     with pytest.raises(StartupError) as refused:
-        check_room(by_hand, FP8, small)
+        check_thinker_fits(by_hand, FP8, small)
     assert "quantize" not in refused.value.message
 
 
 def test_a_given_placement_that_does_not_fit_names_one_that_does() -> None:
     with pytest.raises(StartupError, match="it needs 2 such"):
-        place(config(thinker__tp_size="1"), BF16, h200(2))
+        place_engines(config(thinker__tp_size="1"), BF16, h200(2))
     with pytest.raises(StartupError):
-        place(config(talker__gpus="7"), FP8, h200(2))
+        place_engines(config(talker__gpus="7"), FP8, h200(2))
 
 
 def test_sizes_are_read_from_headers() -> None:
@@ -169,14 +169,16 @@ def test_a_replica_is_planned_for_every_card_that_is_named() -> None:
         image_encoder__gpus="0,1,2,3",
         audio_encoder__gpus="1,3",
     )
-    placed, plan = place(given, FP8, h200(4))
+    placed, plan = place_engines(given, FP8, h200(4))
     cards: dict[str, list[int]] = {}
     for share in plan.shares:
-        cards.setdefault(share.part, []).append(share.card)
+        cards.setdefault(share.part, []).append(share.gpu)
     assert cards["talker"] == [1, 2, 2] and cards["audio encoder"] == [1, 3]
     assert cards["image encoder"] == [0, 1, 2, 3]
-    assert {s.weights for s in plan.shares if s.part == "image encoder"} == {FP8.image_encoder // 2}
+    assert {s.weight_bytes for s in plan.shares if s.part == "image encoder"} == {
+        FP8.image_encoder // 2
+    }
     assert placed.talker.gpus == (1, 2, 2) and placed.audio_encoder.gpus == (1, 3)
-    assert place(config(image_encoder__tp_size="1", talker__gpus="0,0,0"), FP8, h200(2))
+    assert place_engines(config(image_encoder__tp_size="1", talker__gpus="0,0,0"), FP8, h200(2))
     with pytest.raises(StartupError):
-        place(config(talker__gpus=",".join("0" * 12)), FP8, h200(1))
+        place_engines(config(talker__gpus=",".join("0" * 12)), FP8, h200(1))

@@ -7,8 +7,8 @@ import pytest
 from sglang_omni.queueing.policy import (
     Capacity,
     Reservation,
-    fits,
-    retry_after_s,
+    can_admit,
+    estimate_retry_after_s,
     select_next,
     select_rejected,
 )
@@ -30,7 +30,7 @@ def claims(*asked: str) -> list[Reservation]:
         ([Reservation(0)], Capacity(2), True),
         ([Reservation(0, kv_tokens=50)], Capacity(9, 100), True),
         ([Reservation(0, kv_tokens=51)], Capacity(9, 100), False),
-        ([Reservation(0, kv_tokens=10)], Capacity(9, 100, kv_used=51), False),
+        ([Reservation(0, kv_tokens=10)], Capacity(9, 100, kv_tokens_used=51), False),
         # An engine that is empty judges for itself what is too large for it.
         ([], Capacity(9, 20), True),
     ],
@@ -38,7 +38,7 @@ def claims(*asked: str) -> list[Reservation]:
 def test_a_claim_fits_into_what_slots_and_cache_leave(
     active: list[Reservation], budget: Capacity, room: bool
 ) -> None:
-    assert fits(Reservation(9, kv_tokens=50), active, budget) == room
+    assert can_admit(Reservation(9, kv_tokens=50), active, budget) == room
 
 
 def test_priority_comes_first_then_the_tenant_who_has_least_then_the_oldest() -> None:
@@ -106,4 +106,4 @@ def test_nobody_queues_where_there_is_no_queue() -> None:
 def test_come_again_when_those_who_wait_are_served(
     waiting: int, interval_s: float, seconds: float
 ) -> None:
-    assert retry_after_s(waiting, interval_s) == seconds
+    assert estimate_retry_after_s(waiting, interval_s) == seconds

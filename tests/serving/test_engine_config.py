@@ -14,7 +14,6 @@ from sglang_omni.serving.engine_config import (
     build_encoder_settings,
     build_encoder_specs,
     build_fetch_policy,
-    build_media_decoder_settings,
     build_media_rules,
     build_talker_spec,
     build_talker_specs,
@@ -124,19 +123,19 @@ def test_sizes_and_limits_reach_the_decoders() -> None:
     )
     settings = build_media_decoder_settings(asked, build_media_rules(asked, RULES))
     assert settings.rules == build_media_rules(asked, RULES)
-    assert (settings.rules.image.most, settings.rules.video.fps) == (65_536, 1.0)
+    assert (settings.rules.image.max_pixels, settings.rules.video.fps) == (65_536, 1.0)
     assert (settings.limits.pixels, settings.limits.file_bytes) == (1_000, 9)
 
 
 def test_sizes_are_the_models_on_a_card_and_what_it_encodes_in_seconds_on_a_cpu() -> None:
     assert build_media_rules(config(device="cuda"), RULES) == RULES
     rules = build_media_rules(config(device="cpu"), RULES)
-    assert rules.image == replace(RULES.image, most=1_048_576)
+    assert rules.image == replace(RULES.image, max_pixels=1_048_576)
     smaller = {"frames": 48, "total": 3_145_728, "max_frame_pixels": 1_048_576}
     assert rules.video == replace(RULES.video, **smaller)
     asked = {"media__image_max_pixels": 4_000_000, "media__video_max_sampled": 64}
     own = build_media_rules(config(device="cpu", **asked), RULES)
-    assert (own.image.most, own.video.frames) == (4_000_000, 64)
+    assert (own.image.max_pixels, own.video.frames) == (4_000_000, 64)
 
 
 def test_an_encoders_pass_is_short_on_a_cpu() -> None:
@@ -149,7 +148,8 @@ def test_an_encoders_pass_is_short_on_a_cpu() -> None:
     assert (asked.max_patches, asked.max_audio_seconds) == (9, 7)
     # A frame of a video, and an image, are never more than one pass.
     assert (
-        build_media_rules(config(device="cpu"), RULES).image.most == on_cpu.max_patches * PATCH**2
+        build_media_rules(config(device="cpu"), RULES).image.max_pixels
+        == on_cpu.max_patches * PATCH**2
     )
 
 

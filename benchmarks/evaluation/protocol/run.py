@@ -25,7 +25,7 @@ from benchmarks.evaluation.protocol.summary import RunTranscripts, summarise_pas
 from benchmarks.evaluation.tasks import TASKS
 from benchmarks.evaluation.tasks.task import Sample
 from measurement.environment import fingerprint
-from sglang_omni.media.wav import header
+from sglang_omni.media.wav import build_header
 
 Json = dict[str, Any]
 TIMELINES = "timelines.json"
@@ -159,7 +159,7 @@ class Run:
         name = re.sub(r"[^\w.-]", "_", f"{place.load}_{place.repeat}_{sample.id}")
         path = self.folder / "audio" / f"{name}.wav"
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(header(answer.audio.rate, len(samples)) + samples)
+        path.write_bytes(build_header(answer.audio.rate, len(samples)) + samples)
         return f"audio/{path.name}"
 
     def finish(self, transcripts: RunTranscripts | None = None, extra: Json | None = None) -> Json:

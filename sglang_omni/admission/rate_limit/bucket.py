@@ -1,4 +1,4 @@
-"""A limit per minute as a token bucket: pure functions over plain data."""
+"""Token buckets for limits per minute: pure functions over plain data."""
 
 import math
 from dataclasses import dataclass, replace
@@ -8,9 +8,9 @@ WINDOW_S = 60.0
 
 @dataclass(frozen=True)
 class TokenBucket:
-    """What is left of `limit` per minute: `level` at the time `at`, in seconds.
+    """A bucket of `limit` per minute with `level` left at the time `at`, in seconds.
 
-    It fills evenly, up to `limit`. What was used beyond its reservation may make it negative.
+    It fills evenly, up to `limit`. The level is negative if more was used than was reserved.
     """
 
     limit: int
@@ -20,7 +20,7 @@ class TokenBucket:
 
 @dataclass(frozen=True)
 class RateStatus:
-    """What a client is told: the limit, what is left of it, and in how many seconds it is full."""
+    """The limit, how much of it remains, and the seconds until the bucket is full again."""
 
     limit: int
     remaining: int
@@ -39,18 +39,18 @@ def refill(bucket: TokenBucket, now: float) -> TokenBucket:
 
 
 def take(bucket: TokenBucket, amount: float) -> TokenBucket:
-    """Return the bucket less `amount`, or with more in it for a negative one; never overfull."""
+    """Return the bucket without `amount`. A negative amount refills it, up to its limit."""
     return replace(bucket, level=min(float(bucket.limit), bucket.level - amount))
 
 
-def seconds_until(bucket: TokenBucket, amount: float) -> float:
-    """Return when the bucket has `amount`, in seconds; infinity if it never has so much."""
+def compute_wait_s(bucket: TokenBucket, amount: float) -> float:
+    """Return the seconds until the bucket has `amount`; infinity if `amount` exceeds its limit."""
     if amount > bucket.limit:
         return math.inf
     return max(0.0, (amount - bucket.level) * WINDOW_S / bucket.limit)
 
 
-def status_of(bucket: TokenBucket) -> RateStatus:
-    """Return what a client is told of a bucket."""
+def to_status(bucket: TokenBucket) -> RateStatus:
+    """Return the status of a bucket for its client."""
     remaining = max(0, math.floor(bucket.level))
-    return RateStatus(bucket.limit, remaining, seconds_until(bucket, bucket.limit))
+    return RateStatus(bucket.limit, remaining, compute_wait_s(bucket, bucket.limit))

@@ -1,4 +1,4 @@
-"""How many tokens a request is expected to use, and how many it has used."""
+"""Estimate the tokens that a request will use, and count those that it has used."""
 
 import math
 
@@ -20,12 +20,12 @@ BYTES_PER_AUDIO_TOKEN = 5
 
 
 def total_tokens(usage: Usage) -> int:
-    """Return `usage.total_tokens` of an answer, as its client sees it."""
+    """Return the `usage.total_tokens` that the client sees."""
     return usage.prompt_tokens + usage.completion_tokens + usage.audio_tokens
 
 
 def estimate_chat_tokens(request: ChatRequest) -> int:
-    """Return the tokens to reserve for a chat: its prompt, and all that it may answer."""
+    """Return the tokens to reserve for a chat: its estimated prompt and its `max_tokens`."""
     return estimate_prompt_tokens(request) + request.sampling.max_tokens
 
 
@@ -41,20 +41,22 @@ def estimate_speech_tokens(request: SpeechRequest, frame_s: float) -> int:
 
 
 class TokenCount:
-    """Counts what one request uses, event by event; written by that request's task alone."""
+    """Count the tokens of one request, event by event. Only that request's task writes it."""
 
     def __init__(self, prompt_tokens: int, sample_rate: int, frame_s: float) -> None:
-        """`prompt_tokens` is an estimate. Speech has `sample_rate` Hz and a token each `frame_s`
-        seconds."""
+        """Take an estimate of the prompt's tokens, the sample rate of speech in Hz, and `frame_s`.
+
+        A token of speech lasts `frame_s` seconds.
+        """
         self._prompt_tokens, self._sample_rate = prompt_tokens, sample_rate
         self._frame_s = frame_s
-        self._has_begun = False
+        self._has_started = False
         self._usage: Usage | None = None
         self._text_events = self._samples = 0
 
-    def note(self, event: Event) -> None:
-        """Take an event of the answer in."""
-        self._has_begun = True
+    def add(self, event: Event) -> None:
+        """Count an event of the answer."""
+        self._has_started = True
         match event:
             case Finished(usage=usage):
                 self._usage = usage
@@ -67,11 +69,14 @@ class TokenCount:
 
     @property
     def used(self) -> int:
-        """Tokens used: what the engines counted, or for an answer that was broken off an estimate;
-        none where it never began."""
+        """Return the tokens used.
+
+        They are the engines' count, an estimate if the answer was aborted, and zero if it never
+        started.
+        """
         if self._usage is not None:
             return total_tokens(self._usage)
-        if not self._has_begun:
+        if not self._has_started:
             return 0
         seconds = self._samples / self._sample_rate if self._samples else 0.0
         spoken = math.ceil(seconds / self._frame_s)

@@ -1,4 +1,4 @@
-"""What each key has left of its limits. Owned by the event loop."""
+"""Rate limits per API key. Owned by the event loop."""
 
 import math
 import time
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from sglang_omni.admission.rate_limit.bucket import (
     RateStatus,
     TokenBucket,
+    compute_wait_s,
     new_bucket,
     refill,
-    seconds_until,
-    status_of,
     take,
+    to_status,
 )
 from sglang_omni.config.rate_limit_options import RateLimitOptions
 from sglang_omni.protocol.errors import RateLimited
 
-# When to ask again where another of the key's own requests must end first, which may take any time.
+# The time to retry after when another request of the same key must end first, which may take long.
 CONCURRENCY_RETRY_S = 1.0
-# What a text that is only about to be written needs to be begun.
-MIN_TOKENS = 1
+# A text that is not yet written reserves this many tokens to start.
+MIN_RESERVED_TOKENS = 1
 
 
 @dataclass
 class _Account:
-    """What one key has left, and how much it has under way."""
+    """The buckets of one key, and its current requests and sessions."""
 
     requests: TokenBucket | None
     tokens: TokenBucket | None
@@ -35,10 +35,10 @@ class _Account:
 
 
 class RateLimiter:
-    """Holds each key to `options`.
+    """Enforce the limits of `options` for each key.
 
-    Keys are few and known; whoever has none, where none is asked for, shares one account with
-    everybody else, so that nothing is kept for unknown clients. `clock` gives seconds.
+    Keys are few and known. Clients without a key, on a server that requires none, share one
+    account, so nothing is stored for unknown clients. `clock` returns seconds.
     """
 
     def __init__(
@@ -50,17 +50,17 @@ class RateLimiter:
 
     @property
     def options(self) -> RateLimitOptions:
-        """The limits."""
+        """Return the limits."""
         return self._options
 
     def begin_request(self, key: str | None) -> Callable[[], None]:
-        """Count a request of a key that was checked, None for no key, as begun.
+        """Count a new request of an authenticated key, or of no key (None).
 
-        Returns what ends it. Raises `RateLimited`; nothing is counted then.
+        Returns a function that ends the request. Raises `RateLimited`, and then counts nothing.
         """
-        account, most = self._open(key), self._options.concurrent_requests
-        if most is not None and account.num_requests >= most:
-            raise self._too_many("concurrent_requests", f"{most} requests at a time")
+        account, max_requests = self._checked_account(key), self._options.concurrent_requests
+        if max_requests is not None and account.num_requests >= max_requests:
+            raise self._concurrency_error("concurrent_requests", f"{max_requests} requests")
         self._count_request(account)
         account.num_requests += 1
 
@@ -70,10 +70,10 @@ class RateLimiter:
         return end
 
     def begin_session(self, key: str | None) -> Callable[[], None]:
-        """Count a WebSocket as begun, as `begin_request` does a request."""
-        account, most = self._open(key), self._options.concurrent_sessions
-        if most is not None and account.num_sessions >= most:
-            raise self._too_many("concurrent_sessions", f"{most} sessions at a time")
+        """Count a new WebSocket session, as `begin_request` counts a request."""
+        account, max_sessions = self._checked_account(key), self._options.concurrent_sessions
+        if max_sessions is not None and account.num_sessions >= max_sessions:
+            raise self._concurrency_error("concurrent_sessions", f"{max_sessions} sessions")
         self._count_request(account)
         account.num_sessions += 1
 
@@ -83,19 +83,19 @@ class RateLimiter:
         return end
 
     def reserve_tokens(self, key: str | None, amount: int) -> Callable[[int], None]:
-        """Take `amount` tokens from what a key has left.
+        """Reserve `amount` tokens of a key.
 
-        Returns a function that is called once, with what was used, and puts the rest back, or
-        takes more. Raises `RateLimited`, without a time to come again for more than a whole minute
-        holds.
+        Returns a function to call once with the number of tokens used. It returns the rest of the
+        reservation, or takes more. Raises `RateLimited`; it has no retry time if `amount` exceeds
+        the limit per minute.
         """
         account = self._account(key)
         if account.tokens is None:
             return _ignore
         bucket = refill(account.tokens, self._clock())
-        needed = max(amount, MIN_TOKENS)
-        if (wait_s := seconds_until(bucket, needed)) > 0:
-            raise _no_tokens(bucket, needed, wait_s)
+        needed = max(amount, MIN_RESERVED_TOKENS)
+        if (wait_s := compute_wait_s(bucket, needed)) > 0:
+            raise _tokens_error(bucket, needed, wait_s)
         account.tokens = take(bucket, amount)
 
         def settle(used: int) -> None:
@@ -105,30 +105,30 @@ class RateLimiter:
         return settle
 
     def status(self, key: str | None) -> dict[str, RateStatus]:
-        """Return what a key has left of `requests` and `tokens`, where these are limited."""
+        """Return the status of a key's `requests` and `tokens`, as far as they are limited."""
         account, now = self._account(key), self._clock()
         buckets = {"requests": account.requests, "tokens": account.tokens}
-        return {name: status_of(refill(bucket, now)) for name, bucket in buckets.items() if bucket}
+        return {name: to_status(refill(bucket, now)) for name, bucket in buckets.items() if bucket}
 
-    def tell_task(self, key: str | None) -> None:
-        """Let `current_rate_limits` know, in this task and those that it starts, whose they are."""
+    def bind_to_task(self, key: str | None) -> None:
+        """Make `current_rate_limits` return this key's status in this task and its child tasks."""
         _current.set(lambda: self.status(key))
 
     def _count_request(self, account: _Account) -> None:
         if account.requests is None:
             return
         bucket = refill(account.requests, self._clock())
-        if (wait_s := seconds_until(bucket, 1)) > 0:
-            message = f"{bucket.limit} requests a minute are allowed; retry in {wait_s:.2f} s"
+        if (wait_s := compute_wait_s(bucket, 1)) > 0:
+            message = f"{bucket.limit} requests per minute are allowed; retry in {wait_s:.2f} s"
             raise RateLimited("requests", message, retry_after_s=wait_s)
         account.requests = take(bucket, 1)
 
-    def _too_many(self, kind: str, what: str) -> RateLimited:
-        message = f"{what} are allowed; wait until one of them has ended"
+    def _concurrency_error(self, kind: str, limit: str) -> RateLimited:
+        message = f"{limit} at a time are allowed; wait until one of them has ended"
         return RateLimited(kind, message, retry_after_s=CONCURRENCY_RETRY_S)
 
-    def _open(self, key: str | None) -> _Account:
-        """Return the account of a key that was checked."""
+    def _checked_account(self, key: str | None) -> _Account:
+        """Return the account of an authenticated key."""
         if key is None:
             return self._shared
         if key not in self._accounts:
@@ -136,8 +136,10 @@ class RateLimiter:
         return self._accounts[key]
 
     def _account(self, key: str | None) -> _Account:
-        """Return the account of a key, or the shared one: a tenant may be anything that a client
-        without a key presents."""
+        """Return the account of a known key, or the shared one.
+
+        Without authentication the tenant is whatever a client sends.
+        """
         return self._accounts.get(key, self._shared) if key else self._shared
 
     def _new_account(self) -> _Account:
@@ -153,19 +155,19 @@ _current: ContextVar[Callable[[], dict[str, RateStatus]]] = ContextVar("rate_lim
 
 
 def current_rate_limits() -> dict[str, RateStatus]:
-    """Return what is left to the key for which this task works; nothing without limits."""
+    """Return the rate limits of the key that this task serves; empty without limits."""
     return _current.get()()
 
 
-def _no_tokens(bucket: TokenBucket, amount: int, wait_s: float) -> RateLimited:
-    left = max(0, math.floor(bucket.level))
-    what = f"{bucket.limit} tokens a minute are allowed; this request reserves {amount}"
+def _tokens_error(bucket: TokenBucket, amount: int, wait_s: float) -> RateLimited:
+    num_left = max(0, math.floor(bucket.level))
+    limit = f"{bucket.limit} tokens per minute are allowed; this request needs {amount}"
     if math.isinf(wait_s):
-        message = f"{what}, more than it can ever have: lower max_tokens or shorten the request"
+        message = f"{limit}, which can never be allowed: lower max_tokens or shorten the request"
         return RateLimited("tokens", message, retry_after_s=None)
-    message = f"{what}, and {left} are left; retry in {wait_s:.2f} s, or lower max_tokens"
+    message = f"{limit}, and {num_left} are left; retry in {wait_s:.2f} s, or lower max_tokens"
     return RateLimited("tokens", message, retry_after_s=wait_s)
 
 
 def _ignore(used: int) -> None:
-    """Tokens are not limited."""
+    """Do nothing, because tokens are not limited."""

@@ -39,7 +39,7 @@ MAX_RESTART_DELAY_S = 1.0
 # Wall-clock time. The process ends itself earlier, by its limit of CPU time.
 STEP_DEADLINE_S = 20.0
 READY_DEADLINE_S = 10.0
-QUEUE = QueueRules(length=64)
+QUEUE = QueueRules(max_length=64)
 MAX_CACHED_VERDICTS = 1024
 # How long a grammar that crashed the process is rejected without a check. Not forever, because the
 # crash may have had another cause.

@@ -1,4 +1,4 @@
-"""How much memory media may hold on their way to an engine, and each tenant of it."""
+"""Limit the memory of media on their way to an engine, in total and per tenant."""
 
 import weakref
 from collections import Counter
@@ -10,10 +10,10 @@ from sglang_omni.protocol.errors import Overloaded
 
 
 class MediaMemory:
-    """Counts bytes of decoded media, and of features that wait for the thinker.
+    """Count the bytes of decoded media and of features that wait for the thinker.
 
-    A tenant has at most half of `max_bytes`. What is larger than that is let in where the tenant
-    holds nothing else, so that it can be served at all.
+    A tenant may use at most half of `max_bytes`. A larger item is accepted if the tenant has no
+    other, because otherwise it could never be served.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -22,17 +22,17 @@ class MediaMemory:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that are held now, by everybody."""
+        """Return the bytes that all tenants hold now."""
         return self._held.total()
 
     def track(self, tenant: str | None, array: SharedArray, nbytes: int) -> None:
-        """Count an array until its memory is free. Raises `Overloaded` where it has no room."""
+        """Count an array until it is garbage-collected. Raises `Overloaded` above the limit."""
         self._add(tenant, nbytes)
         weakref.finalize(array, self._remove, tenant, nbytes)
 
     @contextmanager
     def hold(self, tenant: str | None, nbytes: int) -> Iterator[None]:
-        """Count bytes during the body. Raises `Overloaded` where they have no room."""
+        """Count bytes during the body. Raises `Overloaded` above the limit."""
         self._add(tenant, nbytes)
         try:
             yield
@@ -40,10 +40,10 @@ class MediaMemory:
             self._remove(tenant, nbytes)
 
     def _add(self, tenant: str | None, nbytes: int) -> None:
-        mine = self._held[tenant]
-        is_over = mine + nbytes > self._max_bytes // 2 or self.held_bytes + nbytes > self._max_bytes
-        if mine and is_over:
-            raise Overloaded("media of other requests fill the memory for media")
+        tenant_bytes = self._held[tenant] + nbytes
+        is_over = tenant_bytes > self._max_bytes // 2 or self.held_bytes + nbytes > self._max_bytes
+        if self._held[tenant] and is_over:
+            raise Overloaded("other requests use all memory for media; retry later")
         self._held[tenant] += nbytes
 
     def _remove(self, tenant: str | None, nbytes: int) -> None:

@@ -124,7 +124,7 @@ def _set_wav_length(file: bytes) -> bytes:
     """Return a streamed WAV file with its length in the header."""
     rate = int.from_bytes(file[24:28], "little")
     samples = file[wav.HEADER_BYTES :]
-    return wav.header(rate, len(samples)) + samples
+    return wav.build_header(rate, len(samples)) + samples
 
 
 def _read_questions() -> Iterator[str]:

@@ -36,7 +36,7 @@ from sglang_omni.observability.audit_file import audit_file
 from sglang_omni.observability.logs import set_up_logging
 from sglang_omni.observability.otel import open_exporter
 from sglang_omni.observability.trace_recorder import TraceRecorder
-from sglang_omni.placement.place import check_room, place, table
+from sglang_omni.placement.place import check_thinker_fits, format_plan, place_engines
 from sglang_omni.protocol.errors import StartupError
 from sglang_omni.serving.engine_config import build_output_rules, resolve_device
 from sglang_omni.serving.server import Server
@@ -95,10 +95,10 @@ def apply_placement(config: Config, checkpoint: Path) -> Config:
         return config
     sizes, found = family_of(checkpoint).sizes(checkpoint), list_visible_gpus()
     if config.placement == "manual":
-        check_room(config, sizes, found)
+        check_thinker_fits(config, sizes, found)
         return config
-    config, plan = place(config, sizes, found)
-    print(table(plan, found), flush=True)
+    config, plan = place_engines(config, sizes, found)
+    print(format_plan(plan, found), flush=True)
     return config
 
 

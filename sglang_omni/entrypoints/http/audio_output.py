@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.media.encode import OutputAudioEncoder, rates_of
+from sglang_omni.media.encode import OutputAudioEncoder, get_sample_rates
 from sglang_omni.media.wav import CHANNELS
 from sglang_omni.models.capabilities import Capabilities, language_names
 from sglang_omni.models.scripts import unspoken_words
@@ -63,7 +63,7 @@ def choose_output(
         InvalidRequest: The format does not support the rate.
     """
     default_rate = DEFAULT_RATES.get(audio_format, backend.sample_rate)
-    rate, supported_rates = sample_rate or default_rate, rates_of(audio_format)
+    rate, supported_rates = sample_rate or default_rate, get_sample_rates(audio_format)
     if supported_rates and rate not in supported_rates:
         listed = ", ".join(map(str, supported_rates))
         raise InvalidRequest(f"{param}: {audio_format} supports {listed}, not {rate}", param=param)

@@ -184,7 +184,9 @@ class OutputEncoder:
 def encode_wav_uri(samples: np.ndarray) -> str:
     """Encode int16 [samples] at 16 kHz as the data URI of a WAV file, the pipeline's input form."""
     data = samples.astype("<i2").tobytes()
-    return "data:audio/wav;base64," + encode_base64(wav.header(INPUT_SAMPLE_RATE, len(data)) + data)
+    return "data:audio/wav;base64," + encode_base64(
+        wav.build_header(INPUT_SAMPLE_RATE, len(data)) + data
+    )
 
 
 def decode_wav_uri(uri: str) -> np.ndarray:

@@ -18,7 +18,7 @@ from sglang_omni.models.ming.thinker.fp8_layout import (
     SCALE_SUFFIX,
     is_quantized,
 )
-from sglang_omni.models.sizes import Sizes
+from sglang_omni.models.sizes import CheckpointSizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +42,7 @@ class MingFamily:
         """Return a digest of the audio VAE's weights."""
         return vae_fingerprint(checkpoint)
 
-    def sizes(self, checkpoint: Path) -> Sizes:
+    def sizes(self, checkpoint: Path) -> CheckpointSizes:
         """See `ModelFamily`."""
         return read_sizes(checkpoint)
 

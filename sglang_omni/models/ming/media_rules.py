@@ -14,13 +14,13 @@ SAMPLE_RATE = 16_000
 MEL_HOP = 160
 
 RULES = MediaRules(
-    image=PixelBudget(factor=PATCH * MERGE, least=4_096, most=16_777_216),
+    image=PixelBudget(factor=PATCH * MERGE, min_pixels=4_096, max_pixels=16_777_216),
     video=VideoRules(
         fps=2.0,
         frames=170,
         factor=PATCH * MERGE,
-        least=128 * 1024,
-        total=96 * 128 * 1024,
+        min_pixels=128 * 1024,
+        total_pixels=96 * 128 * 1024,
     ),
     sample_rate=SAMPLE_RATE,
 )

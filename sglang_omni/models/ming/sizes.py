@@ -1,4 +1,4 @@
-"""Sizes of the parts of a Ming checkpoint, from the headers of its files. No torch."""
+"""Read the sizes of a checkpoint's parts from the headers of its files. Does not import torch."""
 
 from math import prod
 from pathlib import Path
@@ -9,28 +9,30 @@ from sglang_omni.models.checkpoint_files import shard_files
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, strip_encoder_prefix
 from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
-from sglang_omni.models.sizes import Sizes
+from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.protocol.errors import CheckpointError
 
 ELEMENT_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8, "I32": 4}
-# Weights that are not FP8 are served in bfloat16, whatever the file holds.
+# Weights that are not FP8 are served in bfloat16, whatever type the file has.
 SERVED_BYTES = 2
 
 
-def read_sizes(checkpoint: Path) -> Sizes:
-    """Return the sizes from the headers of a checkpoint's files. Raises `CheckpointError`."""
+def read_sizes(checkpoint: Path) -> CheckpointSizes:
+    """Sum the tensor sizes in the headers of a checkpoint's files. Raises `CheckpointError`."""
     config = read_json(checkpoint / "config.json")
     fp8 = is_block_fp8(config.get("quantization_config"))
     parts = {"matrices": 0, "rest": 0, "image_encoder": 0, "audio_encoder": 0}
     for path in shard_files(checkpoint):
-        for name, size in _stored(path, fp8):
+        for name, size in _served_sizes(path, fp8):
             parts[_part(name)] += size
     text = config["llm_config"]
     head = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
     layers, kv_heads = text["num_hidden_layers"], text["num_key_value_heads"]
-    return Sizes(
+    return CheckpointSizes(
         **parts,
-        talker=sum(size for path in _speech_files(checkpoint) for _, size in _stored(path, False)),
+        talker=sum(
+            size for path in _speech_files(checkpoint) for _, size in _served_sizes(path, False)
+        ),
         kv_bytes=2 * SERVED_BYTES * layers * kv_heads * head,
         kv_heads=kv_heads,
         context=text["max_position_embeddings"],
@@ -49,20 +51,20 @@ def _speech_files(checkpoint: Path) -> list[Path]:
     return sorted((checkpoint / "talker").rglob("*.safetensors"))
 
 
-def _stored(path: Path, fp8: bool) -> list[tuple[str, int]]:
-    """Return the names in a file with the bytes that each takes when it is served."""
+def _served_sizes(path: Path, fp8: bool) -> list[tuple[str, int]]:
+    """Return the tensor names of a file and their bytes as served."""
     try:
         with safe_open(path, framework="numpy") as file:
             views = [(name, file.get_slice(name)) for name in file.keys()]  # noqa: SIM118
             return [
-                (name, prod(view.get_shape()) * _bytes(name, view.get_dtype(), fp8))
+                (name, prod(view.get_shape()) * _element_bytes(name, view.get_dtype(), fp8))
                 for name, view in views
             ]
     except (OSError, KeyError) as error:
         raise CheckpointError(f"cannot read {path}: {error}") from error
 
 
-def _bytes(name: str, dtype: str, fp8: bool) -> int:
+def _element_bytes(name: str, dtype: str, fp8: bool) -> int:
     if fp8 and (is_quantized(name) or name.endswith("_scale_inv")):
         return ELEMENT_BYTES[dtype]
     return min(SERVED_BYTES, ELEMENT_BYTES[dtype])

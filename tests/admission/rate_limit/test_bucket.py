@@ -5,34 +5,34 @@ import math
 import pytest
 
 from sglang_omni.admission.rate_limit.bucket import (
+    compute_wait_s,
     new_bucket,
     refill,
-    seconds_until,
-    status_of,
     take,
+    to_status,
 )
 from sglang_omni.entrypoints.http.middleware.rate_limit import format_duration
 
 
 def test_a_full_bucket_gives_the_whole_limit_at_once_and_refills_evenly() -> None:
     bucket = take(new_bucket(60, now=100.0), 60)
-    assert seconds_until(bucket, 1) == 1.0
+    assert compute_wait_s(bucket, 1) == 1.0
     assert refill(bucket, 101.0).level == 1.0
     assert refill(bucket, 1000.0).level == 60.0
-    assert status_of(refill(bucket, 130.0)).remaining == 30
-    assert status_of(refill(bucket, 130.0)).reset_s == 30.0
+    assert to_status(refill(bucket, 130.0)).remaining == 30
+    assert to_status(refill(bucket, 130.0)).reset_s == 30.0
 
 
 def test_what_is_given_back_never_overfills_and_debts_are_paid_first() -> None:
     bucket = new_bucket(100, now=0.0)
     assert take(bucket, -50).level == 100
     in_debt = take(bucket, 150)
-    assert status_of(in_debt).remaining == 0
-    assert seconds_until(in_debt, 1) == pytest.approx(30.6)
+    assert to_status(in_debt).remaining == 0
+    assert compute_wait_s(in_debt, 1) == pytest.approx(30.6)
 
 
 def test_more_than_the_limit_never_fits() -> None:
-    assert math.isinf(seconds_until(new_bucket(10, now=0.0), 11))
+    assert math.isinf(compute_wait_s(new_bucket(10, now=0.0), 11))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from aiohttp import web
 
-from sglang_omni.media.wav import header
+from sglang_omni.media.wav import build_header
 
 Json = dict[str, Any]
 RATE = 24_000
@@ -47,7 +47,7 @@ def openai(speech: bool) -> list[Json]:
 
 def sglang_omni(speech: bool) -> list[Json]:
     """Text deltas, every audio chunk a WAV file of its own, usage in the last chunk."""
-    files = [header(RATE, len(piece)) + piece for piece in PIECES]
+    files = [build_header(RATE, len(piece)) + piece for piece in PIECES]
     sound = [chunk({"audio": {"id": "a", "data": text64(file)}}) for file in files]
     end = {"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": USAGE}
     return [chunk({"role": "assistant"}), chunk({"content": "It is 7."}), *sound[: 2 * speech], end]
@@ -55,7 +55,7 @@ def sglang_omni(speech: bool) -> list[Json]:
 
 def vllm_omni(speech: bool) -> list[Json]:
     """Chunks of one modality each; audio as a WAV file in the content."""
-    files = [header(RATE, len(piece)) + piece for piece in PIECES]
+    files = [build_header(RATE, len(piece)) + piece for piece in PIECES]
     sound = [chunk({"content": text64(file)}, modality="audio") for file in files]
     end = {"choices": [], "usage": USAGE}
     return [chunk({"content": "It is 7."}, modality="text"), *sound[: 2 * speech], end]
@@ -72,7 +72,7 @@ def whole(speech: bool) -> Json:
     """A complete answer."""
     message: Json = {"role": "assistant", "content": "It is 7."}
     if speech:
-        data = header(RATE, sum(map(len, PIECES))) + b"".join(PIECES)
+        data = build_header(RATE, sum(map(len, PIECES))) + b"".join(PIECES)
         message = {"content": None, "audio": {"transcript": "It is 7.", "data": text64(data)}}
     return {"choices": [{"message": message, "finish_reason": "stop"}], "usage": USAGE}
 
@@ -116,7 +116,7 @@ def _app(dialect: str, peer: Peer) -> web.Application:
                 await reply.write(f"event: delta\ndata: {json.dumps(event)}\n\n".encode())
             await reply.write(b'data: {"type": "speech.audio.done", "usage": {}}\n\n')
             return reply
-        head = b"" if body["response_format"] == "pcm" else header(RATE, None)
+        head = b"" if body["response_format"] == "pcm" else build_header(RATE, None)
         return web.Response(body=head + b"".join(PIECES), content_type="audio/wav")
 
     app = web.Application(client_max_size=1 << 26)

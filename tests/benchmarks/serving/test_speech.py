@@ -20,7 +20,7 @@ from benchmarks.serving.speech_summary import (
     percentiles,
     summarise_speech,
 )
-from sglang_omni.media.wav import header
+from sglang_omni.media.wav import build_header
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage
 from sglang_omni.protocol.errors import Overloaded
 from tests.entrypoints.http.fake import RATE, FakeBackend, Served, playing, serving, tone
@@ -74,7 +74,7 @@ def test_playback_runs_dry_where_it_catches_up(
 
 
 def test_a_header_is_no_audio_wherever_it_is_cut() -> None:
-    head, samples = header(50, None), bytes(range(200))
+    head, samples = build_header(50, None), bytes(range(200))
     ear = AudioReceiver(keep=True)
     ear.receive(head[:3], at_s=1.0)
     ear.receive(head[3:40], at_s=1.5)
@@ -92,7 +92,7 @@ def test_a_header_is_no_audio_wherever_it_is_cut() -> None:
 def test_pieces_may_be_files_of_their_own_or_bare_samples() -> None:
     files = AudioReceiver(keep=True)
     for _ in range(2):
-        files.receive(header(8000, 4) + b"abcd", at_s=1.0, begins=True)
+        files.receive(build_header(8000, 4) + b"abcd", at_s=1.0, begins=True)
     assert bytes(files.samples) == b"abcdabcd" and files.rate == 8000
     bare = AudioReceiver(keep=True)
     bare.receive(b"RI", at_s=1.0)
@@ -101,7 +101,7 @@ def test_pieces_may_be_files_of_their_own_or_bare_samples() -> None:
 
 
 def test_sound_that_cannot_be_measured_is_refused() -> None:
-    stereo = bytearray(header(8000, 4))
+    stereo = bytearray(build_header(8000, 4))
     stereo[22] = 2
     with pytest.raises(ValueError, match="2 channels"):
         AudioReceiver().receive(bytes(stereo) + b"abcd", at_s=1.0)

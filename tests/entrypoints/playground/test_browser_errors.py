@@ -29,7 +29,7 @@ from tests.testing.browser import (
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 AWAY = "The server does not answer. Reconnecting…"
 BAD_FILE = "messages.0.content.0.image_url.url"
-UNKNOWN_FORMAT = "is not an image in a known format (PNG, JPEG)"
+UNKNOWN_FORMAT = "is not an image in a supported format (PNG, JPEG)"
 
 
 @pytest.fixture

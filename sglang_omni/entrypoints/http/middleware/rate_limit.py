@@ -52,7 +52,7 @@ class RateLimitMiddleware:
         except RateLimited as error:
             await send_error(error, scope, receive, send_with_limits)
             return
-        self._limiter.tell_task(key)
+        self._limiter.bind_to_task(key)
         try:
             await self._app(scope, receive, send_with_limits)
         finally:

@@ -20,7 +20,7 @@ from sglang_omni.entrypoints.http.request_metadata import (
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream, require_finished
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
-from sglang_omni.media.encode import OutputAudioEncoder, media_type
+from sglang_omni.media.encode import OutputAudioEncoder, get_media_type
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.audio import AudioFormat
@@ -82,7 +82,7 @@ def start_response(body: SpeechBody, backend: Backend, speech: SpeechRequest) ->
     if body.stream_format == "sse":
         return sse.SSEResponse(stream_speech_events(events, encoder), output.headers)
     audio = stream_audio(events, encoder)
-    return CancellableStream(audio, media_type(body.response_format), output.headers)
+    return CancellableStream(audio, get_media_type(body.response_format), output.headers)
 
 
 def _build_examples(model: str) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def create_router(backend: Backend) -> APIRouter:
         "/v1/audio/speech",
         response_class=Response,
         responses=document_success(
-            "The audio", *map(media_type, get_args(AudioFormat)), EVENT_STREAM
+            "The audio", *map(get_media_type, get_args(AudioFormat)), EVENT_STREAM
         )
         | RESPONSES,
         openapi_extra=document_examples(**_build_examples(backend.model)),

@@ -29,7 +29,7 @@ from sglang_omni.entrypoints.http.request_metadata import (
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
 from sglang_omni.entrypoints.http.routes.speech import build_usage
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
-from sglang_omni.media.encode import media_type
+from sglang_omni.media.encode import get_media_type
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.request import AudioDelta, Usage
 from sglang_omni.pipeline.work_threads import run_off_loop
@@ -122,7 +122,7 @@ async def speak_item(
                 usage = getattr(event, "usage", usage)
     return {
         "audio": base64.b64encode(await encoder.close()).decode("ascii"),
-        "media_type": media_type(options.response_format),
+        "media_type": get_media_type(options.response_format),
         "sample_rate": output.sample_rate,
         "usage": build_usage(usage),
     }

@@ -15,7 +15,7 @@ import pytest
 import soundfile
 
 from sglang_omni.engines.speech.contract import SpeechStyle
-from sglang_omni.media.encode import media_type
+from sglang_omni.media.encode import get_media_type
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage, Voice
 from sglang_omni.protocol.audio import AudioFormat
 from tests.entrypoints.http.fake import USAGE, FakeBackend, hanging, playing, tone
@@ -156,7 +156,7 @@ def test_readers_of_wav_read_to_its_end(
 @pytest.mark.parametrize("audio_format", FORMATS)
 def test_the_media_type_is_that_of_the_format(http: httpx.Client, audio_format: Any) -> None:
     reply = speak(http, response_format=audio_format)
-    assert reply.headers["content-type"] == media_type(audio_format)
+    assert reply.headers["content-type"] == get_media_type(audio_format)
 
 
 @pytest.mark.parametrize("fields", [{}, {"stream_format": "audio"}], ids=["usual", "asked"])
