@@ -84,7 +84,7 @@ def main() -> int:
         admission=AdmissionOptions(queue_length=MOST_REQUESTS),
     )
     specs = partial(synthetic_specs, thinker, talker)
-    return serve(config, partial(Server, specs=specs))
+    return serve(config, partial(Server, build_specs=specs))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from sglang_omni.entrypoints.http.transport.http_protocol import bounded
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.websocket_protocol import BufferedWebSocket
 from sglang_omni.observability.refusals import Refusal
-from sglang_omni.serving.malloc import map_large_memory
+from sglang_omni.serving.malloc import use_mmap_for_large_blocks
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """Run `main` to its end on the server's kind of event loop, with room for many connections and
     no more memory kept than is used."""
     _raise_file_limit()
-    map_large_memory()
+    use_mmap_for_large_blocks()
     return uvloop.run(main)
 
 
