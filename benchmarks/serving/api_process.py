@@ -86,7 +86,7 @@ def main() -> int:
         admission=AdmissionOptions(queue_length=MAX_REQUESTS),
     )
     specs = partial(build_specs, thinker, talker)
-    return serve(config, partial(Server, specs=specs))
+    return serve(config, partial(Server, build_specs=specs))
 
 
 if __name__ == "__main__":

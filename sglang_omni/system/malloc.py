@@ -1,4 +1,4 @@
-"""Memory of large bodies and files, which goes back to the system when it is freed."""
+"""Configures the C allocator to return the memory of large bodies and files to the system."""
 
 import ctypes
 
@@ -7,15 +7,14 @@ MAX_ARENAS = 2
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
-def map_large_memory() -> None:
-    """Have the C library map every block of `LARGE_BYTES` by itself, for good, and keep the others
-    in few arenas. Call it before there are threads.
+def use_mmap_for_large_blocks() -> None:
+    """Have the C library allocate blocks of `LARGE_BYTES` or more by mmap, and use few arenas.
 
-    By default it learns from the first large block that is freed to keep the next ones, and has up
-    to eight arenas for each core, which threads fill one after the other: a few uploads leave
-    hundreds of megabytes behind.
+    Call it before threads start. By default glibc raises the mmap threshold when a large block is
+    freed, and keeps later blocks. It also has up to eight arenas for each core, which threads fill
+    one after the other. A few uploads would leave hundreds of megabytes allocated.
     """
-    # musl, for one, has no such call, and nothing to be told.
+    # musl, for example, has no `mallopt` and does not need it.
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
         mallopt(_M_ARENA_MAX, MAX_ARENAS)

@@ -255,7 +255,7 @@ def test_what_view_prints_is_read_back_as_it_was(load):
     ],
 )
 def test_an_unknown_key_is_refused_and_named_with_the_known_ones(refused, text, path):
-    assert "known here: " in refused(text, f"unknown key {path}")
+    assert "known keys: " in refused(text, f"unknown key {path}")
 
 
 def test_an_unknown_or_shortened_option_is_refused_and_named(capsys):

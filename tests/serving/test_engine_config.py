@@ -14,6 +14,7 @@ from sglang_omni.serving.engine_config import (
     build_encoder_settings,
     build_encoder_specs,
     build_fetch_policy,
+    build_media_decoder_settings,
     build_media_rules,
     build_talker_spec,
     build_talker_specs,
@@ -35,7 +36,7 @@ def test_one_process_encodes_everything_on_a_cpu() -> None:
     assert not spec.settings.graphs
 
 
-def test_pictures_and_clips_have_an_engine_each_on_cards() -> None:
+def test_pictures_and_clips_have_an_engine_each_on_gpus() -> None:
     asked = config(device="cuda", image_encoder__tp_size=2, audio_encoder__gpus="3")
     specs = build_encoder_specs(asked, TINY)
     ((pictures,), (clips,)) = specs["image"], specs["audio"]
@@ -88,8 +89,8 @@ def test_there_is_a_replica_for_every_card_that_is_named() -> None:
 def test_a_cpu_has_as_many_talkers_as_asked_for_and_a_card_as_many_as_it_is_named() -> None:
     replicas = build_talker_specs(config(device="cpu", talker__replicas=3), TINY)
     assert [spec.env.keys() for spec in replicas] == 3 * [{"OMP_NUM_THREADS"}]
-    (card,) = build_talker_specs(config(device="cuda"), TINY)
-    assert card.env == {"CUBLAS_WORKSPACE_CONFIG": ":0:0", "CUBLASLT_WORKSPACE_SIZE": "0"}
+    (gpu,) = build_talker_specs(config(device="cuda"), TINY)
+    assert gpu.env == {"CUBLAS_WORKSPACE_CONFIG": ":0:0", "CUBLASLT_WORKSPACE_SIZE": "0"}
     assert len(build_talker_specs(config(device="cpu", talker__gpus="1,2"), TINY)) == 1
     with pytest.raises(ConfigError, match=r"talker\.gpus"):
         build_talker_specs(config(device="cuda", talker__replicas=2), TINY)
@@ -108,13 +109,13 @@ def test_three_ranks_are_refused() -> None:
 
 
 async def test_a_text_only_server_has_no_encoder_and_refuses_media() -> None:
-    senses = MediaEngines(config(device="cpu", text_only="true"), TINY)
-    assert set(senses.media_decoders.processes) == {"media_decoder-0", "media_decoder-1"}
-    await senses.start()
+    media = MediaEngines(config(device="cpu", text_only="true"), TINY)
+    assert set(media.decoders.processes) == {"media_decoder-0", "media_decoder-1"}
+    await media.start()
     with pytest.raises(InvalidRequest, match="text only") as error:
-        await senses.perception.open(MediaPart("image", ("data:,",), "images.0"))
+        await media.preprocessor.open(MediaPart("image", ("data:,",), "images.0"))
     assert error.value.param == "images.0"
-    await senses.stop()
+    await media.stop()
 
 
 def test_sizes_and_limits_reach_the_decoders() -> None:
@@ -141,8 +142,8 @@ def test_sizes_are_the_models_on_a_card_and_what_it_encodes_in_seconds_on_a_cpu(
 def test_an_encoders_pass_is_short_on_a_cpu() -> None:
     on_cpu = build_encoder_settings(config(device="cpu"), TINY)
     assert (on_cpu.max_patches, on_cpu.max_audio_seconds) == (4_096, 120)
-    on_card = build_encoder_settings(config(device="cuda"), TINY)
-    assert (on_card.max_patches, on_card.max_audio_seconds) == (32_768, 600)
+    on_gpu = build_encoder_settings(config(device="cuda"), TINY)
+    assert (on_gpu.max_patches, on_gpu.max_audio_seconds) == (32_768, 600)
     own = config(device="cpu", image_encoder__max_patches=9, audio_encoder__max_seconds=7)
     asked = build_encoder_settings(own, TINY)
     assert (asked.max_patches, asked.max_audio_seconds) == (9, 7)

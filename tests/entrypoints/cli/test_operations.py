@@ -106,8 +106,8 @@ def test_what_is_wrong_with_a_certificate_is_said_before_engines_load(tmp_path: 
         ({"tls_key": tmp_path}, f"tls_key {tmp_path}: Is a directory"),
         ({"tls_key": other}, f"tls_key {other} is not the key of tls_certificate {CERTIFICATE}"),
         ({"tls_key": encrypted}, f"tls_key {encrypted} has a passphrase; decrypt it: openssl"),
-        ({"tls_key": CERTIFICATE}, f"tls_key {CERTIFICATE} holds no private key in PEM form"),
-        ({"tls_client_ca": KEY}, f"tls_client_ca {KEY} holds no certificate in PEM form"),
+        ({"tls_key": CERTIFICATE}, f"tls_key {CERTIFICATE} holds no private key in PEM format"),
+        ({"tls_client_ca": KEY}, f"tls_client_ca {KEY} holds no certificate in PEM format"),
     ):
         assert refused(**{**pair, **changed}).startswith(f"sgl-omni: {line}")
 
