@@ -1,8 +1,8 @@
 """An in-memory LRU cache of media embeddings."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
+from sglang_omni.caching.lru_cache import LruCache
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 
 
@@ -29,36 +29,30 @@ class EmbeddingCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._entries: OrderedDict[bytes, Embedding] = OrderedDict()
-        self._bytes = self._hits = self._misses = self._evictions = 0
+        self._entries: LruCache[bytes, Embedding] = LruCache(
+            max_weight=max_bytes, weigh=lambda embedding: embedding.layout.nbytes
+        )
+        self._hits = self._misses = 0
 
     def get(self, key: bytes) -> Embedding | None:
         """Return the embedding and mark it as most recently used, or return None."""
-        if key not in self._entries:
-            self._misses += 1
-            return None
-        self._hits += 1
-        self._entries.move_to_end(key)
-        return self._entries[key]
+        embedding = self._entries.get(key)
+        self._hits += embedding is not None
+        self._misses += embedding is None
+        return embedding
 
     def put(self, key: bytes, embedding: Embedding) -> None:
         """Cache an embedding, evicting older ones. One larger than the budget is not cached."""
-        size = embedding.layout.nbytes
-        if key in self._entries or size > self._max_bytes:
-            return
-        while self._bytes + size > self._max_bytes:
-            _, oldest = self._entries.popitem(last=False)
-            self._bytes -= oldest.layout.nbytes
-            self._evictions += 1
-        self._entries[key] = embedding
-        self._bytes += size
+        is_cached = self._entries.peek(key) is not None
+        if not is_cached and embedding.layout.nbytes <= self._max_bytes:
+            self._entries.put(key, embedding)
 
     def counters(self) -> dict[str, float]:
         """Return current sizes, and totals since the start."""
         return {
             "cache_entries": len(self._entries),
-            "cache_bytes": self._bytes,
+            "cache_bytes": self._entries.weight,
             "cache_hits": self._hits,
             "cache_misses": self._misses,
-            "cache_evictions": self._evictions,
+            "cache_evictions": self._entries.num_evicted,
         }

@@ -1,0 +1,1 @@
+"""Bounded caches and helpers for shared work."""
