@@ -20,9 +20,7 @@ from sglang_omni.models.speech_text import SpeechStyle
 from sglang_omni.protocol.errors import InvalidRequest
 
 RATE, FRAME_S, CONTEXT, MEDIA_TOKEN, WIDTH = 16_000, 0.1, 4096, 256, 4
-ABILITIES = Capabilities(
-    "Toy", ("en",), ("speech",), False, "Write down what is said.", ("en",), False, ("Hello!",)
-)
+ABILITIES = Capabilities("Toy", ("en",), ("speech",), False, "Write.", ("en",), False, ("Hi!",))
 
 
 class ToyChat(PlainChat):
@@ -141,8 +139,7 @@ class ToyInput:
 class SineExecutor:
     """Makes a frame of a sine wave for each slot of a step."""
 
-    overlaps = False
-    pace: speech.StepTimes | None = None
+    overlaps, pace = False, None
 
     def __init__(self, slots: int) -> None:
         self.width = slots
@@ -197,8 +194,7 @@ class ToyFamily(ModelFamily):
         return WIDTH
 
     def _voices(self, checkpoint: Path) -> dict[str, float]:
-        voices: dict[str, float] = read_json(checkpoint / "config.json")["voices"]
-        return voices
+        return dict(read_json(checkpoint / "config.json")["voices"])
 
 
 FAMILY = ToyFamily()
