@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections import OrderedDict
 from contextlib import aclosing
-from dataclasses import dataclass
 from hashlib import blake2b
 
 from sglang_omni.admission.policy import Capacity
 from sglang_omni.admission.queue import AdmissionQueue, QueueRules
+from sglang_omni.caching.lru_cache import LruCache
+from sglang_omni.caching.single_flight import SingleFlight
 from sglang_omni.engines.grammar_checker.contract import (
     CheckRequest,
     GrammarSettings,
@@ -68,34 +68,20 @@ class VerdictCache:
     """The latest verdicts, by what was checked. Owned by the event loop."""
 
     def __init__(self, most: int = MOST_VERDICTS) -> None:
-        self._most = most
-        self._verdicts: OrderedDict[bytes, tuple[Verdict, float | None]] = OrderedDict()
+        self._verdicts: LruCache[bytes, tuple[Verdict, float | None]] = LruCache(most)
 
     def find(self, key: bytes) -> Verdict | None:
         """Return the verdict, None if there is none, or none any more."""
-        verdict, ends_at = self._verdicts.get(key, (None, None))
+        verdict, ends_at = self._verdicts.get(key) or (None, None)
         if ends_at is not None and time.monotonic() >= ends_at:
-            del self._verdicts[key]
+            self._verdicts.pop(key)
             return None
-        if verdict is not None:
-            self._verdicts.move_to_end(key)
         return verdict
 
     def keep(self, key: bytes, verdict: Verdict) -> None:
         """Keep a verdict in place of the one that was asked for least recently."""
         ends_at = time.monotonic() + FATAL_VERDICT_S if verdict is FATAL else None
-        self._verdicts[key] = verdict, ends_at
-        if len(self._verdicts) > self._most:
-            self._verdicts.popitem(last=False)
-
-
-@dataclass
-class _Job:
-    """A check under way, for as many as `callers` wait for it."""
-
-    task: asyncio.Task[Verdict]
-    callers: int = 0
-    has_begun: bool = False
+        self._verdicts.put(key, (verdict, ends_at))
 
 
 class GrammarChecker:
@@ -106,7 +92,7 @@ class GrammarChecker:
         self.process = EngineProcess(checker_spec(settings, output))
         self._verdicts = VerdictCache()
         self._queue = AdmissionQueue("grammar checker", lambda: Capacity(slots=1), QUEUE)
-        self._jobs: dict[bytes, _Job] = {}
+        self._flights: SingleFlight[bytes, Verdict] = SingleFlight()
         self._is_stopping = False
 
     async def start(self) -> None:
@@ -140,25 +126,12 @@ class GrammarChecker:
         key = blake2b(asked.text.encode(), person=asked.kind.encode()).digest()
         if (known := self._verdicts.find(key)) is not None:
             return known
-        if key not in self._jobs:
-            task = asyncio.create_task(self._ask(key, asked, tenant))
-            self._jobs[key] = _Job(task)
-            task.add_done_callback(lambda done: self._forget(key, done))
-        job = self._jobs[key]
-        job.callers += 1
-        try:
-            # Whoever stops waiting must not stop the job: others may wait, and to take it back from
-            # a process at work would only confuse whose fault its end is.
-            return await asyncio.shield(job.task)
-        finally:
-            job.callers -= 1
-            if not job.callers and not job.has_begun:
-                self._jobs.pop(key, None)
-                job.task.cancel()
+        return await self._flights.run(key, lambda: self._ask(key, asked, tenant))
 
     async def _ask(self, key: bytes, asked: CheckRequest, tenant: str | None) -> Verdict:
         async with self._queue.admit(tenant, "normal"):
-            self._jobs[key].has_begun = True
+            # Cancelling a check in the process would make it unclear which check ended the process.
+            self._flights.keep_running(key)
             verdict = await self._run(asked)
         self._verdicts.keep(key, verdict)
         return verdict
@@ -175,12 +148,6 @@ class GrammarChecker:
                 if self._is_stopping or time.monotonic() >= ends_at:
                     raise
                 await asyncio.sleep(_LOOK_S)
-
-    def _forget(self, key: bytes, done: asyncio.Task[Verdict]) -> None:
-        if key in self._jobs and self._jobs[key].task is done:
-            del self._jobs[key]
-        if not done.cancelled():
-            done.exception()  # Its caller may be gone; then nobody else looks at it.
 
 
 async def first_output(engine: Engine, asked: CheckRequest) -> Verdict:
