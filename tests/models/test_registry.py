@@ -25,7 +25,7 @@ def test_an_unknown_architecture_is_refused_with_the_known_ones(
     tmp_path: Path, fields: dict[str, object]
 ) -> None:
     folder = write_config(tmp_path, **fields)
-    with pytest.raises(CheckpointError, match="known: .*BailingMM2Native") as error:
+    with pytest.raises(CheckpointError, match=r"known: .*BailingMM2Native") as error:
         family_of(folder)
     assert str(folder / "config.json") in error.value.message
 
