@@ -181,17 +181,14 @@ class OutputEncoder:
         return self.wire.encode(np.frombuffer(data, "<i2"))
 
 
-def encode_wav_uri(samples: np.ndarray) -> str:
-    """Encode int16 [samples] at 16 kHz as the data URI of a WAV file, the pipeline's input form."""
+def encode_wav(samples: np.ndarray) -> bytes:
+    """Encode int16 [samples] at 16 kHz as a WAV file, the pipeline's input form."""
     data = samples.astype("<i2").tobytes()
-    return "data:audio/wav;base64," + encode_base64(
-        wav.build_header(INPUT_SAMPLE_RATE, len(data)) + data
-    )
+    return wav.build_header(INPUT_SAMPLE_RATE, len(data)) + data
 
 
-def decode_wav_uri(uri: str) -> np.ndarray:
-    """Return the int16 [samples] of a data URI that `encode_wav_uri` made."""
-    data = base64.b64decode(uri.partition(",")[2])
+def decode_wav(data: bytes) -> np.ndarray:
+    """Return the int16 [samples] of a file that `encode_wav` made."""
     return np.frombuffer(data[wav.HEADER_BYTES :], "<i2")
 
 

@@ -81,8 +81,8 @@ def _to_prompt_part(item_id: str, part: Content) -> Part | None:
         case ImageContent(url, detail) if url:
             max_pixels = LOW_DETAIL_PIXELS if detail == "low" else None
             return MediaPart("image", (url,), f"item {item_id}", max_pixels)
-        case AudioContent(uri) if uri:
-            return MediaPart("audio", (uri,), f"item {item_id}")
+        case AudioContent(wav) if wav:
+            return MediaPart("audio", (wav,), f"item {item_id}")
         case AudioContent(_, _, transcript) if transcript:
             return TextPart(transcript)
         case SpeechContent() if part.transcript:

@@ -172,7 +172,7 @@ def _has_media(item: Item) -> bool:
     if not isinstance(item, MessageItem):
         return False
     return any(
-        (isinstance(part, AudioContent) and part.uri is not None)
+        (isinstance(part, AudioContent) and part.wav is not None)
         or (isinstance(part, ImageContent) and part.url is not None)
         for part in item.content
     )

@@ -11,7 +11,7 @@ from sglang_omni.entrypoints.realtime.audio_codec import (
     InputDecoder,
     WireFormat,
     decode_base64,
-    encode_wav_uri,
+    encode_wav,
 )
 from sglang_omni.entrypoints.realtime.item_schema import (
     CallBody,
@@ -101,7 +101,7 @@ def parse_items(
 def to_audio_content(samples: np.ndarray) -> AudioContent:
     """Convert int16 [samples] at 16 kHz to content. Without samples it has no URI."""
     duration_ms = len(samples) // SAMPLES_PER_MS
-    return AudioContent(encode_wav_uri(samples) if len(samples) else None, duration_ms)
+    return AudioContent(encode_wav(samples) if len(samples) else None, duration_ms)
 
 
 def _resolve_reference(item_id: str, items_by_id: Mapping[str, Item], path: str) -> Item:

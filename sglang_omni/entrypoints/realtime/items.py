@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sglang_omni.entrypoints.realtime.audio_codec import decode_wav_uri, encode_base64
+from sglang_omni.entrypoints.realtime.audio_codec import decode_wav, encode_base64
 
 Status = Literal["in_progress", "completed", "incomplete"]
 ItemRole = Literal["system", "user", "assistant"]
@@ -39,12 +39,12 @@ class AudioContent:
     """Audio of the user.
 
     Attributes:
-        uri: Data URI of a WAV file; None if there is no audio, or once it was dropped.
+        wav: A WAV file of 16-bit samples at 16 kHz; None if there is no audio, or once it was dropped.
         duration_ms: Length of the audio.
         transcript: None until the audio was transcribed.
     """
 
-    uri: str | None
+    wav: bytes | None
     duration_ms: int
     transcript: str | None = None
 
@@ -166,8 +166,8 @@ def _estimate_part_bytes(part: Content) -> int:
             return len(text)
         case ImageContent(url):
             return len(url or "")
-        case AudioContent(uri, _, transcript):
-            return len(uri or "") + len(transcript or "")
+        case AudioContent(wav, _, transcript):
+            return len(wav or b"") + len(transcript or "")
         case SpeechContent(segments):
             return sum(len(segment.text) for segment in segments)
 
@@ -182,7 +182,7 @@ def drop_media(item: Item) -> Item:
 def _drop_part_media(part: Content) -> Content:
     match part:
         case AudioContent():
-            return replace(part, uri=None)
+            return replace(part, wav=None)
         case ImageContent():
             return replace(part, url=None)
         case _:
@@ -214,12 +214,12 @@ def _part_to_json(part: Content, role: ItemRole, with_audio: bool) -> JSON:
             return {"type": part_type, "text": text}
         case ImageContent(url, detail):
             return {"type": "input_image", "image_url": url, "detail": detail}
-        case AudioContent(uri, _, transcript):
-            audio = {"audio": _audio_to_base64(uri)} if with_audio and uri else {}
+        case AudioContent(wav, _, transcript):
+            audio = {"audio": _audio_to_base64(wav)} if with_audio and wav else {}
             return {"type": "input_audio", "transcript": transcript, **audio}
         case SpeechContent():
             return {"type": "output_audio", "transcript": part.transcript}
 
 
-def _audio_to_base64(uri: str) -> str:
-    return encode_base64(decode_wav_uri(uri).tobytes())
+def _audio_to_base64(wav: bytes) -> str:
+    return encode_base64(decode_wav(wav).tobytes())

@@ -58,7 +58,7 @@ class Transcriber:
     def add(self, item: MessageItem, options: Transcription) -> None:
         """Queue the audio parts of an item that have no transcript."""
         for index, part in enumerate(item.content):
-            if isinstance(part, AudioContent) and part.uri and part.transcript is None:
+            if isinstance(part, AudioContent) and part.wav and part.transcript is None:
                 self._tasks.append(_Task(item.id, index, options))
         if self._tasks:
             self._has_tasks.set()
@@ -130,7 +130,7 @@ class Transcriber:
         """Return the audio part; None if its item was deleted or its audio dropped meanwhile."""
         item = self._find_item(task)
         part = item.content[task.content_index] if item else None
-        return part if isinstance(part, AudioContent) and part.uri else None
+        return part if isinstance(part, AudioContent) and part.wav else None
 
     def _find_item(self, task: _Task) -> MessageItem | None:
         item: Item | None = next((i for i in self._conversation if i.id == task.item_id), None)
@@ -154,8 +154,8 @@ def build_transcription_request(
     instruction = TextPart(
         build_transcription_prompt(capabilities, options.language, options.prompt)
     )
-    assert audio.uri is not None
-    media = MediaPart("audio", (audio.uri,), "input_audio_transcription")
+    assert audio.wav is not None
+    media = MediaPart("audio", (audio.wav,), "input_audio_transcription")
     return ChatRequest(
         id=make_id("asr"),
         messages=(Message("user", (instruction, media)),),

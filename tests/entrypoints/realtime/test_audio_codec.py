@@ -10,8 +10,8 @@ from sglang_omni.entrypoints.realtime.audio_codec import (
     OutputEncoder,
     WireFormat,
     decode_base64,
-    decode_wav_uri,
-    encode_wav_uri,
+    decode_wav,
+    encode_wav,
 )
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 
@@ -98,7 +98,7 @@ def test_base64_is_read_strictly_and_up_to_a_limit() -> None:
 
 def test_a_clip_is_a_wav_file_at_16_khz() -> None:
     samples = int16(tone(INPUT_SAMPLE_RATE))
-    assert np.array_equal(decode_wav_uri(encode_wav_uri(samples)), samples)
+    assert np.array_equal(decode_wav(encode_wav(samples)), samples)
 
 
 @pytest.mark.parametrize("wire", FORMATS)

@@ -19,7 +19,7 @@ def text(name: str, said: str = "hi", role: str = "user") -> MessageItem:
 
 
 def clip(name: str, size: int = 1000, transcript: str | None = None) -> MessageItem:
-    return MessageItem(name, "user", (AudioContent("x" * size, 1000, transcript),))
+    return MessageItem(name, "user", (AudioContent(b"x" * size, 1000, transcript),))
 
 
 def conversation(*items: Item, max_bytes: int = 10_000) -> Conversation:

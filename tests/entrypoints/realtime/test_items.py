@@ -3,7 +3,7 @@ import base64
 import numpy as np
 import pytest
 
-from sglang_omni.entrypoints.realtime.audio_codec import encode_wav_uri
+from sglang_omni.entrypoints.realtime.audio_codec import encode_wav
 from sglang_omni.entrypoints.realtime.items import (
     AudioContent,
     CallItem,
@@ -72,7 +72,7 @@ def test_the_wire_form_names_parts_by_who_made_them() -> None:
 
 def test_sound_is_in_the_wire_form_only_if_asked_for() -> None:
     samples = np.arange(100).astype(np.int16)
-    item = MessageItem("a", "user", (AudioContent(encode_wav_uri(samples), 6),))
+    item = MessageItem("a", "user", (AudioContent(encode_wav(samples), 6),))
     (bare,), (full,) = (item_to_json(item, with_audio)["content"] for with_audio in (False, True))
     assert bare == {"type": "input_audio", "transcript": None}
     assert base64.b64decode(full["audio"]) == samples.tobytes()
@@ -89,7 +89,7 @@ def test_letting_media_go_keeps_what_was_written_down() -> None:
     parts = (
         TextContent("see"),
         ImageContent("data:," + "x" * 994),
-        AudioContent("data:," + "y" * 994, 5, "hello"),
+        AudioContent(b"y" * 1000, 5, "hello"),
     )
     item = MessageItem("a", "user", parts)
     assert estimate_bytes(item) == 3 + 1000 + 1005
