@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks.evaluation.protocol.presets import PRESETS
 from benchmarks.evaluation.tasks import TASKS
-from sglang_omni.config.options import load_config, options
-from sglang_omni.entrypoints.cli.main import ALIASES, _config, build_parser, option_name
+from sglang_omni.config.options import list_options, load_config
+from sglang_omni.entrypoints.cli.main import ALIASES, _load_config, build_parser, to_flag
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("benchmarks", "ci", "cookbook", "docs")
@@ -111,10 +111,10 @@ def script_options() -> set[str]:
 
 PATHS = {
     flag: option.path
-    for option in options()
-    for flag in (option_name(option), *ALIASES.get(option.path, ()))
+    for option in list_options()
+    for flag in (to_flag(option), *ALIASES.get(option.path, ()))
 }
-BOOLS = {option.path for option in options() if option.type is bool}
+BOOLS = {option.path for option in list_options() if option.type is bool}
 NAMED = [named for path in (*DOCUMENTS, *SCRIPTS) for named in named_in(path)]
 
 
@@ -174,14 +174,28 @@ def test_every_command_is_one_that_runs(document: str, command: str) -> None:
     if words[1:] and words[1:2] != ["--help"]:
         parsed = build_parser().parse_args(words)
         if hasattr(parsed, "config"):
-            _config(parsed)
+            _load_config(parsed)
+
+
+DESIGN = sorted((ROOT / "docs" / "design").glob("*.md"))
+
+
+@pytest.mark.parametrize("document", DESIGN, ids=lambda path: path.name)
+def test_every_file_that_a_design_document_names_exists(document: Path) -> None:
+    """A path begins at the root, in the package, or in a folder that the text is about."""
+    paths = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sglang_omni").rglob("*")}
+    named = re.findall(r"`([\w/.-]+/[\w/.-]*|[\w/]+\.py)`", document.read_text(encoding="utf-8"))
+    assert len(named) >= 10
+    for name in named:
+        below = f"/{name.rstrip('/')}"
+        assert (ROOT / name).exists() or any(path.endswith(below) for path in paths), name
 
 
 def test_what_is_named_is_found() -> None:
     assert len(DOCUMENTS) >= 12 and len(SCRIPTS) >= 9
     assert len({one.name for one in NAMED}) >= 100
     assert len(GIVEN) >= 30 and len(COMMANDS) >= 15
-    closed = {option.path for option in options() if get_args(option.type) and option.default}
+    closed = {option.path for option in list_options() if get_args(option.type) and option.default}
     assert {"talker.admission", "placement", "log_level", "log_format"} <= closed & {
         PATHS[one.name] for one in GIVEN
     }

@@ -15,7 +15,7 @@ from sglang_omni.models.ming.config import (
     EncoderConfig,
     VisionConfig,
 )
-from sglang_omni.models.ming.encoders.tensors import vision_tensors
+from sglang_omni.models.ming.encoders.tensors import list_vision_tensors
 
 REAL = EncoderConfig(
     VisionConfig(27, 1152, 16, 4304, 3, 16, 2, 2, 4096, 2304, (8, 16, 24)),
@@ -54,7 +54,7 @@ def write_vision_checkpoint(folder: Path, config: EncoderConfig) -> None:
     """Write a checkpoint that holds the vision encoder alone, in bfloat16."""
     generator = torch.Generator().manual_seed(0)
     tensors = {}
-    for name, shape in vision_tensors(config.vision, config.hidden_size).items():
+    for name, shape in list_vision_tensors(config.vision, config.hidden_size).items():
         tensors[name] = torch.empty(shape)
         fill_random(name, tensors[name], generator)
     bf16_tensors = {name: tensor.bfloat16() for name, tensor in tensors.items()}

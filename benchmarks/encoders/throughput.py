@@ -31,12 +31,12 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.models.ming.config import EncoderConfig
 from sglang_omni.models.ming.encoders.attention import (
     BACKENDS,
-    default_backend,
     load_attention,
+    select_backend,
 )
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
-from sglang_omni.models.ming.encoders.grid import grid_of
-from sglang_omni.models.ming.encoders.mel import log_mel
+from sglang_omni.models.ming.encoders.grid import compute_grid
+from sglang_omni.models.ming.encoders.mel import compute_log_mel
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.media_rules import SAMPLE_RATE
 from sglang_omni.models.weights import created_as
@@ -104,7 +104,7 @@ def build_image_encoders(
 ) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor] | None]:
     """Return two functions from frames [batch, 1, side, side, 3] to features: eager, and by CUDA
     graphs."""
-    from sglang_omni.engines.encoder.graphs import BlockGraphs
+    from sglang_omni.models.ming.encoders.graphs import BlockGraphs
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import VisionEncoder
 
@@ -114,14 +114,14 @@ def build_image_encoders(
     randomise_weights(encoder)
 
     def inputs(frames: Tensor) -> Any:
-        grids = [grid_of(image.shape, config.vision) for image in frames]
+        grids = [compute_grid(image.shape, config.vision) for image in frames]
         patches = torch.cat([patchify(image, config.vision) for image in frames])
         return encoder.vision.embed(patches, grids)
 
     def eager(frames: Tensor) -> Tensor:
         return encoder.encode(inputs(frames))
 
-    if device.type != "cuda" or not encoder.attention.capturable:
+    if device.type != "cuda" or not encoder.attention.is_capturable:
         return eager, None
     patches = (arguments.side // config.vision.patch_size) ** 2
     try:
@@ -136,7 +136,7 @@ def build_image_encoders(
 def measure_audio(config: EncoderConfig, arguments: argparse.Namespace) -> Iterator[Row]:
     """Time one clip, and a batch of eight."""
     device, dtype = torch.device(arguments.device), getattr(torch, arguments.dtype)
-    attention = load_attention(default_backend(device, dtype, config.audio.head_dim))
+    attention = load_attention(select_backend(device, dtype, config.audio.head_dim))
     with created_as(device, dtype):
         encoder = AudioEncoder(config, attention)
     randomise_weights(encoder)
@@ -144,7 +144,7 @@ def measure_audio(config: EncoderConfig, arguments: argparse.Namespace) -> Itera
         clips = torch.randn(batch, CLIP_SECONDS * SAMPLE_RATE, device=device) / 8
 
         def encode(clips: Tensor = clips) -> list[Tensor]:
-            return encoder([log_mel(clip, config.audio.n_mels) for clip in clips])
+            return encoder([compute_log_mel(clip, config.audio.n_mels) for clip in clips])
 
         row = {"media": f"audio {CLIP_SECONDS} s", "attention": attention.name, "batch": batch}
         yield time_row(row, encode, device)

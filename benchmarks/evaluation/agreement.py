@@ -1,13 +1,13 @@
-"""Does this harness score as others do? The same outputs, judged here and by their own code.
+"""Check that this harness scores as the authors' own code does, on the same outputs.
 
     pip install --no-deps lm-eval==0.4.13 lmms-eval==0.7.3 jiwer sacrebleu portalocker evaluate
     python -m benchmarks.evaluation.agreement --out benchmarks/results/agreement.json
 
-Outputs are forms that models answer in, written by hand, filled with right and wrong answers: each
-has the label of what a reader takes it for. lm-eval judges GSM8K and MMLU, lmms-eval MMMU (whose
-parsers it copied) and Video-MME, SGLang GSM8K and MMMU, jiwer counts word errors. Where a
-convention guesses, a guess is what is compared, not the letter drawn. The file keeps every output
-with both verdicts; a test holds the harness to it where those packages are not installed.
+Outputs are handwritten forms of models' answers, filled with right and wrong answers. Each has a
+label: whether a human reader takes it as right. lm-eval judges GSM8K and MMLU, lmms-eval MMMU
+(whose parsers it copied) and Video-MME, SGLang GSM8K and MMMU; jiwer counts word errors. Where a
+convention guesses, the comparison is whether it guesses, not the letter drawn. The file has every
+output with both verdicts; a test compares this harness with it where those packages are missing.
 """
 
 import argparse
@@ -29,7 +29,7 @@ GUESS = "guess"
 OPTIONS = ("Kidney", "Liver", "Heart muscle", "Left lung")
 COUNTS = (3, 18, 42, 75, 104, 1250, 99, 7, 260, 31, 540, 12000)
 
-# What is said of a number; "{n}" is the answer, "{n:,}" with thousands, "{m}" another number.
+# Answers with a number: "{n}" is the answer, "{n:,}" with thousands, "{m}" another number.
 NUMBER_FORMS = {
     "hashes": "First {m} + 1 is computed.\n#### {n}",
     "hashes, dollars": "They earn ${n}.\n#### ${n}",
@@ -57,7 +57,7 @@ NUMBER_FORMS = {
     "list": "1. Add.\n2. Subtract to get {n}.",
     "leading zero": "It is 0{n}",
 }
-# What is said of a letter; "{a}" is the answer, "{b}" another letter, "{x}" and "{y}" their texts.
+# Answers with a letter: "{a}" is the answer, "{b}" another letter, "{x}" and "{y}" their texts.
 LETTER_FORMS = {
     "letter": "{a}",
     "letter, point": "{a}.",
@@ -113,7 +113,8 @@ SPEECH_FORMS = (
 
 @dataclass(frozen=True)
 class Case:
-    """One output under one convention: what a reader says it is, this harness and the other."""
+    """One output under one convention: the reader's label, and the verdicts of this harness and the
+    peer."""
 
     convention: str
     form: str
@@ -127,16 +128,16 @@ class Case:
 Judge = Callable[[str, str], str]
 
 
-def verdict(right: bool) -> str:
-    """How a verdict is written."""
+def format_verdict(right: bool) -> str:
+    """Return the verdict as text."""
     return "right" if right else "wrong"
 
 
 def number_outputs() -> Iterator[tuple[str, str, str, bool]]:
-    """Form, output, truth, and whether a reader takes it for right."""
+    """Yield form, output, truth and label of answers with a number."""
     for index, truth in enumerate(COUNTS):
         for place, (form, text) in enumerate(NUMBER_FORMS.items()):
-            # Every fifth output says something else.
+            # Every fifth output has another value.
             wrong = (index + place) % 5 == 0
             said = truth + 5 if wrong else truth
             right = not wrong and form not in ("words", "nothing", "minus", "sentence, cents")
@@ -145,7 +146,7 @@ def number_outputs() -> Iterator[tuple[str, str, str, bool]]:
 
 
 def letter_outputs() -> Iterator[tuple[str, str, str, bool]]:
-    """Form, output, truth, and whether a reader takes it for right."""
+    """Yield form, output, truth and label of answers with a letter."""
     for index, truth in enumerate("ABCD" * 3):
         for place, (form, text) in enumerate(LETTER_FORMS.items()):
             wrong = (index + place) % 5 == 0
@@ -157,7 +158,7 @@ def letter_outputs() -> Iterator[tuple[str, str, str, bool]]:
 
 
 def open_outputs() -> Iterator[tuple[str, str, str, bool]]:
-    """Form, output, truth, and whether a reader takes it for right."""
+    """Yield form, output, truth and label of open answers."""
     for index, number in enumerate(COUNTS):
         for place, (form, text) in enumerate(OPEN_FORMS.items()):
             wrong = (index + place) % 5 == 0
@@ -170,17 +171,17 @@ def open_outputs() -> Iterator[tuple[str, str, str, bool]]:
 def _exact(extract: Callable[[str], str | None]) -> Judge:
     def judge(output: str, truth: str) -> str:
         found = extract(output)
-        return verdict(found is not None and numbers.same_text(found, truth))
+        return format_verdict(found is not None and numbers.same_text(found, truth))
 
     return judge
 
 
 def _value(extract: Callable[[str], str | None], of_truth: bool) -> Judge:
-    """By value; the truth is read as answers are, where SGLang does so."""
+    """Judge by value. With `of_truth` the truth is extracted like an answer, as SGLang does."""
 
     def judge(output: str, truth: str) -> str:
         found, right = extract(output), (extract(truth) or "") if of_truth else truth
-        return verdict(found is not None and numbers.same_value(found, right))
+        return format_verdict(found is not None and numbers.same_value(found, right))
 
     return judge
 
@@ -188,7 +189,7 @@ def _value(extract: Callable[[str], str | None], of_truth: bool) -> Judge:
 def _letter(read: Callable[..., str | None], none: str) -> Judge:
     def judge(output: str, truth: str) -> str:
         letter = read(output, OPTIONS)
-        return none if letter is None else verdict(letter == truth)
+        return none if letter is None else format_verdict(letter == truth)
 
     return judge
 
@@ -201,12 +202,12 @@ OURS: dict[str, Judge] = {
     "gsm8k/sglang-run-eval": _value(numbers.last_signed, False),
     "mmlu/lm-eval-generative": _letter(choices.first_line, "wrong"),
     "mmmu/lmms-eval": _letter(choices.lmms_letter, GUESS),
-    "mmmu/sglang-run-eval": lambda output, truth: verdict(
+    "mmmu/sglang-run-eval": lambda output, truth: format_verdict(
         choices.or_first(choices.sglang_letter(output, OPTIONS), truth).right
     ),
     "videomme/lmms-eval": _letter(choices.surest_letter, "wrong"),
-    "mmmu/open": lambda output, truth: verdict(
-        open_answers.matches(open_answers.parse(output), truth)
+    "mmmu/open": lambda output, truth: format_verdict(
+        open_answers.matches_truth(open_answers.parse_open_answer(output), truth)
     ),
 }
 
@@ -221,7 +222,7 @@ def _peer_file(package: str, path: str) -> Path:
 
 
 def _peer_module(path: Path) -> ModuleType:
-    """One file of a peer, without the packages around it, which need far more."""
+    """Load one file of a peer without the packages around it, which have many more dependencies."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -237,8 +238,8 @@ def _peer_functions(path: Path, names: set[str]) -> dict[str, Any]:
     return found
 
 
-def theirs() -> dict[str, Judge]:
-    """The same conventions by the code of their authors."""
+def load_peer_judges() -> dict[str, Judge]:
+    """Return the same conventions in their authors' code."""
     return _lm_eval() | _lmms_eval() | _sglang()
 
 
@@ -264,7 +265,7 @@ def _lm_eval() -> dict[str, Judge]:
                 output = regex.apply([[output]], [{}])[0][0].strip()
             target = f"Worked.\n#### {truth}" if whole else truth
             score = exact_match_fn(predictions=[output], references=[target], **kept)
-            return verdict(bool(score["exact_match"]))
+            return format_verdict(bool(score["exact_match"]))
 
         return judge
 
@@ -300,13 +301,13 @@ def _lmms_eval() -> dict[str, Judge]:
 
     def mmmu(output: str, truth: str) -> str:
         letter = parser.parse_mmmu_multi_choice_response(output, letters, texts)
-        return GUESS if letter == GUESS else verdict(letter == truth)
+        return GUESS if letter == GUESS else format_verdict(letter == truth)
 
     def video(output: str, truth: str) -> str:
-        return verdict(surest.extract_mcq_answer(output, choices=list("ABCD")) == truth)
+        return format_verdict(surest.extract_mcq_answer(output, choices=list("ABCD")) == truth)
 
     def spoken(output: str, truth: str) -> str:
-        return verdict(opened["eval_open"](truth, opened["parse_open_response"](output)))
+        return format_verdict(opened["eval_open"](truth, opened["parse_open_response"](output)))
 
     return {"mmmu/lmms-eval": mmmu, "videomme/lmms-eval": video, "mmmu/open": spoken}
 
@@ -315,14 +316,14 @@ def _sglang() -> dict[str, Judge]:
     def values(file: str) -> Judge:
         found = _peer_functions(_peer_file("sglang", f"test/{file}.py"), {"get_answer_value"})
         value = found["get_answer_value"]
-        return lambda output, truth: verdict(value(output) == value(f"#### {truth}"))
+        return lambda output, truth: format_verdict(value(output) == value(f"#### {truth}"))
 
     name = "_parse_multi_choice_response"
     found = _peer_functions(_peer_file("sglang", "test/simple_eval_mmmu_vlm.py"), {name})
     texts = dict(zip("ABCD", OPTIONS, strict=True))
 
     def mmmu(output: str, truth: str) -> str:
-        return verdict(found[name](output, list(texts), texts) == truth)
+        return format_verdict(found[name](output, list(texts), texts) == truth)
 
     return {
         "gsm8k/sglang-5-shot": values("few_shot_gsm8k"),
@@ -331,8 +332,8 @@ def _sglang() -> dict[str, Judge]:
     }
 
 
-def cases(peers: dict[str, Judge]) -> Iterator[Case]:
-    """Every output under every convention that it is an answer to."""
+def compare_verdicts(peers: dict[str, Judge]) -> Iterator[Case]:
+    """Yield a case for every output under every convention that applies to it."""
     outputs = {"gsm8k": number_outputs, "mmmu/open": open_outputs}
     for convention, ours in OURS.items():
         make = outputs.get(convention) or outputs.get(convention.split("/")[0]) or letter_outputs
@@ -341,49 +342,55 @@ def cases(peers: dict[str, Judge]) -> Iterator[Case]:
             yield Case(convention, form, output, truth, label, *verdicts)
 
 
-def spoken_cases() -> Iterator[Case]:
-    """Word errors, ours beside jiwer's of the seed-tts normalisation."""
+def compare_word_errors() -> Iterator[Case]:
+    """Yield our word errors beside jiwer's, with the normalisation of seed-tts-eval."""
     import jiwer
 
     from measurement.word_errors import normalise_words
 
-    for language, said, heard in SPEECH_FORMS:
-        ours = count_word_errors(said, heard, language)
-        words, found = normalise_words(said, language), normalise_words(heard, language)
-        counted = jiwer.process_words(" ".join(words), " ".join(found))
-        wrong = counted.substitutions + counted.deletions + counted.insertions
-        label = words == found
-        mine = f"{ours.wrong}/{ours.words}"
-        yield Case("wer", language, heard, said, label, mine, f"{wrong}/{len(words)}")
+    for language, reference, transcript in SPEECH_FORMS:
+        ours = count_word_errors(reference, transcript, language)
+        words, transcript_words = (
+            normalise_words(reference, language),
+            normalise_words(transcript, language),
+        )
+        peer_errors = jiwer.process_words(" ".join(words), " ".join(transcript_words))
+        wrong = peer_errors.substitutions + peer_errors.deletions + peer_errors.insertions
+        label = words == transcript_words
+        our_errors = f"{ours.wrong}/{ours.words}"
+        yield Case(
+            "wer", language, transcript, reference, label, our_errors, f"{wrong}/{len(words)}"
+        )
 
 
-def table(found: list[Case]) -> str:
-    """For each convention: outputs, how many are scored alike, and how many as a reader would."""
+def format_table(cases: list[Case]) -> str:
+    """Format a row per convention: outputs, how many are scored alike, how many as the reader
+    does."""
     lines = ["| convention | outputs | scored alike | as a reader |", "|---|---|---|---|"]
-    for convention in dict.fromkeys(case.convention for case in found):
-        some = [case for case in found if case.convention == convention]
-        alike = sum(case.ours == case.theirs for case in some)
-        human = sum((case.ours == "right") == case.label for case in some)
-        shown = human if convention != "wer" else ""
-        lines.append(f"| {convention} | {len(some)} | {alike} | {shown} |")
+    for convention in dict.fromkeys(case.convention for case in cases):
+        selected = [case for case in cases if case.convention == convention]
+        alike = sum(case.ours == case.theirs for case in selected)
+        human = sum((case.ours == "right") == case.label for case in selected)
+        as_reader = human if convention != "wer" else ""
+        lines.append(f"| {convention} | {len(selected)} | {alike} | {as_reader} |")
     return "\n".join(lines)
 
 
 def main() -> int:
-    """Judge, print and write; fails when a verdict differs."""
+    """Judge, print and write. Return 1 if a verdict differs."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    found = [*cases(theirs()), *spoken_cases()]
-    print(table(found))
-    different = [case for case in found if case.ours != case.theirs]
+    cases = [*compare_verdicts(load_peer_judges()), *compare_word_errors()]
+    print(format_table(cases))
+    different = [case for case in cases if case.ours != case.theirs]
     for case in different:
         print(f"DIFFERS {case}")
     if arguments.out:
         columns = [entry.name for entry in fields(Case)]
-        rows = ",\n".join(json.dumps([*asdict(case).values()]) for case in found)
+        rows = ",\n".join(json.dumps([*asdict(case).values()]) for case in cases)
         text = f'{{"columns": {json.dumps(columns)}, "rows": [\n{rows}\n]}}\n'
         arguments.out.write_text(text, encoding="utf-8")
     return 1 if different else 0

@@ -21,32 +21,36 @@ from pathlib import Path
 
 from benchmarks.client.target import DIALECTS, Target, UnsupportedRequest
 from benchmarks.evaluation.datasets.source import FIXTURE, DatasetError
-from benchmarks.evaluation.metrics.recognisers import LISTENERS, Listener, NoRecogniser
-from benchmarks.evaluation.metrics.similarity import Voices
+from benchmarks.evaluation.metrics.recognisers import (
+    RECOGNISERS,
+    RecogniserUnavailable,
+    SpeechRecogniser,
+)
+from benchmarks.evaluation.metrics.similarity import SpeakerSimilarity
 from benchmarks.evaluation.protocol import presets
-from benchmarks.evaluation.protocol.journal import OtherRun, read
-from benchmarks.evaluation.protocol.listening import clones, compare, listen
+from benchmarks.evaluation.protocol.journal import RunMismatch, read_journal
+from benchmarks.evaluation.protocol.listening import clones_voices, compare_voices, transcribe_run
 from benchmarks.evaluation.protocol.passes import LoadPlan
 from benchmarks.evaluation.protocol.run import Json, Run, RunConfig
 from benchmarks.evaluation.tasks import TASKS
-from benchmarks.serving.speech import numbers
-from benchmarks.serving.speech_summary import shown
+from benchmarks.serving.speech import parse_counts
+from benchmarks.serving.speech_summary import format_percentiles
 from measurement.openai_api import served_model
 
 
-def parse(command: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+def parse_arguments(command: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--preset", choices=presets.names(), metavar="NAME", help="see --list")
+    what.add_argument("--preset", choices=presets.preset_names(), metavar="NAME", help="see --list")
     what.add_argument("--task", choices=sorted(TASKS), metavar="TASK/VARIANT", help="see --list")
     what.add_argument("--list", action="store_true", help="print presets and tasks, and end")
     parser.add_argument("--out", type=Path, help="the folder of the run")
     parser.add_argument("--data", default=FIXTURE, help="fixture, hub, hub:OWNER/NAME or a folder")
     parser.add_argument("--samples", type=int, help="only the first so many")
-    parser.add_argument("--clients", type=numbers, default=[], help="closed loop, such as 1,4")
+    parser.add_argument("--clients", type=parse_counts, default=[], help="closed loop, such as 1,4")
     parser.add_argument("--rate", type=float, action="append", default=[], help="open loop, req/s")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--warm-up", type=int, default=2, help="requests before, not counted")
@@ -58,7 +62,7 @@ def parse(command: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--key-variable", help="the environment variable that holds the key")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds for one request")
     parser.add_argument("--system", default="", help="what serves, for tables: cards, precision")
-    parser.add_argument("--recogniser", choices=sorted(LISTENERS), help="who hears the speech")
+    parser.add_argument("--recogniser", choices=sorted(RECOGNISERS), help="who hears the speech")
     parser.add_argument("--weights", type=Path, help="the folder of the recogniser's weights")
     parser.add_argument("--speaker-network", type=Path, help="campplus.onnx, to compare voices")
     arguments = parser.parse_args(command)
@@ -69,13 +73,15 @@ def parse(command: Sequence[str] | None = None) -> argparse.Namespace:
     return arguments
 
 
-def configs(arguments: argparse.Namespace) -> Iterator[tuple[RunConfig, Path]]:
-    """The runs that are asked for, each with its folder. A preset is run as it is; only where rows
-    come from and who serves is free."""
+def build_configs(arguments: argparse.Namespace) -> Iterator[tuple[RunConfig, Path]]:
+    """Yield the requested runs, each with its folder.
+
+    A preset is run as it is; only the source of the rows and the server can be chosen.
+    """
     if arguments.task:
         loads = [f"closed/{clients}" for clients in arguments.clients]
         loads += [f"open/{rate:g}" for rate in arguments.rate]
-        own = presets.Preset(
+        preset = presets.Preset(
             "",
             arguments.task,
             tuple(LoadPlan.of(load).name for load in loads),
@@ -84,15 +90,15 @@ def configs(arguments: argparse.Namespace) -> Iterator[tuple[RunConfig, Path]]:
             arguments.warm_up,
             not arguments.whole,
         )
-        yield _config(own, arguments), arguments.out
+        yield _build_config(preset, arguments), arguments.out
         return
-    chosen = presets.PRESETS[arguments.preset]
-    for preset in chosen:
-        out = arguments.out if len(chosen) == 1 else arguments.out / preset.name
-        yield _config(preset, arguments), out
+    presets_to_run = presets.PRESETS[arguments.preset]
+    for preset in presets_to_run:
+        out = arguments.out if len(presets_to_run) == 1 else arguments.out / preset.name
+        yield _build_config(preset, arguments), out
 
 
-def _config(preset: presets.Preset, arguments: argparse.Namespace) -> RunConfig:
+def _build_config(preset: presets.Preset, arguments: argparse.Namespace) -> RunConfig:
     target = Target(
         arguments.url,
         arguments.model,
@@ -116,81 +122,92 @@ def _config(preset: presets.Preset, arguments: argparse.Namespace) -> RunConfig:
 
 
 def evaluate(
-    config: RunConfig, folder: Path, listener: Listener | None, voices: Voices | None = None
+    config: RunConfig,
+    folder: Path,
+    recogniser: SpeechRecogniser | None,
+    similarity: SpeakerSimilarity | None = None,
 ) -> Json:
-    """Make a run, or what is missing of it; returns what is in its file."""
+    """Run what is missing of a run, and return the content of its file."""
     run = Run(config, folder)
     run.generate()
-    records = list(read(folder / "journal.jsonl", config.as_json()).records.values())
-    about: Json = {}
-    if voices is not None and clones(run.samples):
-        about["similarity"] = compare(folder, records, run.samples, voices)
+    records = list(read_journal(folder / "journal.jsonl", config.as_json()).records.values())
+    extra: Json = {}
+    if similarity is not None and clones_voices(run.samples):
+        extra["similarity"] = compare_voices(folder, records, run.samples, similarity)
     language = run.task.language
-    if listener is None or language is None:
-        return run.finish(None, about)
-    heard, rows = listen(folder, records, run.samples, listener, language)
-    return run.finish(heard, about | {"recogniser": listener.name, "heard": rows})
+    if recogniser is None or language is None:
+        return run.finish(None, extra)
+    transcripts, rows = transcribe_run(folder, records, run.samples, recogniser, language)
+    return run.finish(transcripts, extra | {"recogniser": recogniser.name, "heard": rows})
 
 
-def _listener(arguments: argparse.Namespace, language: str) -> Listener | None:
-    """Who hears this language; None, which is said, where the recogniser does not know it."""
-    made = LISTENERS[arguments.recogniser]
-    if language not in made.languages:
-        print(f"{arguments.recogniser} hears no {language}: that speech is not judged")
+def _load_recogniser(arguments: argparse.Namespace, language: str) -> SpeechRecogniser | None:
+    """Load the recogniser for a language; print a message and return None if it does not support
+    it."""
+    recogniser_class = RECOGNISERS[arguments.recogniser]
+    if language not in recogniser_class.languages:
+        print(f"{arguments.recogniser} does not support {language}: that speech is not judged")
         return None
-    return made(arguments.weights, language)
+    return recogniser_class(arguments.weights, language)
 
 
-def show(result: Json) -> None:
-    """Print a few lines: what one looks for first."""
+def print_result(result: Json) -> None:
+    """Print the main results in a few lines."""
     print(result["protocol"])
     for row in result["summary"]:
-        for one in row["repeats"]:
-            line = f"  {row['load']:9} failed {one['failed']} of {one['requests']}"
-            line += f"  {one['requests_per_s']:.2f} req/s  {one['tokens_per_s']:.1f} tok/s"
-            line += f"  TTFT p50/p95/p99 {shown(one['ttft_ms'])} ms"
-            if one["audio_s_per_s"]:
-                line += f"  TTFA {shown(one['ttfa_ms'])} ms  {one['audio_s_per_s']:.1f} audio-s/s"
-                line += f"  underruns {one['underruns']}"
-            if judged := one.get("accuracy"):
-                low, high = judged["interval"]
-                line += f"  right {judged['share']:.1%} [{low:.1%}, {high:.1%}]"
-            if words := one.get("words"):
-                line += f"  word errors {words['wer_corpus_with_failed']:.1%}"
+        for repeat in row["repeats"]:
+            line = f"  {row['load']:9} failed {repeat['failed']} of {repeat['requests']}"
+            line += f"  {repeat['requests_per_s']:.2f} req/s  {repeat['tokens_per_s']:.1f} tok/s"
+            line += f"  TTFT p50/p95/p99 {format_percentiles(repeat['ttft_ms'])} ms"
+            if repeat["audio_s_per_s"]:
+                line += f"  TTFA {format_percentiles(repeat['ttfa_ms'])} ms"
+                line += f"  {repeat['audio_s_per_s']:.1f} audio-s/s"
+                line += f"  underruns {repeat['underruns']}"
+            if accuracy := repeat.get("accuracy"):
+                low, high = accuracy["interval"]
+                line += f"  right {accuracy['share']:.1%} [{low:.1%}, {high:.1%}]"
+            if word_errors := repeat.get("words"):
+                line += f"  word errors {word_errors['wer_corpus_with_failed']:.1%}"
             print(line, flush=True)
-    if alike := result.get("similarity"):
-        print(f"  similarity ({alike['by']}) {alike['mean']}, failed {alike['failed']}")
+    if similarity := result.get("similarity"):
+        print(
+            f"  similarity ({similarity['by']}) {similarity['mean']}, failed {similarity['failed']}"
+        )
 
 
-def catalogue() -> str:
-    """Every preset and every task, a line each."""
+def format_catalogue() -> str:
+    """Format every preset and every task, one line each."""
     lines = ["presets:"]
-    for name in presets.names():
-        made = presets.PRESETS[name]
-        tasks = ", ".join(one.task for one in made[:3]) + (", ..." if len(made) > 3 else "")
+    for name in presets.preset_names():
+        runs = presets.PRESETS[name]
+        tasks = ", ".join(run.task for run in runs[:3]) + (", ..." if len(runs) > 3 else "")
         lines.append(f"  {name:22} {tasks}")
     return "\n".join([*lines, "tasks:", *(f"  {name}" for name in sorted(TASKS))])
 
 
 def main(command: Sequence[str] | None = None) -> int:
-    """Run, print and write; fails when a request failed, or a run could not be made."""
-    arguments = parse(command)
+    """Run, print and write. Return 1 if a request failed, 2 if a run could not be made."""
+    arguments = parse_arguments(command)
     if arguments.list:
-        print(catalogue())
+        print(format_catalogue())
         return 0
     failed = 0
-    listeners: dict[str, Listener | None] = {}
+    recognisers: dict[str, SpeechRecogniser | None] = {}
     try:
-        voices = Voices(arguments.speaker_network) if arguments.speaker_network else None
+        similarity = (
+            SpeakerSimilarity(arguments.speaker_network) if arguments.speaker_network else None
+        )
         arguments.model = arguments.model or served_model(arguments.url)
-        for config, folder in configs(arguments):
+        for config, folder in build_configs(arguments):
             language = TASKS[config.task].language
-            if arguments.recogniser and language and language not in listeners:
-                listeners[language] = _listener(arguments, language)
-            result = evaluate(config, folder, listeners.get(language or ""), voices)
-            show(result)
-            failed += sum(one["failed"] for row in result["summary"] for one in row["repeats"])
-    except (DatasetError, UnsupportedRequest, NoRecogniser, OtherRun, OSError) as error:
+            if arguments.recogniser and language and language not in recognisers:
+                recognisers[language] = _load_recogniser(arguments, language)
+            result = evaluate(config, folder, recognisers.get(language or ""), similarity)
+            print_result(result)
+            failed += sum(
+                repeat["failed"] for row in result["summary"] for repeat in row["repeats"]
+            )
+    except (DatasetError, UnsupportedRequest, RecogniserUnavailable, RunMismatch, OSError) as error:
         print(f"evaluate: {error}", file=sys.stderr)
         return 2
     return 1 if failed else 0

@@ -1,18 +1,20 @@
-"""Gates against regressions: the worst of five calibrated runs, with slack.
+"""Regression gates: the worst of five calibrated runs, with slack.
 
     python -m benchmarks.evaluation.gates calibrate RUN RUN RUN RUN RUN --out ci/gates/NAME.json
     python -m benchmarks.evaluation.gates check RUN --gates ci/gates/NAME.json
 
 A RUN is the folder of a run, or one with the folders of several (`ci/bench.sh` makes 23). A gate
-holds for one protocol on one system, and is refused for another. Its file has, for every number,
-the worst value, the gate behind it and the coefficient of variation (sample deviation by mean) of
-the runs, so that one sees what is noise. What no run could miss (no answer was right, no word was
-understood) is no gate. Any failed request fails a check, unless a calibrated run
-had as many. `--steady` leaves out times and rates, which other work on a shared machine changes,
-and keeps failures, accuracy, word errors, and by how much the throughput of one client grows with
-the most of them; of all these only what varied by at most a tenth from run to run, for the rest is
-noise. `check` ends with 1 where a gate is not met, with 2 where a number is missing, and with 3,
-having checked nothing, where the run was made on another machine than the gates.
+applies to one protocol on one system, and fails for another. Its file has, for every number, the
+worst value, the limit and the coefficient of variation of the runs (sample deviation over mean),
+which shows the noise. A limit that no run could miss (no right answer, no word understood) is not a
+gate. Any failed request fails a check, unless a calibrated run had as many.
+
+`--steady` leaves out times and rates, which other load on a shared machine changes. It keeps
+failures, accuracy, word errors, and the growth of throughput from one client to the largest number
+of clients; of these only what varied by at most a tenth from run to run.
+
+`check` returns 1 if a gate is not met, 2 if a number is missing, and 3, without a check, if the run
+was made on another machine than the gates.
 """
 
 import argparse
@@ -24,14 +26,14 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from benchmarks.evaluation.report.figures import Figure, of, read, runs
+from benchmarks.evaluation.report.figures import Figure, figures_of, find_runs, read_result
 
-LEAST_RUNS = 5
+MIN_RUNS = 5
 SLACK = 0.10
-NOISE = 0.10
-"""A coefficient of variation."""
-NOTHING_HEARD = 100.0  # percent
-NOT_MET, NO_ANSWER, OTHER_MACHINE = 1, 2, 3
+MAX_VARIATION = 0.10
+"""The largest coefficient of variation of a gate with `--steady`."""
+ALL_WORDS_WRONG = 100.0  # percent
+NOT_MET, MISSING, OTHER_MACHINE = 1, 2, 3
 GROWTH = "requests, by those of closed/1"
 HIGHER_IS_BETTER = ("requests", "text out", "speech out", "accuracy", GROWTH)
 STEADY = ("failed", "accuracy", "word errors, corpus", "word errors, mean of items", GROWTH)
@@ -40,13 +42,13 @@ Key = tuple[str, str, str, str]
 Json = dict[str, Any]
 
 
-class OtherSystem(ValueError):
-    """A run is of another protocol, or was made on another system."""
+class SystemMismatch(ValueError):
+    """A run has another protocol, or was made on another system."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """What one number of one load may not be worse than."""
+    """The limit of one number of one load."""
 
     protocol: str
     measure: str
@@ -57,38 +59,42 @@ class Gate:
     variation: float
     runs: int
 
-    def holds(self, value: float) -> bool:
-        """Whether a value passes."""
-        return value >= self.limit if better_high(self.measure) else value <= self.limit
+    def is_met(self, value: float) -> bool:
+        """Return whether a value meets the limit."""
+        return value >= self.limit if is_higher_better(self.measure) else value <= self.limit
 
 
-def better_high(measure: str) -> bool:
-    """Whether more of a measure is better."""
+def is_higher_better(measure: str) -> bool:
+    """Return whether higher values of a measure are better."""
     return measure in HIGHER_IS_BETTER
 
 
-def calibrate(several: Sequence[Sequence[Figure]], slack: float = SLACK) -> list[Gate]:
-    """Gates from the figures of five runs or more. Raises `ValueError` for fewer, `OtherSystem`
-    where they are not of one protocol and system."""
-    if len(several) < LEAST_RUNS:
-        raise ValueError(f"{len(several)} runs are too few: {LEAST_RUNS} calibrate a gate")
-    tables = [_by_key(run) for run in several]
+def calibrate(runs: Sequence[Sequence[Figure]], slack: float = SLACK) -> list[Gate]:
+    """Make gates from the figures of five or more runs.
+
+    Raises:
+        ValueError: There are fewer than five runs.
+        SystemMismatch: The runs are not of one protocol and system.
+    """
+    if len(runs) < MIN_RUNS:
+        raise ValueError(f"{len(runs)} runs are too few: {MIN_RUNS} calibrate a gate")
+    tables = [_by_key(run) for run in runs]
     if any(set(table) != set(tables[0]) for table in tables):
-        raise OtherSystem("the runs are not of one protocol and system, or lack numbers")
+        raise SystemMismatch("the runs are not of one protocol and system, or lack numbers")
     gates = [_gate(key, [table[key] for table in tables], slack) for key in tables[0]]
-    return [gate for gate in gates if not idle(gate)]
+    return [gate for gate in gates if not is_trivial(gate)]
 
 
-def idle(gate: Gate) -> bool:
-    """Whether nothing can fail it, or only chance: a model that was never right, or was understood
-    in no word."""
+def is_trivial(gate: Gate) -> bool:
+    """Return whether only chance can miss the gate: no answer was right, or no word was
+    understood."""
     if gate.measure.startswith("word errors"):
-        return gate.limit >= NOTHING_HEARD
-    return better_high(gate.measure) and gate.limit <= 0
+        return gate.limit >= ALL_WORDS_WRONG
+    return is_higher_better(gate.measure) and gate.limit <= 0
 
 
 def _gate(key: Key, values: Sequence[float], slack: float) -> Gate:
-    high, mean = better_high(key[1]), fmean(values)
+    high, mean = is_higher_better(key[1]), fmean(values)
     worst = min(values) if high else max(values)
     limit = worst * (1 - slack if high else 1 + slack)
     variation = stdev(values) / mean if mean else 0.0
@@ -96,33 +102,51 @@ def _gate(key: Key, values: Sequence[float], slack: float) -> Gate:
 
 
 def _by_key(figures: Sequence[Figure]) -> dict[Key, float]:
-    return {(one.protocol, one.measure, one.load, one.hardware): one.value for one in figures}
+    return {
+        (figure.protocol, figure.measure, figure.load, figure.hardware): figure.value
+        for figure in figures
+    }
 
 
 def check(gates: Sequence[Gate], figures: Sequence[Figure]) -> Iterator[tuple[Gate, float, bool]]:
-    """Every gate with the value that meets it. Raises `OtherSystem` where one has none."""
+    """Yield every gate with its value and whether it is met.
+
+    Raises:
+        SystemMismatch: The run lacks the number of a gate.
+    """
     values = _by_key(figures)
     for gate in gates:
         key = gate.protocol, gate.measure, gate.load, gate.hardware
         if key not in values:
-            raise OtherSystem(
+            raise SystemMismatch(
                 f"the run has no {gate.measure} of {gate.protocol} on {gate.hardware}"
             )
-        yield gate, values[key], gate.holds(values[key])
+        yield gate, values[key], gate.is_met(values[key])
 
 
-def growth(figures: Sequence[Figure]) -> Iterator[Figure]:
-    """Of each protocol with closed loops of one client and of more: by how much the most clients
-    raise its rate. A slower machine slows both."""
-    loops = [one for one in figures if one.measure == "requests" and one.load.startswith("closed/")]
+def measure_growth(figures: Sequence[Figure]) -> Iterator[Figure]:
+    """Yield, for each protocol, how much the largest number of clients raises the rate of one
+    client.
+
+    Only closed loops count. A slower machine slows both rates.
+    """
+    loops = [
+        figure
+        for figure in figures
+        if figure.measure == "requests" and figure.load.startswith("closed/")
+    ]
     protocols: dict[tuple[str, str], list[Figure]] = {}
-    for one in loops:
-        protocols.setdefault((one.protocol, one.hardware), []).append(one)
+    for figure in loops:
+        protocols.setdefault((figure.protocol, figure.hardware), []).append(figure)
     for rates in protocols.values():
-        least, most = min(rates, key=_clients), max(rates, key=_clients)
-        if _clients(least) == 1 and _clients(most) > 1 and least.value:
+        fewest_clients, most_clients = min(rates, key=_clients), max(rates, key=_clients)
+        if _clients(fewest_clients) == 1 and _clients(most_clients) > 1 and fewest_clients.value:
             yield replace(
-                most, measure=GROWTH, unit="", value=most.value / least.value, deviation=None
+                most_clients,
+                measure=GROWTH,
+                unit="",
+                value=most_clients.value / fewest_clients.value,
+                deviation=None,
             )
 
 
@@ -131,22 +155,27 @@ def _clients(figure: Figure) -> int:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """The figures of a run, or of a folder of runs, and the machine that they were made on."""
+class MeasuredRun:
+    """The figures of a run, or of a folder of runs, and the machine that made them."""
 
     figures: tuple[Figure, ...]
     machine: Json
 
 
-def measured(path: Path, steady: bool = False) -> Measured:
-    """What is in a folder. Raises `FileNotFoundError`, and `OtherSystem` for several machines."""
-    results = [(read(run), run.name) for run in runs([path])]
+def read_measured(path: Path, steady: bool = False) -> MeasuredRun:
+    """Read the figures in a folder.
+
+    Raises:
+        FileNotFoundError: The folder has no runs.
+        SystemMismatch: The runs were made on several machines.
+    """
+    results = [(read_result(run), run.name) for run in find_runs([path])]
     if not results:
         raise FileNotFoundError(f"no runs in {path}")
-    figures = [figure for result, name in results for figure in of(result, name)]
-    figures += growth(figures)
+    figures = [figure for result, name in results for figure in figures_of(result, name)]
+    figures += measure_growth(figures)
     kept = (figure for figure in figures if not steady or figure.measure in STEADY)
-    return Measured(tuple(kept), _one_machine([_machine(result) for result, _ in results]))
+    return MeasuredRun(tuple(kept), _one_machine([_machine(result) for result, _ in results]))
 
 
 def _machine(result: Json) -> Json:
@@ -154,65 +183,69 @@ def _machine(result: Json) -> Json:
 
 
 def _one_machine(machines: Sequence[Json]) -> Json:
-    if any(one != machines[0] for one in machines):
-        raise OtherSystem("the runs were made on several machines")
+    if any(machine != machines[0] for machine in machines):
+        raise SystemMismatch("the runs were made on several machines")
     return machines[0]
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:
-    found = [measured(path, arguments.steady) for path in arguments.runs]
-    machine = _one_machine([one.machine for one in found])
-    gates = calibrate([one.figures for one in found], arguments.slack)
+    measured = [read_measured(path, arguments.steady) for path in arguments.runs]
+    machine = _one_machine([run.machine for run in measured])
+    gates = calibrate([run.figures for run in measured], arguments.slack)
     if arguments.steady:
-        noisy = [gate for gate in gates if gate.variation > NOISE]
+        noisy = [gate for gate in gates if gate.variation > MAX_VARIATION]
         gates = [gate for gate in gates if gate not in noisy]
         for gate in noisy:
-            print(f"no gate, varies by {gate.variation:.1%}: {_named(gate)}")
+            print(f"no gate, varies by {gate.variation:.1%}: {_gate_name(gate)}")
     rows = ",\n".join(json.dumps(asdict(gate), ensure_ascii=False) for gate in gates)
     head = f'"slack": {arguments.slack}, "machine": {json.dumps(machine)}'
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(f'{{{head}, "gates": [\n{rows}\n]}}\n', encoding="utf-8")
     for gate in gates:
-        print(f"{_named(gate)} {gate.limit:10.3f}  CV {gate.variation:.1%}")
+        print(f"{_gate_name(gate)} {gate.limit:10.3f}  CV {gate.variation:.1%}")
     return 0
 
 
 def _check(arguments: argparse.Namespace) -> int:
     stored = json.loads(arguments.gates.read_text(encoding="utf-8"))
-    run = measured(arguments.run)
+    run = read_measured(arguments.run)
     if run.machine != stored["machine"]:
-        theirs, ours = (
-            f"{one['devices']} x {one['device']}" for one in (stored["machine"], run.machine)
+        gates_machine, run_machine = (
+            f"{machine['devices']} x {machine['device']}"
+            for machine in (stored["machine"], run.machine)
         )
-        print(f"not checked: {arguments.gates} is of {theirs}, the run of {ours}")
+        print(
+            f"not checked: the gates in {arguments.gates} are for {gates_machine}, "
+            f"the run is from {run_machine}"
+        )
         return OTHER_MACHINE
-    met = list(check([Gate(**one) for one in stored["gates"]], run.figures))
-    for gate, value, holds in met:
-        sign = ">=" if better_high(gate.measure) else "<="
-        say = "ok    " if holds else "FAILED"
-        print(f"{say} {_named(gate)} {value:10.3f} {sign} {gate.limit:.3f}")
-    missed = sum(not holds for _, _, holds in met)
-    print(f"{len(met) - missed} of {len(met)} gates are met")
-    return NOT_MET if missed else 0
+    checked = list(check([Gate(**machine) for machine in stored["gates"]], run.figures))
+    for gate, value, is_met in checked:
+        comparison = ">=" if is_higher_better(gate.measure) else "<="
+        outcome = "ok    " if is_met else "FAILED"
+        print(f"{outcome} {_gate_name(gate)} {value:10.3f} {comparison} {gate.limit:.3f}")
+    num_missed = sum(not is_met for _, _, is_met in checked)
+    print(f"{len(checked) - num_missed} of {len(checked)} gates are met")
+    return NOT_MET if num_missed else 0
 
 
-def _named(gate: Gate) -> str:
+def _gate_name(gate: Gate) -> str:
     return f"{gate.protocol.partition(',')[0]:60.60} {gate.load:10} {gate.measure:30}"
 
 
 def main(command: Sequence[str] | None = None) -> int:
-    """Calibrate or check; fails where a gate is not met."""
+    """Calibrate or check. Return 1 if a gate is not met."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     modes = parser.add_subparsers(required=True)
-    calibrating = modes.add_parser("calibrate", help="make gates of five runs or more")
+    calibrating = modes.add_parser("calibrate", help="make gates from five or more runs")
     calibrating.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     calibrating.add_argument("--slack", type=float, default=SLACK, help="a fraction")
     calibrating.add_argument("--steady", action="store_true", help="no times and no rates")
     calibrating.add_argument("--out", type=Path, required=True)
     calibrating.set_defaults(do=_calibrate)
-    checking = modes.add_parser("check", help="hold a run to its gates")
+    checking = modes.add_parser("check", help="check a run against its gates")
     checking.add_argument("run", type=Path, metavar="RUN")
     checking.add_argument("--gates", type=Path, required=True)
     checking.set_defaults(do=_check)
@@ -221,7 +254,7 @@ def main(command: Sequence[str] | None = None) -> int:
         return int(arguments.do(arguments))
     except (ValueError, KeyError, OSError) as error:
         print(f"gates: {error}", file=sys.stderr)
-        return NO_ANSWER
+        return MISSING
 
 
 if __name__ == "__main__":

@@ -54,18 +54,18 @@ Kind = Literal["text", "speech"]
 CHAT, SPEECH = "/v1/chat/completions", "/v1/audio/speech"
 PATCH_S = PATCH_SAMPLES / SAMPLE_RATE
 BYTES_PER_SECOND = 2 * SAMPLE_RATE
-PER_CORE = {
+PER_CPU_SECOND = {
     "tokens_per_s": "tokens_per_core_second",
     "events_per_s": "events_per_core_second",
     "audio_s_per_s": "audio_s_per_core_second",
 }
-TOGETHER = 1.5
+BATCHED_TOKENS = 1.5
 START_S, READY_S = 1.5, 120.0
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked for: `rate` tokens or audio-seconds per second, by so many streams."""
+    """The requested rate: `rate` tokens or audio-seconds per second, over `streams` streams."""
 
     name: str
     kind: Kind
@@ -75,7 +75,7 @@ class Case:
 
     @property
     def step_s(self) -> float:
-        """How long an engine's step takes that gives each stream one token or patch."""
+        """Return the time of an engine's step, which gives each stream one token or patch."""
         return self.streams * (1.0 if self.kind == "text" else PATCH_S) / self.rate
 
 
@@ -92,7 +92,8 @@ CASES = (
 
 @contextmanager
 def api_process(case: Case, arguments: argparse.Namespace) -> Iterator[psutil.Process]:
-    """The server, ready and on its core; its engines are on the client's."""
+    """Start the server pinned to its core, with its engines on the client's core, and wait for
+    it."""
     step = "--step-ms" if case.kind == "text" else "--talker-step-ms"
     command = [
         sys.executable,
@@ -109,21 +110,21 @@ def api_process(case: Case, arguments: argparse.Namespace) -> Iterator[psutil.Pr
             wait_ready(f"http://127.0.0.1:{arguments.port}", child, READY_S)
             api = psutil.Process(child.pid)
             for process in api.children(recursive=True):
-                hold(process, arguments.client_core)
-            hold(api, arguments.api_core)
+                pin_to_core(process, arguments.client_core)
+            pin_to_core(api, arguments.api_core)
             yield api
         finally:
             child.terminate()
 
 
-def hold(process: psutil.Process, core: int) -> None:
-    """Keep every thread of a process on one core."""
+def pin_to_core(process: psutil.Process, core: int) -> None:
+    """Pin every thread of a process to one core."""
     for thread in process.threads():
         os.sched_setaffinity(thread.id, {core})
 
 
-def question(case: Case, arguments: argparse.Namespace) -> bytes:
-    """The request that every stream makes."""
+def build_request(case: Case, arguments: argparse.Namespace) -> bytes:
+    """Build the request that every stream sends."""
     if case.kind == "speech":
         body = {"input": TEXTS[0], "response_format": "wav", "stream_format": "audio"}
         return build_post(SPEECH, json.dumps({"model": "ming-omni", **body}).encode())
@@ -136,87 +137,99 @@ def question(case: Case, arguments: argparse.Namespace) -> bytes:
     return build_post(CHAT, json.dumps(body).encode())
 
 
-def measure(case: Case, arguments: argparse.Namespace) -> Row:
-    """One round of a case."""
+def measure_round(case: Case, arguments: argparse.Namespace) -> Row:
+    """Measure one round of a case."""
     answer_s = case.step_s * (arguments.tokens if case.kind == "text" else arguments.patches)
-    with api_process(case, arguments) as api, client(arguments) as pool:
+    with api_process(case, arguments) as api, client_process(arguments) as pool:
         start_s = time.monotonic() + START_S
-        opens_s = start_s + answer_s
-        closes_s = opens_s + arguments.seconds
-        asked = question(case, arguments)
+        window_start_s = start_s + answer_s
+        window_end_s = window_start_s + arguments.seconds
+        request = build_request(case, arguments)
         plan = StreamPlan(
-            arguments.port, asked, case.streams, start_s, closes_s, answer_s, case.kind == "text"
+            arguments.port,
+            request,
+            case.streams,
+            start_s,
+            window_end_s,
+            answer_s,
+            case.kind == "text",
         )
         future = pool.submit(run_plan, plan)
-        spent = [processor_s(api, at_s) for at_s in (opens_s, closes_s)]
+        cpu_times = [cpu_time_at(api, at_s) for at_s in (window_start_s, window_end_s)]
         load = future.result()
-    window = (opens_s, closes_s)
-    seen = text_row(load, window) if case.kind == "text" else audio_row(load, window)
-    share = (spent[1] - spent[0]) / arguments.seconds
-    seen["api_core"] = round(share, 3)
-    seen["client_core"] = round(load.cpu, 3)
-    seen["client_lag_p99_ms"] = round(load.lag_p99_s * 1e3, 2)
-    for rate, of_a_core in PER_CORE.items():
-        if rate in seen:
-            seen[of_a_core] = round(seen[rate] / max(share, 1e-9))
-    return seen
+    window = (window_start_s, window_end_s)
+    row = summarise_text(load, window) if case.kind == "text" else summarise_audio(load, window)
+    cpu_share = (cpu_times[1] - cpu_times[0]) / arguments.seconds
+    row["api_core"] = round(cpu_share, 3)
+    row["client_core"] = round(load.cpu, 3)
+    row["client_lag_p99_ms"] = round(load.lag_p99_s * 1e3, 2)
+    for rate, per_cpu_second in PER_CPU_SECOND.items():
+        if rate in row:
+            row[per_cpu_second] = round(row[rate] / max(cpu_share, 1e-9))
+    return row
 
 
 @contextmanager
-def client(arguments: argparse.Namespace) -> Iterator[ProcessPoolExecutor]:
-    """A process for the client, on its core and started."""
+def client_process(arguments: argparse.Namespace) -> Iterator[ProcessPoolExecutor]:
+    """Start a process for the client, pinned to its core."""
     core = ({arguments.client_core},)
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         pool.submit(os.sched_setaffinity, 0, *core).result()
         yield pool
 
 
-def processor_s(process: psutil.Process, at_s: float) -> float:
-    """The processor time that a process has used by a moment, which is waited for."""
+def cpu_time_at(process: psutil.Process, at_s: float) -> float:
+    """Wait until `at_s`, and return the CPU seconds that the process has used."""
     time.sleep(max(0.0, at_s - time.monotonic()))
     times = process.cpu_times()
     return times.user + times.system
 
 
-class Expected:
-    """What every answer says, and where each token ends in it."""
+class ExpectedAnswer:
+    """The text of every answer, and the end of each token in it."""
 
     def __init__(self, tokens: int) -> None:
         tokenizer, ids = ThinkerTokenizer(CHECKPOINT), answer_ids()
-        each = [tokenizer.token_bytes(ids[place % len(ids)]) for place in range(tokens)]
-        self.text = b"".join(each).decode("ascii")
-        self._ends = list(accumulate(map(len, each)))
+        token_texts = [tokenizer.token_bytes(ids[index % len(ids)]) for index in range(tokens)]
+        self.text = b"".join(token_texts).decode("ascii")
+        self._ends = list(accumulate(map(len, token_texts)))
         assert self.text.startswith(ANSWER[: len(self.text)])
 
     def tokens(self, characters: int) -> int:
-        """How many tokens so many characters are. Raises `ValueError` within a token."""
-        place = bisect_left(self._ends, characters)
-        if characters and self._ends[place] != characters:
+        """Return the number of tokens in this many characters. Raises `ValueError` within a
+        token."""
+        index = bisect_left(self._ends, characters)
+        if characters and self._ends[index] != characters:
             raise ValueError(f"a token was cut at {characters}")
-        return place + 1 if characters else 0
+        return index + 1 if characters else 0
 
 
-def text_row(load: RawLoad, window: tuple[float, float]) -> Row:
-    """What the streams of a window brought. Raises `ValueError` where an answer is not the one
-    that the thinker gave."""
-    expected = Expected(8192)
+def summarise_text(load: RawLoad, window: tuple[float, float]) -> Row:
+    """Summarise the text that the streams received within a window.
+
+    Raises:
+        ValueError: An answer differs from the thinker's.
+    """
+    expected = ExpectedAnswer(8192)
     tokens = events = complete = 0
     first_s: list[float] = []
     for answer in load.answers:
         if not answer.reads:
             continue
-        said = 0
-        found = body_chunks(bytes(answer.body))
-        times = arrival_times(answer, [end for end, _ in found])
-        for at, (_, piece) in zip(times, found, strict=True):
-            for content in contents(piece):
-                if not expected.text.startswith(content, said):
-                    raise ValueError(f"not what the thinker said: {content!r} at {said}")
-                before, said = expected.tokens(said), said + len(content)
-                if not before:
-                    first_s.append(at - answer.began_s)
-                if window[0] <= at < window[1]:
-                    tokens += expected.tokens(said) - before
+        received = 0
+        chunks = body_chunks(bytes(answer.body))
+        times = arrival_times(answer, [end for end, _ in chunks])
+        for arrived_at, (_, chunk) in zip(times, chunks, strict=True):
+            for content in event_texts(chunk):
+                if not expected.text.startswith(content, received):
+                    raise ValueError(
+                        f"the answer differs from the thinker's at {received}: {content!r}"
+                    )
+                tokens_before, received = expected.tokens(received), received + len(content)
+                if not tokens_before:
+                    first_s.append(arrived_at - answer.began_s)
+                if window[0] <= arrived_at < window[1]:
+                    tokens += expected.tokens(received) - tokens_before
                     events += 1
         complete += answer.complete
     seconds = window[1] - window[0]
@@ -229,9 +242,9 @@ def text_row(load: RawLoad, window: tuple[float, float]) -> Row:
     }
 
 
-def contents(piece: bytes) -> Iterator[str]:
-    """The text of the events in a piece of an answer."""
-    for event in piece.split(b"\n\n"):
+def event_texts(data: bytes) -> Iterator[str]:
+    """Yield the texts of the events in a chunk of an answer."""
+    for event in data.split(b"\n\n"):
         if event.startswith(b"data: {"):
             chunk = json.loads(event[len(b"data: ") :])
             if "choices" not in chunk:
@@ -241,11 +254,17 @@ def contents(piece: bytes) -> Iterator[str]:
                     yield content
 
 
-def audio_row(load: RawLoad, window: tuple[float, float]) -> Row:
-    """What the listeners of a window got. Raises `ValueError` where a kept answer is not the
-    talker's tone."""
+def summarise_audio(load: RawLoad, window: tuple[float, float]) -> Row:
+    """Summarise the audio that the listeners received within a window.
+
+    Raises:
+        ValueError: A kept answer is not the talker's tone.
+    """
     received = sum(
-        size for answer in load.answers for at, size in answer.reads if window[0] <= at < window[1]
+        size
+        for answer in load.answers
+        for read_at, size in answer.reads
+        if window[0] <= read_at < window[1]
     )
     for answer in load.answers:
         if answer.body:
@@ -260,34 +279,34 @@ def audio_row(load: RawLoad, window: tuple[float, float]) -> Row:
 
 
 def check_tone(body: bytes) -> None:
-    """Raises `ValueError` unless an answer is a WAV file of the synthetic talker's tone."""
-    data = b"".join(piece for _, piece in body_chunks(body))
-    # Between the fades at the ends of a fragment, which the pipeline makes.
+    """Raise `ValueError` unless an answer is a WAV file of the synthetic talker's tone."""
+    data = b"".join(chunk for _, chunk in body_chunks(body))
+    # The first patch only: the pipeline fades the end of a fragment.
     samples = np.frombuffer(data[44 : len(data) - len(data) % 2], "<i2")[:PATCH_SAMPLES]
     tone = 0.25 * np.sin(np.arange(PATCH_SAMPLES) / 16) * 32767
     if not data.startswith(b"RIFF") or np.abs(samples - tone[: len(samples)]).max() > 2:
         raise ValueError("not the talker's tone")
 
 
-def best(case: Case, rounds: Sequence[Row]) -> Row:
-    """The round that carried the most, with what all of them carried."""
-    measure_of = {"text": "tokens_per_s", "speech": "audio_s_per_s"}[case.kind]
+def select_best(case: Case, rounds: Sequence[Row]) -> Row:
+    """Return the round with the highest rate, with the rows of all rounds."""
+    metric = {"text": "tokens_per_s", "speech": "audio_s_per_s"}[case.kind]
     if case.name != "waiting tokens together" and case.kind == "text":
-        measure_of = "events_per_s"
-    row = max(rounds, key=lambda one: one[measure_of])
+        metric = "events_per_s"
+    row = max(rounds, key=lambda round_row: round_row[metric])
     about = {"case": case.name, "streams": case.streams, "asked_per_s": case.rate}
-    # Where tokens went out together their events tell nothing of what one alone costs.
-    alone = measure_of != "events_per_s" or row["tokens_per_event"] < TOGETHER
+    # Where tokens were sent together, events do not show the cost of a single token.
+    is_per_event = metric != "events_per_s" or row["tokens_per_event"] < BATCHED_TOKENS
     bound = {
-        measure_of: case.must,
-        "carried": row[measure_of] >= case.must if case.rate >= case.must else None,
-        "by_processor_time": row[PER_CORE[measure_of]] >= case.must if alone else None,
+        metric: case.must,
+        "carried": row[metric] >= case.must if case.rate >= case.must else None,
+        "by_processor_time": row[PER_CPU_SECOND[metric]] >= case.must if is_per_event else None,
     }
     return {**about, **row, "bound": bound, "rounds": list(rounds)}
 
 
-def parse(command: list[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+def parse_arguments(command: list[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -304,18 +323,18 @@ def parse(command: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> int:
-    """Measure, print and write; fails where a bound does not hold."""
-    arguments = parse()
+    """Measure, print and write. Return 1 if a bound does not hold."""
+    arguments = parse_arguments()
     rows = []
     for case in (CASES[number] for number in arguments.cases):
         rounds = []
         for _ in range(arguments.rounds):
-            rounds.append(measure(case, arguments))
+            rounds.append(measure_round(case, arguments))
             print(case.name, case.streams, json.dumps(rounds[-1]), flush=True)
-        rows.append(best(case, rounds))
-    chosen = {name: value for name, value in vars(arguments).items() if name != "out"}
+        rows.append(select_best(case, rounds))
+    recorded_arguments = {name: value for name, value in vars(arguments).items() if name != "out"}
     about = fingerprint() | {"load_average": os.getloadavg(), "cores": os.cpu_count()}
-    result = {"environment": about, "arguments": chosen, "rows": rows}
+    result = {"environment": about, "arguments": recorded_arguments, "rows": rows}
     arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0 if all(row["bound"]["carried"] is not False for row in rows) else 1
 

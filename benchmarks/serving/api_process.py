@@ -1,7 +1,9 @@
-"""The server as `sgl-omni serve` runs it, but for its engines, which are synthetic: real processes
-behind the real transport, without a model. What it spends is the API process's own.
+"""The server of `sgl-omni serve` with synthetic engines.
 
     python -m benchmarks.serving.api_process --port 8802 --step-ms 8 --talker-step-ms 10
+
+The engines are real processes behind the real transport, without a model, so that its CPU time is
+that of the API process alone.
 """
 
 import argparse
@@ -26,23 +28,23 @@ ANSWER = (
     "village can remember. In spring, when the snow on the hills has melted, the water is so loud "
     "that the miller and his guests talk by signs. "
 )
-"""What every answer says, over and over."""
-MOST_REQUESTS = 2048
+"""The text of every answer, which repeats."""
+MAX_REQUESTS = 2048
 
 
 def answer_ids() -> tuple[int, ...]:
-    """The tokens of `ANSWER`."""
+    """Return the tokens of `ANSWER`."""
     return tuple(ThinkerTokenizer(CHECKPOINT).encode_text(ANSWER))
 
 
-def synthetic_specs(
+def build_specs(
     thinker: ThinkerPace,
     talker: SyntheticSettings,
     config: Config,
     checkpoint: Path,
     env: Mapping[str, str],
 ) -> dict[str, tuple[ProcessSpec, ...]]:
-    """Engine processes that run without a model."""
+    """Build the specs of engine processes that run without a model."""
     paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     factories = {"thinker": thinker, "talker": talker}
     return {
@@ -52,15 +54,15 @@ def synthetic_specs(
                 f"benchmarks.synthetic.{name}:open_worker",
                 settings,
                 {**env, **paths},
-                max_in_flight=MOST_REQUESTS,
+                max_in_flight=MAX_REQUESTS,
             ),
         )
         for name, settings in factories.items()
     }
 
 
-def parse() -> argparse.Namespace:
-    """The command line."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8802)
     parser.add_argument("--step-ms", type=float, default=8.0, help="of the thinker")
@@ -70,21 +72,21 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Serve until told to end."""
-    arguments = parse()
-    thinker = ThinkerPace(MOST_REQUESTS, arguments.step_ms, answer_ids())
+    """Serve until interrupted."""
+    arguments = parse_arguments()
+    thinker = ThinkerPace(MAX_REQUESTS, arguments.step_ms, answer_ids())
     talker = SyntheticSettings(
-        MOST_REQUESTS, MOST_REQUESTS, arguments.talker_step_ms, 0.0, arguments.patches
+        MAX_REQUESTS, MAX_REQUESTS, arguments.talker_step_ms, 0.0, arguments.patches
     )
     config = Config(
         model_path=CHECKPOINT,
         port=arguments.port,
         device="cpu",
         text_only=True,
-        admission=AdmissionOptions(queue_length=MOST_REQUESTS),
+        admission=AdmissionOptions(queue_length=MAX_REQUESTS),
     )
-    specs = partial(synthetic_specs, thinker, talker)
-    return serve(config, partial(Server, specs=specs))
+    specs = partial(build_specs, thinker, talker)
+    return serve(config, partial(Server, build_specs=specs))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""How fast a realtime session falls silent when its user speaks over an answer.
+"""Measure how fast a realtime session stops speaking when its user speaks over an answer.
 
     sgl-omni serve --version v1 --port 8000 &
     python -m benchmarks.serving.barge_in --url ws://127.0.0.1:8000 --out result.json
 
-Each round has the model speak, and speaks over it at the pace of speech. Times are taken where
-events arrive, in milliseconds: `last_sound_ms` from `speech_started` to the last sound that came
-after it (0: none came), `stopped_ms` from `speech_started` to `response.done`, which is sent when
-the answer's streams in thinker and talker are closed, `heard_ms` from the chunk in which speech
-began to `speech_started`, and `engines_idle_ms` from `speech_started` until `/health` counts no
-request in an engine, whose heartbeats bring the counts.
+In each round the model speaks, and speech is sent over it in real time. Times are taken where
+events arrive, in milliseconds: `last_sound_ms` from `speech_started` to the last audio after it (0:
+none came); `stopped_ms` from `speech_started` to `response.done`, which is sent when the answer's
+streams in thinker and talker are closed; `heard_ms` from the chunk in which speech began to
+`speech_started`; and `engines_idle_ms` from `speech_started` until `/health` counts no request in
+an engine (heartbeats bring the counts).
 
-A fast server may have made a short answer whole before the speech over it is found. Such a round
-shows nothing and is made again; `ended_before` says how many there were.
+A fast server may complete a short answer before the speech over it is detected. Such a round shows
+nothing and is repeated; `ended_before` is their number.
 """
 
 import argparse
@@ -34,114 +34,125 @@ from tests.entrypoints.realtime.sounds import RATE, pcm16, silence, voice
 CHUNK_MS = 20
 CHUNK_BYTES = RATE * CHUNK_MS // 1000 * 2
 POLL_S = 0.005
-# What the engines count while they work on an answer.
-AT_WORK = (("thinker", "running"), ("thinker", "waiting"), ("talker", "active_slots"))
+# The engines' counters that are not zero during an answer.
+BUSY_COUNTERS = (("thinker", "running"), ("thinker", "waiting"), ("talker", "active_slots"))
 
-# Of rounds whose answer had ended, so many a round that shows something.
-MOST_AGAIN = 2
+# Repeated rounds allowed for each measured round.
+MAX_RETRIES = 2
 
 Row = dict[str, float]
 
 
 class AnswerEndedError(RuntimeError):
-    """The answer was complete before anybody spoke over it."""
+    """The answer was complete before the speech over it was detected."""
 
 
-async def receive(connection: ClientConnection) -> dict[str, Any]:
-    """The next event. Raises `RuntimeError` for an error or an answer that failed, and
-    `AnswerEndedError` for one that was not cut."""
+async def receive_event(connection: ClientConnection) -> dict[str, Any]:
+    """Return the next event.
+
+    Raises:
+        RuntimeError: The session reports an error, or the answer failed.
+        AnswerEndedError: The answer ended without being cancelled.
+    """
     event: dict[str, Any] = json.loads(await connection.recv())
     if event["type"] == "error":
         raise RuntimeError(event["error"]["message"])
     if event["type"] == "response.done" and event["response"]["status"] != "cancelled":
-        answer = event["response"]
-        ended = answer["status"] in ("completed", "incomplete")
-        kind = AnswerEndedError if ended else RuntimeError
-        raise kind(f"the answer ended by itself: {answer['status_details']}, {answer['usage']}")
+        response = event["response"]
+        has_ended = response["status"] in ("completed", "incomplete")
+        error_type = AnswerEndedError if has_ended else RuntimeError
+        raise error_type(
+            f"the answer ended by itself: {response['status_details']}, {response['usage']}"
+        )
     return event
 
 
-async def until(connection: ClientConnection, kind: str) -> dict[str, Any]:
-    """The next event of a type. Raises as `receive` does."""
-    while (event := await receive(connection))["type"] != kind:
+async def wait_for_event(connection: ClientConnection, event_type: str) -> dict[str, Any]:
+    """Return the next event of a type. Raises as `receive_event` does."""
+    while (event := await receive_event(connection))["type"] != event_type:
         pass
     return event
 
 
-async def speak(connection: ClientConnection, sound: bytes) -> float:
-    """Send sound at the pace of speech; returns when its first chunk left."""
-    began = time.monotonic()
-    for index, begin in enumerate(range(0, len(sound), CHUNK_BYTES)):
-        await asyncio.sleep(began + index * CHUNK_MS / 1000 - time.monotonic())
-        audio = base64.b64encode(sound[begin : begin + CHUNK_BYTES]).decode()
+async def send_speech(connection: ClientConnection, sound: bytes) -> float:
+    """Send sound in real time. Returns when its first chunk was sent."""
+    started_at = time.monotonic()
+    for index, start in enumerate(range(0, len(sound), CHUNK_BYTES)):
+        await asyncio.sleep(started_at + index * CHUNK_MS / 1000 - time.monotonic())
+        audio = base64.b64encode(sound[start : start + CHUNK_BYTES]).decode()
         await send_event(connection, "input_audio_buffer.append", audio=audio)
-    return began
+    return started_at
 
 
-async def engines_idle(http: httpx.AsyncClient) -> float:
-    """The moment at which the engines count no request."""
+async def wait_until_idle(http: httpx.AsyncClient) -> float:
+    """Wait until the engines count no request, and return when."""
     while True:
         engines = (await http.get("/health")).json()["engines"]
-        if not any(engines[name]["counters"].get(counter) for name, counter in AT_WORK):
+        if not any(engines[name]["counters"].get(counter) for name, counter in BUSY_COUNTERS):
             return time.monotonic()
         await asyncio.sleep(POLL_S)
 
 
 async def measure_round(connection: ClientConnection, http: httpx.AsyncClient) -> Row:
-    """Have the model speak, speak over it, and take the times. Raises `AnswerEndedError`."""
+    """Let the model speak, speak over it, and take the times. Raises `AnswerEndedError`."""
     await send_event(connection, "response.create")
-    await until(connection, "response.output_audio.delta")
-    speaking = asyncio.create_task(speak(connection, pcm16(voice(0.6))))
+    await wait_for_event(connection, "response.output_audio.delta")
+    speech_task = asyncio.create_task(send_speech(connection, pcm16(voice(0.6))))
     try:
-        await until(connection, "input_audio_buffer.speech_started")
-        started = last_sound = time.monotonic()
-        idle = asyncio.create_task(engines_idle(http))
-        while (event := await receive(connection))["type"] != "response.done":
+        await wait_for_event(connection, "input_audio_buffer.speech_started")
+        speech_started_at = last_audio_at = time.monotonic()
+        idle_task = asyncio.create_task(wait_until_idle(http))
+        while (event := await receive_event(connection))["type"] != "response.done":
             if event["type"] == "response.output_audio.delta":
-                last_sound = time.monotonic()
-        stopped = time.monotonic()
+                last_audio_at = time.monotonic()
+        stopped_at = time.monotonic()
     finally:
-        # Whoever speaks comes to the end, or would send into the next round.
-        spoken = await speaking
+        # Let the speech end, so that it is not sent into the next round.
+        sent_at = await speech_task
     return {
-        "last_sound_ms": 1000 * (last_sound - started),
-        "stopped_ms": 1000 * (stopped - started),
-        "heard_ms": 1000 * (started - spoken),
-        "engines_idle_ms": 1000 * (await idle - started),
+        "last_sound_ms": 1000 * (last_audio_at - speech_started_at),
+        "stopped_ms": 1000 * (stopped_at - speech_started_at),
+        "heard_ms": 1000 * (speech_started_at - sent_at),
+        "engines_idle_ms": 1000 * (await idle_task - speech_started_at),
     }
 
 
 async def measure(arguments: argparse.Namespace) -> tuple[list[Row], int]:
-    """The rounds, each in a session of its own, so that none has a longer prompt than another; and
-    how many were made again. Raises `AnswerEndedError` where those were too many."""
+    """Measure the rounds. Returns their rows, and how many rounds were repeated.
+
+    Each round has a session of its own, so that no prompt is longer than another.
+
+    Raises:
+        AnswerEndedError: Too many rounds had to be repeated.
+    """
     rows: list[Row] = []
-    again = 0
+    num_repeated = 0
     async with httpx.AsyncClient(base_url=arguments.url.replace("ws", "http", 1)) as http:
         while len(rows) < arguments.rounds:
             try:
                 rows.append(await measure_session(arguments.url, http))
-            except AnswerEndedError as ended:
-                again += 1
-                print(ended)
-                if again > MOST_AGAIN * arguments.rounds:
+            except AnswerEndedError as error:
+                num_repeated += 1
+                print(error)
+                if num_repeated > MAX_RETRIES * arguments.rounds:
                     raise
             else:
                 print(json.dumps({name: round(ms, 1) for name, ms in rows[-1].items()}))
-    return rows, again
+    return rows, num_repeated
 
 
 async def measure_session(url: str, http: httpx.AsyncClient) -> Row:
-    """One round in a new session."""
+    """Measure one round in a new session."""
     vad = {"type": "server_vad", "create_response": False}
     session = {"type": "realtime", "audio": {"input": {"turn_detection": vad}}}
     async with connect(f"{url}/v1/realtime", max_size=None, proxy=None) as connection:
         await send_event(connection, "session.update", session=session)
-        await speak(connection, pcm16(silence(0.2)))
+        await send_speech(connection, pcm16(silence(0.2)))
         return await measure_round(connection, http)
 
 
-def summary(rows: Sequence[Row]) -> dict[str, Row]:
-    """Median and worst of each time."""
+def summarise(rows: Sequence[Row]) -> dict[str, Row]:
+    """Return the median and the maximum of each time."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     return {
         name: {"median": round(statistics.median(times), 2), "worst": round(max(times), 2)}
@@ -149,8 +160,8 @@ def summary(rows: Sequence[Row]) -> dict[str, Row]:
     }
 
 
-def parse(command: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+def parse_arguments(command: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--url", default="ws://127.0.0.1:8000", help="of a running server")
     parser.add_argument("--out", type=Path, required=True, help="where to write the JSON")
@@ -160,16 +171,16 @@ def parse(command: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     """Measure, print and write."""
-    arguments = parse()
-    rows, again = asyncio.run(measure(arguments))
+    arguments = parse_arguments()
+    rows, num_repeated = asyncio.run(measure(arguments))
     result = {
         "environment": fingerprint(),
-        "ended_before": again,
-        "summary": summary(rows),
+        "ended_before": num_repeated,
+        "summary": summarise(rows),
         "rows": rows,
     }
     arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result["summary"], indent=1), f"{again} rounds made again")
+    print(json.dumps(result["summary"], indent=1), f"{num_repeated} rounds repeated")
 
 
 if __name__ == "__main__":

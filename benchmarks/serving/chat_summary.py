@@ -1,4 +1,4 @@
-"""From the records of a load of chats to one row."""
+"""Summarise the records of a load of chats as one row."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -7,11 +7,12 @@ from typing import Any, Protocol
 
 from benchmarks.client.chat import ChatRecord
 from benchmarks.client.load import ClientShare, LoadResult
-from benchmarks.serving.speech_summary import client_saturated, percentiles, reason
+from benchmarks.serving.speech_summary import failure_reason, is_client_saturated, percentiles
 
 
-class Measured(Protocol):
-    """What is known of any request to a chat or to speak. Times in seconds."""
+class MeasuredRequest(Protocol):
+    """The part of a chat's or a speech request's record that is summarised. Times are in
+    seconds."""
 
     @property
     def took_s(self) -> float: ...
@@ -35,40 +36,42 @@ class Measured(Protocol):
     def error(self) -> str | None: ...
 
 
-def summarise_chats(seen: LoadResult[ChatRecord]) -> dict[str, Any]:
-    """The row of a load, from its start to its last answer."""
-    return summarise_records(seen.records, seen.ended_s - seen.began_s, seen.clients)
+def summarise_chats(result: LoadResult[ChatRecord]) -> dict[str, Any]:
+    """Return the row of a load, from its start to its last answer."""
+    return summarise_records(result.records, result.ended_s - result.began_s, result.clients)
 
 
 def summarise_records(
-    records: Sequence[Measured], span_s: float, clients: Sequence[ClientShare]
+    records: Sequence[MeasuredRequest], span_s: float, clients: Sequence[ClientShare]
 ) -> dict[str, Any]:
-    """Latencies in milliseconds of what succeeded, throughput, failures by reason.
+    """Return latencies in milliseconds of successful requests, throughput, and failures by reason.
 
     Throughput counts successful requests over `span_s` seconds. RTF is a request's time per second
     of its audio.
     """
-    good, span_s = [record for record in records if record.error is None], max(1e-9, span_s)
+    succeeded, span_s = [record for record in records if record.error is None], max(1e-9, span_s)
     return {
         "requests": len(records),
-        "failed": len(records) - len(good),
-        "failures": dict(Counter(reason(record) for record in records if record.error)),
-        "took_ms": _milliseconds(record.took_s for record in good),
-        "ttft_ms": _milliseconds(record.ttft_s for record in good),
-        "tpot_ms": _milliseconds(record.tpot_s for record in good),
-        "ttfa_ms": _milliseconds(record.ttfa_s for record in good),
-        "rtf": percentiles([record.took_s / record.audio_s for record in good if record.audio_s]),
-        "underruns": sum(record.underruns for record in good),
-        "underrun_requests": sum(record.underruns > 0 for record in good),
-        "dry_s": sum(record.dry_s for record in good),
-        "audio_s_per_s": sum(record.audio_s for record in good) / span_s,
-        "tokens_per_s": sum(record.tokens for record in good) / span_s,
-        "requests_per_s": len(good) / span_s,
+        "failed": len(records) - len(succeeded),
+        "failures": dict(Counter(failure_reason(record) for record in records if record.error)),
+        "took_ms": _percentiles_ms(record.took_s for record in succeeded),
+        "ttft_ms": _percentiles_ms(record.ttft_s for record in succeeded),
+        "tpot_ms": _percentiles_ms(record.tpot_s for record in succeeded),
+        "ttfa_ms": _percentiles_ms(record.ttfa_s for record in succeeded),
+        "rtf": percentiles(
+            [record.took_s / record.audio_s for record in succeeded if record.audio_s]
+        ),
+        "underruns": sum(record.underruns for record in succeeded),
+        "underrun_requests": sum(record.underruns > 0 for record in succeeded),
+        "dry_s": sum(record.dry_s for record in succeeded),
+        "audio_s_per_s": sum(record.audio_s for record in succeeded) / span_s,
+        "tokens_per_s": sum(record.tokens for record in succeeded) / span_s,
+        "requests_per_s": len(succeeded) / span_s,
         "seconds": span_s,
         "clients": [asdict(share) for share in clients],
-        "client_saturated": client_saturated(clients),
+        "client_saturated": is_client_saturated(clients),
     }
 
 
-def _milliseconds(times: Iterable[float | None]) -> dict[str, float | None]:
+def _percentiles_ms(times: Iterable[float | None]) -> dict[str, float | None]:
     return percentiles([time * 1e3 for time in times if time is not None])

@@ -1,14 +1,14 @@
-"""How a running server answers many clients over `/v1/chat/completions`.
+"""Measure how a running server answers many clients over `/v1/chat/completions`.
 
     python -m benchmarks.serving.chats --url http://127.0.0.1:8000 --clients 1,16 --out FILE
     python -m benchmarks.serving.chats --kinds speech --rate 8 --duration 60 --out FILE
-    python -m benchmarks.evaluation.report FILE ...          # beside what others have published
+    python -m benchmarks.evaluation.report FILE ...          # beside published numbers
 
-Three kinds of chat: text, a picture of its own with a question, and an answer in speech. Clients
-of a closed loop ask again as soon as they were answered; a rate is of a Poisson process. TTFT is
-from the request to the first text, TPOT the mean time between tokens, TTFA from the request to
-the first audio; an underrun is a moment at which playback, begun with the first audio, has
-nothing to play. A failed request is counted, and never left out. Where `client_saturated` is
+There are three kinds of chat: text, an image of its own with a question, and an answer in speech.
+Clients of a closed loop send their next request when the last was answered; a rate is that of a
+Poisson process. TTFT is from the request to the first text, TPOT the mean time between tokens, TTFA
+from the request to the first audio. An underrun is a time at which playback, started with the first
+audio, has nothing to play. Failed requests are counted, never left out. Where `client_saturated` is
 true, use more `--processes`.
 """
 
@@ -22,51 +22,56 @@ from typing import Any, get_args
 from benchmarks.client.chat import ChatQuery, ChatRecord, Kind
 from benchmarks.client.load import Load, record_values, run_load
 from benchmarks.serving.chat_summary import summarise_chats
-from benchmarks.serving.speech import FOREVER_S, numbers
-from benchmarks.serving.speech_summary import shown
+from benchmarks.serving.speech import UNLIMITED_S, parse_counts
+from benchmarks.serving.speech_summary import format_percentiles
 from measurement.environment import fingerprint
 from measurement.openai_api import served_model
 
 Row = dict[str, Any]
 
 
-def loads(query: ChatQuery, arguments: argparse.Namespace) -> Iterator[Load]:
-    """What the command line asks of one kind of chat."""
+def build_loads(query: ChatQuery, arguments: argparse.Namespace) -> Iterator[Load]:
+    """Yield the loads of the command line for one kind of chat."""
     for clients in arguments.clients:
         requests = arguments.requests or 4 * clients + 16
-        yield Load("closed", query, clients, FOREVER_S, requests=requests)
+        yield Load("closed", query, clients, UNLIMITED_S, requests=requests)
     if arguments.rate:
         yield Load("open", query, arguments.rate, arguments.duration)
 
 
 def measure(arguments: argparse.Namespace) -> Iterator[Row]:
-    """Rows of every kind of chat under every load, after a warm-up of each kind."""
+    """Yield rows of every kind of chat under every load, after a warm-up of each kind."""
     number = 0
     for kind in arguments.kinds:
-        query = query_of(kind, arguments)
-        warm_up = Load("closed", query, 1, FOREVER_S, requests=arguments.warm_up)
-        every = [warm_up, *loads(query, arguments)]
-        for load in every:
-            seen = run_load(
-                _numbered(load, number), min(arguments.processes, max(1, int(load.amount)))
+        query = build_query(kind, arguments)
+        warm_up = Load("closed", query, 1, UNLIMITED_S, requests=arguments.warm_up)
+        loads = [warm_up, *build_loads(query, arguments)]
+        for load in loads:
+            result = run_load(
+                _with_first_number(load, number), min(arguments.processes, max(1, int(load.amount)))
             )
-            # Processes number their requests in strides, so that the last may be beyond.
-            number = max((record.number + 1 for record in seen.records), default=number)
+            # Processes number their requests with a stride, so that the last may be beyond.
+            number = max((record.number + 1 for record in result.records), default=number)
             if load is warm_up:
                 continue
-            row = {"chat": kind, "load": load.kind, "amount": load.amount, **summarise_chats(seen)}
-            show(row)
-            yield row | {"records": [record_values(record) for record in seen.records]}
+            row = {
+                "chat": kind,
+                "load": load.kind,
+                "amount": load.amount,
+                **summarise_chats(result),
+            }
+            print_row(row)
+            yield row | {"records": [record_values(record) for record in result.records]}
 
 
-def _numbered(load: Load, first: int) -> Load:
+def _with_first_number(load: Load, first: int) -> Load:
     return Load(
         load.kind, load.query, load.amount, load.duration_s, load.requests, first_number=first
     )
 
 
-def query_of(kind: Kind, arguments: argparse.Namespace) -> ChatQuery:
-    """What every request of a kind asks for."""
+def build_query(kind: Kind, arguments: argparse.Namespace) -> ChatQuery:
+    """Build the query of a kind of chat from the command line."""
     return ChatQuery(
         url=arguments.url,
         model=arguments.model,
@@ -78,15 +83,15 @@ def query_of(kind: Kind, arguments: argparse.Namespace) -> ChatQuery:
     )
 
 
-def show(row: Row) -> None:
-    """Print one line."""
+def print_row(row: Row) -> None:
+    """Print one row as a line."""
     speech = (
-        f"TTFA {shown(row['ttfa_ms'])}  {row['audio_s_per_s']:.1f} audio-s/s  "
+        f"TTFA {format_percentiles(row['ttfa_ms'])}  {row['audio_s_per_s']:.1f} audio-s/s  "
         f"underruns {row['underruns']}  "
     )
     print(
         f"{row['chat']:6} {row['load']:6} {row['amount']:5g}  TTFT p50/p95/p99 "
-        f"{shown(row['ttft_ms'])} ms  TPOT {row['tpot_ms']['p50'] or 0:.2f} ms  "
+        f"{format_percentiles(row['ttft_ms'])} ms  TPOT {row['tpot_ms']['p50'] or 0:.2f} ms  "
         f"{speech if row['audio_s_per_s'] else ''}{row['tokens_per_s']:.0f} tok/s  "
         f"{row['requests_per_s']:.2f} req/s  failed {row['failed']} of {row['requests']}"
         + ("  CLIENT SATURATED" if row["client_saturated"] else ""),
@@ -94,8 +99,8 @@ def show(row: Row) -> None:
     )
 
 
-def parse() -> argparse.Namespace:
-    """The command line."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -104,7 +109,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--model", help="the served model, asked for when left out")
     parser.add_argument("--system", default="", help="what serves, for the table: cards, precision")
     parser.add_argument("--kinds", nargs="+", default=list(get_args(Kind)), choices=get_args(Kind))
-    parser.add_argument("--clients", type=numbers, default=[], help="closed loop, such as 1,16")
+    parser.add_argument(
+        "--clients", type=parse_counts, default=[], help="closed loop, such as 1,16"
+    )
     parser.add_argument("--requests", type=int, help="of a closed loop; 4 per client and 16 more")
     parser.add_argument("--rate", type=float, help="open loop: requests per second")
     parser.add_argument("--duration", type=float, default=30.0, help="of an open loop")
@@ -121,8 +128,8 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Measure, print and write; fails when a request failed."""
-    arguments = parse()
+    """Measure, print and write. Return 1 if a request failed."""
+    arguments = parse_arguments()
     arguments.model = arguments.model or served_model(arguments.url)
     about = fingerprint()
     print(json.dumps(about))
@@ -130,13 +137,13 @@ def main() -> int:
     result: Row = {
         "environment": about,
         "arguments": {name: value for name, value in vars(arguments).items() if name != "out"},
-        "query": {k: v for k, v in asdict(query_of("text", arguments)).items() if k != "kind"},
+        "query": {k: v for k, v in asdict(build_query("text", arguments)).items() if k != "kind"},
         "record_columns": [entry.name for entry in fields(ChatRecord)],
         "rows": rows,
     }
     for row in measure(arguments):
         rows.append(row)
-        # After each, so that what is cut off leaves what it had measured.
+        # After each row, so that an interrupted run keeps its rows.
         arguments.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
     return 0 if all(row["failed"] == 0 for row in rows) else 1
 

@@ -37,10 +37,10 @@ from benchmarks.evaluation.tasks import TASKS
 from measurement.environment import fingerprint
 from measurement.openai_api import served_model
 
-LIMIT = 0.05
+MAX_DIFFERENCE = 0.05
 TASK = "sweep/text"
 UNKNOWN_FIELDS = ("ignore_eos",)
-# Ours, theirs.
+# The names of this harness and of the peer.
 METRICS = {
     "requests_per_s": "request_throughput",
     "tokens_per_s": "output_throughput",
@@ -55,8 +55,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 FIRST_S, BETWEEN_S, TOKENS = 0.06, 0.015, 24
 
 
-async def paced(request: web.Request) -> web.StreamResponse:
-    """Answers of 24 tokens at fixed times: a server that is the same for everybody."""
+async def answer_at_fixed_times(request: web.Request) -> web.StreamResponse:
+    """Answer with 24 tokens at fixed times: the same server for both load generators."""
     if request.path == "/v1/models":
         return web.json_response({"data": [{"id": "paced"}]})
     if request.method != "POST":
@@ -74,8 +74,8 @@ async def paced(request: web.Request) -> web.StreamResponse:
     return reply
 
 
-def forwarding(url: str, session: aiohttp.ClientSession) -> Handler:
-    """Passes requests on without the fields that a server may refuse."""
+def build_relay(url: str, session: aiohttp.ClientSession) -> Handler:
+    """Return a handler that forwards requests without the fields that a server may reject."""
 
     async def forward(request: web.Request) -> web.StreamResponse:
         data = await request.read()
@@ -86,26 +86,28 @@ def forwarding(url: str, session: aiohttp.ClientSession) -> Handler:
         async with session.request(
             request.method, url + request.path, data=data, headers=headers
         ) as reply:
-            out = web.StreamResponse(status=reply.status)
-            out.content_type = reply.content_type
-            await out.prepare(request)
-            async for piece in reply.content.iter_any():
-                await out.write(piece)
-            return out
+            response = web.StreamResponse(status=reply.status)
+            response.content_type = reply.content_type
+            await response.prepare(request)
+            async for chunk in reply.content.iter_any():
+                await response.write(chunk)
+            return response
 
     return forward
 
 
 @contextmanager
-def serving(url: str | None) -> Iterator[str]:
-    """A relay to the server, or the paced one, on a free loopback port, in a thread."""
+def running_relay(url: str | None) -> Iterator[str]:
+    """Run a relay to the server, or the paced server, on a free loopback port in a thread."""
     loop, ready, stopped = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     address: list[str] = []
 
     async def serve() -> None:
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
             app = web.Application()
-            app.router.add_route("*", "/{path:.*}", forwarding(url, session) if url else paced)
+            app.router.add_route(
+                "*", "/{path:.*}", build_relay(url, session) if url else answer_at_fixed_times
+            )
             runner = web.AppRunner(app)
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -125,23 +127,23 @@ def serving(url: str | None) -> Iterator[str]:
         loop.close()
 
 
-def questions(count: int, path: Path) -> None:
-    """The texts of the task as the peer reads them."""
+def write_questions(count: int, path: Path) -> None:
+    """Write the texts of the task in the form that the peer reads."""
     lines = []
     for sample in TASKS[TASK].samples("fixture", count):
-        ask = sample.request
-        assert isinstance(ask, ChatRequest) and isinstance(ask.parts[0], TextPart)
+        request = sample.request
+        assert isinstance(request, ChatRequest) and isinstance(request.parts[0], TextPart)
         line: dict[str, Any] = {
-            "messages": [{"role": "user", "content": ask.parts[0].text}],
-            "seed": ask.seed,
+            "messages": [{"role": "user", "content": request.parts[0].text}],
+            "seed": request.seed,
         }
-        line |= {"max_tokens": ask.max_tokens, "temperature": 0.0}
+        line |= {"max_tokens": request.max_tokens, "temperature": 0.0}
         lines.append(json.dumps(line | {"stream_options": {"include_usage": True}}))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def with_template(tokenizer: Path, folder: Path) -> Path:
-    """A copy of the tokenizer that has a chat template, which the peer counts prompts with."""
+def copy_with_template(tokenizer: Path, folder: Path) -> Path:
+    """Copy the tokenizer with a chat template, by which the peer counts the tokens of prompts."""
     folder.mkdir()
     for name in ("tokenizer.json", "special_tokens_map.json"):
         (folder / name).write_bytes((tokenizer / name).read_bytes())
@@ -151,32 +153,35 @@ def with_template(tokenizer: Path, folder: Path) -> Path:
     return folder
 
 
-def ours(url: str, clients: int, count: int, folder: Path) -> Numbers:
-    """One round by this harness."""
+def run_our_round(url: str, clients: int, count: int, folder: Path) -> Numbers:
+    """Run one round with this harness."""
     command = ["--task", TASK, "--clients", str(clients), "--samples", str(count), "--url", url]
     command += ["--warm-up", "0", "--out", str(folder), "--dialect", "sglang-omni"]
     _run(["benchmarks.evaluation.evaluate", *command])
     result = json.loads((folder / "run.json").read_text())
     numbers = {k: v["mean"] for k, v in result["summary"][0]["over_repeats"].items()}
     numbers["tpot_ms.mean"] = fmean(
-        1e3 * (one["took_s"] - one["ttft_s"]) / (one["tokens"] - 1)
-        for one in result["records"]
-        if one["tokens"] > 1
+        1e3 * (record["took_s"] - record["ttft_s"]) / (record["tokens"] - 1)
+        for record in result["records"]
+        if record["tokens"] > 1
     )
     return {name: numbers[name] for name in METRICS}
 
 
-def theirs(url: str, clients: int, count: int, folder: Path, tokenizer: str, model: str) -> Numbers:
-    """One round by SGLang's load generator."""
+def run_sglang_round(
+    url: str, clients: int, count: int, folder: Path, tokenizer: str, model: str
+) -> Numbers:
+    """Run one round with SGLang's load generator."""
     folder.mkdir()
-    questions(count, folder / "questions.jsonl")
+    write_questions(count, folder / "questions.jsonl")
     command = ["--backend", "sglang-oai-chat", "--base-url", url, "--dataset-name", "openai"]
     command += ["--dataset-path", str(folder / "questions.jsonl"), "--num-prompts", str(count)]
     command += ["--max-concurrency", str(clients), "--output-file", str(folder / "out.jsonl")]
     command += ["--model", model, "--tokenizer", tokenizer, "--disable-tqdm"]
     _run(["sglang.benchmark.serving", *command, "--warmup-requests", "0"])
-    found = json.loads((folder / "out.jsonl").read_text().splitlines()[-1])
-    return {name: float(found[theirs]) for name, theirs in METRICS.items()}
+
+    result = json.loads((folder / "out.jsonl").read_text().splitlines()[-1])
+    return {name: float(result[peer_name]) for name, peer_name in METRICS.items()}
 
 
 def _run(module: Sequence[str]) -> None:
@@ -185,17 +190,19 @@ def _run(module: Sequence[str]) -> None:
         raise RuntimeError(f"{module[0]}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
-def compare(rounds: Sequence[tuple[Numbers, Numbers]]) -> Mapping[str, Numbers]:
-    """Means over the rounds, and by what part ours differs from the other."""
+def compare_rounds(rounds: Sequence[tuple[Numbers, Numbers]]) -> Mapping[str, Numbers]:
+    """Return the means over the rounds, and the relative difference of ours."""
     result = {}
     for name in METRICS:
-        mine, other = (fmean(one[side][name] for one in rounds) for side in (0, 1))
-        result[name] = {"ours": mine, "theirs": other, "differs": mine / other - 1}
+        our_mean, peer_mean = (
+            fmean(round_numbers[side][name] for round_numbers in rounds) for side in (0, 1)
+        )
+        result[name] = {"ours": our_mean, "theirs": peer_mean, "differs": our_mean / peer_mean - 1}
     return result
 
 
 def main() -> int:
-    """Compare, print and write; fails where a number differs by more than 5 %."""
+    """Compare, print and write. Return 1 if a number differs by more than 5 %."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -209,25 +216,25 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     rounds, load = [], (arguments.clients, arguments.requests)
-    with serving(arguments.url) as url, tempfile.TemporaryDirectory() as scratch:
+    with running_relay(arguments.url) as url, tempfile.TemporaryDirectory() as temp_dir:
         model = served_model(url)
-        tokenizer = with_template(arguments.tokenizer, Path(scratch, "tokenizer"))
+        tokenizer = copy_with_template(arguments.tokenizer, Path(temp_dir, "tokenizer"))
         for number in range(arguments.rounds + 1):
-            folder = Path(scratch, str(number))
+            folder = Path(temp_dir, str(number))
             folder.mkdir()
-            mine = ours(url, *load, folder / "ours")
-            other = theirs(url, *load, folder / "theirs", str(tokenizer), model)
-            rounds.append((mine, other))
-    found = compare(rounds[1:])
-    for name, row in found.items():
+            our_numbers = run_our_round(url, *load, folder / "ours")
+            peer_numbers = run_sglang_round(url, *load, folder / "theirs", str(tokenizer), model)
+            rounds.append((our_numbers, peer_numbers))
+    compared = compare_rounds(rounds[1:])
+    for name, row in compared.items():
         print(
             f"{name:16} ours {row['ours']:9.2f}  theirs {row['theirs']:9.2f}  {row['differs']:+.1%}"
         )
     if arguments.out:
         about = {"environment": fingerprint(), "clients": load[0], "requests": load[1]}
-        result = about | {"compared": found, "rounds": rounds[1:]}
+        result = about | {"compared": compared, "rounds": rounds[1:]}
         arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return 0 if all(abs(row["differs"]) <= LIMIT for row in found.values()) else 1
+    return 0 if all(abs(row["differs"]) <= MAX_DIFFERENCE for row in compared.values()) else 1
 
 
 if __name__ == "__main__":

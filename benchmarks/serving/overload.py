@@ -1,11 +1,11 @@
-"""What a server bears at several times its capacity: those who are admitted must hardly notice, and
-those who are not must be told at once.
+"""Measure a server at several times its capacity.
 
     python -m benchmarks.serving.overload --seconds 300 --times 4 --out FILE
 
-A synthetic talker in a real engine process, behind the real admission and the real HTTP server.
-First a closed loop keeps every slot and every place in the queue taken: that is full admitted
-capacity. Then requests come as a Poisson process, at several times the rate that was served.
+Admitted requests must hardly be slower, and the others must be rejected at once. A synthetic talker
+runs in a real engine process, behind the real admission and the real HTTP server. First a closed
+loop keeps every slot and every place in the queue taken: this is the full admitted capacity. Then
+requests arrive as a Poisson process, at several times the rate that was served.
 """
 
 import argparse
@@ -30,12 +30,12 @@ from sglang_omni.engines.runtime.ports import find_rendezvous_port
 
 ROOT = Path(__file__).parents[2]
 START_S, SETTLE_S = 60.0, 5.0
-LEFT = ("active_slots", "waiting", "admitted", "queued")
+REMAINING_COUNTERS = ("active_slots", "waiting", "admitted", "queued")
 
 
 @dataclass(frozen=True)
-class Served:
-    """How a load was served: counts, and seconds (p50, p95, worst)."""
+class LoadSummary:
+    """The summary of a load: counts, and times in seconds (p50, p95, maximum)."""
 
     requests: int
     admitted: int
@@ -46,37 +46,37 @@ class Served:
     refusal_s: tuple[float, float, float]
 
 
-def summary(records: Sequence[RequestRecord], seconds: float) -> Served:
-    """Count what came of a load that took `seconds`."""
-    admitted = [one for one in records if one.error is None]
-    refused = [one for one in records if one.status == 429]
-    return Served(
+def summarise(records: Sequence[RequestRecord], seconds: float) -> LoadSummary:
+    """Summarise the records of a load that took `seconds`."""
+    admitted = [record for record in records if record.error is None]
+    refused = [record for record in records if record.status == 429]
+    return LoadSummary(
         requests=len(records),
         admitted=len(admitted),
         refused=len(refused),
         failed=len(records) - len(admitted) - len(refused),
         per_second=len(admitted) / seconds,
-        ttfa_s=spread([one.ttfa_s for one in admitted if one.ttfa_s is not None]),
-        refusal_s=spread([one.took_s for one in refused]),
+        ttfa_s=summarise_times([record.ttfa_s for record in admitted if record.ttfa_s is not None]),
+        refusal_s=summarise_times([record.took_s for record in refused]),
     )
 
 
-def spread(values: Sequence[float]) -> tuple[float, float, float]:
-    """The median, the 95th percentile and the largest, zeros of none."""
+def summarise_times(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the median, the 95th percentile and the maximum; zeros without values."""
     if not values:
         return (0.0, 0.0, 0.0)
     ordered = sorted(values)
 
-    def at(part: float) -> float:
-        return round(ordered[min(len(ordered) - 1, int(part * len(ordered)))], 4)
+    def quantile(fraction: float) -> float:
+        return round(ordered[min(len(ordered) - 1, int(fraction * len(ordered)))], 4)
 
-    return at(0.5), at(0.95), round(ordered[-1], 4)
+    return quantile(0.5), quantile(0.95), round(ordered[-1], 4)
 
 
 @contextmanager
-def synthetic(*options: str) -> Iterator[str]:
-    """The address of a synthetic server with these options, while the body runs."""
-    port = find_rendezvous_port()  # Kept free until the server has started.
+def synthetic_server(*options: str) -> Iterator[str]:
+    """Run a synthetic server with these options, and yield its address."""
+    port = find_rendezvous_port()  # The port stays reserved until the server starts.
     command = [sys.executable, "-m", "benchmarks.synthetic.server", "--port", str(port), *options]
     process = subprocess.Popen(command, cwd=ROOT)
     try:
@@ -90,18 +90,20 @@ def synthetic(*options: str) -> Iterator[str]:
 def measure(
     seconds: float, times: float, slots: int, queue: int, processes: int = 1
 ) -> dict[str, Any]:
-    """Both loads on one server: full admitted capacity, and `times` its rate."""
+    """Run both loads on one server: full admitted capacity, and `times` its rate."""
     options = ["--slots", str(slots), "--batch", str(slots), "--queue-length", str(queue)]
     pace = ["--step-ms", "60", "--stream-ms", "2", "--patches", "10"]
-    with synthetic(*options, *pace) as url:
+    with synthetic_server(*options, *pace) as url:
         query = SpeechQuery(url, "ming-omni")
-        run_load(Load("closed", query, 1, 60, requests=2), 1)  # Nothing is cold after it.
-        full = run_load(Load("closed", query, slots + queue, seconds), processes)
-        at_capacity = summary(full.records, full.ended_s - full.began_s)
+        run_load(Load("closed", query, 1, 60, requests=2), 1)  # Warm-up.
+        capacity_load = run_load(Load("closed", query, slots + queue, seconds), processes)
+        at_capacity = summarise(
+            capacity_load.records, capacity_load.ended_s - capacity_load.began_s
+        )
         rate = times * at_capacity.per_second
-        over = run_load(Load("open", query, rate, seconds), processes)
-        overloaded = summary(over.records, over.ended_s - over.began_s)
-        left = settled(url)
+        overload = run_load(Load("open", query, rate, seconds), processes)
+        overloaded = summarise(overload.records, overload.ended_s - overload.began_s)
+        remaining = wait_until_settled(url)
     return {
         "seconds": seconds,
         "slots": slots,
@@ -110,19 +112,21 @@ def measure(
         "capacity": asdict(at_capacity),
         "overload": asdict(overloaded),
         "ttfa_p95_ratio": round(overloaded.ttfa_s[1] / at_capacity.ttfa_s[1], 3),
-        "left": left,
+        "left": remaining,
     }
 
 
-def settled(url: str) -> dict[str, int]:
-    """What the talker still counts once it counts nothing, or after a while: its counts come with
-    heartbeats, so that the last requests are in them for a moment."""
-    end = time.monotonic() + SETTLE_S
+def wait_until_settled(url: str) -> dict[str, int]:
+    """Return the talker's remaining counters once all are zero, or after a timeout.
+
+    Heartbeats bring the counts, so that the last requests are counted a moment longer.
+    """
+    deadline = time.monotonic() + SETTLE_S
     while True:
         counters = httpx.get(f"{url}/health").json()["engines"]["talker"]["counters"]
-        left = {name: int(counters[name]) for name in LEFT}
-        if not any(left.values()) or time.monotonic() > end:
-            return left
+        remaining = {name: int(counters[name]) for name in REMAINING_COUNTERS}
+        if not any(remaining.values()) or time.monotonic() > deadline:
+            return remaining
         time.sleep(0.1)
 
 
@@ -134,9 +138,9 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=8)
     parser.add_argument("--queue", type=int, default=8)
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    result = measure(given.seconds, given.times, given.slots, given.queue)
-    given.out.write_text(json.dumps({"environment": fingerprint(), **result}, indent=1) + "\n")
+    arguments = parser.parse_args()
+    result = measure(arguments.seconds, arguments.times, arguments.slots, arguments.queue)
+    arguments.out.write_text(json.dumps({"environment": fingerprint(), **result}, indent=1) + "\n")
     print(result)
 
 

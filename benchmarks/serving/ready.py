@@ -1,4 +1,4 @@
-"""Waiting for a server that a benchmark has started."""
+"""Wait for a server that a benchmark has started."""
 
 import contextlib
 import subprocess
@@ -8,10 +8,14 @@ import httpx
 
 
 def wait_ready(url: str, process: "subprocess.Popen[bytes]", seconds: float) -> None:
-    """Return once the server is ready. Raises `RuntimeError` if it ends or takes too long."""
-    ends_s = time.monotonic() + seconds
-    while time.monotonic() < ends_s and process.poll() is None:
-        # It does not listen yet.
+    """Return once the server is ready.
+
+    Raises:
+        RuntimeError: The server ends, or is not ready after `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.poll() is None:
+        # The server does not listen yet.
         with contextlib.suppress(httpx.TransportError):
             if httpx.get(f"{url}/ready").status_code == httpx.codes.OK:
                 return

@@ -1,16 +1,16 @@
-"""How a running server speaks to many clients over `/v1/audio/speech`.
+"""Measure how a running server speaks to many clients over `/v1/audio/speech`.
 
     python -m benchmarks.serving.speech --url http://127.0.0.1:8000 --clients 1,16,64 --out FILE
     python -m benchmarks.serving.speech --url ... --rate 50 --duration 60 --out FILE
     python -m benchmarks.serving.speech --url ... --listeners 600 --duration 60 --out FILE
     python -m benchmarks.serving.speech --url ... --find-listeners 1200 --duration 30 --out FILE
 
-Clients ask again as soon as they were answered; a rate is of a Poisson process; a listener plays
-the answer in real time and asks again when it has ended. Time to first audio (TTFA) is from the
-request to the first byte of audio; an underrun is a moment at which playback, begun with the first
-audio, has nothing to play. A failed request is counted, and never left out. The client's own share
-of a core and its loop's lateness stand beside every row: where `client_saturated` is true, use
-more `--processes`.
+Clients send their next request when the last was answered; a rate is that of a Poisson process; a
+listener plays the answer in real time and sends its next request when playback has ended. Time to
+first audio (TTFA) is from the request to the first byte of audio. An underrun is a time at which
+playback, started with the first audio, has nothing to play. Failed requests are counted, never left
+out. Every row has the client's own share of a core and the lag of its event loop; where
+`client_saturated` is true, use more `--processes`.
 """
 
 import argparse
@@ -24,19 +24,24 @@ from benchmarks.client.exchange import RequestRecord
 from benchmarks.client.load import Load, record_values, run_load
 from benchmarks.client.speech import SpeechQuery
 from benchmarks.client.texts import TEXTS
-from benchmarks.serving.speech_summary import most_that_pass, plays_through, shown, summarise
+from benchmarks.serving.speech_summary import (
+    find_largest_passing,
+    format_percentiles,
+    has_no_underruns,
+    summarise_speech,
+)
 from measurement.environment import fingerprint
 from measurement.openai_api import served_model
 
 FIRST_LISTENERS = 25
-FINENESS = 0.05
-FOREVER_S = 86_400.0
+SEARCH_PRECISION = 0.05
+UNLIMITED_S = 86_400.0
 
 Row = dict[str, Any]
 
 
-class Bench:
-    """Makes one load after the other; keeps a row of each, and numbers every request once."""
+class SpeechBenchmark:
+    """Run loads one after the other, keep a row of each, and give every request its own number."""
 
     def __init__(self, query: SpeechQuery, processes: int) -> None:
         self._query, self._processes = query, processes
@@ -44,61 +49,66 @@ class Bench:
         self.rows: list[Row] = []
 
     def run(self, load: Load, **about: Any) -> Row:
-        """Make a load and note its row."""
+        """Run a load and record its row."""
         load = replace(load, query=self._query, first_number=self._first_number)
-        seen = run_load(load, min(self._processes, max(1, int(load.amount))))
-        # Processes number their requests in strides, so that the last number may be beyond.
+        result = run_load(load, min(self._processes, max(1, int(load.amount))))
+        # Processes number their requests with a stride, so that the last may be beyond.
         self._first_number = max(
-            (record.number + 1 for record in seen.records), default=self._first_number
+            (record.number + 1 for record in result.records), default=self._first_number
         )
-        row = {"load": load.kind, "amount": load.amount, **about, **summarise(seen)}
-        show(row)
-        self.rows.append(row | {"records": [record_values(record) for record in seen.records]})
+        row = {"load": load.kind, "amount": load.amount, **about, **summarise_speech(result)}
+        print_row(row)
+        self.rows.append(row | {"records": [record_values(record) for record in result.records]})
         return row
 
 
-def measure(bench: Bench, query: SpeechQuery, arguments: argparse.Namespace) -> Iterator[Row]:
-    """What the command line asks for, after a warm-up that is not reported."""
+def measure(
+    bench: SpeechBenchmark, query: SpeechQuery, arguments: argparse.Namespace
+) -> Iterator[Row]:
+    """Run the loads of the command line, after a warm-up that is not reported."""
     if arguments.warm_up:
-        load = Load("closed", query, 1, FOREVER_S, requests=arguments.warm_up)
+        load = Load("closed", query, 1, UNLIMITED_S, requests=arguments.warm_up)
         bench.run(load, warm_up=True)
         bench.rows.clear()
     for repeat in range(arguments.repeats):
-        for load in loads(query, arguments):
+        for load in build_loads(query, arguments):
             yield bench.run(load, repeat=repeat)
 
 
-def loads(query: SpeechQuery, arguments: argparse.Namespace) -> Iterator[Load]:
-    """The loads of one repeat."""
+def build_loads(query: SpeechQuery, arguments: argparse.Namespace) -> Iterator[Load]:
+    """Yield the loads of one repeat."""
     seconds = arguments.duration
     for clients in arguments.clients:
         requests = arguments.requests or 4 * clients + 16
-        yield Load("closed", query, clients, FOREVER_S, requests=requests)
+        yield Load("closed", query, clients, UNLIMITED_S, requests=requests)
     if arguments.rate:
         yield Load("open", query, arguments.rate, seconds)
     for listeners in arguments.listeners:
-        yield listening(query, listeners, arguments)
+        yield build_listener_load(query, listeners, arguments)
 
 
-def listening(query: SpeechQuery, listeners: int, arguments: argparse.Namespace) -> Load:
-    """Listeners who join over the ramp and stay for the duration after it."""
+def build_listener_load(query: SpeechQuery, listeners: int, arguments: argparse.Namespace) -> Load:
+    """Build a load of listeners who join over the ramp and stay for the duration after it."""
     seconds = arguments.ramp + arguments.duration
     return Load("listeners", query, listeners, seconds, ramp_s=arguments.ramp)
 
 
-def find_listeners(bench: Bench, query: SpeechQuery, arguments: argparse.Namespace) -> int:
-    """The most listeners in real time of whom none had a gap, up to `--find-listeners`."""
+def find_listeners(
+    bench: SpeechBenchmark, query: SpeechQuery, arguments: argparse.Namespace
+) -> int:
+    """Find the most listeners in real time without an underrun, up to `--find-listeners`."""
 
     def passes(listeners: int) -> bool:
-        return plays_through(bench.run(listening(query, listeners, arguments)))
+        return has_no_underruns(bench.run(build_listener_load(query, listeners, arguments)))
 
-    return most_that_pass(passes, FIRST_LISTENERS, arguments.find_listeners, FINENESS)
+    return find_largest_passing(passes, FIRST_LISTENERS, arguments.find_listeners, SEARCH_PRECISION)
 
 
-def show(row: Row) -> None:
-    """Print one line."""
+def print_row(row: Row) -> None:
+    """Print one row as a line."""
     print(
-        f"{row['load']:9} {row['amount']:6g}  TTFA p50/p95/p99 {shown(row['ttfa_ms'])} ms  "
+        f"{row['load']:9} {row['amount']:6g}  "
+        f"TTFA p50/p95/p99 {format_percentiles(row['ttfa_ms'])} ms  "
         f"{row['audio_s_per_s']:.0f} audio-s/s  {row['requests_per_s']:.1f} req/s  "
         f"underruns {row['underruns']}  failed {row['failed']} of {row['requests']}"
         + ("  CLIENT SATURATED" if row["client_saturated"] else ""),
@@ -106,13 +116,13 @@ def show(row: Row) -> None:
     )
 
 
-def numbers(text: str) -> list[int]:
-    """A list such as 1,16,64."""
+def parse_counts(text: str) -> list[int]:
+    """Parse a list such as 1,16,64."""
     return [int(number) for number in text.split(",")]
 
 
-def parse() -> argparse.Namespace:
-    """The command line."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -123,10 +133,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--format", default="wav", choices=("wav", "pcm"))
     parser.add_argument("--whole", action="store_true", help="complete files, not streamed")
     parser.add_argument("--text", action="append", help="instead of the bundled ones; repeatable")
-    parser.add_argument("--clients", type=numbers, default=[], help="closed loop, such as 1,16,64")
+    parser.add_argument(
+        "--clients", type=parse_counts, default=[], help="closed loop, such as 1,16,64"
+    )
     parser.add_argument("--requests", type=int, help="of a closed loop; 4 per client and 16 more")
     parser.add_argument("--rate", type=float, help="open loop: requests per second")
-    parser.add_argument("--listeners", type=numbers, default=[], help="in real time: 100,600")
+    parser.add_argument("--listeners", type=parse_counts, default=[], help="in real time: 100,600")
     parser.add_argument("--find-listeners", type=int, metavar="MOST", help="find the most, to MOST")
     parser.add_argument("--duration", type=float, default=30.0, help="of a rate or of listeners")
     parser.add_argument("--ramp", type=float, default=10.0, help="seconds in which listeners join")
@@ -140,8 +152,8 @@ def parse() -> argparse.Namespace:
     return arguments
 
 
-def query_of(arguments: argparse.Namespace) -> SpeechQuery:
-    """What every request asks for."""
+def build_query(arguments: argparse.Namespace) -> SpeechQuery:
+    """Build the query of every request from the command line."""
     return SpeechQuery(
         url=arguments.url,
         model=arguments.model or served_model(arguments.url),
@@ -154,10 +166,10 @@ def query_of(arguments: argparse.Namespace) -> SpeechQuery:
 
 
 def main() -> int:
-    """Measure, print and write; fails when a request failed outside the search for the most."""
-    arguments = parse()
-    query = query_of(arguments)
-    bench = Bench(query, arguments.processes)
+    """Measure, print and write. Return 1 if a request failed outside the search."""
+    arguments = parse_arguments()
+    query = build_query(arguments)
+    bench = SpeechBenchmark(query, arguments.processes)
     about = fingerprint()
     print(json.dumps(about))
     rows = list(measure(bench, query, arguments))
@@ -165,9 +177,9 @@ def main() -> int:
     if arguments.find_listeners:
         result["most_listeners"] = find_listeners(bench, query, arguments)
         print(f"listeners in real time without an underrun: {result['most_listeners']}")
-    chosen = {name: value for name, value in vars(arguments).items() if name != "out"}
+    recorded_arguments = {name: value for name, value in vars(arguments).items() if name != "out"}
     columns = [entry.name for entry in fields(RequestRecord)]
-    result |= {"arguments": chosen, "record_columns": columns, "rows": bench.rows}
+    result |= {"arguments": recorded_arguments, "record_columns": columns, "rows": bench.rows}
     arguments.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
     return 0 if all(row["failed"] == 0 for row in rows) else 1
 

@@ -1,4 +1,4 @@
-"""From the records of a load to the numbers one compares, and to the most listeners it bears."""
+"""Summarise the records of a load of speech, and search the most listeners that a server serves."""
 
 import math
 from collections import Counter
@@ -9,95 +9,106 @@ from typing import Any, Protocol
 from benchmarks.client.exchange import RequestRecord
 from benchmarks.client.load import ClientShare, LoadResult
 
-# Fewer samples say nothing about one in a hundred.
+# Fewer samples are too few for a 99th percentile.
 P99_SAMPLES = 100
-# A client process beyond these may have heard late what came in time.
+# A busier or later client process may receive audio later than it arrived.
 BUSY_CLIENT_CPU = 0.8
 LATE_CLIENT_S = 0.05
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """The smallest value that at least `percent` % of `values` do not exceed; None without any."""
+    """Return the smallest value that at least `percent` % of `values` do not exceed; None without
+    any."""
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float | None]:
-    """Mean, p50, p95, and p99 where there are samples enough."""
-    enough = len(values) >= P99_SAMPLES
+    """Return mean, p50, p95, and p99 where there are enough samples."""
+    has_p99 = len(values) >= P99_SAMPLES
     return {
         "mean": sum(values) / len(values) if values else None,
         "p50": percentile(values, 50),
         "p95": percentile(values, 95),
-        "p99": percentile(values, 99) if enough else None,
+        "p99": percentile(values, 99) if has_p99 else None,
     }
 
 
-def shown(values: dict[str, float | None]) -> str:
-    """The percentiles of a row for a line of text; "-" where there is none."""
-    three = (values[name] for name in ("p50", "p95", "p99"))
-    return "/".join("-" if value is None else f"{value:.0f}" for value in three)
+def format_percentiles(values: dict[str, float | None]) -> str:
+    """Format p50, p95 and p99; "-" where there is none."""
+    selected = (values[name] for name in ("p50", "p95", "p99"))
+    return "/".join("-" if value is None else f"{value:.0f}" for value in selected)
 
 
-def summarise(seen: LoadResult[RequestRecord]) -> dict[str, Any]:
-    """One row: latencies in milliseconds of what succeeded, throughput, failures by reason.
+def summarise_speech(result: LoadResult[RequestRecord]) -> dict[str, Any]:
+    """Return latencies in milliseconds of successful requests, throughput, and failures by reason.
 
     Throughput counts the audio of successful requests over the time from the start of the load to
     its last answer. RTF is a request's time per second of its audio.
     """
-    good = [record for record in seen.records if record.error is None]
-    ttfa = [record.ttfa_s * 1e3 for record in good if record.ttfa_s is not None]
-    span_s = max(1e-9, seen.ended_s - seen.began_s)
+    succeeded = [record for record in result.records if record.error is None]
+    ttfa = [record.ttfa_s * 1e3 for record in succeeded if record.ttfa_s is not None]
+    span_s = max(1e-9, result.ended_s - result.began_s)
     return {
-        "requests": len(seen.records),
-        "failed": len(seen.records) - len(good),
-        "failures": dict(Counter(reason(record) for record in seen.records if record.error)),
+        "requests": len(result.records),
+        "failed": len(result.records) - len(succeeded),
+        "failures": dict(
+            Counter(failure_reason(record) for record in result.records if record.error)
+        ),
         "ttfa_ms": percentiles(ttfa),
-        "rtf": percentiles([record.took_s / record.audio_s for record in good]),
-        "underruns": sum(record.underruns for record in seen.records),
-        "underrun_requests": sum(record.underruns > 0 for record in seen.records),
-        "dry_s": sum(record.dry_s for record in seen.records),
-        "audio_s_per_s": sum(record.audio_s for record in good) / span_s,
-        "requests_per_s": len(good) / span_s,
+        "rtf": percentiles([record.took_s / record.audio_s for record in succeeded]),
+        "underruns": sum(record.underruns for record in result.records),
+        "underrun_requests": sum(record.underruns > 0 for record in result.records),
+        "dry_s": sum(record.dry_s for record in result.records),
+        "audio_s_per_s": sum(record.audio_s for record in succeeded) / span_s,
+        "requests_per_s": len(succeeded) / span_s,
         "seconds": span_s,
-        "clients": [asdict(share) for share in seen.clients],
-        "client_saturated": client_saturated(seen.clients),
+        "clients": [asdict(share) for share in result.clients],
+        "client_saturated": is_client_saturated(result.clients),
     }
 
 
-def plays_through(row: dict[str, Any]) -> bool:
-    """Whether everybody heard everything without a gap."""
+def has_no_underruns(row: dict[str, Any]) -> bool:
+    """Return whether every request succeeded and was played without an underrun."""
     return row["requests"] > 0 and row["failed"] == 0 and row["underruns"] == 0
 
 
-def most_that_pass(passes: Callable[[int], bool], first: int, most: int, fineness: float) -> int:
-    """The largest number that passes: doubling from `first` to `most`, then halving the gap.
+def find_largest_passing(
+    passes: Callable[[int], bool], first: int, most: int, fineness: float
+) -> int:
+    """Return the largest number that passes: doubling from `first` to `most`, then halving the gap.
 
-    The answer passed, and what is `fineness` (a fraction) larger did not, unless it is `most`.
-    0 when not even `first` passes.
+    The returned number passed, and one larger by `fineness` (a fraction) did not, unless it is
+    `most`. Returns 0 if even `first` does not pass.
     """
-    good, bad, trial = 0, most + 1, min(first, most)
-    while trial > good:
+    largest_passing, smallest_failing, trial = 0, most + 1, min(first, most)
+    while trial > largest_passing:
         if passes(trial):
-            good = trial
+            largest_passing = trial
         else:
-            bad = trial
-        if good == 0:
+            smallest_failing = trial
+        if largest_passing == 0:
             return 0
-        trial = min(2 * good, most) if bad > most else (good + bad) // 2
-        if bad <= most and bad - good <= max(1, fineness * good):
-            return good
-    return good
+        trial = (
+            min(2 * largest_passing, most)
+            if smallest_failing > most
+            else (largest_passing + smallest_failing) // 2
+        )
+        if smallest_failing <= most and smallest_failing - largest_passing <= max(
+            1, fineness * largest_passing
+        ):
+            return largest_passing
+    return largest_passing
 
 
-def client_saturated(clients: Sequence[ClientShare]) -> bool:
-    """Whether a client process may have heard late what came in time."""
+def is_client_saturated(clients: Sequence[ClientShare]) -> bool:
+    """Return whether a client process may have received audio later than it arrived."""
     return any(share.cpu > BUSY_CLIENT_CPU or share.lag_max_s > LATE_CLIENT_S for share in clients)
 
 
-class Ended(Protocol):
-    """A request that has ended, well or not."""
+class EndedRequest(Protocol):
+    """A request that has succeeded or failed."""
 
     @property
     def status(self) -> int | None: ...
@@ -105,6 +116,6 @@ class Ended(Protocol):
     def error(self) -> str | None: ...
 
 
-def reason(record: Ended) -> str:
-    """Why a request failed: its status, or its error where there was none."""
+def failure_reason(record: EndedRequest) -> str:
+    """Return why a request failed: its status, or its error if it had no error status."""
     return f"{record.status}" if record.status not in (None, 200) else f"{record.error}"

@@ -1,7 +1,8 @@
-"""The speech route over a synthetic talker: the real HTTP application, pipeline, transport and
-engine process, and no model.
+"""The speech route over a synthetic talker.
 
     python -m benchmarks.synthetic.server --port 8001 --batch 128 --step-ms 3 --stream-ms 0.25
+
+HTTP application, pipeline, transport and engine process are the real ones; there is no model.
 """
 
 import argparse
@@ -18,7 +19,6 @@ import uvicorn
 
 from benchmarks.synthetic.talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, SyntheticSettings
 from sglang_omni.admission.controller import AdmissionController
-from sglang_omni.admission.queue import QueueRules
 from sglang_omni.config.options import RealtimeOptions
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.entrypoints.http.app import create_app
@@ -28,6 +28,7 @@ from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest
 from sglang_omni.pipeline.speech import Speaker, speak
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.queueing.queue import QueueRules
 from sglang_omni.voices.cloner import CloneResult
 from sglang_omni.voices.registry import VoiceRegistry
 
@@ -35,14 +36,14 @@ TIMEOUT_S = 600.0
 ROOT = Path(__file__).parents[2]
 
 
-class NoCloner:
-    """There is nothing to encode a recording with."""
+class NoVoiceCloner:
+    """A voice cloner that rejects every recording: there is no encoder."""
 
     async def clone(
         self, part: MediaPart, text: str | None, tenant: str | None = None
     ) -> CloneResult:
-        """Raises `InvalidRequest`."""
-        raise InvalidRequest("the synthetic server makes no voices", param=part.field)
+        """Raise `InvalidRequest`."""
+        raise InvalidRequest("the synthetic server cannot clone voices", param=part.field)
 
 
 PATCH_S = PATCH_SAMPLES / SAMPLE_RATE
@@ -50,7 +51,7 @@ SPEECH_TEXT = MingSpeechText()
 
 
 class SyntheticBackend:
-    """A `Backend` that can only speak."""
+    """A `Backend` that supports only speech."""
 
     model = "ming-omni"
     sample_rate = SAMPLE_RATE
@@ -76,61 +77,63 @@ class SyntheticBackend:
     ) -> None:
         """Without a `queue` every request goes straight to the engine."""
         self.draining = asyncio.Event()
-        self.shelf = VoiceRegistry(NoCloner(), None)
+        self.voice_registry = VoiceRegistry(NoVoiceCloner(), None)
         factory = "benchmarks.synthetic.talker:open_worker"
         paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         spec = ProcessSpec("talker", factory, settings, paths, max_in_flight=max_in_flight)
         self.talker = EngineProcess(spec)
-        self._door = (
+        self._admission = (
             AdmissionController({"talker": [self.talker]}, queue, TIMEOUT_S) if queue else None
         )
 
     @property
     def ready(self) -> bool:
-        """Whether the engine is up."""
+        """Return whether the engine is up."""
         return self.talker.health.state == "ready"
 
     def engines(self) -> dict[str, dict[str, Any]]:
-        """State and counters of the one engine, and of the queue in front of it."""
+        """Return state and counters of the one engine, and of the queue in front of it."""
         state = asdict(self.talker.health)
-        if self._door is not None:
-            state["counters"] = {**state["counters"], **self._door.counters()["talker"]}
+        if self._admission is not None:
+            state["counters"] = {**state["counters"], **self._admission.counters()["talker"]}
         return {"talker": state}
 
     def profile(self, engine: str, name: str | None) -> str:
-        """Have the engine profiled into a folder of that name; None ends it."""
+        """Start a profile of the engine in a folder of that name; None ends it."""
         self.talker.profile(name)
         return name or ""
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
-        """There is no thinker. Raises `InvalidRequest`."""
-        raise InvalidRequest("the synthetic server only speaks", param="messages")
+        """Raise `InvalidRequest`: there is no thinker."""
+        raise InvalidRequest("the synthetic server supports only speech", param="messages")
 
     def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
-        """Texts are read whole. Raises `InvalidRequest`."""
-        raise InvalidRequest("the synthetic server reads no text that is being written")
+        """Raise `InvalidRequest`: texts must be complete."""
+        raise InvalidRequest("the synthetic server does not stream text input")
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""
         voice = request.voice
         speaker = Speaker(self.talker, SPEECH_TEXT, PATCH_S, voice.name, voice.seed, SAMPLE_RATE)
-        if self._door is None:
+        if self._admission is None:
             return speak(speaker, request)
-        return self._door.with_timeout(request, self._admitted(self._door, speaker, request))
+        return self._admission.with_timeout(
+            request, self._admitted(self._admission, speaker, request)
+        )
 
     @staticmethod
     async def _admitted(
-        door: AdmissionController, speaker: Speaker, request: SpeechRequest
+        admission: AdmissionController, speaker: Speaker, request: SpeechRequest
     ) -> AsyncGenerator[Event, None]:
-        async with door.admit(request), aclosing(speak(speaker, request)) as events:
+        async with admission.admit(request), aclosing(speak(speaker, request)) as events:
             async for event in events:
                 yield event
 
 
-def server_of(backend: SyntheticBackend, port: int) -> uvicorn.Server:
-    """The HTTP server over `backend`, on loopback."""
+def build_server(backend: SyntheticBackend, port: int) -> uvicorn.Server:
+    """Build the HTTP server over `backend`, on loopback."""
     return create_web_server(create_app(backend), "warning", grace_s=0, port=port)
 
 
@@ -141,7 +144,7 @@ async def serve(settings: SyntheticSettings, port: int, queue_length: int | None
     await asyncio.gather(backend.talker.start(), asyncio.to_thread(SPEECH_TEXT.warm_up))
     freeze_gc()
     try:
-        await server_of(backend, port).serve()
+        await build_server(backend, port).serve()
     finally:
         await backend.talker.stop()
 

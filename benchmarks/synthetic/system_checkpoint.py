@@ -4,11 +4,11 @@
     SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.synthetic.random_models \\
         sgl-omni serve --version v1 --model-path DIR --talker.min_patches 10 --talker.max_patches 10
 
-Encoders, talker and VAE lie on the disk (7 GB); the thinker, 100 or 200 GB, is drawn on the
-device as it loads. Random weights end no sentence, so that the thinker's answer is scripted:
-every forward pass is real, and then the next token of the script is made the likeliest one. The
-script has 25 tokens, and its first sentence ends at the 12th; with the options above it is 20
-patches of speech, 6.4 s.
+Encoders, talker and VAE are on disk (7 GB); the thinker (100 or 200 GB) is drawn on the GPU as it
+loads. With random weights no sentence would end, so the thinker's answer is scripted: every forward
+pass is real, and then the next token of the script is made the most likely. The script has 25
+tokens, and its first sentence ends at the 12th; with the options above it is 20 patches of speech,
+6.4 s.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 from benchmarks.encoders.shapes import REAL
 from benchmarks.encoders.shapes import SMALL as SMALL_ENCODERS
 from benchmarks.synthetic.random_models.names import SCRIPT
-from benchmarks.synthetic.speech_checkpoint import QuickDraw, write_speech_checkpoint
+from benchmarks.synthetic.speech_checkpoint import FastRandomWeights, write_speech_checkpoint
 from benchmarks.talker.shapes import TALKER, VAE
 from benchmarks.thinker.shapes import SHAPE, SMALL, build_config
 from sglang_omni.models.ming.config import EncoderConfig, TalkerConfig, VAEConfig
@@ -34,7 +34,7 @@ from sglang_omni.models.ming.tiny.words import ENGLISH
 from sglang_omni.models.ming.tiny.write import write_json, write_shards
 
 FIRST_SENTENCE, SECOND_SENTENCE = 12, 13
-# No stop head fires this seldom: the talker's bounds decide how long a sentence is.
+# So rare a stop never happens: the talker's bounds decide the length of a sentence.
 NEVER_PATCHES = 1e9
 
 
@@ -46,19 +46,19 @@ def write_system_checkpoint(
     fp8: bool,
     device: torch.device,
 ) -> None:
-    """Write everything but the thinker's weights to the new folder `folder`."""
+    """Write everything except the thinker's weights to the new folder `folder`."""
     write_speech_checkpoint(folder, *speech, patches=NEVER_PATCHES, device=device)
     tokenizer = build_thinker_tokenizer()
     config = build_config("plug-in", shape, fp8) | encoder_config(encoders)
-    config[SCRIPT] = script(tokenizer)
+    config[SCRIPT] = script_ids(tokenizer)
     for path in folder.glob("model*"):
         path.unlink()
     write_json(folder / "config.json", config)
-    write_shards(folder, encoder_weights(QuickDraw(device), config))
+    write_shards(folder, encoder_weights(FastRandomWeights(device), config))
 
 
 def encoder_config(encoders: EncoderConfig) -> dict[str, Any]:
-    """Both encoders' part of `config.json`."""
+    """Return both encoders' part of `config.json`."""
     tiny = configs.main_config(build_thinker_tokenizer())
     audio = asdict(encoders.audio)
     downsampling = {key: audio.pop(key) for key in ("ds_kernel_size", "ds_stride")}
@@ -70,18 +70,18 @@ def encoder_config(encoders: EncoderConfig) -> dict[str, Any]:
     }
 
 
-def script(tokenizer: Tokenizer) -> list[int]:
-    """Token ids of two sentences of different words, and of the answer's end."""
+def script_ids(tokenizer: Tokenizer) -> list[int]:
+    """Return the token ids of two sentences of different words, and of the answer's end."""
     full_stop, question = ENGLISH.stops[0], ENGLISH.stops[1]
     words = [word for word in ENGLISH.words if word.strip().isalpha()]
     first, second = words[: FIRST_SENTENCE - 1], words[FIRST_SENTENCE - 1 :][: SECOND_SENTENCE - 1]
-    ids = [_only_id(tokenizer, text) for text in (*first, full_stop, *second, question)]
-    # Each token says which one follows, so that none may come twice.
+    ids = [_single_token_id(tokenizer, text) for text in (*first, full_stop, *second, question)]
+    # Each token determines the next, so none may occur twice.
     assert len(set(ids)) == len(ids)
     return [*ids, tokenizer.token_to_id("<|role_end|>")]
 
 
-def _only_id(tokenizer: Tokenizer, text: str) -> int:
+def _single_token_id(tokenizer: Tokenizer, text: str) -> int:
     (only,) = tokenizer.encode(text, add_special_tokens=False).ids
     return int(only)
 

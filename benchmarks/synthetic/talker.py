@@ -1,5 +1,7 @@
-"""A talker without a model: chunks of the real size, at the pace it is told. For measuring the
-path from an engine's step to the client's socket where there is no GPU."""
+"""A talker without a model: chunks of the real size, at a given pace.
+
+It serves to measure the path from an engine's step to the client's socket without a GPU.
+"""
 
 import time
 from dataclasses import dataclass
@@ -16,10 +18,10 @@ VOICE = "synthetic"
 
 @dataclass(frozen=True)
 class SyntheticSettings:
-    """How the synthetic talker runs.
+    """The pace of the synthetic talker.
 
-    `slots` requests are held at once and at most `batch` of them gain a patch in a step, which
-    takes `step_ms` and `stream_ms` more for each. Every request is spoken in `patches` patches.
+    It has `slots` slots. At most `batch` requests gain a patch in a step, which takes `step_ms`,
+    and `stream_ms` more for each. Every request is spoken in `patches` patches.
     """
 
     slots: int = 1024
@@ -30,12 +32,12 @@ class SyntheticSettings:
 
 
 class SyntheticTalker:
-    """A `StepWorker`; whoever stepped longest ago steps next."""
+    """A `StepWorker` that steps the requests that have waited longest."""
 
     def __init__(self, settings: SyntheticSettings) -> None:
         self._settings = settings
         self._waiting: dict[str, TalkerRequest] = {}
-        self._left: dict[str, int] = {}
+        self._remaining: dict[str, int] = {}
         self._runnable = False
         self._steps = 0
         self._patches = 0
@@ -44,51 +46,54 @@ class SyntheticTalker:
 
     @property
     def busy(self) -> bool:
-        """Whether anybody could step who was not stalled, or take a slot that is free."""
-        return self._runnable or bool(self._waiting and len(self._left) < self._settings.slots)
+        """Return whether a request that is not stalled can step, or one can take a free slot."""
+        return self._runnable or bool(self._waiting and len(self._remaining) < self._settings.slots)
 
     def step(self, work: StepInput) -> StepResults:
-        """One patch for each of at most `batch` requests, then a rest for as long as it takes."""
-        began = time.monotonic()
+        """Make one patch for each of at most `batch` requests, then sleep for the rest of the
+        step."""
+        started_at = time.monotonic()
         for request_id in work.cancellations:
             if self._waiting.pop(request_id, None) is None:
-                del self._left[request_id]
+                del self._remaining[request_id]
         self._waiting.update(work.arrivals)
         self._admit()
-        chosen = [key for key in self._left if key not in work.stalled][: self._settings.batch]
-        results: StepResults = [(request_id, self._chunk(request_id)) for request_id in chosen]
-        self._runnable = any(key not in work.stalled for key in self._left)
-        self._steps += bool(chosen)
-        self._patches += len(chosen)
-        took = (self._settings.step_ms + self._settings.stream_ms * len(chosen)) / 1e3
-        time.sleep(max(0.0, took - (time.monotonic() - began)))
+        stepped = [key for key in self._remaining if key not in work.stalled][
+            : self._settings.batch
+        ]
+        results: StepResults = [(request_id, self._chunk(request_id)) for request_id in stepped]
+        self._runnable = any(key not in work.stalled for key in self._remaining)
+        self._steps += bool(stepped)
+        self._patches += len(stepped)
+        step_s = (self._settings.step_ms + self._settings.stream_ms * len(stepped)) / 1e3
+        time.sleep(max(0.0, step_s - (time.monotonic() - started_at)))
         return results
 
     def counters(self) -> dict[str, float]:
-        """What is held now, and totals since the start."""
-        held = {"active_slots": len(self._left), "waiting": len(self._waiting)}
-        return {**held, "steps": self._steps, "patches": self._patches}
+        """Return the current requests, and totals since the start."""
+        current = {"active_slots": len(self._remaining), "waiting": len(self._waiting)}
+        return {**current, "steps": self._steps, "patches": self._patches}
 
     def close(self) -> None:
-        """Forget every request."""
-        self._left.clear()
+        """Drop every request."""
+        self._remaining.clear()
         self._waiting.clear()
 
     def _admit(self) -> None:
-        for request_id in list(self._waiting)[: self._settings.slots - len(self._left)]:
+        for request_id in list(self._waiting)[: self._settings.slots - len(self._remaining)]:
             del self._waiting[request_id]
-            self._left[request_id] = self._settings.patches
+            self._remaining[request_id] = self._settings.patches
 
     def _chunk(self, request_id: str) -> TalkerChunk:
-        left = self._left.pop(request_id) - 1
-        # The decoder looks ahead: the first patch gives no samples, the last gives two patches.
-        first, last = left + 1 == self._settings.patches, left == 0
+        remaining = self._remaining.pop(request_id) - 1
+        # The decoder has lookahead: the first patch gives no samples, the last gives those of two.
+        first, last = remaining + 1 == self._settings.patches, remaining == 0
         if not last:
-            self._left[request_id] = left
-        pieces = 2 if last and not first else int(last or not first)
-        return TalkerChunk(np.tile(self._tone, pieces), patches=1, last=last)
+            self._remaining[request_id] = remaining
+        num_tones = 2 if last and not first else int(last or not first)
+        return TalkerChunk(np.tile(self._tone, num_tones), patches=1, last=last)
 
 
 def open_worker(settings: SyntheticSettings) -> SyntheticTalker:
-    """The factory of the engine process."""
+    """Open the worker of the engine process."""
     return SyntheticTalker(settings)

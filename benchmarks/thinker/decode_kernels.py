@@ -26,17 +26,20 @@ from benchmarks.tools import cuda_graphs
 from measurement.environment import fingerprint
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.thinker.decode_moe import StepExperts
-from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import HEIGHT
+from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import TILE_ROWS
 from sglang_omni.models.ming.thinker.decode_moe_triton import (
-    activate,
+    apply_swiglu,
     group_by_expert,
     sum_experts,
 )
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.router_triton import route_rows
 from sglang_omni.models.ming.thinker.routing import ROUTERS, Routing
-from sglang_omni.models.ming.thinker.routing_triton import route_fused
-from sglang_omni.models.ming.thinker.small_batch_gemm_triton import SCRATCH, few_rows_linear
+from sglang_omni.models.ming.thinker.routing_triton import select_experts_fused
+from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
+    WORKSPACE_SIZE,
+    small_batch_linear,
+)
 
 ROWS = (1, 8, 16, 32, 64)
 LAYERS, REPLAYS = 12, 5
@@ -78,7 +81,7 @@ def compare_attention_gemms(rows: int) -> list[KernelComparison]:
     )
 
     x = random_bf16(rows, HIDDEN)
-    space = Workspace(SCRATCH, torch.device("cuda"))
+    space = Workspace(WORKSPACE_SIZE, torch.device("cuda"))
 
     def compare(name: str, weights: Sequence[tuple[Tensor, Tensor]]) -> KernelComparison:
         def run_sglang(layer: int) -> None:
@@ -86,7 +89,7 @@ def compare_attention_gemms(rows: int) -> list[KernelComparison]:
             sglang_linear(x, weight, [BLOCK, BLOCK], scale)
 
         return KernelComparison(
-            name, run_sglang, lambda layer: few_rows_linear(x, *weights[layer], space)
+            name, run_sglang, lambda layer: small_batch_linear(x, *weights[layer], space)
         )
 
     return [compare(name, random_fp8_weights(*shape, LAYERS)) for name, shape in MATRICES.items()]
@@ -106,19 +109,19 @@ def compare_moe_kernels(rows: int) -> list[KernelComparison]:
     gate_up, activated = random_bf16(rows * SLOTS, 2 * WIDTH), random_bf16(rows * SLOTS, WIDTH)
     parts, out = random_bf16(rows, SLOTS, HIDDEN), random_bf16(rows, HIDDEN)
     total = torch.zeros(1, dtype=torch.int32, device="cuda")
-    ids = route_fused(F.linear(x, weights[0]), bias, ROUTING)[1]
+    ids = select_experts_fused(F.linear(x, weights[0]), bias, ROUTING)[1]
 
     def sglang_router(layer: int) -> None:
-        route_fused(F.linear(x, weights[layer]), bias, ROUTING)
+        select_experts_fused(F.linear(x, weights[layer]), bias, ROUTING)
         sglang_per_token_group_quant_fp8(x, BLOCK)
 
     def sort_by_expert(layer: int) -> None:
         total.zero_()
-        group_by_expert(ids, EXPERTS, HEIGHT, total, chained=True)
+        group_by_expert(ids, EXPERTS, TILE_ROWS, total, chained=True)
 
     def sglang_sort(layer: int) -> None:
         total.zero_()
-        moe_align_block_size(ids, HEIGHT, EXPERTS)
+        moe_align_block_size(ids, TILE_ROWS, EXPERTS)
 
     def sglang_activation(layer: int) -> None:
         silu_and_mul(gate_up, activated)
@@ -138,7 +141,7 @@ def compare_moe_kernels(rows: int) -> list[KernelComparison]:
         ),
         KernelComparison("fill and sort by expert", sglang_sort, sort_by_expert),
         KernelComparison(
-            "SwiGLU in FP8", sglang_activation, lambda _: activate(gate_up, chained=True)
+            "SwiGLU in FP8", sglang_activation, lambda _: apply_swiglu(gate_up, chained=True)
         ),
         KernelComparison("sum of experts", sglang_sum, lambda _: sum_experts(parts, chained=True)),
     ]
@@ -178,7 +181,7 @@ class ExpertLayers:
 
         def run_sglang(index: int) -> Tensor:
             logits = F.linear(xs[index], router.weight[0])
-            topk_output = (*route_fused(logits, router.expert_bias, ROUTING), logits)
+            topk_output = (*select_experts_fused(logits, router.expert_bias, ROUTING), logits)
             return fused_experts(
                 xs[index],
                 layer.w13_weight,

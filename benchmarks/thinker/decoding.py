@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.synthetic.random_models import names
-from benchmarks.synthetic.random_models.census import FILE, ROWS, experts_touched
+from benchmarks.synthetic.random_models.census import FILE, ROWS, count_experts_used
 from benchmarks.thinker.load import Round, run_rounds
 from benchmarks.thinker.profile import write_trace
 from benchmarks.thinker.shapes import SHAPE, SMALL, write_shape_checkpoint
@@ -126,7 +126,7 @@ def _measure_engine(job: Job, arguments: dict[str, Any], census: Path) -> Iterat
         layers = json.loads(census.read_text(encoding="utf-8"))
         for number in range(job.rounds):
             for row in run_rounds(engine, rounds, vocabulary):
-                experts_used = experts_touched(
+                experts_used = count_experts_used(
                     layers, row["clients"], int(job.shape["num_experts"])
                 )
                 yield {**about, "round": number, **row, "experts_touched": experts_used}

@@ -6,7 +6,7 @@
 The time is that of everything that a layer does for its experts, from the router to the sum, as
 CUDA graphs of consecutive layers with different experts. The up-projection is tiled first, then the
 down-projection; then the number of tiles of down-projection weights to prefetch is chosen. The best
-are printed as lines of `CUTS` in `sglang_omni/models/ming/thinker/decode_moe.py`.
+are printed as lines of `TILINGS` in `sglang_omni/models/ming/thinker/decode_moe.py`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from benchmarks.thinker.decode_kernels import (
     time_layer_us,
 )
 from measurement.environment import fingerprint
-from sglang_omni.models.ming.thinker.decode_moe import CUTS, MoeTiling, cut_for
+from sglang_omni.models.ming.thinker.decode_moe import TILINGS, MoeTiling, select_tiling
 from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import MoeGemmTile
 
 TILES = [
@@ -45,7 +45,7 @@ Times = dict[MoeTiling, float]
 def compile_share(which: int, processes: int) -> None:
     """Compile every `processes`-th candidate by running it once, from number `which`."""
     layers = ExpertLayers()
-    base = cut_for(1)
+    base = select_tiling(1)
     tilings = [replace(base, up=tile, down=tile) for tile in TILES]
     for tiling in tilings[which::processes]:
         for rows in COMPILED_ROWS:
@@ -55,7 +55,7 @@ def compile_share(which: int, processes: int) -> None:
 def fits_gpu(layers: ExpertLayers, tiling: MoeTiling, rows: int) -> bool:
     """Return whether the tiling fits the GPU's resources. Runs it once."""
     try:
-        layers.step.parts(random_bf16(rows, HIDDEN), tiling)
+        layers.step.compute_parts(random_bf16(rows, HIDDEN), tiling)
     except OutOfResources:
         return False
     return True
@@ -69,7 +69,7 @@ def time_tilings(
     for tiling in tilings:
         if tiling not in times and fits_gpu(layers, tiling, rows):
             times[tiling] = time_layer_us(
-                lambda index, tiling=tiling: layers.step.parts(xs[index], tiling)
+                lambda index, tiling=tiling: layers.step.compute_parts(xs[index], tiling)
             )
     return min(times, key=times.__getitem__)
 
@@ -77,7 +77,9 @@ def time_tilings(
 def tune(layers: ExpertLayers, rows: int) -> Times:
     """Return the microseconds of every tiling tried at this number of rows, the fastest first."""
     times: Times = {}
-    best = time_tilings(layers, rows, [replace(cut_for(rows), up=tile) for tile in TILES], times)
+    best = time_tilings(
+        layers, rows, [replace(select_tiling(rows), up=tile) for tile in TILES], times
+    )
     time_tilings(layers, rows, [replace(best, down=tile) for tile in TILES], times)
     return dict(sorted(times.items(), key=lambda pair: pair[1]))
 
@@ -92,10 +94,12 @@ def main() -> None:
         multiprocessing.spawn(compile_share, (options.compile,), options.compile)
         return
     layers, times_by_rows = ExpertLayers(), {}
-    for rows in CUTS:
+    for rows in TILINGS:
         times = tune(layers, rows)
         best = next(iter(times))
-        print(f"    {rows}: {best},  # {times[best]:.1f} us, before {times[cut_for(rows)]:.1f}")
+        print(
+            f"    {rows}: {best},  # {times[best]:.1f} us, before {times[select_tiling(rows)]:.1f}"
+        )
         times_by_rows[str(rows)] = {str(tiling): tiling_us for tiling, tiling_us in times.items()}
     if options.out:
         result = {"environment": fingerprint(), "microseconds": times_by_rows}

@@ -27,10 +27,10 @@ from measurement.environment import fingerprint
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
-    SCRATCH,
     TILES,
+    WORKSPACE_SIZE,
     SmallBatchTile,
-    few_rows_linear,
+    small_batch_linear,
 )
 
 HIDDEN = int(SHAPE["hidden_size"])
@@ -73,12 +73,12 @@ def random_rows(rows: int) -> Tensor:
 
 def compile_share(which: int, processes: int, row_counts: Sequence[int]) -> None:
     """Compile every `processes`-th candidate by running it once, from number `which`."""
-    space = Workspace(SCRATCH, torch.device("cuda"))
+    space = Workspace(WORKSPACE_SIZE, torch.device("cuda"))
     weight, scale = random_fp8_weights(*MATRICES["dense"], count=1)[0]
     every = [(rows, tile) for rows in row_counts for tile in candidates(rows)]
     for rows, tile in every[which::processes]:
         with suppress(OutOfResources):
-            few_rows_linear(random_rows(rows), weight, scale, space, tile, pdl=True)
+            small_batch_linear(random_rows(rows), weight, scale, space, tile, pdl=True)
 
 
 def random_fp8_weights(
@@ -122,7 +122,7 @@ def main() -> None:
         arguments = options.compile, options.rows
         multiprocessing.spawn(compile_share, arguments, options.compile)
         return
-    space = Workspace(SCRATCH, torch.device("cuda"))
+    space = Workspace(WORKSPACE_SIZE, torch.device("cuda"))
     weights = {name: random_fp8_weights(*shape) for name, shape in MATRICES.items()}
     weights["dense, held"] = random_fp8_weights(*MATRICES["dense"], count=1) * LAUNCHES
     times_by_rows: dict[str, object] = {}
@@ -135,13 +135,13 @@ def main() -> None:
         times = {
             tile: {
                 name: time_gemm_us(
-                    lambda w, s, x=x, tile=tile: few_rows_linear(x, w, s, space, tile, pdl=True),
+                    lambda w, s, x=x, tile=tile: small_batch_linear(x, w, s, space, tile, pdl=True),
                     matrices,
                 )
                 for name, matrices in weights.items()
             }
             for tile in candidates(rows)
-            if tile.split * rows * MATRICES["qkv"][0] <= SCRATCH
+            if tile.split * rows * MATRICES["qkv"][0] <= WORKSPACE_SIZE
         }
         for name in weights:
             best = min(times, key=lambda tile, name=name: times[tile][name])

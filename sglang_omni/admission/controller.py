@@ -3,14 +3,14 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from sglang_omni.admission.policy import Capacity
-from sglang_omni.admission.queue import AdmissionQueue, QueueRules
 from sglang_omni.admission.timeout import with_timeout
 from sglang_omni.engines.runtime.process import EngineHealth, EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.request import ChatRequest, Event, MediaPart, SpeechRequest, TextPart
+from sglang_omni.queueing.policy import Capacity
+from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 
 # Estimates are enough, because the engine reports its real use. Text has about one token per three
 # bytes at most. Sampling bounds the tokens of a medium.

@@ -1,4 +1,4 @@
-"""Options of what is taken in: files, what they may cost, and the sizes they are brought to."""
+"""Options of media: limits of files, and the sizes that media are resized to."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -9,17 +9,28 @@ from sglang_omni.media.limits import MediaLimits
 
 @dataclass(frozen=True)
 class MediaOptions:
-    """What is taken in, and how. Each of `processes` decodes one file at a time.
+    """Limits of media. Media beyond a limit are rejected.
 
-    A medium is refused beyond `file_bytes` as sent, `pixels` of a decoded picture or frame,
-    `video_frames`, `video_pixels` (of all its frames) and `video_seconds` before sampling,
-    `audio_seconds`, `fetch_seconds` for its download, `decode_seconds` and `memory_bytes` of a
-    decoding process. Pictures are resized to within `image_min_pixels` and `image_max_pixels`
-    (unset: the model's; at most 1,048,576 on a CPU, which takes a second for them and minutes for
-    twelve times as many). Of a video at most `video_fps` frames a second are seen (unset: the
-    model's), and `video_max_sampled` in all (unset: the model's on a GPU, 48 on a CPU, where frames
-    are smaller as well). What is decoded, or waits as features for the thinker, holds at most
-    `max_held_bytes`, and half of that for one key (503 beyond).
+    Attributes:
+        processes: Number of decoder processes; each decodes one file at a time.
+        file_bytes: Maximum size of a file.
+        pixels: Maximum pixels of a decoded image or video frame.
+        video_frames: Maximum frames of a video before sampling.
+        video_pixels: Maximum pixels of all frames of a video together before sampling.
+        video_seconds: Maximum length of a video.
+        audio_seconds: Maximum length of audio.
+        fetch_seconds: Time limit for a download.
+        decode_seconds: Time limit for decoding a file.
+        memory_bytes: Maximum memory of a decoder process.
+        max_held_bytes: Maximum memory of decoded media and of features that wait for the thinker;
+            one key may use half of it (503 beyond).
+        image_min_pixels: Size that smaller images are enlarged to. Unset: the model's.
+        image_max_pixels: Size that larger images are reduced to. Unset: the model's, at most
+            1,048,576 on a CPU, which needs a second for these and minutes for twelve times as many.
+        video_fps: Maximum number of frames per second to sample from a video. Unset:
+            the model's.
+        video_max_sampled: Maximum number of frames to sample in all. Unset: the model's on a
+            GPU, 48 on a CPU, where frames are smaller as well.
     """
 
     processes: Count = 2

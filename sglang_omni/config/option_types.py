@@ -1,4 +1,4 @@
-"""Types of configuration values, with the ranges they may take."""
+"""Types of configuration values with their ranges."""
 
 import math
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 @dataclass(frozen=True)
 class Range:
-    """The values a number may take, both ends included."""
+    """Range of a number, both ends included."""
 
-    least: float
-    most: float = math.inf
+    min: float
+    max: float = math.inf
 
 
 Count = Annotated[int, Range(1)]

@@ -1,6 +1,7 @@
-"""The server's configuration: one tree of frozen dataclasses, validated at the edge.
+"""Defines the server's configuration: one tree of frozen dataclasses.
 
-A YAML file and command-line options fill the same tree; options win. Unknown keys are refused.
+It is read from a YAML file and from command-line options, which override the file. Unknown keys and
+values out of range are rejected.
 """
 
 import math
@@ -37,12 +38,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ThinkerOptions:
-    """The SGLang engine. An unset value is left to SGLang; `tp_size` is then the placement's, or 1.
+    """Options of the thinker, an SGLang engine. SGLang chooses values that are unset.
 
-    `server_args` passes further SGLang server arguments through, by name. A start takes up to
-    `start_deadline_s`, any one phase of it up to `phase_deadline_s`. An engine whose step takes
-    longer than `step_deadline_s` has hung and is restarted; these three are the same for every
-    engine.
+    Attributes:
+        tp_size: Tensor-parallel size (unset: the placement's choice, or 1).
+        gpus: GPUs of the ranks.
+        server_args: Further SGLang server arguments by name.
+        start_deadline_s: Time limit for the start. This and the next two are the same for every
+            engine.
+        phase_deadline_s: Time limit for each phase of the start.
+        step_deadline_s: Time limit for a step; beyond it the engine has hung and is restarted.
     """
 
     tp_size: Count | None = None
@@ -59,15 +64,37 @@ class ThinkerOptions:
     server_args: Mapping[str, Any] = field(default_factory=dict)
 
 
+def get_thinker_tp_size(options: ThinkerOptions) -> int:
+    """Ranks of the thinker: as many as asked for, or as the cards that are named, or one.
+
+    Raises `ConfigError` when the two disagree.
+    """
+    ranks = options.tp_size or len(options.gpus) or 1
+    if options.gpus and len(set(options.gpus)) != ranks:
+        raise ConfigError(
+            f"thinker.gpus must name {ranks} different cards, one for each rank, "
+            f"not {', '.join(map(str, options.gpus))}",
+            param="thinker.gpus",
+        )
+    return ranks
+
+
 @dataclass(frozen=True)
 class TalkerOptions:
-    """The speech engine. `gpus` are the cards it runs on (unset: the placement's choice, or the
-    first), each with a replica of it; a CPU has `replicas` of it. `slots` bounds the requests that
-    speak at once in each (unset: 8 on a CPU, 128 on a card); `context` is the KV length of each;
-    `graphs` has the steps captured in CUDA graphs. With graphs the step times are known, and under
-    `admission` `real_time` a request for which somebody's speech would stall is refused; under
-    `queue` it waits. `fp8` has the flow model multiply in eight bits where a step has many rows;
-    that needs graphs in bfloat16."""
+    """Options of the talker, the speech engine.
+
+    Attributes:
+        gpus: GPUs to run on, one replica for each entry (unset: the placement's choice, or the
+            first).
+        replicas: Number of replicas on a CPU.
+        slots: Maximum number of requests that generate speech at once in a replica (unset: 8 on a
+            CPU, 128 on a GPU).
+        context: KV length of a slot in tokens.
+        graphs: Whether steps are captured in CUDA graphs. Step times are known then.
+        fp8: Whether the flow model multiplies in FP8 in large batches. Needs graphs and bfloat16.
+        admission: With `real_time` and graphs a request is rejected if it would make other speech
+            stall; with `queue` it waits.
+    """
 
     gpus: tuple[Index, ...] = ()
     replicas: Count = 1
@@ -85,12 +112,17 @@ class TalkerOptions:
 
 @dataclass(frozen=True)
 class ImageEncoderOptions:
-    """The engine for pictures and video frames. `gpus` are the cards of its `tp_size` ranks
-    (unset: the placement's choice, or the first ones), or of so many for each of several replicas,
-    one after the other; a forward pass takes up to `max_patches` patches of 16 x 16 pixels (unset:
-    32,768 on a card, 4,096 on a CPU), and a longer video several passes.
-    `graphs` captures it in CUDA graphs; `cache_bytes` of features are kept for pictures that come
-    again."""
+    """Options of the engine for images and video frames.
+
+    Attributes:
+        tp_size: Tensor-parallel size.
+        gpus: GPUs of the ranks (unset: the placement's choice, or the first ones). A multiple of
+            `tp_size` makes several replicas.
+        max_patches: Maximum patches of 16 x 16 pixels in a forward pass (unset: 32,768 on a GPU,
+            4,096 on a CPU). A longer video takes several passes.
+        graphs: Whether the forward pass is captured in CUDA graphs.
+        cache_bytes: Size of the feature cache for repeated images.
+    """
 
     tp_size: Annotated[int, Range(1, 4)] = 1
     gpus: tuple[Index, ...] = ()
@@ -104,10 +136,14 @@ class ImageEncoderOptions:
 
 @dataclass(frozen=True)
 class AudioEncoderOptions:
-    """The engine for audio clips, a replica on each of the cards `gpus` (unset: the placement's
-    choice, or the first). A forward pass takes up to `max_seconds` of clips (unset: 600 on a card,
-    120 on a CPU), or one clip that is longer; `cache_bytes` of features are kept for clips that
-    come again."""
+    """Options of the engine for audio.
+
+    Attributes:
+        gpus: GPUs to run on, one replica for each (unset: the placement's choice, or the first).
+        max_seconds: Maximum audio in a forward pass (unset: 600 on a GPU, 120 on a CPU). A longer
+            clip takes a pass of its own.
+        cache_bytes: Size of the feature cache for repeated clips.
+    """
 
     gpus: tuple[Index, ...] = ()
     max_seconds: Annotated[float, Range(1)] | None = None
@@ -119,8 +155,11 @@ class AudioEncoderOptions:
 
 @dataclass(frozen=True)
 class AdmissionOptions:
-    """What happens to requests for which the thinker or the talker has no room: at most
-    `queue_length` wait for each, none longer than `queue_seconds`; the others are refused."""
+    """Options of the admission queues of the thinker and the talker.
+
+    At most `queue_length` requests wait for each engine, none longer than `queue_seconds`. Others
+    are rejected.
+    """
 
     queue_length: Index = 64
     queue_seconds: Seconds = 30.0
@@ -128,13 +167,19 @@ class AdmissionOptions:
 
 @dataclass(frozen=True)
 class RealtimeOptions:
-    """Sessions of `/v1/realtime`, of which there are at most `max_sessions`.
+    """Limits of the sessions of `/v1/realtime`.
 
-    One is closed after `max_seconds`, or after `idle_seconds` without an event of its client. A
-    frame of more than `frame_bytes` closes it (15 MiB of audio are 20 MiB of base64). Beyond
-    `conversation_bytes` the oldest sound and pictures are let go; a turn may have `turn_seconds`.
-    While `send_bytes` wait for a slow reader its answer pauses; one that takes nothing for
-    `stall_seconds` is closed.
+    Attributes:
+        max_sessions: Maximum number of sessions.
+        max_seconds: Maximum duration of a session.
+        idle_seconds: Seconds without a client event after which a session is closed.
+        frame_bytes: Maximum size of a frame; a larger one closes the session. 15 MiB of audio are
+            20 MiB of base64.
+        conversation_bytes: Maximum size of a conversation; beyond it the oldest audio and images
+            are dropped.
+        turn_seconds: Maximum length of a user turn.
+        send_bytes: Queued bytes from which a response pauses for a slow client.
+        stall_seconds: Seconds without reading after which a client is disconnected.
     """
 
     max_sessions: Count = 64
@@ -149,9 +194,16 @@ class RealtimeOptions:
 
 @dataclass(frozen=True)
 class VoiceOptions:
-    """Voices that users bring. A recording has `min_seconds` to `max_seconds` and at most
-    `file_bytes`. With `voices_dir`, at most `stored` are kept for all and `stored_per_key` for each
-    key. The latest `cached` recordings need not be encoded again."""
+    """Limits of the voices of users.
+
+    Attributes:
+        min_seconds: Minimum length of a recording.
+        max_seconds: Maximum length of a recording.
+        file_bytes: Maximum size of a recording's file.
+        stored: Maximum number of stored voices (with `voices_dir`).
+        stored_per_key: Maximum number of stored voices of a key.
+        cached: Number of recent recordings whose encoding is cached.
+    """
 
     min_seconds: Annotated[float, Range(0.2)] = 1.0
     max_seconds: Annotated[float, Range(1, 30)] = 30.0
@@ -163,36 +215,40 @@ class VoiceOptions:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything `sgl-omni serve` can be told.
+    """Options of `sgl-omni serve`.
 
-    Without `model_path` Ming-mini is served, which comes with the package. `placement` says who
-    chooses cards: with `auto` a plan is made from the checkpoint's sizes and the cards found,
-    around what is given; with `manual` what is not given is the first card. `max_tokens` bounds one
-    answer.
-    `voice` is the preset used when a request names none; unset, the checkpoint's first. Each
-    `voice_alias` ALIAS=PRESET gives a preset a second name, for clients that know only their own.
-    Voices that users store are kept in `voices_dir`; without it none can be stored.
-    `text_only` starts no encoders and refuses media. `allowed_media_domain` restricts downloads
-    to these hosts (unset: any public host); without `allowed_local_media_path` no file of this
-    machine is read. `max_body_bytes` bounds a request before it is parsed. Told to end, the server
-    begins nothing new and lets what it has begun go on for `drain_timeout` seconds. No request may
-    take longer than `request_timeout` seconds, however long it asks for. Up to `unread_bytes` of an
-    answer wait for a client who reads slowly; one who reads nothing for `unread_timeout` seconds is
-    cut off.
-
-    `api_key` and `admin_api_key` name where keys are: `file:PATH` or `env:NAME`. Without the first
-    everybody may ask, without the second nobody may do what an administrator does. Pages of
-    `cors_origin` may use the server. Requests must name `localhost`, an address of the loopback or
-    an `allowed_host` in their Host header where the server is bound to the loopback and asks for no
-    keys, or where `allowed_host` is given ("*": any). With `tls_certificate` and `tls_key` it
-    speaks TLS; with `tls_client_ca` only to clients that have a certificate of that authority.
-    Traces go to `otlp_endpoint` (OTLP over HTTP), profiles of engines to `profile_folder`, if
-    given.
-
-    What engines print goes into files in `log_folder` (unset: a folder for this port in
-    `$XDG_STATE_HOME/sglang-omni`), which keep their size; with `verbose`, or a `log_level` of
-    `debug`, it is shown on the terminal as well. Refusals leave one line of JSON each, without
-    content, in the log at level `info`, or in the file `audit_log`; at most 20 a second.
+    Attributes:
+        model_path: Folder of the checkpoint (unset: Ming-mini, which is part of the package).
+        placement: How GPUs are assigned. `auto` plans from the sizes of the checkpoint and the
+            GPUs found, and keeps the assignments that are set; `manual` uses the first GPU for
+            engines without an assignment.
+        voice: Preset voice of requests that name none (unset: the checkpoint's first).
+        voice_alias: ALIAS=PRESET gives a preset a second name, for clients with fixed voice names.
+        voices_dir: Folder of the voices that users store; unset, voices cannot be stored.
+        max_tokens: Maximum length of an answer.
+        max_body_bytes: Maximum size of a request's body, checked before it is parsed.
+        drain_timeout: Seconds that running requests have at a shutdown. New ones are rejected.
+        request_timeout: Maximum duration of a request in seconds, whatever its own timeout.
+        unread_bytes: Maximum bytes of an answer to buffer for a slow client.
+        unread_timeout: Seconds without reading after which a client is disconnected.
+        api_key: Source of API keys, `file:PATH` or `env:NAME`. Unset, no key is required.
+        admin_api_key: Source of administrators' keys. Unset, the admin routes are closed.
+        cors_origin: Origins of web pages that may use the server.
+        allowed_host: Names that the Host header may have besides `localhost` and loopback
+            addresses ("*": any). The header is checked if this is set, or if the server is bound
+            to the loopback and requires no key.
+        tls_certificate: Certificate for TLS, with `tls_key`.
+        tls_client_ca: Authority that must have signed the client's certificate.
+        text_only: Start no encoders and reject media.
+        allowed_media_domain: Hosts that media may be downloaded from (unset: any public host).
+        allowed_local_media_path: Folder that local media may be read from (unset: none).
+        log_folder: Folder of the engines' output, in files of bounded size (unset: a folder for
+            this port in `$XDG_STATE_HOME/sglang-omni`).
+        audit_log: File for rejected requests, one line of JSON each without content, at most 20 a
+            second (unset: the log, at level `info`).
+        verbose: Show the engines' output on the terminal as well, like `log_level` `debug`.
+        otlp_endpoint: Where traces are sent (OTLP over HTTP).
+        profile_folder: Folder of the engines' profiles.
     """
 
     model_path: Path | None = None
@@ -243,39 +299,40 @@ class Config:
 
 @dataclass(frozen=True)
 class Option:
-    """One leaf of the tree: its dotted path, type and default."""
+    """A leaf of the configuration tree: its dotted path, type and default."""
 
     path: str
     type: Any
     default: Any
 
 
-def options(cls: type = Config, prefix: str = "") -> Iterator[Option]:
-    """Every leaf of the configuration tree, depth first."""
-    hints, blank = get_type_hints(cls, include_extras=True), cls()
+def list_options(cls: type = Config, prefix: str = "") -> Iterator[Option]:
+    """Yield every leaf of the configuration tree, depth first."""
+    hints, defaults = get_type_hints(cls, include_extras=True), cls()
     for entry in fields(cls):
-        kind, value = hints[entry.name], getattr(blank, entry.name)
-        if is_dataclass(value):
-            yield from options(type(value), f"{prefix}{entry.name}.")
+        default = getattr(defaults, entry.name)
+        if is_dataclass(default):
+            yield from list_options(type(default), f"{prefix}{entry.name}.")
         else:
-            yield Option(prefix + entry.name, kind, value)
+            yield Option(prefix + entry.name, hints[entry.name], default)
 
 
 def load_config(file: Path | None, overrides: Mapping[str, Any]) -> Config:
-    """Read a YAML file (or none), then apply `overrides` by dotted path.
+    """Read a YAML file if given, and apply `overrides` by dotted path.
 
-    Raises `ConfigError` naming the key at fault.
+    Raises:
+        ConfigError: A key or value is invalid; `param` names the key.
     """
     values = _read_yaml(file) if file else {}
     for path, value in overrides.items():
-        _put(values, path, value)
-    # Applied at once: limits that bound each other may change together.
+        _set_by_path(values, path, value)
+    # Applied together, because limits that depend on each other may change at the same time.
     return _apply(Config(), values, "")
 
 
-def as_yaml(config: Config) -> str:
-    """The resolved configuration as YAML that `load_config` reads back."""
-    return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
+def to_yaml(config: Config) -> str:
+    """Return the resolved configuration as YAML that `load_config` can read."""
+    return yaml.safe_dump(_to_plain(config), sort_keys=False, allow_unicode=True)
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:
@@ -284,11 +341,11 @@ def _read_yaml(file: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"cannot read {file}: {error}") from None
     if not isinstance(content, dict):
-        raise ConfigError(f"{file} must hold a mapping")
+        raise ConfigError(f"{file} must contain a mapping")
     return content
 
 
-def _put(values: dict[str, Any], path: str, value: Any) -> None:
+def _set_by_path(values: dict[str, Any], path: str, value: Any) -> None:
     """Set a leaf of nested mappings by its dotted path."""
     *sections, leaf = path.split(".")
     for section in sections:
@@ -305,40 +362,42 @@ def _apply(node: T, values: Mapping[str, Any], prefix: str) -> T:
     for name, value in values.items():
         path = prefix + str(name)
         if name not in hints:
-            raise ConfigError(f"unknown key {path!r}; known here: {', '.join(hints)}", param=path)
+            raise ConfigError(f"unknown key {path!r}; known keys: {', '.join(hints)}", param=path)
         current = getattr(node, name)
         if is_dataclass(current):
-            changes[name] = _apply(current, _mapping(value, path), path + ".")
+            changes[name] = _apply(current, _parse_mapping(value, path), path + ".")
         else:
             changes[name] = convert(value, hints[name], path)
     return replace(node, **changes)  # type: ignore[type-var]
 
 
-def convert(value: Any, kind: Any, path: str) -> Any:
-    """Check `value`, from YAML or a command line, against a type. Raises `ConfigError`."""
-    origin, arms = get_origin(kind), get_args(kind)
+def convert(value: Any, expected_type: Any, path: str) -> Any:
+    """Convert a value from YAML or the command line to a type. Raises `ConfigError`."""
+    origin, args = get_origin(expected_type), get_args(expected_type)
     if origin is Annotated:
-        return _within(convert(value, arms[0], path), arms[1], path)
+        return _check_range(convert(value, args[0], path), args[1], path)
     if origin is Literal:
-        if value in arms:
+        if value in args:
             return value
-        raise ConfigError(f"{path} must be one of {', '.join(arms)}, not {value!r}", param=path)
-    if type(None) in arms:
-        return None if value is None else convert(value, arms[0], path)
+        raise ConfigError(f"{path} must be one of {', '.join(args)}, not {value!r}", param=path)
+    if type(None) in args:
+        return None if value is None else convert(value, args[0], path)
     if origin is tuple:
-        return tuple(convert(item, arms[0], path) for item in _items(value, path))
-    return _scalar(value, kind, path) if origin is None else _mapping(value, path)
+        return tuple(convert(item, args[0], path) for item in _parse_list(value, path))
+    if origin is None:
+        return _parse_scalar(value, expected_type, path)
+    return _parse_mapping(value, path)
 
 
-def _within(value: Any, bounds: Range, path: str) -> Any:
-    if bounds.least <= value <= bounds.most:
+def _check_range(value: Any, bounds: Range, path: str) -> Any:
+    if bounds.min <= value <= bounds.max:
         return value
-    most = "" if bounds.most == math.inf else f" and at most {bounds.most}"
-    raise ConfigError(f"{path} must be at least {bounds.least}{most}, not {value}", param=path)
+    upper = "" if bounds.max == math.inf else f" and at most {bounds.max}"
+    raise ConfigError(f"{path} must be at least {bounds.min}{upper}, not {value}", param=path)
 
 
-def _items(value: Any, path: str) -> list[Any]:
-    """A list, or what a command line has for one: "0,1"."""
+def _parse_list(value: Any, path: str) -> list[Any]:
+    """Parse a list, or its form on a command line: "0,1"."""
     if isinstance(value, str):
         return value.split(",") if value else []
     if isinstance(value, list):
@@ -346,8 +405,8 @@ def _items(value: Any, path: str) -> list[Any]:
     raise ConfigError(f"{path} must be a list, not {value!r}", param=path)
 
 
-def _mapping(value: Any, path: str) -> Mapping[str, Any]:
-    """A mapping, or what a command line has for one: YAML such as "{page_size: 16}"."""
+def _parse_mapping(value: Any, path: str) -> Mapping[str, Any]:
+    """Parse a mapping, or its form on a command line: YAML such as "{page_size: 16}"."""
     try:
         content = yaml.safe_load(value) if isinstance(value, str) else value
     except yaml.YAMLError:
@@ -357,23 +416,24 @@ def _mapping(value: Any, path: str) -> Mapping[str, Any]:
     raise ConfigError(f"{path} must be a mapping of names to values, not {value!r}", param=path)
 
 
-def _scalar(value: Any, kind: type, path: str) -> Any:
-    if kind is bool and value in ("true", "false"):
+def _parse_scalar(value: Any, expected_type: type, path: str) -> Any:
+    if expected_type is bool and value in ("true", "false"):
         return value == "true"
-    if isinstance(value, str) and kind in (int, float, Path):
-        with suppress(ValueError):  # Refused below, by name.
-            return kind(value)
-    if kind is float and type(value) is int:
+    if isinstance(value, str) and expected_type in (int, float, Path):
+        with suppress(ValueError):  # Rejected below with a message that names the option.
+            return expected_type(value)
+    if expected_type is float and type(value) is int:
         return float(value)
-    # A bool is an int in Python, but never a number here.
-    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+    # In Python a bool is an int, but here it is not a number.
+    if isinstance(value, expected_type) and (expected_type is bool or not isinstance(value, bool)):
         return value
-    raise ConfigError(f"{path} must be of type {kind.__name__}, not {value!r}", param=path)
+    type_name = expected_type.__name__
+    raise ConfigError(f"{path} must be of type {type_name}, not {value!r}", param=path)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if is_dataclass(value):
-        return {entry.name: _plain(getattr(value, entry.name)) for entry in fields(value)}
+        return {entry.name: _to_plain(getattr(value, entry.name)) for entry in fields(value)}
     if isinstance(value, tuple):
         return list(value)
     return str(value) if isinstance(value, Path) else value

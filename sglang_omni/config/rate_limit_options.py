@@ -1,4 +1,4 @@
-"""Options of the limits of each key."""
+"""Options of the rate limits of each key."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,17 @@ from sglang_omni.config.option_types import Count
 
 @dataclass(frozen=True)
 class RateLimitOptions:
-    """What each key may ask for; an unset limit does not exist.
+    """Rate limits of each key. An unset limit is not enforced; beyond a limit requests get 429.
 
-    A key may begin `requests_per_minute`, and have `concurrent_requests` over HTTP and
-    `concurrent_sessions` over WebSockets at a time. `tokens_per_minute` counts what
-    `usage.total_tokens` of its answers does: tokens of prompts and answers, and 320 ms of speech
-    as one. A request reserves an estimate of its prompt and its `max_tokens` at the start, and
-    gets back what it did not use. Beyond a limit it is refused (429). Without `api_key` everybody
-    shares one set of limits.
+    Without `api_key` all clients share one set of limits.
+
+    Attributes:
+        requests_per_minute: Maximum number of requests started per minute.
+        tokens_per_minute: Maximum sum of `usage.total_tokens` per minute: tokens of prompts and
+            answers, where 320 ms of speech count as one token. A request reserves an estimate of
+            its prompt and its `max_tokens` at the start, and returns what it did not use.
+        concurrent_requests: Maximum number of concurrent HTTP requests.
+        concurrent_sessions: Maximum number of concurrent WebSocket sessions.
     """
 
     requests_per_minute: Count | None = None
@@ -24,5 +27,5 @@ class RateLimitOptions:
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether there is no limit at all."""
+        """Return whether no limit is set."""
         return not any(vars(self).values())

@@ -1,4 +1,4 @@
-"""API keys: where they come from, and how a presented one is compared. Keys never leave here."""
+"""API keys: read from files or the environment, and compared as digests only."""
 
 import hmac
 import os
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from sglang_omni.protocol.errors import ConfigError
 
-LEAST_CHARACTERS = 12
+MIN_KEY_CHARACTERS = 12
 _SALT = secrets.token_bytes(16)
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Some keys, as digests. Without any, nobody is asked for one."""
+    """A set of keys as digests. If it is empty, no key is required."""
 
     digests: tuple[bytes, ...] = ()
 
@@ -24,60 +24,67 @@ class Keys:
         return bool(self.digests)
 
     def match(self, presented: str) -> str | None:
-        """Who presents a key: a name for its owner, the same in this process, or None.
+        """Return an id of the key's owner that is valid in this process, or None if unknown.
 
-        Every key is compared with, and each in constant time: how long it takes tells nothing.
+        The presented key is compared with all keys in constant time, so that the time reveals
+        nothing.
         """
-        digest, found = _digest(presented), None
-        for known in self.digests:
-            if hmac.compare_digest(digest, known):
-                found = known.hex()
-        return found
+        digest, owner = _digest(presented), None
+        for known_digest in self.digests:
+            if hmac.compare_digest(digest, known_digest):
+                owner = known_digest.hex()
+        return owner
 
-    def mark(self, presented: str) -> str | None:
-        """A name for the owner of a key that outlives this process, or None."""
-        return _lasting_digest(presented) if self.match(presented) else None
+    def derive_owner_id(self, presented: str) -> str | None:
+        """Return an id of the key's owner that survives restarts, or None if unknown."""
+        return _persistent_digest(presented) if self.match(presented) else None
 
 
 def read_keys(sources: Sequence[str], option: str) -> Keys:
-    """Keys from `file:PATH` (one on each line, `#` begins a comment) and `env:NAME` (separated by
-    commas).
+    """Read keys from `file:PATH` (one per line, `#` starts a comment) or `env:NAME` (with commas).
 
-    A key itself is refused: it would show in the process list and in the printed configuration.
-    Raises `ConfigError`, which never quotes a key.
+    A key itself is rejected, because it would show in the process list and in the printed
+    configuration.
+
+    Args:
+        sources: Sources of keys.
+        option: Name of the option, for errors.
+
+    Raises:
+        ConfigError: A source is invalid or has no key. The message never quotes a key.
     """
-    keys = [key for source in sources for key in _read(source, option)]
-    if any(len(key) < LEAST_CHARACTERS for key in keys):
+    keys = [key for source in sources for key in _read_source(source, option)]
+    if any(len(key) < MIN_KEY_CHARACTERS for key in keys):
         raise ConfigError(
-            f"a key of {option} has less than {LEAST_CHARACTERS} characters", param=option
+            f"a key of {option} has fewer than {MIN_KEY_CHARACTERS} characters", param=option
         )
     return Keys(tuple(_digest(key) for key in keys))
 
 
-def first_key(source: str, option: str) -> str:
-    """A key to present to a server, from such a source. Raises `ConfigError`."""
-    return _read(source, option)[0]
+def read_first_key(source: str, option: str) -> str:
+    """Return the first key of a source, to present to a server. Raises `ConfigError`."""
+    return _read_source(source, option)[0]
 
 
-def _read(source: str, option: str) -> list[str]:
+def _read_source(source: str, option: str) -> list[str]:
     kind, _, name = source.partition(":")
     if kind == "env" and name:
-        found = os.environ.get(name, "").split(",")
+        candidates = os.environ.get(name, "").split(",")
     elif kind == "file" and name:
-        found = _lines(Path(name), option)
+        candidates = _read_lines(Path(name), option)
     else:
         raise ConfigError(
             f"{option} takes file:PATH or env:NAME, not a key itself, which the process list "
             "would show",
             param=option,
         )
-    keys = [key.strip() for key in found if key.strip()]
+    keys = [key.strip() for key in candidates if key.strip()]
     if not keys:
         raise ConfigError(f"{option}: there is no key in {source}", param=option)
     return keys
 
 
-def _lines(file: Path, option: str) -> list[str]:
+def _read_lines(file: Path, option: str) -> list[str]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -86,12 +93,12 @@ def _lines(file: Path, option: str) -> list[str]:
 
 
 def _digest(key: str) -> bytes:
-    # Salted, so that not even a digest of a key means anything outside this process.
+    # Salted, so that the digest of a key is useless outside this process.
     return blake2b(key.encode(errors="surrogateescape"), key=_SALT, digest_size=16).digest()
 
 
-def _lasting_digest(key: str) -> str:
-    # A key is long and random: its digest can be written down without giving it away.
+def _persistent_digest(key: str) -> str:
+    # A key is long and random, so its unsalted digest may be stored.
     return blake2b(
         key.encode(errors="surrogateescape"), person=b"owner", digest_size=16
     ).hexdigest()

@@ -1,4 +1,4 @@
-"""What the API needs from the server behind it."""
+"""The interface between the API and the server that it exposes."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -14,20 +14,20 @@ from sglang_omni.voices.registry import VoiceRegistry
 
 
 class Backend(Protocol):
-    """The pipeline and its engines, as the routes see them.
+    """The pipeline and its engines, as the routes use them.
 
-    `respond` and `speak` give generators, not mere iterators: closing one aborts its work at
-    once, and the routes close every generator they start. The last event is `Finished`; an error
-    is raised, as one of `sglang_omni.protocol.errors` where the caller should learn the reason.
+    `respond` and `speak` return async generators. To close one aborts its work at once; the routes
+    close every generator that they start. The last event is `Finished`. Errors are raised; those of
+    `sglang_omni.protocol.errors` are shown to the caller.
     """
 
     @property
     def model(self) -> str:
-        """The served model name."""
+        """Return the served model name."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the checkpoint can do."""
+        """Return what the checkpoint can do."""
 
     @property
     def default_system(self) -> str:
@@ -43,79 +43,91 @@ class Backend(Protocol):
 
     @property
     def sample_rate(self) -> int:
-        """Rate of every `AudioDelta`, in Hz."""
+        """Return the sample rate of every `AudioDelta` in Hz."""
 
     @property
     def voices(self) -> tuple[str, ...]:
-        """Names of the preset voices."""
+        """Return the names of the preset voices."""
 
     @property
     def voice_aliases(self) -> Mapping[str, str]:
-        """Second names of preset voices, and the presets that they stand for."""
+        """Return the preset voice of each alias."""
 
     @property
-    def shelf(self) -> VoiceRegistry:
-        """The voices that users bring."""
+    def voice_registry(self) -> VoiceRegistry:
+        """Return the registry of voices that users store or upload."""
 
     @property
     def has_speaker_encoder(self) -> bool:
-        """Whether a voice has a speaker vector, beside what its recording sounds like."""
+        """Return whether cloned voices have a speaker vector in addition to the recording."""
 
     @property
     def default_voice(self) -> str:
-        """The preset that speaks when a request names none."""
+        """Return the preset voice of requests that name none."""
 
     @property
     def deterministic_text(self) -> bool:
-        """Whether `seed` fixes sampled text as well as audio."""
+        """Return whether `seed` fixes sampled text as well as audio."""
 
     @property
     def max_tokens(self) -> int:
-        """The most tokens one answer may have."""
+        """Return the maximum number of tokens of one answer."""
 
     @property
     def context_length(self) -> int:
-        """Tokens of the longest prompt and its answer together."""
+        """Return the maximum number of tokens of a prompt and its answer together."""
 
     @property
     def max_body_bytes(self) -> int:
-        """The largest body of a request."""
+        """Return the maximum size of a request body."""
 
     @property
     def draining(self) -> asyncio.Event:
-        """Set once the server begins nothing new: what has no natural end, such as a realtime
-        session, should come to one."""
+        """Return the event that is set once the server accepts no new work.
+
+        Work without a natural end, such as a realtime session, should then end.
+        """
 
     @property
     def realtime(self) -> RealtimeOptions:
-        """Bounds of realtime sessions."""
+        """Return the options of realtime sessions."""
 
     @property
     def ready(self) -> bool:
-        """Whether every engine is loaded and warm, one replica of it at least."""
+        """Return whether every engine has at least one loaded and warm replica."""
 
     @property
     def registries(self) -> Sequence[CollectorRegistry]:
-        """Metrics besides ours and the engines' counters: SGLang's own."""
+        """Return the registries of SGLang's own metrics."""
 
     @property
     def has_grammars(self) -> bool:
-        """Whether an answer can be held to a JSON schema."""
+        """Return whether the thinker can enforce a JSON schema."""
 
     @property
     def supports_grammar(self) -> bool:
-        """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
+        """Return whether the thinker can enforce a grammar, such as tool calls."""
 
-    def token_piece(self, token_id: int) -> tuple[str, bytes]:
-        """A token's name, and the bytes it adds to a text, none for a special one."""
+    def decode_token(self, token_id: int) -> tuple[str, bytes]:
+        """Return a token's name and the bytes it adds to a text, which are empty if special."""
 
     def engines(self) -> dict[str, dict[str, Any]]:
-        """State and counters of each engine, by name."""
+        """Return the state and counters of each engine, by name."""
 
     def profile(self, engine: str, name: str | None) -> str:
-        """Have an engine profiled into a folder of that name, whose path is returned; None ends it.
+        """Start a profile of an engine, or stop it if `name` is None.
 
-        Raises `RequestNotFound` for an unknown engine, `Forbidden` where no profiles are taken."""
+        Args:
+            engine: Name of the engine.
+            name: Name of the folder for the traces.
+
+        Returns:
+            The path of the folder.
+
+        Raises:
+            RequestNotFound: There is no such engine.
+            Forbidden: Profiling is disabled.
+        """
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat."""
@@ -126,4 +138,4 @@ class Backend(Protocol):
     def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
-        """Read a text aloud while it is written, in place of the request's own."""
+        """Read `text` aloud while it is written; the request's own text is not used."""

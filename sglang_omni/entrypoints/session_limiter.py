@@ -1,21 +1,21 @@
-"""A bound on how many WebSocket sessions of a kind there are."""
+"""A limit on the number of concurrent WebSocket sessions."""
 
 from collections.abc import Callable
 
 
 class SessionLimiter:
-    """How many sessions there are. Taken and left on one event loop."""
+    """Counter of active sessions with a maximum of `limit`. Used by one event loop only."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self.taken = 0
+        self.num_active = 0
 
-    def take(self) -> Callable[[], None] | None:
-        """A function that gives the seat back, or None if there is no seat."""
-        if self.taken >= self._limit:
+    def acquire(self) -> Callable[[], None] | None:
+        """Count a new session and return a function that ends it, or None at the limit."""
+        if self.num_active >= self._limit:
             return None
-        self.taken += 1
-        return self._leave
+        self.num_active += 1
+        return self._release
 
-    def _leave(self) -> None:
-        self.taken -= 1
+    def _release(self) -> None:
+        self.num_active -= 1

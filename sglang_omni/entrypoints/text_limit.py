@@ -1,4 +1,4 @@
-"""How much text a prompt may have: refused here, before anything is made of it."""
+"""A limit on the text of a prompt, checked before the text is processed."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,33 +12,40 @@ from sglang_omni.protocol.media import TextContentPart
 FieldSizes = Iterator[tuple[str, int]]
 
 
-def check_text(fields: Iterable[tuple[str, int]], context_length: int) -> None:
-    """Refuse texts that no context of `context_length` tokens can hold together.
+def check_text_length(fields: Iterable[tuple[str, int]], context_length: int) -> None:
+    """Check that texts can fit into a context of `context_length` tokens.
 
-    `fields` are the names of fields and the characters in each. Raises `ContextExceeded`, naming
-    the field with which it is too much.
+    Args:
+        fields: Names of fields with the number of characters of each.
+        context_length: Tokens of the context.
+
+    Raises:
+        ContextExceeded: The texts are too long; the error names the first field over the limit.
     """
     limit, total = CHARACTERS_PER_TOKEN * context_length, 0
     for name, size in fields:
         total += size
         if total > limit:
             raise ContextExceeded(
-                f"{name}: the prompt has more than {limit} characters of text up to here, "
+                f"{name}: the prompt up to this field has more than {limit} characters of text, "
                 f"{CHARACTERS_PER_TOKEN} for each of the context's {context_length} tokens",
                 param=name,
             )
 
 
-def chat_texts(body: ChatBody) -> FieldSizes:
-    """The texts of a chat's prompt. Media, and what is accepted and not used, do not count."""
+def iterate_chat_texts(body: ChatBody) -> FieldSizes:
+    """Yield the field and size of each text in a chat's prompt.
+
+    Media, and fields that are accepted but not used, do not count.
+    """
     for index, message in enumerate(body.messages):
-        yield from _message_texts(message, f"messages.{index}")
-    yield from tool_texts(body.tools, "tools")
+        yield from _iterate_message_texts(message, f"messages.{index}")
+    yield from iterate_tool_texts(body.tools, "tools")
     if body.response_format.type == "json_schema":
-        yield "response_format", json_characters(body.response_format.json_schema.schema_)
+        yield "response_format", count_json_characters(body.response_format.json_schema.schema_)
 
 
-def _message_texts(message: ChatMessage, path: str) -> FieldSizes:
+def _iterate_message_texts(message: ChatMessage, path: str) -> FieldSizes:
     for index, part in enumerate(message.content):
         if isinstance(part, TextContentPart):
             yield f"{path}.content.{index}.text", len(part.text)
@@ -48,24 +55,24 @@ def _message_texts(message: ChatMessage, path: str) -> FieldSizes:
         yield f"{path}.audio.transcript", len(message.audio.transcript)
 
 
-def tool_texts(tools: Iterable[ToolSpec], path: str) -> FieldSizes:
-    """The texts of the list of functions."""
+def iterate_tool_texts(tools: Iterable[ToolSpec], path: str) -> FieldSizes:
+    """Yield the field and size of each text in a list of tools."""
     for index, tool in enumerate(tools):
         function = tool.function
         yield f"{path}.{index}.function.description", len(function.description)
-        yield f"{path}.{index}.function.parameters", json_characters(function.parameters)
+        yield f"{path}.{index}.function.parameters", count_json_characters(function.parameters)
 
 
-def json_characters(value: Any) -> int:
-    """Return how many characters the names and texts in decoded JSON have."""
-    total, waiting = 0, [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            total += len(one)
-        elif isinstance(one, dict):
-            total += sum(map(len, one))
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
+def count_json_characters(value: Any) -> int:
+    """Return the number of characters in all names and strings of decoded JSON."""
+    total, stack = 0, [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            total += len(item)
+        elif isinstance(item, dict):
+            total += sum(map(len, item))
+            stack += item.values()
+        elif isinstance(item, list):
+            stack += item
     return total

@@ -1,1 +1,1 @@
-"""What kernels of several engines are made of."""
+"""Building blocks of Triton kernels, shared by several engines."""

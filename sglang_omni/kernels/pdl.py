@@ -1,7 +1,7 @@
-"""Programmatic dependent launch: a kernel starts while the one before it still runs.
+"""Programmatic dependent launch (PDL): a kernel starts while the previous one still runs.
 
-Small kernels spend as long starting as working. A chained kernel sets itself up, and asks for its
-weights, before it waits for what the kernel before it writes. Hopper and later.
+Small kernels take as long to launch as to run. With PDL, a kernel sets itself up and prefetches its
+weights before it waits for the output of the previous kernel. Hopper and later GPUs support it.
 """
 
 import os
@@ -12,31 +12,31 @@ import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 LINE = 64
-"""Elements of a cache line, in the 16-bit types that matter."""
+"""Elements per cache line, for 16-bit types."""
 
 
-def can_chain() -> bool:
-    """Whether kernels can be chained here."""
+def supports_pdl() -> bool:
+    """Return whether the current GPU supports PDL."""
     if os.environ.get("TRITON_INTERPRET") == "1" or not torch.cuda.is_available():
         return False
     return torch.cuda.get_device_capability()[0] >= 9
 
 
 @triton.jit
-def wait_for_inputs(CHAINED: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Wait until everything before this kernel is written, and let the next one start.
+def wait_for_inputs(USE_PDL: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Wait until all previous kernels have written their output, and let the next one start.
 
-    A chained kernel must not touch what others write, nor write anything, before this.
+    A kernel with PDL must not read the output of other kernels, nor write, before this call.
     """
-    if CHAINED:
-        # The other order, which starts kernels further ahead, was slower: they crowd each other.
+    if USE_PDL:
+        # The reverse order starts the next kernel earlier, but was slower: the kernels compete.
         gdc_wait()
         gdc_launch_dependents()
 
 
 @triton.jit
-def prefetch(pointers):  # type: ignore[no-untyped-def]
-    """Ask for the cache lines at these addresses."""
+def prefetch_lines(pointers):  # type: ignore[no-untyped-def]
+    """Prefetch the cache lines at these addresses into the L2 cache."""
     tl.inline_asm_elementwise(
         "prefetch.global.L2 [$1]; mov.u32 $0, 0;",
         "=r,l",
@@ -48,18 +48,23 @@ def prefetch(pointers):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def fetch(data, lines, part, parts):  # type: ignore[no-untyped-def]
-    """Ask for one of so many parts of `data` (bytes), which has `lines` of 128 bytes, so that the
-    kernel that reads it finds it in the cache."""
-    each = (lines + parts - 1) // parts
-    end = tl.minimum((part + 1) * each, lines)
-    for first in range(part * each, end, 128):
-        line = tl.minimum(first + tl.arange(0, 128), end - 1)
-        prefetch(data + line.to(tl.int64) * 128)
+def prefetch_part(data, num_lines, part, num_parts):  # type: ignore[no-untyped-def]
+    """Prefetch part `part` of `num_parts` of `data` into the L2 cache for a later kernel.
+
+    `data` are bytes, in `num_lines` cache lines of 128 bytes.
+    """
+    lines_per_part = (num_lines + num_parts - 1) // num_parts
+    end = tl.minimum((part + 1) * lines_per_part, num_lines)
+    for start in range(part * lines_per_part, end, 128):
+        line = tl.minimum(start + tl.arange(0, 128), end - 1)
+        prefetch_lines(data + line.to(tl.int64) * 128)
 
 
-def bytes_of(weight: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """What `fetch` takes of a contiguous weight: its bytes, and how many lines they are."""
+def view_as_bytes(weight: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """Return the bytes of a contiguous weight and its number of cache lines.
+
+    They are the first arguments of `prefetch_part`.
+    """
     assert weight.is_contiguous()
     flat = weight.detach().view(torch.uint8)
     return flat, flat.numel() // 128

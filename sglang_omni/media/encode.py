@@ -3,7 +3,7 @@
 import asyncio
 import math
 from functools import partial
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from sglang_omni.media import wav
 from sglang_omni.media.codecs import CODECS
 from sglang_omni.media.limiter import PeakLimiter
 from sglang_omni.media.resample import Resampler
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.errors import EngineFailed
 
-AudioFormat = Literal["wav", "pcm", "mp3", "opus", "aac", "flac"]
 FULL_SCALE = 32767
 
 

@@ -9,8 +9,8 @@ import asyncio
 import socket
 import threading
 
-from sglang_omni.admission.policy import Capacity
-from sglang_omni.admission.queue import AdmissionQueue, QueueRules
+from sglang_omni.queueing.policy import Capacity
+from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 
 # How many threads resolve names at once, in total and per tenant. They only wait.
 MAX_THREADS, MAX_THREADS_PER_TENANT = 64, 16

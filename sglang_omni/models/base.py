@@ -4,15 +4,20 @@ The server knows families; a family knows nothing of the server. Members that th
 import neither torch nor sglang; those that load a model are called in an engine's own process.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.media_format import MediaFormat
+from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.models.speech_text import SpeechText
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sglang_omni.models.encoder import ModalityModel
     from sglang_omni.models.speech import SpeechModel
 
 
@@ -40,6 +45,41 @@ class ModelFamily(Protocol):
         Raises:
             CheckpointError: The files cannot be read.
         """
+
+    def sizes(self, checkpoint: Path) -> CheckpointSizes:
+        """Return the sizes of the checkpoint's parts, for placement. Raises `CheckpointError`."""
+
+    def fp8_config(self) -> Mapping[str, Any]:
+        """Return the `quantization_config` of an FP8 checkpoint."""
+
+    def to_fp8(self, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
+        """Return what an FP8 checkpoint stores for a tensor: itself, or FP8 values and scales."""
+
+    def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:
+        """Write a checkpoint of tiny sizes with random weights, for tests and trials."""
+
+    def encoder_width(self, checkpoint: Path) -> int:
+        """Return the width of a feature row. Raises `CheckpointError`."""
+
+    def check_vision_ranks(self, checkpoint: Path, ranks: int) -> None:
+        """Check that the vision encoder can be split over tensor-parallel ranks.
+
+        Raises:
+            CheckpointError: The configuration is missing or malformed.
+            ConfigError: The encoder cannot be split evenly.
+        """
+
+    def load_vision_encoder(
+        self, checkpoint: Path, device: str, dtype: str, *, parallel: bool, graphs: bool
+    ) -> "ModalityModel":
+        """Load this process's part of the vision encoder.
+
+        With `parallel` its layers are SGLang's, in the tensor-parallel group that the process has
+        joined. With `graphs` it captures CUDA graphs on a GPU. Raises `CheckpointError`.
+        """
+
+    def load_audio_encoder(self, checkpoint: Path, device: str, dtype: str) -> "ModalityModel":
+        """Load the audio encoder. It never imports sglang. Raises `CheckpointError`."""
 
     def load_speech_model(self, checkpoint: Path, device: str, dtype: str) -> "SpeechModel":
         """Load the speech model of a checkpoint.

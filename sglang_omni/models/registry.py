@@ -33,6 +33,11 @@ def family_of(checkpoint: Path) -> ModelFamily:
     )
 
 
+def default_family() -> ModelFamily:
+    """Return the family of the bundled checkpoint."""
+    return _load(_entries()[next(iter(FAMILIES))])
+
+
 @cache
 def _entries() -> dict[str, EntryPoint]:
     """Return every known family by architecture; one of this package wins."""

@@ -1,5 +1,4 @@
-"""The file of refusals, `--audit-log`: written by a thread, so that no disk holds up the event
-loop."""
+"""The audit log file (`--audit-log`), written by a thread, so that a disk never blocks the loop."""
 
 import logging
 import os
@@ -15,15 +14,14 @@ from sglang_omni.observability.refusals import AUDIT_LOG
 from sglang_omni.protocol.errors import StartupError
 
 LOGGER = logging.getLogger(__name__)
-# Lines that wait for a slow disk; those beyond are lost.
+# Lines that may wait for a slow disk. Further lines are dropped.
 MAX_WAITING = 1000
-# How long the end of the server waits for such a disk.
-STOP_S = 1.0
+# How long shutdown waits for a slow disk.
+STOP_TIMEOUT_S = 1.0
 
 
 class AuditFileHandler(WatchedFileHandler):
-    """Appends lines to a file that only its user may read, and opens it anew where it was moved
-    away, as programs that rotate logs do."""
+    """Appends lines to a file that only its owner may read, and reopens it after a rotation."""
 
     _has_failed = False
 
@@ -32,31 +30,31 @@ class AuditFileHandler(WatchedFileHandler):
         return open(descriptor, "a", encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Say once that lines are lost, as on a full disk."""
+        """Report once that lines are lost, for example on a full disk."""
         if not self._has_failed:
             self._has_failed = True
-            LOGGER.error("the audit log cannot be written; refusals are missing from it")
+            LOGGER.error("the audit log cannot be written; entries are lost until it can")
 
 
 class _DroppingQueueHandler(QueueHandler):
-    """Never waits: where the queue is full, a line is lost."""
+    """Never blocks: if the queue is full, the line is dropped."""
 
     def enqueue(self, record: logging.LogRecord) -> None:
         try:
             self.queue.put_nowait(record)
         except Full:
-            LOGGER.debug("the audit log is not written fast enough")
+            LOGGER.debug("the audit log queue is full; an entry was dropped")
 
 
 class _DroppingQueueListener(QueueListener):
-    """Ends also where the queue is full: what waits for a disk that takes nothing is lost."""
+    """Stops even if the queue is full: lines that wait for a blocked disk are dropped."""
 
     queue: "Queue[Any]"
 
     def enqueue_sentinel(self) -> None:
         while True:
             try:
-                self.queue.put(None, timeout=STOP_S)
+                self.queue.put(None, timeout=STOP_TIMEOUT_S)
                 return
             except Full:
                 with suppress(Empty):
@@ -66,8 +64,11 @@ class _DroppingQueueListener(QueueListener):
 
 @contextmanager
 def audit_file(path: Path | None) -> Iterator[None]:
-    """While the body runs, refusals are written to `path` in place of the ordinary log; None leaves
-    them there. Raises `StartupError` where it cannot be written."""
+    """Write audit entries to `path` during the body. With None they stay in the ordinary log.
+
+    Raises:
+        StartupError: The file cannot be written.
+    """
     if path is None:
         yield
         return
@@ -77,16 +78,17 @@ def audit_file(path: Path | None) -> Iterator[None]:
         reason = error.strerror or type(error).__name__
         raise StartupError(f"--audit-log {path} cannot be written: {reason}") from None
     waiting: Queue[Any] = Queue(MAX_WAITING)
-    queueing, listener = _DroppingQueueHandler(waiting), _DroppingQueueListener(waiting, handler)
+    queue_handler = _DroppingQueueHandler(waiting)
+    listener = _DroppingQueueListener(waiting, handler)
     listener.start()
     level = AUDIT_LOG.level
-    AUDIT_LOG.addHandler(queueing)
+    AUDIT_LOG.addHandler(queue_handler)
     AUDIT_LOG.propagate = False
     AUDIT_LOG.setLevel(logging.INFO)
     try:
         yield
     finally:
-        AUDIT_LOG.removeHandler(queueing)
+        AUDIT_LOG.removeHandler(queue_handler)
         AUDIT_LOG.propagate = True
         AUDIT_LOG.setLevel(level)
         listener.stop()

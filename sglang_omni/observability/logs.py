@@ -1,26 +1,25 @@
-"""Log lines: each names the request it belongs to; as text, or as one JSON object."""
+"""Log configuration: text or JSON lines, with the id of the request they belong to."""
 
 import json
 import logging
 from datetime import UTC, datetime
 from typing import Literal
 
-from sglang_omni.engines.runtime.process_output import OUTPUT_LOG
 from sglang_omni.observability.trace import current_trace
+from sglang_omni.system.loggers import OUTPUT_LOG
 
 LogFormat = Literal["text", "json"]
 
-TEXT = "%(asctime)s %(levelname)s %(name)s%(request)s: %(message)s"
-# They log addresses of downloads, which are the user's, or what we log ourselves.
-TALKATIVE = ("httpx", "uvicorn.access")
+TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s%(request)s: %(message)s"
+# They log download addresses, which are user data, or requests, which we log ourselves.
+QUIET_LOGGERS = ("httpx", "uvicorn.access")
 
 
-class RequestId(logging.Filter):
-    """Gives every record the id of the request that its task works for, or says which engine it
-    is from."""
+class RequestIdFilter(logging.Filter):
+    """Adds the id of the task's request, or the name of the engine, to every record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always true."""
+        """Add the attributes and return True."""
         trace = current_trace()
         record.request_id = trace.id if trace else None
         source = trace.id if trace else getattr(record, "engine", None)
@@ -28,11 +27,11 @@ class RequestId(logging.Filter):
         return True
 
 
-class JsonLines(logging.Formatter):
-    """One JSON object in a line."""
+class JsonFormatter(logging.Formatter):
+    """Formats a record as a JSON object in one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's time (UTC), level, logger, message and, where there is one, request id."""
+        """Return time (UTC), level, logger and message, and if known request id and engine."""
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -47,14 +46,19 @@ class JsonLines(logging.Formatter):
         return json.dumps(entry, ensure_ascii=False)
 
 
-def set_up(level: str, log_format: LogFormat) -> None:
-    """Have everything logged to stderr in one form. What engines print, where it is shown, joins in
-    as JSON only: on a terminal it stays as it is, above the progress bars."""
+def set_up_logging(level: str, log_format: LogFormat) -> None:
+    """Log everything to stderr in one format.
+
+    With JSON, engine output that is shown becomes JSON lines too. As text it stays unchanged, so
+    that it appears above the progress bars.
+    """
     handler = logging.StreamHandler()
-    handler.addFilter(RequestId())
-    handler.setFormatter(JsonLines() if log_format == "json" else logging.Formatter(TEXT))
+    handler.addFilter(RequestIdFilter())
+    handler.setFormatter(
+        JsonFormatter() if log_format == "json" else logging.Formatter(TEXT_FORMAT)
+    )
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for name in TALKATIVE:
+    for name in QUIET_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     OUTPUT_LOG.handlers = [handler] if log_format == "json" else []
     OUTPUT_LOG.setLevel(logging.INFO)

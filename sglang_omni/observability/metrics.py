@@ -1,4 +1,4 @@
-"""Prometheus metrics: of requests as they end, and of engines whenever somebody looks."""
+"""Prometheus metrics: of requests when they end, and of engines when they are scraped."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -8,15 +8,19 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from sglang_omni.observability.trace import Trace
+from sglang_omni.version import package_version
 
 PREFIX = "sgl_omni"
-# The route of requests that were refused by the protocol.
-PROTOCOL = "protocol"
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 30, 60, 120)
-FACTORS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5)
-STALLS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-# Counters of engines that go up and down; all others only go up until the engine restarts.
-LEVELS = frozenset(
+# The route label of requests that were refused before routing.
+PROTOCOL_ROUTE = "protocol"
+SECONDS_BUCKETS = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75),
+    *(1, 1.5, 2.5, 5, 10, 30, 60, 120),
+)
+RTF_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5)
+STALL_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+# Engine counters that go up and down. All others only increase until the engine restarts.
+GAUGES = frozenset(
     (
         "active_slots",
         "waiting",
@@ -38,104 +42,127 @@ Engines = Callable[[], Mapping[str, Mapping[str, Any]]]
 
 
 class RequestMetrics:
-    """What is counted of requests. Owns a registry, so that two servers share no numbers."""
+    """Metrics of requests. It owns a registry, so that two servers share no numbers."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = self._make(Counter, "requests", "Requests ended", ["route", "status"])
-        self._refusals = self._make(Counter, "refusals", "Refusals by their reason", ["reason"])
-        self.in_flight = self._make(Gauge, "requests_in_flight", "Requests being served", [])
-        self.tasks = self._make(Gauge, "tasks", "Tasks of the event loop", [])
-        self.stalls = self._make(
+        build = self._create(
+            Gauge, "build_info", "Always 1; the label has the version", ["version"]
+        )
+        build.labels(package_version()).set(1)
+        self._requests = self._create(
+            Counter, "requests", "Requests that have ended", ["route", "status"]
+        )
+        self._refusals = self._create(Counter, "refusals", "Refused requests", ["reason"])
+        self.in_flight = self._create(Gauge, "requests_in_flight", "Requests being served", [])
+        self.tasks = self._create(Gauge, "tasks", "Tasks of the event loop", [])
+        self.stalls = self._create(
             Histogram,
             "event_loop_stall_seconds",
-            "By how much the event loop woke too late, twenty times a second",
+            "How late the event loop wakes up, sampled twenty times a second",
             [],
-            buckets=STALLS,
+            buckets=STALL_BUCKETS,
         )
-        self._seconds = self._times("request_seconds", "Arrival to last byte", ["route"])
-        self._stages = self._times("stage_seconds", "Begin to end of a stage", ["stage"])
-        self._firsts = self._times(
-            "stage_first_output_seconds", "Begin to first output of a stage", ["stage"]
+        self._durations = self._create_seconds(
+            "request_duration_seconds", "Time from arrival to the last byte", ["route"]
         )
-        self._failures = self._make(
-            Counter, "stage_failures", "Stages that did not end well", ["stage", "error"]
+        self._stages = self._create_seconds(
+            "stage_duration_seconds", "Duration of a stage", ["stage"]
         )
-        self._ttft = self._times("ttft_seconds", "Arrival to first text", ["route"])
-        self._ttfa = self._times("ttfa_seconds", "Arrival to first audio", ["route"])
-        self._rtf = self._make(
-            Histogram, "rtf", "Seconds per second of audio", ["route"], buckets=FACTORS
+        self._first_outputs = self._create_seconds(
+            "stage_first_output_seconds", "Time to the first output of a stage", ["stage"]
         )
-        self._audio = self._make(Counter, "audio_seconds", "Speech made", ["route"])
-        self._underruns = self._make(
-            Counter, "underrun_seconds", "Silence where speech was due", ["route"]
+        self._failures = self._create(
+            Counter, "stage_failures", "Stages that failed or were cancelled", ["stage", "error"]
+        )
+        self._ttft = self._create_seconds(
+            "time_to_first_token_seconds", "Time from arrival to the first text", ["route"]
+        )
+        self._ttfa = self._create_seconds(
+            "time_to_first_audio_seconds", "Time from arrival to the first audio", ["route"]
+        )
+        self._rtf = self._create(
+            Histogram,
+            "real_time_factor",
+            "Seconds of generation per second of audio",
+            ["route"],
+            buckets=RTF_BUCKETS,
+        )
+        self._audio = self._create(
+            Counter, "audio_seconds", "Seconds of generated audio", ["route"]
+        )
+        self._underruns = self._create(
+            Counter, "underrun_seconds", "Seconds of silence where audio was due", ["route"]
         )
 
-    def ended(self, trace: Trace) -> None:
+    def record_request(self, trace: Trace) -> None:
         """Count a request that has ended."""
-        assert trace.ended is not None
+        assert trace.ended_at is not None
         route = trace.route
         self._requests.labels(route, str(trace.status or "gone")).inc()
-        self._seconds.labels(route).observe(trace.ended - trace.started_at)
+        self._durations.labels(route).observe(trace.ended_at - trace.started_at)
         for span in trace.spans:
-            if span.ended is not None:
-                self._stages.labels(span.name).observe(span.ended - span.started_at)
-            if span.first is not None:
-                self._firsts.labels(span.name).observe(span.first - span.started_at)
+            if span.ended_at is not None:
+                self._stages.labels(span.name).observe(span.ended_at - span.started_at)
+            if span.first_output_at is not None:
+                seconds = span.first_output_at - span.started_at
+                self._first_outputs.labels(span.name).observe(seconds)
             if span.error is not None:
                 self._failures.labels(span.name, span.error).inc()
-        if trace.first_text is not None:
-            self._ttft.labels(route).observe(trace.first_text - trace.started_at)
-        if trace.sound is not None:
-            self._ttfa.labels(route).observe(trace.sound.first_s)
-            self._rtf.labels(route).observe(trace.sound.rtf)
-            self._audio.labels(route).inc(trace.sound.audio_s)
-            self._underruns.labels(route).inc(trace.sound.underrun_s)
+        if trace.first_text_at is not None:
+            self._ttft.labels(route).observe(trace.first_text_at - trace.started_at)
+        if trace.playback is not None:
+            self._ttfa.labels(route).observe(trace.playback.first_s)
+            self._rtf.labels(route).observe(trace.playback.rtf)
+            self._audio.labels(route).inc(trace.playback.audio_s)
+            self._underruns.labels(route).inc(trace.playback.underrun_s)
 
-    def refused_by_protocol(self, status: int) -> None:
-        """Count a request that was refused before it had a route, for how it was sent."""
-        self._requests.labels(PROTOCOL, str(status)).inc()
+    def record_protocol_refusal(self, status: int) -> None:
+        """Count a request that was refused before routing, because it violates the protocol."""
+        self._requests.labels(PROTOCOL_ROUTE, str(status)).inc()
 
-    def refused(self, reason: str) -> None:
-        """Count a refusal; `reason` is one of the few that the code names."""
+    def record_refusal(self, reason: str) -> None:
+        """Count a refusal. `reason` is one of a few names in the code."""
         self._refusals.labels(reason).inc()
 
-    def _make(self, kind: Any, name: str, about: str, labels: list[str], **options: Any) -> Any:
-        return kind(f"{PREFIX}_{name}", about, labels, registry=self.registry, **options)
+    def _create(self, kind: Any, name: str, text: str, labels: list[str], **options: Any) -> Any:
+        return kind(f"{PREFIX}_{name}", text, labels, registry=self.registry, **options)
 
-    def _times(self, name: str, about: str, labels: list[str]) -> Any:
-        return self._make(Histogram, name, about, labels, buckets=SECONDS)
+    def _create_seconds(self, name: str, text: str, labels: list[str]) -> Any:
+        return self._create(Histogram, name, text, labels, buckets=SECONDS_BUCKETS)
 
 
 class EngineCollector(Collector):
-    """Engines as they are when somebody looks: nothing is kept here."""
+    """Metrics of engines, read at each scrape."""
 
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
 
     def collect(self) -> Iterator[Metric]:
-        """State, restarts and every counter of every engine."""
-        up = GaugeMetricFamily(f"{PREFIX}_engine_up", "1 while ready", labels=LABELS)
-        restarts = CounterMetricFamily(
-            f"{PREFIX}_engine_restarts", "Restarts after a death or a hang", labels=LABELS
+        """Yield the state, the restarts and every counter of every engine."""
+        up = GaugeMetricFamily(
+            f"{PREFIX}_engine_up", "1 if the engine is ready, else 0", labels=LABELS
         )
-        numbers: dict[str, Metric] = {}
+        restarts = CounterMetricFamily(
+            f"{PREFIX}_engine_restarts", "Restarts after a crash or a hang", labels=LABELS
+        )
+        families: dict[str, Metric] = {}
         for name, engine in self._engines().items():
             labels = [engine.get("kind", name), str(engine.get("replica", 0))]
             up.add_metric(labels, engine.get("state") == "ready")
             restarts.add_metric(labels, engine.get("restarts", 0))
             for counter, value in engine.get("counters", {}).items():
-                family = numbers.setdefault(counter, _family(counter))
+                family = families.setdefault(counter, _create_family(counter))
                 family.add_metric(labels, value)  # type: ignore[attr-defined]
-        yield from (up, restarts, *numbers.values())
+        yield from (up, restarts, *families.values())
 
 
-def _family(counter: str) -> Metric:
-    kind = GaugeMetricFamily if counter in LEVELS else CounterMetricFamily
+def _create_family(counter: str) -> Metric:
+    kind = GaugeMetricFamily if counter in GAUGES else CounterMetricFamily
     name = f"{PREFIX}_engine_{counter}"
-    return kind(name, f"{counter.replace('_', ' ')}, as the engine counts", labels=LABELS)
+    return kind(name, f"Engine counter: {counter.replace('_', ' ')}", labels=LABELS)
 
 
-def exposition(*registries: CollectorRegistry) -> bytes:
-    """The registries in Prometheus' text format, one after the other."""
+def render_metrics(*registries: CollectorRegistry) -> bytes:
+    """Return the registries in Prometheus' text format, one after the other."""
     return b"".join(generate_latest(registry) for registry in registries)

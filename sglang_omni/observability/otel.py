@@ -1,4 +1,4 @@
-"""Traces to an OpenTelemetry collector. Needs `pip install sglang_omni[tracing]`."""
+"""Export of traces to an OpenTelemetry collector. Needs `pip install sglang_omni[tracing]`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,9 +10,10 @@ SERVICE = "sglang-omni"
 
 
 def open_exporter(endpoint: str) -> "OtelExporter":
-    """An exporter to an OTLP/HTTP endpoint, such as `http://127.0.0.1:4318`.
+    """Return an exporter to an OTLP/HTTP endpoint, such as `http://127.0.0.1:4318`.
 
-    Raises `ConfigError` where the packages are missing.
+    Raises:
+        ConfigError: The OpenTelemetry packages are not installed.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -27,10 +28,10 @@ def open_exporter(endpoint: str) -> "OtelExporter":
 
 
 class OtelExporter:
-    """Turns a trace that has ended into a span for the request and one for each stage."""
+    """Exports a trace that has ended as a span for the request and one for each stage."""
 
     def __init__(self, processor: Any) -> None:
-        """`processor` is one of OpenTelemetry's; it sends in a thread of its own."""
+        """Export through an OpenTelemetry span processor, which sends in its own thread."""
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
 
@@ -39,49 +40,54 @@ class OtelExporter:
         self._tracer = self._provider.get_tracer(SERVICE)
 
     def __call__(self, trace: Trace) -> None:
-        """Hand a trace over."""
+        """Export a trace."""
         from opentelemetry import trace as otel
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-        at = _clock(trace)
-        above = TraceContextTextMapPropagator().extract({"traceparent": trace.parent or ""})
-        ended = trace.ended if trace.ended is not None else trace.started_at
+        to_epoch_ns = _make_clock(trace)
+        parent = TraceContextTextMapPropagator().extract({"traceparent": trace.parent or ""})
+        ended_at = trace.ended_at if trace.ended_at is not None else trace.started_at
         request = self._tracer.start_span(
-            trace.route, above, start_time=at(trace.started_at), attributes=_about(trace)
+            trace.route,
+            parent,
+            start_time=to_epoch_ns(trace.started_at),
+            attributes=_build_attributes(trace),
         )
-        inside = otel.set_span_in_context(request)
+        context = otel.set_span_in_context(request)
         for span in trace.spans:
-            self._stage(span, inside, at, ended)
+            self._export_stage(span, context, to_epoch_ns, ended_at)
         if trace.status is None or trace.status >= 500:
             request.set_status(otel.StatusCode.ERROR)
-        request.end(at(ended))
+        request.end(to_epoch_ns(ended_at))
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the pending spans and shut down."""
         self._provider.shutdown()
 
-    def _stage(self, span: Span, inside: Any, at: Callable[[float], int], ended: float) -> None:
+    def _export_stage(
+        self, span: Span, context: Any, to_epoch_ns: Callable[[float], int], ended_at: float
+    ) -> None:
         from opentelemetry.trace import StatusCode
 
-        stage = self._tracer.start_span(span.name, inside, start_time=at(span.started_at))
-        stage.set_attribute("outputs", span.outputs)
-        if span.first is not None:
-            stage.add_event("first output", timestamp=at(span.first))
+        stage = self._tracer.start_span(span.name, context, start_time=to_epoch_ns(span.started_at))
+        stage.set_attribute("outputs", span.num_outputs)
+        if span.first_output_at is not None:
+            stage.add_event("first output", timestamp=to_epoch_ns(span.first_output_at))
         if span.error is not None:
             stage.set_attribute("error.type", span.error)
             stage.set_status(StatusCode.ERROR)
-        stage.end(at(ended if span.ended is None else span.ended))
+        stage.end(to_epoch_ns(ended_at if span.ended_at is None else span.ended_at))
 
 
-def _clock(trace: Trace) -> Callable[[float], int]:
-    """From the monotonic clock to nanoseconds since the epoch."""
-    return lambda seconds: int((trace.began_at + seconds - trace.started_at) * 1e9)
+def _make_clock(trace: Trace) -> Callable[[float], int]:
+    """Return a function from the monotonic clock to nanoseconds since the epoch."""
+    return lambda seconds: int((trace.started_at_epoch + seconds - trace.started_at) * 1e9)
 
 
-def _about(trace: Trace) -> Mapping[str, Any]:
-    about: dict[str, Any] = {"request.id": trace.id}
+def _build_attributes(trace: Trace) -> Mapping[str, Any]:
+    attributes: dict[str, Any] = {"request.id": trace.id}
     if trace.status is not None:
-        about["http.response.status_code"] = trace.status
-    if trace.sound is not None:
-        about |= {f"audio.{name}": value for name, value in vars(trace.sound).items()}
-    return about
+        attributes["http.response.status_code"] = trace.status
+    if trace.playback is not None:
+        attributes |= {f"audio.{name}": value for name, value in vars(trace.playback).items()}
+    return attributes

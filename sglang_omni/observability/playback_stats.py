@@ -1,4 +1,4 @@
-"""How speech would have been heard by a listener who plays it as it comes. Pure functions."""
+"""Playback statistics of speech for a client that plays audio as it arrives. Pure functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PlaybackStats:
-    """Of one answer: seconds until the first sound, of sound, of silence where sound was due, and
-    of making per second of sound (the real-time factor)."""
+    """Statistics of the speech of one answer.
+
+    Attributes:
+        first_s: Seconds until the first audio.
+        audio_s: Seconds of audio.
+        underrun_s: Seconds of silence where audio was due.
+        rtf: The real-time factor: seconds of generation per second of audio.
+    """
 
     first_s: float
     audio_s: float
@@ -15,15 +21,24 @@ class PlaybackStats:
     rtf: float
 
 
-def heard(audio: Sequence[tuple[float, int]], began: float, rate: int) -> PlaybackStats | None:
-    """What came of pieces of speech, each a time and a number of samples at `rate` Hz; None of
-    none. `started_at` is when the request came."""
-    if not audio:
+def measure_playback(
+    chunks: Sequence[tuple[float, int]], started_at: float, sample_rate: int
+) -> PlaybackStats | None:
+    """Return the statistics of chunks of speech, None if there are none.
+
+    Args:
+        chunks: The time and the number of samples of each chunk.
+        started_at: The arrival of the request.
+        sample_rate: The sample rate in Hz.
+    """
+    if not chunks:
         return None
-    plays_until = audio[0][0]
+    first_at, last_at = chunks[0][0], chunks[-1][0]
+    plays_until = first_at
     underrun_s = 0.0
-    for at, samples in audio:
-        underrun_s += max(0.0, at - plays_until)
-        plays_until = max(plays_until, at) + samples / rate
-    audio_s = sum(samples for _, samples in audio) / rate
-    return PlaybackStats(audio[0][0] - began, audio_s, underrun_s, (audio[-1][0] - began) / audio_s)
+    for sent_at, num_samples in chunks:
+        underrun_s += max(0.0, sent_at - plays_until)
+        plays_until = max(plays_until, sent_at) + num_samples / sample_rate
+    audio_s = sum(num_samples for _, num_samples in chunks) / sample_rate
+    rtf = (last_at - started_at) / audio_s
+    return PlaybackStats(first_at - started_at, audio_s, underrun_s, rtf)

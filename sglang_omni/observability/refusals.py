@@ -1,4 +1,4 @@
-"""Refusals: counted, and written down for whoever looks after an attack, without any content."""
+"""The audit log of refused requests, without any content."""
 
 import asyncio
 import ipaddress
@@ -12,20 +12,20 @@ from datetime import UTC, datetime
 from sglang_omni.protocol.errors import OmniError
 
 AUDIT_LOG = logging.getLogger("sglang_omni.audit")
-# A flood of refusals must neither fill a disk nor keep the event loop busy.
+# A flood of refusals must neither fill the disk nor occupy the event loop.
 MAX_LINES_PER_SECOND = 20
-# Of these an operator may want to know who was refused; the rest are mistakes in what was asked.
+# For these an operator may want to know the client. Other statuses are mistakes in requests.
 AUDITED_STATUSES = frozenset({401, 403, 408, 413, 414, 429, 431, 503})
-# The routes of what was refused before it was a request, and while the rest of it was awaited.
+# Routes of refusals before the request was parsed, and while its body was received.
 NO_ROUTE, ARRIVING = "none", "arriving"
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """One refusal.
+    """A refused request.
 
-    `reason` and `route` are names from the code, never what a client sent. `owner` is the lasting
-    digest of its key, `client` its address.
+    `reason` and `route` are names from the code, never a client's input. `owner` is the permanent
+    digest of the API key, `client` the client's address.
     """
 
     status: int
@@ -37,18 +37,20 @@ class Refusal:
 
 
 def is_audited(error: OmniError) -> bool:
-    """Return whether a refusal is worth a line of its own."""
+    """Return whether a refusal is written to the audit log."""
     return error.status in AUDITED_STATUSES or error.reason is not None
 
 
-def reason_of(error: OmniError) -> str:
-    """Return what a refusal is called."""
+def get_reason(error: OmniError) -> str:
+    """Return the name of the reason of a refusal."""
     return error.reason or error.code
 
 
-def address_of(client: object) -> str | None:
-    """Return the address of a peer such as ASGI's `client`; None for what is no address, such as
-    what a proxy's header may hold."""
+def parse_client_address(client: object) -> str | None:
+    """Return the IP address of ASGI's `client`, or None if it is not one.
+
+    A proxy's header may contain anything.
+    """
     if not isinstance(client, tuple | list) or not client:
         return None
     try:
@@ -57,26 +59,28 @@ def address_of(client: object) -> str | None:
         return None
 
 
-def audit_line(refusal: Refusal, now: datetime) -> str:
+def format_audit_line(refusal: Refusal, now: datetime) -> str:
     """Return a refusal as one line of JSON."""
     entry = {"time": now.isoformat(timespec="milliseconds"), **asdict(refusal)}
     return json.dumps({**entry, "owner": refusal.owner or "none"})
 
 
 class RefusalLog:
-    """Counts refusals and writes a line for each, up to so many a second; how many more there were
-    is a line as well. Owned by the event loop."""
+    """Counts refusals and logs each, up to `MAX_LINES_PER_SECOND`.
+
+    The number of suppressed lines is logged too. Used on the event loop only.
+    """
 
     def __init__(
         self, count: Callable[[str], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`count` is told the reason of each; `clock` gives seconds."""
+        """Call `count` with the reason of each refusal. `clock` returns seconds."""
         self._count, self._clock = count, clock
         self._second_ends_at = clock()
         self._num_lines = self._num_suppressed = 0
 
     def add(self, refusal: Refusal) -> None:
-        """Count a refusal, and write it down unless there are too many."""
+        """Count a refusal, and log it unless there are too many."""
         self._count(refusal.reason)
         now = self._clock()
         if now >= self._second_ends_at:
@@ -84,11 +88,11 @@ class RefusalLog:
             self._second_ends_at, self._num_lines = now + 1.0, 0
         if self._num_lines < MAX_LINES_PER_SECOND:
             self._num_lines += 1
-            AUDIT_LOG.info("%s", audit_line(refusal, datetime.now(UTC)))
+            AUDIT_LOG.info("%s", format_audit_line(refusal, datetime.now(UTC)))
             return
         self._num_suppressed += 1
         if self._num_suppressed == 1:
-            # A flood may end without another refusal that would tell of it.
+            # The flood may end without a further refusal that would trigger the report.
             asyncio.get_running_loop().call_later(1.0, self._report_suppressed)
 
     def _report_suppressed(self) -> None:

@@ -1,7 +1,7 @@
-"""A folder below the system's temporary one that does not outlast its owner, however that ends.
+"""A temporary folder that does not outlive its owner.
 
-An owner that is killed removes nothing. So it holds a lock on the folder, which the kernel lets go
-of with its last breath, and whoever makes the next folder removes those that nobody holds.
+A killed owner cannot remove its folder. So it holds a lock on the folder, which the kernel releases
+when the owner ends. Whoever creates the next folder removes those that are not locked.
 """
 
 import fcntl
@@ -14,28 +14,28 @@ from pathlib import Path
 
 
 class TempFolder:
-    """A new folder at `path`, which goes with its content at `close` or at the end of the owner."""
+    """A new folder at `path`, which is removed with its content at `close` or at exit."""
 
     def __init__(self, prefix: str) -> None:
-        """Make one, and remove what killed owners of folders with this prefix left behind."""
-        _sweep(prefix)
-        self.path, lock = _make(prefix)
+        """Create the folder, and remove those that killed owners with this prefix left behind."""
+        _remove_orphans(prefix)
+        self.path, lock = _create(prefix)
         self._remove = weakref.finalize(self, _remove, self.path, lock)
 
     def close(self) -> None:
-        """Remove the folder. Harmless a second time."""
+        """Remove the folder. A second call does nothing."""
         self._remove()
 
 
-def _make(prefix: str) -> tuple[Path, int]:
+def _create(prefix: str) -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix))
-        # Closed in every process that this one executes: an engine does not hold it.
+        # Close-on-exec, so that no engine holds the lock.
         lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(lock, fcntl.LOCK_EX)
         if path.exists():
             return path, lock
-        os.close(lock)  # Another owner found it before it was held, and took it for left behind.
+        os.close(lock)  # Another process removed the folder before it was locked.
 
 
 def _remove(path: Path, lock: int) -> None:
@@ -43,14 +43,14 @@ def _remove(path: Path, lock: int) -> None:
     os.close(lock)
 
 
-def _sweep(prefix: str) -> None:
+def _remove_orphans(prefix: str) -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         try:
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError:
-            continue  # Another user's, no folder, or gone meanwhile.
+            continue  # It belongs to another user, is not a folder, or is gone.
         try:
-            # Locked by another, it has an owner who lives.
+            # If the lock is held, the owner is alive.
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)

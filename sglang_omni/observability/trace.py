@@ -1,4 +1,4 @@
-"""What happened to one request: its stages and their times. No content, only names and numbers."""
+"""Traces of requests: their stages and times. No content, only names and numbers."""
 
 import asyncio
 import time
@@ -9,42 +9,50 @@ from dataclasses import dataclass, field
 
 from sglang_omni.observability.playback_stats import PlaybackStats
 
-# A long speech has a span for each fragment; beyond this they are only counted.
-MOST_SPANS = 512
+# A long speech has a span for each fragment. Further spans are only counted.
+MAX_SPANS = 512
 
 
 @dataclass
 class Span:
-    """One stage of a request. Times are on the monotonic clock, in seconds; `first` is that of its
-    first output. `error` is how it ended, None for a true end."""
+    """A stage of a request. Times are in seconds on the monotonic clock.
+
+    `error` is the type of the exception that ended it, or "cancelled"; None for success.
+    """
 
     name: str
     started_at: float
-    first: float | None = None
-    ended: float | None = None
-    outputs: int = 0
+    first_output_at: float | None = None
+    ended_at: float | None = None
+    num_outputs: int = 0
     error: str | None = None
 
-    def output(self) -> None:
-        """Note an output."""
-        if self.first is None:
-            self.first = time.monotonic()
-        self.outputs += 1
+    def record_output(self) -> None:
+        """Record an output."""
+        if self.first_output_at is None:
+            self.first_output_at = time.monotonic()
+        self.num_outputs += 1
 
 
 @dataclass
 class Trace:
-    """A request from its arrival to its last byte.
+    """A request from its arrival to its last byte. Only the request's own tasks write it.
 
-    `began_at` is in seconds since the epoch, `started_at` and all other times on the monotonic
-    clock. `audio` has the time and the number of samples of each piece of speech until the request
-    has ended, `sound` what came of them then. `parent` is the caller's W3C `traceparent`, `owner`
-    the lasting digest of its key, `client` its address. `refusal` has the status and the reason of
-    the first error worth an entry in the audit log. Written by the request's own tasks only.
+    Attributes:
+        started_at_epoch: The arrival in seconds since the epoch. All other times are in seconds on
+            the monotonic clock.
+        owner: The permanent digest of the caller's API key.
+        client: The caller's address.
+        refusal: The status and the reason of the first error that is worth an audit log entry.
+        parent: The caller's W3C `traceparent`.
+        audio_chunks: The time and the number of samples of each chunk of speech; empty after the
+            end.
+        playback: The statistics of the chunks, after the end.
+        num_dropped_spans: The number of spans beyond `MAX_SPANS`.
     """
 
     id: str
-    began_at: float = field(default_factory=time.time)
+    started_at_epoch: float = field(default_factory=time.time)
     started_at: float = field(default_factory=time.monotonic)
     route: str = ""
     tenant: str | None = None
@@ -53,42 +61,42 @@ class Trace:
     refusal: tuple[int, str] | None = None
     parent: str | None = None
     status: int | None = None
-    ended: float | None = None
-    first_text: float | None = None
+    ended_at: float | None = None
+    first_text_at: float | None = None
     spans: list[Span] = field(default_factory=list)
-    audio: list[tuple[float, int]] = field(default_factory=list)
-    sound: PlaybackStats | None = None
-    spans_left_out: int = 0
+    audio_chunks: list[tuple[float, int]] = field(default_factory=list)
+    playback: PlaybackStats | None = None
+    num_dropped_spans: int = 0
 
-    def add(self, span: Span) -> None:
-        """Take a stage in, unless there are too many."""
-        if len(self.spans) < MOST_SPANS:
+    def add_span(self, span: Span) -> None:
+        """Add a span, unless there are too many."""
+        if len(self.spans) < MAX_SPANS:
             self.spans.append(span)
         else:
-            self.spans_left_out += 1
+            self.num_dropped_spans += 1
 
-    def wrote(self) -> None:
-        """Note that text left."""
-        if self.first_text is None:
-            self.first_text = time.monotonic()
+    def record_text(self) -> None:
+        """Record that text was sent."""
+        if self.first_text_at is None:
+            self.first_text_at = time.monotonic()
 
-    def spoke(self, samples: int) -> None:
-        """Note that samples left."""
-        if samples:
-            self.audio.append((time.monotonic(), samples))
+    def record_audio(self, num_samples: int) -> None:
+        """Record that samples were sent."""
+        if num_samples:
+            self.audio_chunks.append((time.monotonic(), num_samples))
 
 
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 def current_trace() -> Trace | None:
-    """The trace of the request that this task works for, if any."""
+    """Return the trace of the request that this task works for, None if there is none."""
     return _current.get()
 
 
 @contextmanager
-def tracing(trace: Trace) -> Iterator[Trace]:
-    """Let `trace` be that of this task, and of the tasks it starts, while the body runs."""
+def use_trace(trace: Trace) -> Iterator[Trace]:
+    """Make `trace` the current one of this task, and of tasks it starts, during the body."""
     token = _current.set(trace)
     try:
         yield trace
@@ -98,10 +106,10 @@ def tracing(trace: Trace) -> Iterator[Trace]:
 
 @contextmanager
 def stage(name: str) -> Iterator[Span]:
-    """Time the body as a stage of the current request."""
+    """Record the body as a stage of the current request."""
     span, trace = Span(name, time.monotonic()), _current.get()
     if trace is not None:
-        trace.add(span)
+        trace.add_span(span)
     try:
         yield span
     except (GeneratorExit, asyncio.CancelledError):
@@ -111,4 +119,4 @@ def stage(name: str) -> Iterator[Span]:
         span.error = type(error).__name__
         raise
     finally:
-        span.ended = time.monotonic()
+        span.ended_at = time.monotonic()

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from sglang_omni.admission.policy import Capacity
-from sglang_omni.admission.queue import AdmissionQueue, QueueRules
 from sglang_omni.engines.encoder.cache import Embedding
 from sglang_omni.engines.encoder.client import EncoderClient
 from sglang_omni.engines.encoder.contract import AudioEncodeRequest, VisionEncodeRequest
@@ -19,8 +17,10 @@ from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
 from sglang_omni.models.chat import PromptAudio, PromptImage, PromptVideo
 from sglang_omni.models.media_format import Grid, MediaFormat
 from sglang_omni.observability.trace import stage
-from sglang_omni.pipeline.request import MediaPart, Priority
+from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import MEDIA_REFUSED, InvalidRequest
+from sglang_omni.queueing.policy import Capacity, Priority
+from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 
 KEY_BYTES = 16
 # How many media may have their files in memory at once, in total and per tenant. Other media wait

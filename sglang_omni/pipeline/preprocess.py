@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from sglang_omni.engines.encoder.cache import Embedding
-from sglang_omni.engines.thinker.contract import Features, Grammar, SamplingParams, ThinkerRequest
+from sglang_omni.engines.thinker.contract import Features, ThinkerRequest
 from sglang_omni.models.chat import ChatFormat, Item, TokenizedPrompt
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, TextPart
 from sglang_omni.protocol.errors import ContextExceeded, OmniError
+from sglang_omni.protocol.sampling import Grammar, SamplingParams
 from sglang_omni.protocol.tools import ToolCall, ToolResult
 
 # Characters of text per token of the context, beyond which a prompt cannot fit. The longest tokens

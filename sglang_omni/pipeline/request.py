@@ -6,12 +6,13 @@ from typing import Literal
 import numpy as np
 
 from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle
-from sglang_omni.engines.thinker.contract import FinishReason, SamplingParams, TokenLogprob
+from sglang_omni.engines.thinker.contract import FinishReason, TokenLogprob
 from sglang_omni.media.limits import Kind
+from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.protocol.tools import TOOL_CHOICE_AUTO, Tool, ToolCall, ToolChoice, ToolResult
+from sglang_omni.queueing.policy import Priority
 
 Role = Literal["system", "user", "assistant", "tool"]
-Priority = Literal["realtime", "high", "normal", "low"]
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sglang_omni.admission.memory import MediaMemory
+from sglang_omni.engines.media_decoder.memory import MediaMemory
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
-from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.models.chat import ChatFormat, Reasoning
 from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.observability.trace import stage
@@ -48,6 +47,7 @@ from sglang_omni.pipeline.speech import (
 )
 from sglang_omni.pipeline.tool_call_stream import Part, select_text, split_tool_calls
 from sglang_omni.pipeline.transcribe import has_speech
+from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.tools import InvalidToolCall, ToolCall
 
 ResolveVoice = Callable[[Voice, str | None], Awaitable[str | ClonedVoice | None]]
@@ -243,7 +243,7 @@ class Pipeline:
                 async for output in outputs:
                     usage.add_logprobs(output.logprobs)
                     if text := decoder.push(output.token_ids):
-                        span.output()
+                        span.record_output()
                         yield text
                     if decoder.stopped:
                         # Nothing more can follow, so the thinker is aborted.
@@ -259,7 +259,7 @@ async def _run_thinker(
     with stage("thinker") as span:
         async with aclosing(thinker.submit(request)) as outputs:
             async for output in outputs:
-                span.output()
+                span.record_output()
                 usage.set_output(output)
                 yield output
 

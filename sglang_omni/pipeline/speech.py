@@ -143,7 +143,7 @@ async def speak_stream(
     with stage("segment") as span:
         async with aclosing(text), aclosing(stream_segments(text, settings, clock)) as segments:
             async for segment in segments:
-                span.output()
+                span.record_output()
                 yield TranscriptDelta(segment.source)
                 speech = _speak_fragments(speaker, front_end.fragments(segment.text), usage)
                 async with aclosing(speech) as events:
@@ -186,7 +186,7 @@ async def _speak_fragment(
                 last = chunk.last or (patches_left is not None and patches_left <= 0)
                 pcm = fader.push(chunk.pcm, last)
                 if pcm.size:
-                    span.output()
+                    span.record_output()
                     yield AudioDelta(pcm)
                 if not chunk.last and last:
                     usage.reason = "length"

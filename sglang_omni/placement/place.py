@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.options import Config, get_thinker_tp_size
 from sglang_omni.engines.runtime.gpus import Gpu
+from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.placement.plan import (
     USABLE_FRACTION,
     PlacementConstraints,
@@ -13,9 +14,7 @@ from sglang_omni.placement.plan import (
     find_nearest,
     make_plan,
 )
-from sglang_omni.placement.sizes import CheckpointSizes
 from sglang_omni.protocol.errors import StartupError
-from sglang_omni.serving.engine_config import thinker_ranks
 
 GB = 1e9
 
@@ -29,7 +28,7 @@ def place_engines(
         StartupError: No plan fits the constraints. The message has the nearest plans that fit.
         ConfigError: The configuration contradicts itself.
     """
-    thinker_ranks(config.thinker)
+    get_thinker_tp_size(config.thinker)
     constraints = get_constraints(config)
     plan = make_plan(sizes, gpus, constraints)
     if plan is None:
@@ -71,7 +70,7 @@ def apply_plan(config: Config, plan: PlacementPlan) -> Config:
 
 def check_thinker_fits(config: Config, sizes: CheckpointSizes, gpus: Sequence[Gpu]) -> None:
     """Raise `StartupError` for a manual placement whose GPUs cannot hold the thinker's weights."""
-    ranks = thinker_ranks(config.thinker)
+    ranks = get_thinker_tp_size(config.thinker)
     indices = config.thinker.gpus or tuple(range(ranks))
     usable_bytes = [gpu.total_bytes * USABLE_FRACTION for gpu in gpus if gpu.index in indices]
     # Without a driver the sizes of the GPUs are unknown, and SGLang reports what is wrong.

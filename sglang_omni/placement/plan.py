@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sglang_omni.engines.runtime.gpus import Gpu
-from sglang_omni.placement.sizes import CheckpointSizes
+from sglang_omni.models.sizes import CheckpointSizes
 
 GIB = 1 << 30
 # Besides its weights and KV cache, a rank of the thinker holds a CUDA context, CUDA graphs, the

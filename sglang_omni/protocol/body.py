@@ -12,7 +12,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from sglang_omni.engines.grammar_checker.schema import find_problem
+from sglang_omni.protocol.json_schema import find_problem
 
 MAX_SEED = 2**63 - 1
 MAX_TIMEOUT_S = 86_400
@@ -44,19 +44,19 @@ class Body(BaseModel):
         return value
 
 
-def _as_voice_name(voice: Any) -> Any:
+def _to_voice_name(voice: Any) -> Any:
     is_object = isinstance(voice, dict) and voice.keys() == {"id"}
     return voice["id"] if is_object else voice
 
 
-def _can_be_held_to(schema: dict[str, Any]) -> dict[str, Any]:
+def _check_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
     problem = find_problem(schema)
     if problem is not None:
         raise PydanticCustomError("json_schema", "{problem}", {"problem": problem})
     return schema
 
 
-JsonSchema = Annotated[dict[str, Any], AfterValidator(_can_be_held_to)]
+JsonSchema = Annotated[dict[str, Any], AfterValidator(_check_json_schema)]
 NonEmpty = Annotated[str, Field(min_length=1)]
 ShortName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 Source = Annotated[
@@ -65,7 +65,7 @@ Source = Annotated[
 ]
 VoiceName = Annotated[
     str,
-    BeforeValidator(_as_voice_name, json_schema_input_type=str | dict[Literal["id"], str]),
+    BeforeValidator(_to_voice_name, json_schema_input_type=str | dict[Literal["id"], str]),
     Field(description="A preset's or stored voice's name, or an object with its `id`"),
 ]
 RefAudio = Annotated[
@@ -86,7 +86,7 @@ Seed = Annotated[
         "GPU what is spoken beside it changes the rounding more",
     ),
 ]
-AskedPriority = Annotated[
+RequestPriority = Annotated[
     Literal["high", "normal", "low"],
     Field(description="Whose turn comes first where requests wait; an extension"),
 ]

@@ -12,16 +12,15 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from sglang_omni.pipeline.request import SamplingParams
 from sglang_omni.protocol.body import (
     MAX_MESSAGES,
     MAX_PARTS,
     MAX_TOOLS,
-    AskedPriority,
     Body,
     JsonSchema,
     RefAudio,
     RefText,
+    RequestPriority,
     SampleRate,
     Seed,
     ShortName,
@@ -29,31 +28,39 @@ from sglang_omni.protocol.body import (
     VoiceName,
 )
 from sglang_omni.protocol.functions import PastCall, ToolChoice, ToolSpec
-from sglang_omni.protocol.media import AClip, AnImage, AVideo, Content, Part, TextContentPart
+from sglang_omni.protocol.media import (
+    AudioUrlField,
+    Content,
+    ImageUrlField,
+    Part,
+    TextContentPart,
+    VideoUrlField,
+)
+from sglang_omni.protocol.sampling import SamplingParams
 
 # Characters of a stop string, for which the whole answer is searched.
-MAX_STOP = 1000
+MAX_STOP_CHARACTERS = 1000
 
 
-def _as_list(stop: Any) -> Any:
+def _to_list(stop: Any) -> Any:
     return [stop] if isinstance(stop, str) else stop
 
 
-def _top_k_in_range(top_k: int) -> int:
+def _check_top_k(top_k: int) -> int:
     if top_k == 0:
         raise PydanticCustomError("top_k", "must be at least 1, or -1 for the whole vocabulary")
     return top_k
 
 
-def _only_false(value: bool) -> bool:
+def _require_false(value: bool) -> bool:
     if value:
         raise PydanticCustomError("only_false", "this server cannot do it: only false")
     return value
 
 
 Stop = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=MAX_STOP)]],
-    BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
+    list[Annotated[str, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]],
+    BeforeValidator(_to_list, json_schema_input_type=str | list[str]),
     Field(max_length=4),
 ]
 TokenId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
@@ -171,7 +178,7 @@ class SchemaFormat(Body):
     json_schema: NamedSchema
 
 
-_LAST_MESSAGE = Field(
+_LAST_MESSAGE_MEDIA = Field(
     fail_fast=True,
     max_length=MAX_PARTS,
     description="Media of the last message: images and videos before its text, audio after it",
@@ -193,7 +200,7 @@ class ChatBody(Body):
     stream_options: StreamOptions | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] = SamplingParams.temperature
     top_p: Annotated[float, Field(gt=0, le=1)] = SamplingParams.top_p
-    top_k: Annotated[int, Field(ge=-1), AfterValidator(_top_k_in_range)] = SamplingParams.top_k
+    top_k: Annotated[int, Field(ge=-1), AfterValidator(_check_top_k)] = SamplingParams.top_k
     min_p: Annotated[float, Field(ge=0, le=1)] = SamplingParams.min_p
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] = SamplingParams.repetition_penalty
     max_tokens: Annotated[int | None, Field(ge=1)] = None
@@ -206,7 +213,7 @@ class ChatBody(Body):
     ] = Field(default={})
     stop: Stop = Field(default=[])
     seed: Seed | None = None
-    priority: AskedPriority = "normal"
+    priority: RequestPriority = "normal"
     timeout: Timeout | None = None
     n: Annotated[int, Field(ge=1, le=8)] = 1
     logprobs: bool = False
@@ -223,11 +230,11 @@ class ChatBody(Body):
         Literal["none", "minimal", "low", "medium", "high", "xhigh"],
         Field(description="'none' and 'minimal' think not at all, the others as long as they like"),
     ] = "none"
-    store: Annotated[bool, AfterValidator(_only_false)] = False
+    store: Annotated[bool, AfterValidator(_require_false)] = False
     user: Annotated[str, Field(description="Accepted, not used")] = ""
-    images: Annotated[list[AnImage], _LAST_MESSAGE] = Field(default=[])
-    videos: Annotated[list[AVideo], _LAST_MESSAGE] = Field(default=[])
-    audios: Annotated[list[AClip], _LAST_MESSAGE] = Field(default=[])
+    images: Annotated[list[ImageUrlField], _LAST_MESSAGE_MEDIA] = Field(default=[])
+    videos: Annotated[list[VideoUrlField], _LAST_MESSAGE_MEDIA] = Field(default=[])
+    audios: Annotated[list[AudioUrlField], _LAST_MESSAGE_MEDIA] = Field(default=[])
     chat_template_kwargs: ChatTemplateOptions = ChatTemplateOptions()
 
     @property

@@ -15,17 +15,17 @@ from sglang_omni.protocol.body import (
 )
 
 
-def _as_choice(choice: Any) -> Any:
+def _to_choice(choice: Any) -> Any:
     return {"type": choice} if isinstance(choice, str) else choice
 
 
-def _of_an_object(schema: dict[str, Any]) -> dict[str, Any]:
+def _require_object_schema(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.get("type", "object") != "object":
         raise PydanticCustomError("parameters", "arguments are an object: its type must be so")
     return schema
 
 
-def _json_object(text: str) -> str:
+def _require_json_object(text: str) -> str:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -36,14 +36,14 @@ def _json_object(text: str) -> str:
 
 
 FunctionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
-Parameters = Annotated[JsonSchema, AfterValidator(_of_an_object)]
+Parameters = Annotated[JsonSchema, AfterValidator(_require_object_schema)]
 
 
 class FunctionCall(Body):
     """What an earlier answer called; `arguments` is a JSON object in text."""
 
     name: ShortName
-    arguments: Annotated[str, Field(max_length=MAX_ARGUMENTS), AfterValidator(_json_object)]
+    arguments: Annotated[str, Field(max_length=MAX_ARGUMENTS), AfterValidator(_require_json_object)]
 
 
 class PastCall(Body):
@@ -110,7 +110,7 @@ ToolChoice = Annotated[
     PlainChoice | FunctionChoice | AllowedChoice,
     Field(discriminator="type"),
     BeforeValidator(
-        _as_choice,
+        _to_choice,
         json_schema_input_type=Literal["auto", "none", "required"] | FunctionChoice | AllowedChoice,
     ),
 ]

@@ -12,16 +12,16 @@ from pydantic_core import PydanticCustomError
 from sglang_omni.protocol.body import MAX_FRAMES, MAX_PARTS, Body, NonEmpty, Source
 
 
-def _as_parts(content: Any) -> Any:
+def _to_parts(content: Any) -> Any:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _as_url(value: Any) -> Any:
+def _to_url(value: Any) -> Any:
     return {"url": value} if isinstance(value, str) else value
 
 
-def _as_video(value: Any) -> Any:
-    return {"frames": value} if isinstance(value, list) else _as_url(value)
+def _to_video(value: Any) -> Any:
+    return {"frames": value} if isinstance(value, list) else _to_url(value)
 
 
 class ImageUrl(Body):
@@ -59,10 +59,10 @@ class InlineAudio(Body):
     format: Annotated[str, Field(min_length=1, max_length=64)]
 
 
-AnImage = Annotated[ImageUrl, BeforeValidator(_as_url, json_schema_input_type=str | ImageUrl)]
-AClip = Annotated[AudioUrl, BeforeValidator(_as_url, json_schema_input_type=str | AudioUrl)]
-AVideo = Annotated[
-    VideoUrl, BeforeValidator(_as_video, json_schema_input_type=str | list[str] | VideoUrl)
+ImageUrlField = Annotated[ImageUrl, BeforeValidator(_to_url, json_schema_input_type=str | ImageUrl)]
+AudioUrlField = Annotated[AudioUrl, BeforeValidator(_to_url, json_schema_input_type=str | AudioUrl)]
+VideoUrlField = Annotated[
+    VideoUrl, BeforeValidator(_to_video, json_schema_input_type=str | list[str] | VideoUrl)
 ]
 
 
@@ -77,7 +77,7 @@ class ImagePart(Body):
     """An image of a message."""
 
     type: Literal["image_url"]
-    image_url: AnImage
+    image_url: ImageUrlField
 
 
 class InputAudioPart(Body):
@@ -91,14 +91,14 @@ class AudioPart(Body):
     """An audio clip of a message, by address."""
 
     type: Literal["audio_url"]
-    audio_url: AClip
+    audio_url: AudioUrlField
 
 
 class VideoPart(Body):
     """A video of a message."""
 
     type: Literal["video_url"]
-    video_url: AVideo
+    video_url: VideoUrlField
 
 
 Part = Annotated[
@@ -108,5 +108,5 @@ Part = Annotated[
 Content = Annotated[
     list[Part],
     Field(max_length=MAX_PARTS, fail_fast=True),
-    BeforeValidator(_as_parts, json_schema_input_type=str | list[Part]),
+    BeforeValidator(_to_parts, json_schema_input_type=str | list[Part]),
 ]

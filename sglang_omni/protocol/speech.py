@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from sglang_omni.media.encode import AudioFormat
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.body import (
-    AskedPriority,
     Body,
     RefAudio,
     RefText,
+    RequestPriority,
     SampleRate,
     Seed,
     Timeout,
@@ -20,21 +20,21 @@ from sglang_omni.protocol.body import (
 # A book: what is read aloud is cut as it is read. The body's limit, and the time that a request
 # may take, bound it sooner.
 MAX_SPEECH_CHARACTERS = 4_000_000
-MAX_INSTRUCTION = 500
+MAX_INSTRUCTION_CHARACTERS = 500
 
 
-def _not_blank(text: str) -> str:
+def _require_text(text: str) -> str:
     if not text.strip():
         raise PydanticCustomError("blank", "must not be blank")
     return text
 
 
-def _as_instructions(value: Any) -> Any:
+def _to_instructions(value: Any) -> Any:
     return {"style": value} if isinstance(value, str) else value
 
 
 SpokenText = Annotated[
-    str, Field(min_length=1, max_length=MAX_SPEECH_CHARACTERS), AfterValidator(_not_blank)
+    str, Field(min_length=1, max_length=MAX_SPEECH_CHARACTERS), AfterValidator(_require_text)
 ]
 Feature = Annotated[str, Field(min_length=1, max_length=50)]
 
@@ -45,7 +45,7 @@ class Instructions(Body):
 
     emotion: Feature | None = None
     dialect: Feature | None = None
-    style: Annotated[str, Field(min_length=1, max_length=MAX_INSTRUCTION)] | None = None
+    style: Annotated[str, Field(min_length=1, max_length=MAX_INSTRUCTION_CHARACTERS)] | None = None
     speed: Feature | None = None
     pitch: Feature | None = None
     volume: Feature | None = None
@@ -59,7 +59,7 @@ class SpeechOptions(Body):
     ref_text: RefText = None
     instructions: Annotated[
         Instructions | None,
-        BeforeValidator(_as_instructions, json_schema_input_type=str | Instructions),
+        BeforeValidator(_to_instructions, json_schema_input_type=str | Instructions),
         Field(description="Free text (a style), or fields; an extension of OpenAI's string"),
     ] = None
     task: Annotated[
@@ -82,7 +82,7 @@ class SpeechOptions(Body):
     temperature: Annotated[
         float | None, Field(ge=0, le=5, description="Of the sampler's noise; an extension")
     ] = None
-    priority: AskedPriority = "normal"
+    priority: RequestPriority = "normal"
     timeout: Timeout | None = None
 
 

@@ -1,4 +1,4 @@
-"""From a configuration to the engines it asks for. Pure, but for a look at the machine."""
+"""Builds the engines' settings from a configuration. Only reads the machine's devices and cores."""
 
 import glob
 import os
@@ -14,6 +14,7 @@ from sglang_omni.config.options import (
     MediaOptions,
     TalkerOptions,
     ThinkerOptions,
+    get_thinker_tp_size,
 )
 from sglang_omni.engines.encoder.contract import EncoderSettings
 from sglang_omni.engines.encoder.launch import build_environment as encoder_environment
@@ -29,74 +30,74 @@ from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
 from sglang_omni.protocol.errors import ConfigError
 
-EngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
+BuildEngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
 EngineOptions = ThinkerOptions | TalkerOptions | ImageEncoderOptions | AudioEncoderOptions
 
 
 class Deadlines(TypedDict):
-    """Fields of `ProcessSpec` that every engine's options name alike."""
+    """Time limits that the options of every engine have in common."""
 
     start_deadline_s: float
     phase_deadline_s: float
     step_deadline_s: float
 
 
-CPU_SLOTS, CARD_SLOTS = 8, 128
-"""Slots of a talker that is not told how many; as many as its largest graph on a card."""
-# The talker's listeners take turns, so that many more than its slots can be served.
-TALKER_REQUESTS = 2048
-CPU_PATCHES, CARD_PATCHES = 4_096, 32_768
-CPU_AUDIO_SECONDS, CARD_AUDIO_SECONDS = 120.0, 600.0
-"""What a forward pass of an encoder takes that is not told: a second or two of one core."""
-# Attention within a picture is quadratic: one core encodes this many pixels with Ming-mini in 1.2 s
-# and twelve times as many in 123 s. As many patches as a forward pass takes.
+CPU_SLOTS, GPU_SLOTS = 8, 128
+"""Default slots of a talker; on a GPU the batch size of its largest CUDA graph."""
+# The talker time-shares its slots, so it accepts many more requests than it has slots.
+TALKER_MAX_REQUESTS = 2048
+CPU_PATCHES, GPU_PATCHES = 4_096, 32_768
+CPU_AUDIO_SECONDS, GPU_AUDIO_SECONDS = 120.0, 600.0
+"""Default sizes of an encoder's forward pass; on a CPU one to two seconds of one core."""
+# Attention within an image is quadratic: one core encodes this many pixels with Ming-mini in 1.2 s
+# and twelve times as many in 123 s. They are as many patches as a forward pass takes.
 CPU_IMAGE_PIXELS = 1 << 20
-# A quarter of the model's pixels of a video, and at most so many frames, since frames have a
-# minimum size. They make up to 3,300 tokens, which one core encodes in 4 s and the thinker of
-# Ming-mini reads in 2 s; within the model's own bounds it is 14 s and more than 40 s.
+# A quarter of the model's pixels of a video, and a lower number of frames, since frames have a
+# minimum size. These limits allow up to 3,300 tokens, which one core encodes in 4 s and the thinker
+# of Ming-mini reads in 2 s. The model's own limits would take 14 s and more than 40 s.
 CPU_VIDEO_SHARE, CPU_VIDEO_FRAMES = 4, 48
 
 
 def resolve_device(device: str) -> str:
-    """`auto` is CUDA where a card is visible, else the CPU."""
+    """Return the device; `auto` is CUDA if a GPU is visible, else the CPU."""
     if device != "auto":
         return device
     return "cuda" if glob.glob("/dev/nvidia[0-9]*") else "cpu"
 
 
 def resolve_dtype(dtype: str, device: str) -> str:
-    """`auto` is bfloat16 on a card and float32 on a CPU, which has no fast bfloat16."""
+    """Return the dtype; `auto` is bfloat16 on a GPU, and float32 on a CPU (bfloat16 is slow)."""
     if dtype != "auto":
         return dtype
     return "bfloat16" if device == "cuda" else "float32"
 
 
-def output_rules(config: Config) -> OutputRules:
-    """Where what engines print goes."""
-    shown = config.verbose or config.log_level == "debug"
-    return OutputRules(config.log_folder, shown)
+def build_output_rules(config: Config) -> OutputRules:
+    """Return where the engines' output goes."""
+    is_shown = config.verbose or config.log_level == "debug"
+    return OutputRules(config.log_folder, is_shown)
 
 
-def engine_specs(
+def build_engine_specs(
     config: Config, checkpoint: Path, env: Mapping[str, str]
 ) -> dict[str, tuple[ProcessSpec, ...]]:
-    """The thinker, with `env` added to its environment, and the talker: replicas of each."""
+    """Return the replicas of the thinker (`env` extends its environment) and of the talker."""
     return {
-        "thinker": (thinker_spec(config, checkpoint, env),),
-        "talker": talker_specs(config, checkpoint),
+        "thinker": (build_thinker_spec(config, checkpoint, env),),
+        "talker": build_talker_specs(config, checkpoint),
     }
 
 
-def thinker_spec(
+def build_thinker_spec(
     config: Config, checkpoint: Path, env: Mapping[str, str] | None = None
 ) -> ProcessSpec:
-    """The thinker engine of a configuration; `env` is added to its environment."""
+    """Return the thinker; `env` extends its environment."""
     options, device = config.thinker, resolve_device(config.device)
     settings = ThinkerSettings(
         checkpoint=checkpoint,
         device=device,
         dtype=resolve_dtype(config.dtype, device),
-        tp_size=thinker_ranks(options),
+        tp_size=get_thinker_tp_size(options),
         gpus=options.gpus,
         context_length=options.context_length,
         max_total_tokens=options.max_total_tokens,
@@ -111,48 +112,40 @@ def thinker_spec(
         "sglang_omni.engines.thinker.worker:open_worker",
         settings,
         {
-            **thinker_environment(settings, _threads(), os.environ.get(VISIBLE_DEVICES_VARIABLE)),
+            **thinker_environment(
+                settings, _get_num_threads(), os.environ.get(VISIBLE_DEVICES_VARIABLE)
+            ),
             **(env or {}),
         },
-        **_deadlines(options),
-        output=output_rules(config),
+        **_get_deadlines(options),
+        output=build_output_rules(config),
     )
 
 
-def thinker_ranks(options: ThinkerOptions) -> int:
-    """Ranks of the thinker: as many as asked for, or as the cards that are named, or one.
+def build_talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
+    """Return the replicas of the talker: one for each entry of `gpus`, on a CPU `replicas`.
 
-    Raises `ConfigError` when the two disagree.
+    A GPU may be named more than once.
+
+    Raises:
+        ConfigError: `replicas` is set on GPUs.
     """
-    ranks = options.tp_size or len(options.gpus) or 1
-    if options.gpus and len(set(options.gpus)) != ranks:
-        raise ConfigError(
-            f"thinker.gpus must name {ranks} different cards, one for each rank, "
-            f"not {', '.join(map(str, options.gpus))}",
-            param="thinker.gpus",
-        )
-    return ranks
-
-
-def talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, ...]:
-    """Every replica of the talker: one for each card that is named, one of which may be named
-    again; on a CPU as many as are asked for. Raises `ConfigError` for a number without cards."""
-    options, spec = config.talker, talker_spec(config, checkpoint)
+    options, spec = config.talker, build_talker_spec(config, checkpoint)
     settings: TalkerSettings = spec.settings
     if settings.device == "cpu":
-        threads = max(1, _threads() // options.replicas)
+        threads = max(1, _get_num_threads() // options.replicas)
         return spec.replicate([replace(settings, threads=threads)] * options.replicas)
     if options.replicas != 1:
         raise ConfigError(
-            "talker.replicas is for a CPU: name the cards, one for each replica, by talker.gpus",
+            "talker.replicas is only for a CPU; set talker.gpus to one GPU for each replica",
             param="talker.replicas",
         )
-    cards = options.gpus or (0,)
-    return spec.replicate([replace(settings, device=f"cuda:{card}") for card in cards])
+    gpus = options.gpus or (0,)
+    return spec.replicate([replace(settings, device=f"cuda:{gpu}") for gpu in gpus])
 
 
-def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
-    """The talker engine of a configuration, on the first of its cards."""
+def build_talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
+    """Return the talker on the first of its GPUs. Raises `ConfigError`."""
     options, device = config.talker, resolve_device(config.device)
     dtype = resolve_dtype(config.dtype, device)
     if options.fp8 and not (device == "cuda" and dtype == "bfloat16" and options.graphs):
@@ -161,11 +154,11 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         checkpoint=checkpoint,
         device=device if device == "cpu" else f"cuda:{(options.gpus or (0,))[0]}",
         dtype=dtype,
-        slots=options.slots or (CPU_SLOTS if device == "cpu" else CARD_SLOTS),
+        slots=options.slots or (CPU_SLOTS if device == "cpu" else GPU_SLOTS),
         min_patches=options.min_patches,
         max_patches=options.max_patches,
         context=options.context,
-        threads=_threads() if device == "cpu" else None,
+        threads=_get_num_threads() if device == "cpu" else None,
         graphs=options.graphs,
         fp8=options.fp8,
         admission=options.admission,
@@ -174,14 +167,14 @@ def talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
         "talker",
         "sglang_omni.engines.speech.worker:open_worker",
         settings,
-        talker_environment(device, _threads()),
-        **_deadlines(options),
-        max_in_flight=TALKER_REQUESTS,
-        output=output_rules(config),
+        talker_environment(device, _get_num_threads()),
+        **_get_deadlines(options),
+        max_in_flight=TALKER_MAX_REQUESTS,
+        output=build_output_rules(config),
     )
 
 
-def _deadlines(options: EngineOptions) -> Deadlines:
+def _get_deadlines(options: EngineOptions) -> Deadlines:
     return {
         "start_deadline_s": options.start_deadline_s,
         "phase_deadline_s": options.phase_deadline_s,
@@ -189,44 +182,49 @@ def _deadlines(options: EngineOptions) -> Deadlines:
     }
 
 
-def encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, tuple[ProcessSpec, ...]]:
-    """The replicas of the encoder of each kind of medium: on cards there are encoders for pictures
-    and encoders for clips, on a CPU one for both. None on a text-only server."""
+def build_encoder_specs(config: Config, checkpoint: Path) -> dict[Kind, tuple[ProcessSpec, ...]]:
+    """Return the replicas of the encoder for each kind of media, none on a text-only server.
+
+    On GPUs there are separate image and audio encoders, on a CPU one encoder for both.
+    """
     if config.text_only:
         return {}
     if resolve_device(config.device) == "cpu":
-        both = _encoder_replicas("encoders", [encoder_settings(config, checkpoint)], config)
-        return {"image": both, "video": both, "audio": both}
-    shared = encoder_settings(config, checkpoint)
-    images = [replace(shared, audio=False, gpus=cards) for cards in image_encoder_cards(config)]
+        settings = [build_encoder_settings(config, checkpoint)]
+        replicas = _build_encoder_replicas("encoders", settings, config)
+        return {"image": replicas, "video": replicas, "audio": replicas}
+    shared = build_encoder_settings(config, checkpoint)
+    images = [replace(shared, audio=False, gpus=gpus) for gpus in get_image_encoder_gpus(config)]
     audio = [
-        replace(shared, images=False, tp_size=1, gpus=(card,))
-        for card in config.audio_encoder.gpus or (0,)
+        replace(shared, images=False, tp_size=1, gpus=(gpu,))
+        for gpu in config.audio_encoder.gpus or (0,)
     ]
-    pictures = _encoder_replicas("image_encoder", images, config)
-    clips = _encoder_replicas("audio_encoder", audio, config)
-    return {"image": pictures, "video": pictures, "audio": clips}
+    image_replicas = _build_encoder_replicas("image_encoder", images, config)
+    audio_replicas = _build_encoder_replicas("audio_encoder", audio, config)
+    return {"image": image_replicas, "video": image_replicas, "audio": audio_replicas}
 
 
-def image_encoder_cards(config: Config) -> list[tuple[int, ...]]:
-    """The cards of each replica of the image encoder: as many as it has ranks.
+def get_image_encoder_gpus(config: Config) -> list[tuple[int, ...]]:
+    """Return the GPUs of each replica of the image encoder, one for each rank.
 
-    Raises `ConfigError` where the cards that are named do not come out even.
+    Raises:
+        ConfigError: The number of GPUs is not a multiple of `tp_size`, or a replica names one
+            twice.
     """
-    ranks = config.image_encoder.tp_size
-    gpus = config.image_encoder.gpus or tuple(range(ranks))
-    groups = [gpus[first : first + ranks] for first in range(0, len(gpus), ranks)]
-    if any(len(set(group)) != ranks for group in groups):
+    tp_size = config.image_encoder.tp_size
+    gpus = config.image_encoder.gpus or tuple(range(tp_size))
+    groups = [gpus[first : first + tp_size] for first in range(0, len(gpus), tp_size)]
+    if any(len(set(group)) != tp_size for group in groups):
         raise ConfigError(
-            f"image_encoder.gpus must name {ranks} different cards for each replica, "
+            f"image_encoder.gpus must name {tp_size} different GPUs for each replica, "
             f"one for each rank, not {', '.join(map(str, gpus))}",
             param="image_encoder.gpus",
         )
     return groups
 
 
-def encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
-    """What both encoders have in common."""
+def build_encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
+    """Return the settings that both encoders share."""
     device = resolve_device(config.device)
     return EncoderSettings(
         checkpoint=checkpoint,
@@ -234,66 +232,70 @@ def encoder_settings(config: Config, checkpoint: Path) -> EncoderSettings:
         dtype=resolve_dtype(config.dtype, device),
         tp_size=config.image_encoder.tp_size,
         max_patches=config.image_encoder.max_patches
-        or (CPU_PATCHES if device == "cpu" else CARD_PATCHES),
+        or (CPU_PATCHES if device == "cpu" else GPU_PATCHES),
         max_audio_seconds=config.audio_encoder.max_seconds
-        or (CPU_AUDIO_SECONDS if device == "cpu" else CARD_AUDIO_SECONDS),
+        or (CPU_AUDIO_SECONDS if device == "cpu" else GPU_AUDIO_SECONDS),
         graphs=config.image_encoder.graphs and device == "cuda",
-        threads=_threads() if device == "cpu" else None,
+        threads=_get_num_threads() if device == "cpu" else None,
     )
 
 
-def _encoder_replicas(
-    name: str, every: Sequence[EncoderSettings], config: Config
+def _build_encoder_replicas(
+    name: str, all_settings: Sequence[EncoderSettings], config: Config
 ) -> tuple[ProcessSpec, ...]:
-    """Each sees its own cards only."""
-    options = config.image_encoder if every[0].images else config.audio_encoder
+    """Return the replicas of an encoder; each sees only its own GPUs."""
+    options = config.image_encoder if all_settings[0].images else config.audio_encoder
     factory = "sglang_omni.engines.encoder.worker:open_worker"
-    output = output_rules(config)
+    output = build_output_rules(config)
     spec = ProcessSpec(
         name,
         factory,
-        every[0],
-        **_deadlines(options),
-        unready_after_s=_encoder_unready_after_s(every[0], options),
+        all_settings[0],
+        **_get_deadlines(options),
+        unready_after_s=_get_encoder_unready_after_s(all_settings[0], options),
         output=output,
     )
-    mask = os.environ.get(VISIBLE_DEVICES_VARIABLE)
+    visible_devices = os.environ.get(VISIBLE_DEVICES_VARIABLE)
     return tuple(
-        replace(one, env=encoder_environment(one.settings, _threads(), mask))
-        for one in spec.replicate(every)
+        replace(
+            replica, env=encoder_environment(replica.settings, _get_num_threads(), visible_devices)
+        )
+        for replica in spec.replicate(all_settings)
     )
 
 
-def _encoder_unready_after_s(settings: EncoderSettings, options: EngineOptions) -> float:
-    """How long a step takes before the encoder counts as unready: on a CPU half of its deadline,
-    because one that others keep busy may take several seconds for a forward pass."""
+def _get_encoder_unready_after_s(settings: EncoderSettings, options: EngineOptions) -> float:
+    """Return the step time after which the encoder counts as unready, in seconds.
+
+    On a CPU it is half of the step deadline: on a busy CPU a forward pass may take several seconds.
+    """
     if settings.device != "cpu":
         return ProcessSpec.unready_after_s
     return max(ProcessSpec.unready_after_s, options.step_deadline_s / 2)
 
 
-def media_rules(config: Config, rules: MediaRules) -> MediaRules:
-    """Return the form media are brought to: the model's `rules`, within the configured sizes and,
-    on a CPU, within what it encodes in seconds.
+def build_media_rules(config: Config, rules: MediaRules) -> MediaRules:
+    """Return the model's `rules` within the configured sizes, on a CPU with lower maximums.
 
-    Raises `ConfigError` for sizes that contradict each other.
+    Raises:
+        ConfigError: The minimum size of images exceeds the maximum.
     """
     media, on_cpu = config.media, resolve_device(config.device) == "cpu"
-    largest = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else rules.image.max_pixels)
-    smallest = media.image_min_pixels or rules.image.min_pixels
-    if smallest > largest:
+    max_pixels = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else rules.image.max_pixels)
+    min_pixels = media.image_min_pixels or rules.image.min_pixels
+    if min_pixels > max_pixels:
         raise ConfigError(
-            f"media.image_min_pixels must not exceed media.image_max_pixels, which is {largest}",
+            f"media.image_min_pixels must not exceed media.image_max_pixels, which is {max_pixels}",
             param="media.image_min_pixels",
         )
     return replace(
         rules,
-        image=replace(rules.image, min_pixels=smallest, max_pixels=largest),
-        video=_video_rules(media, rules.video, on_cpu),
+        image=replace(rules.image, min_pixels=min_pixels, max_pixels=max_pixels),
+        video=_build_video_rules(media, rules.video, on_cpu),
     )
 
 
-def _video_rules(media: MediaOptions, rules: VideoRules, on_cpu: bool) -> VideoRules:
+def _build_video_rules(media: MediaOptions, rules: VideoRules, on_cpu: bool) -> VideoRules:
     frames = media.video_max_sampled or (CPU_VIDEO_FRAMES if on_cpu else rules.frames)
     rules = replace(rules, fps=media.video_fps or rules.fps, frames=frames)
     if not on_cpu:
@@ -302,8 +304,8 @@ def _video_rules(media: MediaOptions, rules: VideoRules, on_cpu: bool) -> VideoR
     return replace(rules, total_pixels=total, max_frame_pixels=CPU_IMAGE_PIXELS)
 
 
-def media_decoder_settings(config: Config, rules: MediaRules) -> MediaDecoderSettings:
-    """How the decoding processes work."""
+def build_media_decoder_settings(config: Config, rules: MediaRules) -> MediaDecoderSettings:
+    """Return the settings of the media decoder processes."""
     media = config.media
     limits = MediaLimits(
         file_bytes=media.file_bytes,
@@ -318,8 +320,8 @@ def media_decoder_settings(config: Config, rules: MediaRules) -> MediaDecoderSet
     return MediaDecoderSettings(limits, rules)
 
 
-def fetch_policy(config: Config) -> FetchPolicy:
-    """What may be read, and from where."""
+def build_fetch_policy(config: Config) -> FetchPolicy:
+    """Return which media may be fetched, and from where."""
     return FetchPolicy(
         allowed_domains=frozenset(config.allowed_media_domain),
         allowed_local_path=config.allowed_local_media_path,
@@ -328,7 +330,9 @@ def fetch_policy(config: Config) -> FetchPolicy:
     )
 
 
-def _threads() -> int:
-    """Half of the cores for each of the engines that compute on a CPU: the thinker and the talker
-    work at once, an encoder mostly before them."""
+def _get_num_threads() -> int:
+    """Return the threads of an engine on a CPU: half of the cores.
+
+    The thinker and the talker run at the same time, an encoder mostly before them.
+    """
     return max(1, len(os.sched_getaffinity(0)) // 2)

@@ -1,4 +1,4 @@
-"""The engines through which a server takes media in: decoding processes and encoders."""
+"""Holds the engines that process media: decoder processes and encoders."""
 
 import asyncio
 from dataclasses import replace
@@ -14,72 +14,72 @@ from sglang_omni.models.registry import family_of
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor, create_media_queue
 from sglang_omni.serving.engine_config import (
-    encoder_specs,
-    fetch_policy,
-    media_decoder_settings,
-    media_rules,
-    output_rules,
+    build_encoder_specs,
+    build_fetch_policy,
+    build_media_decoder_settings,
+    build_media_rules,
+    build_output_rules,
 )
 
-# A decoder has nothing to put away.
+# Decoders are stateless; stop them quickly.
 MEDIA_DECODER_STOP_S = 2.0
 
 
 class MediaEngines:
-    """Decoding processes, encoder engines (`pools` of replicas) and the cache in front of each. A
-    text-only server has no encoders, and a `perception` that refuses media; it decodes the
-    recordings of voices."""
+    """Media decoders, encoder engines (`pools` of replicas) and the cache in front of each.
+
+    A text-only server has no encoders, and its `preprocessor` rejects media. It still decodes the
+    recordings of voices.
+    """
 
     def __init__(self, config: Config, checkpoint: Path) -> None:
-        """Nothing is started. Raises `ConfigError`."""
-        specs = encoder_specs(config, checkpoint)
+        """Create the engines without starting them. Raises `ConfigError`."""
+        specs = build_encoder_specs(config, checkpoint)
         media_format = family_of(checkpoint).media_format
-        rules = media_rules(config, media_format.rules)
-        self.media_decoders = MediaDecoderPool(
-            media_decoder_settings(config, rules),
+        rules = build_media_rules(config, media_format.rules)
+        self.decoders = MediaDecoderPool(
+            build_media_decoder_settings(config, rules),
             processes=config.media.processes,
             max_held_bytes=config.media.max_held_bytes,
-            output=output_rules(config),
+            output=build_output_rules(config),
         )
-        self.opening = create_media_queue()
-        # One engine may serve several kinds.
+        self.decode_queue = create_media_queue()
+        # One engine may serve several kinds of media.
         by_name = {replicas[0].name: replicas for replicas in specs.values()}
         self.pools = {name: EnginePool(replicas) for name, replicas in by_name.items()}
-        budgets: dict[Kind, int] = {
+        cache_bytes: dict[Kind, int] = {
             "image": config.image_encoder.cache_bytes,
             "audio": config.audio_encoder.cache_bytes,
         }
-        self._engine_of = {kind: specs[kind][0].name for kind in budgets if specs}
+        self._engine_names = {kind: specs[kind][0].name for kind in cache_bytes if specs}
         self._clients = {
-            kind: EncoderClient(self.pools[name], EmbeddingCache(budgets[kind]))
-            for kind, name in self._engine_of.items()
+            kind: EncoderClient(self.pools[name], EmbeddingCache(cache_bytes[kind]))
+            for kind, name in self._engine_names.items()
         }
-        of_kind: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
-        encoders = {kind: self._clients[of_kind[kind]] for kind in specs}
-        self.perception = MediaPreprocessor(
-            fetch_policy(config),
+        client_kinds: dict[Kind, Kind] = {"image": "image", "video": "image", "audio": "audio"}
+        encoders = {kind: self._clients[client_kinds[kind]] for kind in specs}
+        self.preprocessor = MediaPreprocessor(
+            build_fetch_policy(config),
             replace(media_format, rules=rules),
-            self.media_decoders,
+            self.decoders,
             encoders,
-            self.opening,
+            self.decode_queue,
         )
 
     async def start(self) -> None:
-        """Start every process. Raises `StartupError` of the first that fails."""
+        """Start every process. Raises the `StartupError` of the first one that fails."""
         starts = (pool.start() for pool in self.pools.values())
-        await gather_or_cancel([self.media_decoders.start(), *starts])
+        await gather_or_cancel([self.decoders.start(), *starts])
 
     async def stop(self, deadline_s: float = 10.0) -> None:
-        """Stop every process; what is left of an encoder after `deadline_s` is killed."""
+        """Stop every process; kill the encoders that still run after `deadline_s`."""
         stops = (pool.stop(deadline_s) for pool in self.pools.values())
-        await asyncio.gather(
-            self.media_decoders.stop(min(deadline_s, MEDIA_DECODER_STOP_S)), *stops
-        )
+        await asyncio.gather(self.decoders.stop(min(deadline_s, MEDIA_DECODER_STOP_S)), *stops)
 
     def counters(self) -> dict[str, dict[str, float]]:
-        """What each cache has done, by the name of the engine behind it."""
-        counters: dict[str, dict[str, float]] = {name: {} for name in self._engine_of.values()}
+        """Return the counters of each cache by the name of its engine."""
+        counters: dict[str, dict[str, float]] = {name: {} for name in self._engine_names.values()}
         for kind, client in self._clients.items():
-            named = {f"{kind}_{name}": value for name, value in client.counters().items()}
-            counters[self._engine_of[kind]].update(named)
+            kind_counters = {f"{kind}_{name}": value for name, value in client.counters().items()}
+            counters[self._engine_names[kind]].update(kind_counters)
         return counters

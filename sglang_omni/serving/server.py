@@ -1,4 +1,4 @@
-"""Puts the server together: configuration, engines, pipeline. Owns the engines' lives."""
+"""Builds the server from its configuration, and starts and stops its engines."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -10,70 +10,79 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from sglang_omni.admission.controller import AdmissionController
-from sglang_omni.admission.queue import QueueRules
 from sglang_omni.config.options import Config, RealtimeOptions
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
-from sglang_omni.engines.grammar_checker.contract import GrammarSettings, check_request
+from sglang_omni.engines.grammar_checker.contract import GrammarSettings, build_check_request
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
-from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
+from sglang_omni.engines.thinker.contract import ThinkerInfo
+from sglang_omni.engines.thinker.sglang_metrics import SGLangMetrics
 from sglang_omni.models.registry import family_of
-from sglang_omni.observability.sglang_metrics import SGLangMetrics
 from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
-from sglang_omni.serving.engine_config import EngineSpecs, engine_specs, output_rules
+from sglang_omni.protocol.sampling import SamplingParams
+from sglang_omni.queueing.queue import QueueRules
+from sglang_omni.serving.engine_config import (
+    BuildEngineSpecs,
+    build_engine_specs,
+    build_output_rules,
+)
 from sglang_omni.serving.media_engines import MediaEngines
+from sglang_omni.serving.voice_registry import create_voice_registry
 from sglang_omni.voices.aliases import parse_aliases, validate_aliases
-from sglang_omni.voices.factory import create_voice_registry
 
 
 class Server:
-    """The engines of one checkpoint and the pipeline over them; what the API talks to."""
+    """The engines of one checkpoint and the pipeline over them: the backend of the API."""
 
-    def __init__(self, config: Config, checkpoint: Path, specs: EngineSpecs = engine_specs) -> None:
-        """Read the tokenizer and the names of the voices; nothing is started.
+    def __init__(
+        self, config: Config, checkpoint: Path, build_specs: BuildEngineSpecs = build_engine_specs
+    ) -> None:
+        """Read the tokenizer and the names of the voices without starting an engine.
 
-        Raises `StartupError`, also for a default voice or an alias of none that there is.
+        Raises:
+            StartupError: The checkpoint or the configuration cannot be used, for example because
+                the default voice or the voice of an alias does not exist.
         """
         self.config = config
         family = family_of(checkpoint)
         self.capabilities = family.capabilities(checkpoint)
         self._chat = family.chat_format(checkpoint)
         self.speech_text = family.speech_text
-        self._senses = MediaEngines(config, checkpoint)
+        self._media = MediaEngines(config, checkpoint)
         self._sglang = SGLangMetrics()
-        engines = specs(config, checkpoint, self._sglang.environment)
-        self._engines = {name: EnginePool(replicas) for name, replicas in engines.items()}
+        specs = build_specs(config, checkpoint, self._sglang.environment)
+        self._engines = {name: EnginePool(replicas) for name, replicas in specs.items()}
         self.voice_aliases = parse_aliases(config.voice_alias)
         self._check_voices(family.voice_names(checkpoint))
-        self.shelf = create_voice_registry(
+        self.voice_registry = create_voice_registry(
             config,
             checkpoint,
-            self._senses.media_decoders,
+            self._media.decoders,
             self._engines["talker"],
-            self._senses.opening,
+            self._media.decode_queue,
         )
-        self._grammars = GrammarChecker(GrammarSettings(checkpoint), output_rules(config))
-        self._pools = {**self._engines, **self._senses.pools}
-        self.processes = dict(self._senses.media_decoders.processes)
+        self._grammars = GrammarChecker(GrammarSettings(checkpoint), build_output_rules(config))
+        self._pools = {**self._engines, **self._media.pools}
+        self.processes = dict(self._media.decoders.processes)
         for pool in self._pools.values():
             self.processes |= pool.processes
         self.processes["grammar"] = self._grammars.process
         rules = QueueRules(config.admission.queue_length, config.admission.queue_seconds)
         replicas = {name: pool.replicas for name, pool in self._engines.items()}
-        self._door = AdmissionController(replicas, rules, config.request_timeout)
-        # Set by whoever ends the server; see `Backend.draining`.
+        self._admission = AdmissionController(replicas, rules, config.request_timeout)
+        # Set when the server shuts down; see `Backend.draining`.
         self.draining = asyncio.Event()
 
     async def start(self) -> None:
-        """Start every engine. Raises `StartupError` of the first that fails; stops the others."""
+        """Start every engine. If one fails, stop the others and raise its `StartupError`."""
         starts = [asyncio.create_task(engine.start()) for engine in self._engines.values()]
-        starts.append(asyncio.create_task(self._senses.start()))
+        starts.append(asyncio.create_task(self._media.start()))
         starts.append(asyncio.create_task(self._grammars.start()))
-        # The text front end loads grammars; without this the first speech would wait for them.
+        # The text front end loads grammars; without this the first speech request would wait.
         starts.append(asyncio.create_task(asyncio.to_thread(self.speech_text.warm_up)))
         try:
             await asyncio.gather(*starts)
@@ -85,27 +94,27 @@ class Server:
             raise
 
     async def stop(self, deadline_s: float = 10.0) -> None:
-        """Stop every engine; what is left after `deadline_s` is killed.
+        """Stop every engine; kill the processes that still run after `deadline_s`.
 
-        Requests in flight fail at once, with an error that their clients see.
+        Requests in flight fail at once, and their clients receive an error.
         """
         stops = (engine.stop(deadline_s) for engine in self._engines.values())
-        await asyncio.gather(self._senses.stop(deadline_s), self._grammars.stop(), *stops)
+        await asyncio.gather(self._media.stop(deadline_s), self._grammars.stop(), *stops)
         self._sglang.close()
 
     @property
     def model(self) -> str:
-        """The served model name."""
+        """Return the served model name."""
         return self.config.served_model_name
 
     @property
     def max_tokens(self) -> int:
-        """The most tokens one answer may have."""
+        """Return the maximum number of tokens in an answer."""
         return self.config.max_tokens
 
     @property
     def deterministic_text(self) -> bool:
-        """Whether a seed fixes sampled text."""
+        """Return whether a seed makes sampled text reproducible."""
         return self.config.thinker.deterministic
 
     @property
@@ -120,136 +129,148 @@ class Server:
 
     @property
     def sample_rate(self) -> int:
-        """Rate of the speech, in Hz."""
+        """Return the sample rate of the speech in Hz."""
         return self._talker_info().sample_rate
 
     @property
     def voices(self) -> tuple[str, ...]:
-        """Names of the preset voices."""
+        """Return the names of the preset voices."""
         return self._talker_info().voices
 
     @property
     def has_speaker_encoder(self) -> bool:
-        """Whether a voice has a speaker vector, beside what its recording sounds like."""
+        """Return whether a cloned voice has a speaker vector besides its recording."""
         return self._talker_info().has_speaker_encoder
 
     @property
     def default_voice(self) -> str:
-        """The preset that speaks when a request names none."""
+        """Return the preset voice of requests that name none."""
         return self.config.voice or self.voices[0]
 
     @property
     def context_length(self) -> int:
-        """Tokens of the longest prompt and its answer together."""
+        """Return the maximum number of tokens in a prompt and its answer together."""
         return self._thinker_info().context_length
 
     @property
     def max_body_bytes(self) -> int:
-        """The largest body of a request."""
+        """Return the maximum size of a request's body in bytes."""
         return self.config.max_body_bytes
 
     @property
     def realtime(self) -> RealtimeOptions:
-        """Bounds of realtime sessions."""
+        """Return the limits of Realtime sessions."""
         return self.config.realtime
 
     @property
     def ready(self) -> bool:
-        """Whether every engine is loaded and has done its warm-up, one replica of it at least,
-        files can be decoded, and the server is to stay."""
+        """Return whether the server can serve requests and is not shutting down.
+
+        At least one replica of every engine must be loaded and warmed up, and files must be
+        decodable.
+        """
         return (
             not self.draining.is_set()
             and all(pool.is_ready for pool in self._pools.values())
-            and self._senses.media_decoders.can_decode
+            and self._media.decoders.can_decode
         )
 
     @property
     def registries(self) -> tuple[CollectorRegistry, ...]:
-        """SGLang's own metrics of the thinker."""
+        """Return the registry with SGLang's own metrics of the thinker."""
         return (self._sglang.registry,)
 
     @property
     def has_grammars(self) -> bool:
-        """Whether an answer can be held to a JSON schema."""
+        """Return whether an answer can be constrained to a JSON schema."""
         return self._thinker_info().supports_json_schema
 
     @property
     def supports_grammar(self) -> bool:
-        """Whether an answer can be held to a grammar: to calls, or to a schema among others."""
+        """Return whether an answer can be constrained to a grammar, as for function calls."""
         return self._thinker_info().supports_grammar
 
-    def token_piece(self, token_id: int) -> tuple[str, bytes]:
-        """A token's name, and the bytes it adds to a text, none for a special one."""
+    def decode_token(self, token_id: int) -> tuple[str, bytes]:
+        """Return a token's name and its bytes in the text; a special token has no bytes."""
         return self._chat.token_name(token_id), self._chat.token_bytes(token_id)
 
     def engines(self) -> dict[str, dict[str, Any]]:
-        """State and counters of each engine, and of what is in front of it: the queue of the
-        thinker and the talker, the cache of each encoder."""
-        states = {name: _state(process) for name, process in self.processes.items()}
-        for name, counters in {**self._senses.counters(), **self._door.counters()}.items():
+        """Return the state and the counters of each engine.
+
+        They include the admission queue of the thinker and the talker, and the cache of encoders.
+        """
+        states = {name: _describe_process(process) for name, process in self.processes.items()}
+        for name, counters in {**self._media.counters(), **self._admission.counters()}.items():
             states[name]["counters"] = {**states[name]["counters"], **counters}
         return states
 
     def profile(self, engine: str, name: str | None) -> str:
-        """Have an engine profiled into a folder of that name, whose path is returned; None ends it.
+        """Start to profile an engine into the folder `name`, or stop if `name` is None.
 
-        Raises `RequestNotFound` for an unknown engine, `Forbidden` without a folder for profiles.
+        Returns:
+            The path of the folder, "" after a stop.
+
+        Raises:
+            RequestNotFound: There is no such engine.
+            Forbidden: The server has no folder for profiles.
         """
         folder = self.config.profile_folder
         if folder is None:
-            raise Forbidden("this server was started without --profile-folder")
+            raise Forbidden("profiling is disabled; start the server with --profile-folder")
         if engine not in self.processes:
-            known = ", ".join(self.processes)
-            raise RequestNotFound(f"no engine {engine[:64]!r}; there are: {known}", param="engine")
+            names = ", ".join(self.processes)
+            raise RequestNotFound(f"no engine {engine[:64]!r}; engines: {names}", param="engine")
         path = None if name is None else str(folder.resolve() / name)
         self.processes[engine].profile(path)
         return path or ""
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
-        """Answer a chat, once there is room for it. Raises `Overloaded` where there is none."""
+        """Answer a chat request once it is admitted. Raises `Overloaded`."""
         self._require_started()
         events = self._pipeline().respond(request)
         sampling = apply_answer_grammar(request, self._chat)
-        if self.supports_grammar and check_request(sampling) is not None:
+        if self.supports_grammar and build_check_request(sampling) is not None:
             events = self._checked(sampling, request.tenant, events)
-        return self._door.with_timeout(request, events)
+        return self._admission.with_timeout(request, events)
 
     async def _checked(
         self, sampling: SamplingParams, tenant: str | None, events: AsyncGenerator[Event, None]
     ) -> AsyncGenerator[Event, None]:
-        """Check the grammar of an answer before its request is admitted: one that is refused here
-        has held up nobody else."""
+        """Check the grammar of an answer before its request is admitted.
+
+        An invalid grammar is thus rejected without taking capacity from other requests.
+        """
         await self._grammars.check(sampling, tenant)
         async with aclosing(events):
             async for event in events:
                 yield event
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
-        """Read a text aloud, once there is room. Raises `Overloaded` where there is none."""
+        """Synthesise a text once it is admitted. Raises `Overloaded`."""
         self._require_started()
-        return self._door.with_timeout(request, self._pipeline().speak(request))
+        return self._admission.with_timeout(request, self._pipeline().speak(request))
 
     def stream_speech(
         self, request: SpeechRequest, text: AsyncGenerator[str, None]
     ) -> AsyncGenerator[Event, None]:
-        """Read a text aloud while it is written. Raises `Overloaded` where there is no room."""
+        """Synthesise a text while it is still being received. Raises `Overloaded`."""
         self._require_started()
-        return self._door.with_timeout(request, self._pipeline().stream_speech(request, text))
+        return self._admission.with_timeout(request, self._pipeline().stream_speech(request, text))
 
     def _require_started(self) -> None:
-        """Raises `EngineUnavailable` before the thinker and the talker have ever been up."""
+        """Raise `EngineUnavailable` until the thinker and the talker were ready once."""
         self._thinker_info()
         self._talker_info()
 
     def _pipeline(self) -> Pipeline:
         return Pipeline(
-            media_preprocessor=self._senses.perception,
+            media_preprocessor=self._media.preprocessor,
             admit=self._admit,
             chat=self._chat,
             context_length=self._thinker_info().context_length,
             segment_settings=self.config.segment,
-            resolve_voice=self.shelf.resolve,
-            media_memory=self._senses.media_decoders.memory,
+            resolve_voice=self.voice_registry.resolve,
+            media_memory=self._media.decoders.memory,
             speech_text=self.speech_text,
             sample_rate=self.sample_rate,
             frame_s=self.frame_s,
@@ -257,15 +278,20 @@ class Server:
 
     @asynccontextmanager
     async def _admit(self, request: ChatRequest | SpeechRequest) -> AsyncIterator[Engines]:
-        """Let a request in: during the body it stays with one replica of each engine that it
-        needs. Raises `Overloaded`."""
+        """Admit a request, and pin it to one replica of each engine it needs during the body.
+
+        Raises `Overloaded`.
+        """
         thinker, talker = self._engines["thinker"], self._engines["talker"]
-        async with self._door.admit(request):
+        async with self._admission.admit(request):
             with ExitStack() as stack:
-                thinks, speaks = isinstance(request, ChatRequest), request.voice is not None
+                needs_thinker = isinstance(request, ChatRequest)
+                needs_talker = request.voice is not None
                 yield Engines(
-                    thinker=stack.enter_context(thinker.pin_replica()) if thinks else thinker,
-                    talker=stack.enter_context(talker.pin_replica()) if speaks else talker,
+                    thinker=stack.enter_context(thinker.pin_replica())
+                    if needs_thinker
+                    else thinker,
+                    talker=stack.enter_context(talker.pin_replica()) if needs_talker else talker,
                 )
 
     def _thinker_info(self) -> ThinkerInfo:
@@ -290,6 +316,6 @@ class Server:
         validate_aliases(self.voice_aliases, presets)
 
 
-def _state(process: EngineProcess) -> dict[str, Any]:
-    """How an engine is, and which of its kind it is."""
+def _describe_process(process: EngineProcess) -> dict[str, Any]:
+    """Return the state of an engine process, its kind and its replica number."""
     return {**asdict(process.health), "kind": process.spec.kind, "replica": process.spec.replica}

@@ -7,7 +7,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from sglang_omni.admission.queue import AdmissionQueue
 from sglang_omni.caching.lru_cache import LruCache
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.process import Engine
@@ -18,6 +17,7 @@ from sglang_omni.media.limits import Kind, PixelBudget
 from sglang_omni.pipeline.media_preprocessor import create_media_queue, with_error_field
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.queueing.queue import AdmissionQueue
 
 # The sample rate of the audio VAE. The decoder process resamples other rates.
 RATE_HZ = 44_100

@@ -13,10 +13,8 @@ from sglang_omni.admission.controller import (
     estimate_kv_tokens,
     talker_capacity,
 )
-from sglang_omni.admission.policy import Capacity
-from sglang_omni.admission.queue import QueueRules
 from sglang_omni.engines.speech.contract import TalkerInfo
-from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerInfo
+from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -30,6 +28,9 @@ from sglang_omni.pipeline.request import (
     Voice,
 )
 from sglang_omni.protocol.errors import DeadlineExceeded, Overloaded
+from sglang_omni.protocol.sampling import SamplingParams
+from sglang_omni.queueing.policy import Capacity
+from sglang_omni.queueing.queue import QueueRules
 
 VOICE = Voice("river", 1)
 

@@ -10,9 +10,9 @@ from sglang_omni.config.options import (
     Config,
     TalkerOptions,
     ThinkerOptions,
-    as_yaml,
+    list_options,
     load_config,
-    options,
+    to_yaml,
 )
 from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.pipeline.segment import SegmentSettings
@@ -183,13 +183,13 @@ def nested(path, value):
 
 def test_without_file_and_options_the_defaults_hold():
     assert load_config(None, {}) == Config()
-    assert {option.path: option.default for option in options()} == {
-        option.path: leaf(Config(), option.path) for option in options()
+    assert {option.path: option.default for option in list_options()} == {
+        option.path: leaf(Config(), option.path) for option in list_options()
     }
 
 
 def test_the_options_are_the_leaves_of_the_tree():
-    assert [option.path for option in options()] == list(VALUES)
+    assert [option.path for option in list_options()] == list(VALUES)
     assert [name for name, (_, value) in VALUES.items() if value == leaf(Config(), name)] == []
 
 
@@ -204,7 +204,7 @@ def test_every_leaf_can_be_given_on_the_command_line(path, capsys):
     expected = load_config(None, {name: text for name, (text, _) in given.items()})
     for name, (_, value) in given.items():
         assert leaf(expected, name) == value
-    assert capsys.readouterr().out == as_yaml(expected)
+    assert capsys.readouterr().out == to_yaml(expected)
 
 
 @pytest.mark.parametrize("path", VALUES)
@@ -240,9 +240,9 @@ def test_limits_that_bound_each_other_may_change_together(load, order):
 def test_what_view_prints_is_read_back_as_it_was(load):
     everything = load_config(None, {path: text for path, (text, _) in VALUES.items()})
     for config in (Config(), everything):
-        assert load(as_yaml(config)) == config
-    assert load(as_yaml(replace(Config(), voice="小河"))).voice == "小河"
-    assert "小河" in as_yaml(replace(Config(), voice="小河"))
+        assert load(to_yaml(config)) == config
+    assert load(to_yaml(replace(Config(), voice="小河"))).voice == "小河"
+    assert "小河" in to_yaml(replace(Config(), voice="小河"))
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_what_view_prints_is_read_back_as_it_was(load):
     ],
 )
 def test_an_unknown_key_is_refused_and_named_with_the_known_ones(refused, text, path):
-    assert "known here: " in refused(text, f"unknown key {path}")
+    assert "known keys: " in refused(text, f"unknown key {path}")
 
 
 def test_an_unknown_or_shortened_option_is_refused_and_named(capsys):

@@ -31,7 +31,7 @@ def test_keys_come_from_files_and_the_environment(
         ("env:", "the process list"),
         ("env:NOWHERE", "no key in env:NOWHERE"),
         ("file:/nowhere/keys", "cannot read /nowhere/keys: FileNotFoundError"),
-        ("env:SHORT", "less than 12 characters"),
+        ("env:SHORT", "fewer than 12 characters"),
     ],
 )
 def test_a_source_without_a_usable_key_is_refused_and_no_key_is_quoted(

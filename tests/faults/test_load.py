@@ -2,14 +2,14 @@
 
 import pytest
 
-from benchmarks.serving.overload import measure, synthetic
+from benchmarks.serving.overload import measure, synthetic_server
 from benchmarks.serving.soak import soak
 from tests.server.running import RunningServer
 
 
 def test_a_short_soak_of_a_synthetic_server_leaves_it_as_it_was() -> None:
     pace = ("--step-ms", "2", "--stream-ms", "0.1", "--patches", "3")
-    with synthetic("--slots", "8", "--queue-length", "8", *pace) as url:
+    with synthetic_server("--slots", "8", "--queue-length", "8", *pace) as url:
         result = soak(url, requests=150, clients=8, speech_only=True)
     assert result["lost"] == [] and result["complaints"] == []
     assert {"completed", "left", "refused"} <= result["outcomes"].keys()

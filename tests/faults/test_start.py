@@ -13,7 +13,7 @@ from sglang_omni.config.options import load_config
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.shm_cleanup import iter_group_pids
 from sglang_omni.protocol.errors import StartupError
-from sglang_omni.serving.engine_config import encoder_specs, thinker_spec
+from sglang_omni.serving.engine_config import build_encoder_specs, build_thinker_spec
 from tests.testing.golden import TINY
 
 ENDS_WITHIN_S = 30.0
@@ -23,12 +23,12 @@ SCHEDULERS = ("spawn_main", "sglang::scheduler")
 
 
 def thinker(ranks: int) -> ProcessSpec:
-    return thinker_spec(load_config(None, {"device": "cpu", "thinker.tp_size": ranks}), TINY)
+    return build_thinker_spec(load_config(None, {"device": "cpu", "thinker.tp_size": ranks}), TINY)
 
 
 def encoders(ranks: int) -> ProcessSpec:
     config = load_config(None, {"device": "cpu", "image_encoder.tp_size": ranks})
-    return encoder_specs(config, TINY)["image"][0]
+    return build_encoder_specs(config, TINY)["image"][0]
 
 
 def ranks_of(engine: EngineProcess, marks: tuple[str, ...]) -> list[psutil.Process]:

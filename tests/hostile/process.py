@@ -17,7 +17,7 @@ from collections import deque
 
 from sglang_omni.entrypoints.http.transport.uvicorn_server import run, freeze_gc, create_web_server
 from sglang_omni.entrypoints.http.app import create_app
-from sglang_omni.entrypoints.cli.serve import bind
+from sglang_omni.entrypoints.cli.serve import bind_socket
 from tests.entrypoints.http.fake import FakeBackend
 
 FakeBackend.max_body_bytes = {MAX_BODY_BYTES}
@@ -27,7 +27,7 @@ backend.requests = backend.cloner.cloned = deque(maxlen=0)
 app = create_app(backend)
 # As the server does once it is loaded.
 freeze_gc()
-with bind("127.0.0.1", 0) as listener:
+with bind_socket("127.0.0.1", 0) as listener:
     print(listener.getsockname()[1], flush=True)
     run(create_web_server(app, "critical", 1).serve(sockets=[listener]))
 """

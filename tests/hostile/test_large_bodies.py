@@ -61,11 +61,11 @@ TOO_MUCH: dict[str, tuple[bytes, str, str]] = {
     "words": (chat(b'"%s"' % (b"hello there " * (BYTES // 12))), "context_length_exceeded", ""),
     "escapes": (chat(b'"%s"' % (b"\\u4e2d" * (BYTES // 6))), "context_length_exceeded", ""),
     "halves": (chat(b'"%s"' % (b"\\ud800" * (BYTES // 6))), "invalid_value", "surrogate"),
-    "lines": (chat(listed(b'"%s"' % (b"x" * 4000))), "invalid_value", "beside its strings"),
-    "blanks": (b" " * BYTES, "invalid_value", "beside its strings"),
-    "digits": (chat(b"1" * BYTES), "invalid_value", "beside its strings"),
-    "half a string": (b'{"a": "' + b"x" * BYTES, "invalid_value", "beside its strings"),
-    "one name": (chat(b'{"%s": 1}' % (b"x" * BYTES)), "invalid_value", "a name in it"),
+    "lines": (chat(listed(b'"%s"' % (b"x" * 4000))), "invalid_value", "not counting strings"),
+    "blanks": (b" " * BYTES, "invalid_value", "not counting strings"),
+    "digits": (chat(b"1" * BYTES), "invalid_value", "not counting strings"),
+    "half a string": (b'{"a": "' + b"x" * BYTES, "invalid_value", "not counting strings"),
+    "one name": (chat(b'{"%s": 1}' % (b"x" * BYTES)), "invalid_value", "a field name in it"),
     "messages": (
         b'{"model": "m", "messages": [%s]}'
         % b",".join([b'{"role":"user","content":"a"}'] * (MAX_MESSAGES + 1)),

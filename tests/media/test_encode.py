@@ -7,8 +7,9 @@ import pytest
 import soundfile
 import soxr
 
-from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, to_int16_bytes
+from sglang_omni.media.encode import OutputAudioEncoder, to_int16_bytes
 from sglang_omni.media.stretch import TimeStretch, split_speed
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.errors import EngineFailed
 
 PCM = (0.4 * np.sin(np.arange(30_000) / 17)).astype(np.float32)

@@ -21,8 +21,8 @@ COUNTERS = (
 def series() -> str:
     """What a server exposes that has served a request."""
     metrics, engines = RequestMetrics(), CollectorRegistry()
-    trace = Trace("1", ended=1e12, spans=[Span("talker", 0, 0, 1, error="EngineFailed")])
-    metrics.ended(trace)
+    trace = Trace("1", ended_at=1e12, spans=[Span("talker", 0, 0, 1, error="EngineFailed")])
+    metrics.record_request(trace)
     engine = {"state": "ready", "restarts": 1, "counters": dict.fromkeys(COUNTERS, 1.0)}
     engines.register(EngineCollector(lambda: {"talker": engine}))
     return (generate_latest(metrics.registry) + generate_latest(engines)).decode()

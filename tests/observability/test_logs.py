@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sglang_omni.engines.runtime.process_output import OUTPUT_LOG
-from sglang_omni.observability.logs import set_up
-from sglang_omni.observability.trace import Trace, tracing
+from sglang_omni.observability.logs import set_up_logging
+from sglang_omni.observability.trace import Trace, use_trace
+from sglang_omni.system.loggers import OUTPUT_LOG
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +21,8 @@ def as_before() -> Iterator[None]:
 
 
 def test_a_json_line_is_one_object_with_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
-    set_up("info", "json")
-    with tracing(Trace("abc")):
+    set_up_logging("info", "json")
+    with use_trace(Trace("abc")):
         logging.getLogger("sglang_omni.test").warning("two\nlines of %s", "text")
     logging.getLogger("sglang_omni.test").info("of nobody")
     OUTPUT_LOG.info("%s", "a word of its own", extra={"engine": "talker"})
@@ -35,8 +35,8 @@ def test_a_json_line_is_one_object_with_the_request_id(capsys: pytest.CaptureFix
 
 
 def test_a_text_line_has_the_request_id_too(capsys: pytest.CaptureFixture[str]) -> None:
-    set_up("warning", "text")
-    with tracing(Trace("abc")):
+    set_up_logging("warning", "text")
+    with use_trace(Trace("abc")):
         logging.getLogger("sglang_omni.test").warning("here")
     logging.getLogger("sglang_omni.test").info("too quiet")
     logging.getLogger("sglang_omni.test").warning("there")
@@ -47,6 +47,6 @@ def test_a_text_line_has_the_request_id_too(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_addresses_of_downloads_are_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    set_up("info", "text")
+    set_up_logging("info", "text")
     logging.getLogger("httpx").info("GET https://example.com/private")
     assert capsys.readouterr().err == ""

@@ -18,10 +18,12 @@ def test_a_request_becomes_a_span_with_a_child_for_each_stage() -> None:
     kept = memory.InMemorySpanExporter()
     exporter = OtelExporter(export.SimpleSpanProcessor(kept))
     trace = Trace(
-        "abc", began_at=1000.0, started_at=5.0, route="POST /v1/audio/speech", parent=PARENT
+        "abc", started_at_epoch=1000.0, started_at=5.0, route="POST /v1/audio/speech", parent=PARENT
     )
-    trace.status, trace.ended, trace.sound = 200, 7.0, PlaybackStats(0.5, 3.0, 0.0, 0.5)
-    trace.spans = [Span("talker", 5.5, first=6.0, ended=6.5, outputs=3, error="EngineFailed")]
+    trace.status, trace.ended_at, trace.playback = 200, 7.0, PlaybackStats(0.5, 3.0, 0.0, 0.5)
+    trace.spans = [
+        Span("talker", 5.5, first_output_at=6.0, ended_at=6.5, num_outputs=3, error="EngineFailed")
+    ]
     exporter(trace)
     stage, request = kept.get_finished_spans()
     assert (request.name, request.start_time, request.end_time) == (

@@ -1,4 +1,4 @@
-"""A scratch folder goes with its owner: at once if that ends in order, at the next start if not."""
+"""A temporary folder goes with its owner: at once if it ends in order, else at the next start."""
 
 import subprocess
 import sys

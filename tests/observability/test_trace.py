@@ -7,16 +7,16 @@ from contextlib import aclosing
 import pytest
 
 from sglang_omni.observability import trace as traces
-from sglang_omni.observability.playback_stats import PlaybackStats, heard
-from sglang_omni.observability.timeline import as_json, draw
-from sglang_omni.observability.trace import Span, Trace, current_trace, stage, tracing
-from sglang_omni.observability.trace_recorder import KEPT, TraceRecorder
+from sglang_omni.observability.playback_stats import PlaybackStats, measure_playback
+from sglang_omni.observability.timeline import draw_timeline, trace_to_dict
+from sglang_omni.observability.trace import Span, Trace, current_trace, stage, use_trace
+from sglang_omni.observability.trace_recorder import MAX_TRACES, TraceRecorder
 
 
 async def words(count: int) -> AsyncGenerator[str, None]:
     with stage("words") as span:
         for _ in range(count):
-            span.output()
+            span.record_output()
             yield "word"
 
 
@@ -24,19 +24,19 @@ async def test_a_stage_has_its_times_and_outputs_in_whatever_task_it_runs() -> N
     async def read() -> None:
         [word async for word in words(3)]
 
-    with tracing(Trace("1")) as trace:
+    with use_trace(Trace("1")) as trace:
         await asyncio.gather(read(), read())
-    assert [(span.name, span.outputs, span.error) for span in trace.spans] == [
+    assert [(span.name, span.num_outputs, span.error) for span in trace.spans] == [
         ("words", 3, None)
     ] * 2
     for span in trace.spans:
-        assert span.first is not None and span.ended is not None
-        assert span.started_at <= span.first <= span.ended
+        assert span.first_output_at is not None and span.ended_at is not None
+        assert span.started_at <= span.first_output_at <= span.ended_at
     assert current_trace() is None
 
 
 async def test_a_stage_says_how_it_ended() -> None:
-    with tracing(Trace("1")) as trace:
+    with use_trace(Trace("1")) as trace:
         with pytest.raises(LookupError), stage("failing"):
             raise LookupError("the word of a user")
         async with aclosing(words(3)) as cut:
@@ -46,16 +46,16 @@ async def test_a_stage_says_how_it_ended() -> None:
 
 async def test_a_stage_outside_a_request_is_nobodys() -> None:
     with stage("alone") as span:
-        span.output()
-    assert span.ended is not None
+        span.record_output()
+    assert span.ended_at is not None
 
 
 def test_a_very_long_request_does_not_grow_without_bound() -> None:
-    with tracing(Trace("1")) as trace:
-        for _ in range(traces.MOST_SPANS + 3):
+    with use_trace(Trace("1")) as trace:
+        for _ in range(traces.MAX_SPANS + 3):
             with stage("talker"):
                 pass
-    assert (len(trace.spans), trace.spans_left_out) == (traces.MOST_SPANS, 3)
+    assert (len(trace.spans), trace.num_dropped_spans) == (traces.MAX_SPANS, 3)
 
 
 @pytest.mark.parametrize(
@@ -72,32 +72,34 @@ def test_a_very_long_request_does_not_grow_without_bound() -> None:
 def test_speech_is_judged_as_a_listener_hears_it(
     audio: list[tuple[float, int]], expected: PlaybackStats | None
 ) -> None:
-    assert heard(audio, started_at=0.0, rate=10) == expected
+    assert measure_playback(audio, started_at=0.0, sample_rate=10) == expected
 
 
 def test_an_observer_keeps_the_latest_and_forgets_their_pieces() -> None:
     seen: list[Trace] = []
     observer = TraceRecorder(lambda: 10, [seen.append])
-    for number in range(KEPT + 5):
+    for number in range(MAX_TRACES + 5):
         trace = observer.begin(str(number))
-        trace.spoke(5)
+        trace.record_audio(5)
         observer.end(trace, "POST /v1/audio/speech")
     assert observer.find("4") is None
     kept = observer.find("5")
-    assert kept is not None and kept.audio == [] and kept.sound is not None
-    assert kept.sound.audio_s == 0.5
-    assert len(seen) == KEPT + 5
+    assert kept is not None and kept.audio_chunks == [] and kept.playback is not None
+    assert kept.playback.audio_s == 0.5
+    assert len(seen) == MAX_TRACES + 5
 
 
 def test_a_timeline_is_drawn_to_scale() -> None:
-    trace = Trace("abc", started_at=100.0, route="POST /v1/audio/speech", status=200, ended=102.0)
+    trace = Trace(
+        "abc", started_at=100.0, route="POST /v1/audio/speech", status=200, ended_at=102.0
+    )
     trace.spans = [
-        Span("preprocess", 100.0, ended=101.0),
-        Span("talker", 101.0, first=101.5, ended=102.0, outputs=7, error="cancelled"),
+        Span("preprocess", 100.0, ended_at=101.0),
+        Span("talker", 101.0, 101.5, 102.0, num_outputs=7, error="cancelled"),
         Span("waiting", 101.0),
     ]
-    trace.sound = PlaybackStats(1.5, 4.0, 0.25, 0.5)
-    lines = draw(as_json(trace, now=102.0))
+    trace.playback = PlaybackStats(1.5, 4.0, 0.25, 0.5)
+    lines = draw_timeline(trace_to_dict(trace, now=102.0))
     assert lines[0] == "abc  POST /v1/audio/speech  200  2.000 s"
     preprocess, talker, waiting = lines[2:5]
     assert "0.000    1.000" in preprocess and preprocess.count("=") == 25

@@ -12,7 +12,6 @@ from sglang_omni.engines.encoder.client import EncoderClient
 from sglang_omni.engines.encoder.contract import AudioEncodeRequest, Encoded
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
-from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import PixelBudget
 from sglang_omni.models.ming.media_rules import FORMAT, RULES, clip_tokens, patch_grid
@@ -25,6 +24,7 @@ from sglang_omni.pipeline.media_preprocessor import (
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from sglang_omni.protocol.errors import InvalidRequest, OmniError
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.pipeline.engines import CHAT, ScriptedEngine
 
 HIDDEN = 8

@@ -6,7 +6,6 @@ from contextlib import aclosing, nullcontext
 import numpy as np
 import pytest
 
-from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.models.ming.prompt.chat import render_chat
 from sglang_omni.models.ming.text.front import fragments
 from sglang_omni.pipeline.request import (
@@ -28,6 +27,7 @@ from sglang_omni.pipeline.respond import Engines, Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings, SystemClock
 from sglang_omni.pipeline.speech import RequestUsage, Speaker, speak_stream
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.pipeline.engines import (
     CHAT,
     FRAME_S,

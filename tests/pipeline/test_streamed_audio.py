@@ -14,7 +14,6 @@ import pytest
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
-from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.media.encode import FULL_SCALE, OutputAudioEncoder
 from sglang_omni.media.wav import HEADER_BYTES
 from sglang_omni.models.ming.speech.model import MingSpeechModel
@@ -32,6 +31,7 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.pipeline.segment_fader import SegmentFader
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.pipeline.engines import (
     CHAT,
     SPEECH,

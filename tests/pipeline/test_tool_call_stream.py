@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerOutput
+from sglang_omni.engines.thinker.contract import ThinkerOutput
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt.tools import MARKS
 from sglang_omni.pipeline.request import (
@@ -20,6 +20,7 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.pipeline.tool_call_stream import select_text, split_tool_calls
+from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
 from tests.pipeline.engines import CHAT, SPEECH, TEXT_ONLY, ScriptedEngine, admit_all, script_hum
 

@@ -10,9 +10,10 @@ import pytest
 
 from sglang_omni.config.options import Config, load_config
 from sglang_omni.engines.runtime.gpus import Gpu
+from sglang_omni.models.ming.sizes import read_sizes
+from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.placement.place import check_thinker_fits, format_plan, place_engines
 from sglang_omni.placement.plan import USABLE_FRACTION, PlacementConstraints, make_plan
-from sglang_omni.placement.sizes import CheckpointSizes, read_sizes
 from sglang_omni.protocol.errors import ConfigError, StartupError
 from tests.testing.golden import TINY
 

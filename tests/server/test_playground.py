@@ -128,7 +128,7 @@ def test_a_spoken_question_is_answered_and_the_answer_spoken_over(
     expect(log).to_contain_text("→ conversation.item.truncate ")
     expect(log).to_contain_text("← conversation.item.truncated")
     expect(log).to_contain_text('"reason":"turn_detected"')
-    expect(page.locator("#talk-log .answer").first).to_contain_text("then spoken over.")
+    expect(page.locator("#talk-log .answer").first).to_contain_text("Interrupted after")
     expect(page.locator("#last-stages")).to_be_visible()
     assert stages(page) >= {"thinker", "talker"}
     picture_of(page, "server_talk")

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from sglang_omni.config.options import load_config
-from sglang_omni.entrypoints.cli.startup_banner import hardware
+from sglang_omni.entrypoints.cli.startup_banner import describe_hardware
 from tests.server.running import RunningServer
 
 MOST_LINES, MOST_CHARACTERS = 12, 200
@@ -35,7 +35,9 @@ def test_a_start_is_a_dozen_lines_that_mean_something(screen: list[str]) -> None
     assert len(lines) <= MOST_LINES
     assert max(map(len, lines)) <= MOST_CHARACTERS
     model = "Ming-mini (bundled demo)"
-    assert lines[0] == f"sglang-omni {version('sglang_omni')} · {model} · {hardware('auto')}"
+    assert (
+        lines[0] == f"sglang-omni {version('sglang_omni')} · {model} · {describe_hardware('auto')}"
+    )
     kinds = re.findall(r"✓ (\w+) \d+\.\d s", lines[1])
     assert sorted(kinds) == ["decoders", "encoders", "grammar", "talker", "thinker"]
     names = [one[:8].strip() for one in lines[2:]]
@@ -62,5 +64,5 @@ def test_the_log_folder_has_the_configuration_and_what_engines_print(screen: lis
     used = load_config(folder / "config.yaml", {})
     assert used.log_folder == folder and used.model_path is None
     assert "server_args=ServerArgs(" in (folder / "thinker.log").read_text()
-    assert "left out 67 tensors of audio" in (folder / "thinker.log").read_text()
+    assert "skipped 67 tensors of audio" in (folder / "thinker.log").read_text()
     assert "110 tensors; not used" in (folder / "talker.log").read_text()

@@ -11,14 +11,14 @@ from sglang_omni.models.ming.media_rules import PATCH, RULES
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import ConfigError, InvalidRequest
 from sglang_omni.serving.engine_config import (
-    encoder_settings,
-    encoder_specs,
-    fetch_policy,
-    media_decoder_settings,
-    media_rules,
-    talker_spec,
-    talker_specs,
-    thinker_spec,
+    build_encoder_settings,
+    build_encoder_specs,
+    build_fetch_policy,
+    build_media_decoder_settings,
+    build_media_rules,
+    build_talker_spec,
+    build_talker_specs,
+    build_thinker_spec,
 )
 from sglang_omni.serving.media_engines import MediaEngines
 from tests.testing.golden import TINY
@@ -29,16 +29,16 @@ def config(**values) -> Config:
 
 
 def test_one_process_encodes_everything_on_a_cpu() -> None:
-    specs = encoder_specs(config(device="cpu"), TINY)
+    specs = build_encoder_specs(config(device="cpu"), TINY)
     assert specs.keys() == {"image", "video", "audio"}
     (spec,) = {spec.name: spec for (spec,) in specs.values()}.values()
     assert spec.settings.images and spec.settings.audio
     assert not spec.settings.graphs
 
 
-def test_pictures_and_clips_have_an_engine_each_on_cards() -> None:
+def test_pictures_and_clips_have_an_engine_each_on_gpus() -> None:
     asked = config(device="cuda", image_encoder__tp_size=2, audio_encoder__gpus="3")
-    specs = encoder_specs(asked, TINY)
+    specs = build_encoder_specs(asked, TINY)
     ((pictures,), (clips,)) = specs["image"], specs["audio"]
     images, audio = pictures.settings, clips.settings
     assert specs["video"] is specs["image"]
@@ -52,16 +52,18 @@ def test_pictures_and_clips_have_an_engine_each_on_cards() -> None:
 )
 def test_eight_bits_need_graphs_in_bfloat16_on_a_card(other: dict[str, object]) -> None:
     asked = {"device": "cuda", "talker__fp8": True}
-    assert talker_spec(config(**asked), TINY).settings.fp8
+    assert build_talker_spec(config(**asked), TINY).settings.fp8
     with pytest.raises(ConfigError, match=r"talker\.fp8"):
-        talker_spec(config(**asked | other), TINY)
+        build_talker_spec(config(**asked | other), TINY)
 
 
 def test_the_thinker_has_a_rank_for_each_card_that_is_named() -> None:
-    assert thinker_spec(config(device="cuda", thinker__gpus="2,3"), TINY).settings.tp_size == 2
-    assert thinker_spec(config(device="cuda"), TINY).settings.tp_size == 1
+    assert (
+        build_thinker_spec(config(device="cuda", thinker__gpus="2,3"), TINY).settings.tp_size == 2
+    )
+    assert build_thinker_spec(config(device="cuda"), TINY).settings.tp_size == 1
     with pytest.raises(ConfigError, match=r"thinker\.gpus"):
-        thinker_spec(config(device="cuda", thinker__gpus="2,3", thinker__tp_size=4), TINY)
+        build_thinker_spec(config(device="cuda", thinker__gpus="2,3", thinker__tp_size=4), TINY)
 
 
 def test_there_is_a_replica_for_every_card_that_is_named() -> None:
@@ -72,7 +74,7 @@ def test_there_is_a_replica_for_every_card_that_is_named() -> None:
         audio_encoder__gpus="3,4",
         talker__gpus="1,5,5",
     )
-    specs = encoder_specs(asked, TINY) | {"talker": talker_specs(asked, TINY)}
+    specs = build_encoder_specs(asked, TINY) | {"talker": build_talker_specs(asked, TINY)}
     assert [spec.settings.gpus for spec in specs["image"]] == [(0, 1), (2, 3)]
     assert [spec.settings.gpus for spec in specs["audio"]] == [(3,), (4,)]
     assert [spec.env["CUDA_VISIBLE_DEVICES"] for spec in specs["image"]] == ["0,1", "2,3"]
@@ -85,75 +87,76 @@ def test_there_is_a_replica_for_every_card_that_is_named() -> None:
 
 
 def test_a_cpu_has_as_many_talkers_as_asked_for_and_a_card_as_many_as_it_is_named() -> None:
-    replicas = talker_specs(config(device="cpu", talker__replicas=3), TINY)
+    replicas = build_talker_specs(config(device="cpu", talker__replicas=3), TINY)
     assert [spec.env.keys() for spec in replicas] == 3 * [{"OMP_NUM_THREADS"}]
-    (card,) = talker_specs(config(device="cuda"), TINY)
-    assert card.env == {"CUBLAS_WORKSPACE_CONFIG": ":0:0", "CUBLASLT_WORKSPACE_SIZE": "0"}
-    assert len(talker_specs(config(device="cpu", talker__gpus="1,2"), TINY)) == 1
+    (gpu,) = build_talker_specs(config(device="cuda"), TINY)
+    assert gpu.env == {"CUBLAS_WORKSPACE_CONFIG": ":0:0", "CUBLASLT_WORKSPACE_SIZE": "0"}
+    assert len(build_talker_specs(config(device="cpu", talker__gpus="1,2"), TINY)) == 1
     with pytest.raises(ConfigError, match=r"talker\.gpus"):
-        talker_specs(config(device="cuda", talker__replicas=2), TINY)
+        build_talker_specs(config(device="cuda", talker__replicas=2), TINY)
 
 
 @pytest.mark.parametrize("gpus", ["0", "1,1", "0,1,2"])
 def test_each_rank_needs_a_card_of_its_own(gpus: str) -> None:
     asked = config(device="cuda", image_encoder__tp_size=2, image_encoder__gpus=gpus)
     with pytest.raises(ConfigError, match=r"image_encoder\.gpus"):
-        encoder_specs(asked, TINY)
+        build_encoder_specs(asked, TINY)
 
 
 def test_three_ranks_are_refused() -> None:
     with pytest.raises(ConfigError, match="1, 2 or 4 ranks"):
-        encoder_specs(config(device="cpu", image_encoder__tp_size=3), TINY)
+        build_encoder_specs(config(device="cpu", image_encoder__tp_size=3), TINY)
 
 
 async def test_a_text_only_server_has_no_encoder_and_refuses_media() -> None:
-    senses = MediaEngines(config(device="cpu", text_only="true"), TINY)
-    assert set(senses.media_decoders.processes) == {"media_decoder-0", "media_decoder-1"}
-    await senses.start()
+    media = MediaEngines(config(device="cpu", text_only="true"), TINY)
+    assert set(media.decoders.processes) == {"media_decoder-0", "media_decoder-1"}
+    await media.start()
     with pytest.raises(InvalidRequest, match="text only") as error:
-        await senses.perception.open(MediaPart("image", ("data:,",), "images.0"))
+        await media.preprocessor.open(MediaPart("image", ("data:,",), "images.0"))
     assert error.value.param == "images.0"
-    await senses.stop()
+    await media.stop()
 
 
 def test_sizes_and_limits_reach_the_decoders() -> None:
     asked = config(
         media__image_max_pixels=65_536, media__video_fps=1, media__pixels=1_000, media__file_bytes=9
     )
-    settings = media_decoder_settings(asked, media_rules(asked, RULES))
-    assert settings.rules == media_rules(asked, RULES)
+    settings = build_media_decoder_settings(asked, build_media_rules(asked, RULES))
+    assert settings.rules == build_media_rules(asked, RULES)
     assert (settings.rules.image.max_pixels, settings.rules.video.fps) == (65_536, 1.0)
     assert (settings.limits.pixels, settings.limits.file_bytes) == (1_000, 9)
 
 
 def test_sizes_are_the_models_on_a_card_and_what_it_encodes_in_seconds_on_a_cpu() -> None:
-    assert media_rules(config(device="cuda"), RULES) == RULES
-    rules = media_rules(config(device="cpu"), RULES)
+    assert build_media_rules(config(device="cuda"), RULES) == RULES
+    rules = build_media_rules(config(device="cpu"), RULES)
     assert rules.image == replace(RULES.image, max_pixels=1_048_576)
     smaller = {"frames": 48, "total_pixels": 3_145_728, "max_frame_pixels": 1_048_576}
     assert rules.video == replace(RULES.video, **smaller)
     asked = {"media__image_max_pixels": 4_000_000, "media__video_max_sampled": 64}
-    own = media_rules(config(device="cpu", **asked), RULES)
+    own = build_media_rules(config(device="cpu", **asked), RULES)
     assert (own.image.max_pixels, own.video.frames) == (4_000_000, 64)
 
 
 def test_an_encoders_pass_is_short_on_a_cpu() -> None:
-    on_cpu = encoder_settings(config(device="cpu"), TINY)
+    on_cpu = build_encoder_settings(config(device="cpu"), TINY)
     assert (on_cpu.max_patches, on_cpu.max_audio_seconds) == (4_096, 120)
-    on_card = encoder_settings(config(device="cuda"), TINY)
-    assert (on_card.max_patches, on_card.max_audio_seconds) == (32_768, 600)
+    on_gpu = build_encoder_settings(config(device="cuda"), TINY)
+    assert (on_gpu.max_patches, on_gpu.max_audio_seconds) == (32_768, 600)
     own = config(device="cpu", image_encoder__max_patches=9, audio_encoder__max_seconds=7)
-    asked = encoder_settings(own, TINY)
+    asked = build_encoder_settings(own, TINY)
     assert (asked.max_patches, asked.max_audio_seconds) == (9, 7)
     # A frame of a video, and an image, are never more than one pass.
     assert (
-        media_rules(config(device="cpu"), RULES).image.max_pixels == on_cpu.max_patches * PATCH**2
+        build_media_rules(config(device="cpu"), RULES).image.max_pixels
+        == on_cpu.max_patches * PATCH**2
     )
 
 
 def test_a_slow_pass_on_a_cpu_does_not_make_its_encoder_unready() -> None:
     def unready_after(**values: object) -> float:
-        return encoder_specs(config(**values), TINY)["image"][0].unready_after_s
+        return build_encoder_specs(config(**values), TINY)["image"][0].unready_after_s
 
     assert unready_after(device="cuda") == ProcessSpec.unready_after_s
     assert unready_after(device="cpu") == 6
@@ -162,12 +165,16 @@ def test_a_slow_pass_on_a_cpu_does_not_make_its_encoder_unready() -> None:
 
 def test_contradicting_sizes_are_refused() -> None:
     with pytest.raises(ConfigError, match="image_min_pixels"):
-        media_rules(config(media__image_min_pixels=10_000, media__image_max_pixels=5_000), RULES)
+        build_media_rules(
+            config(media__image_min_pixels=10_000, media__image_max_pixels=5_000), RULES
+        )
 
 
 def test_nothing_of_this_machine_is_read_unless_allowed() -> None:
-    assert fetch_policy(config()).allowed_local_path is None
-    assert fetch_policy(config()).private_hosts == frozenset()
-    allowed = fetch_policy(config(allowed_local_media_path="/media", allowed_media_domain="a.b"))
+    assert build_fetch_policy(config()).allowed_local_path is None
+    assert build_fetch_policy(config()).private_hosts == frozenset()
+    allowed = build_fetch_policy(
+        config(allowed_local_media_path="/media", allowed_media_domain="a.b")
+    )
     assert allowed.allowed_local_path == Path("/media")
     assert allowed.allowed_domains == {"a.b"}

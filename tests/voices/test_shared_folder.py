@@ -36,7 +36,7 @@ def open_store(folder: Path) -> VoiceStore:
 def pair(tmp_path: Path) -> Iterator[tuple[httpx.Client, httpx.Client]]:
     backends = (FakeBackend(), FakeBackend())
     for backend in backends:
-        backend.shelf = VoiceRegistry(FakeCloner(), open_store(tmp_path))
+        backend.voice_registry = VoiceRegistry(FakeCloner(), open_store(tmp_path))
     with (
         serving(backend=backends[0]) as first,
         serving(backend=backends[1]) as second,
@@ -114,7 +114,7 @@ def test_a_full_disk_is_a_507_and_nothing_is_left(tmp_path: Path) -> None:
     try:
         (folder / "filler").write_bytes(bytes(16 << 10))
         backend = FakeBackend()
-        backend.shelf = VoiceRegistry(FakeCloner(), open_store(folder))
+        backend.voice_registry = VoiceRegistry(FakeCloner(), open_store(folder))
         with serving(backend=backend) as served, httpx.Client(base_url=served.url) as http:
             refused = upload(http)
             assert refused.status_code == 507

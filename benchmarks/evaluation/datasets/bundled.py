@@ -1,10 +1,16 @@
-"""Rows with the exact columns of the data sets, made here: original questions, drawn media.
+"""Bundled rows with the exact columns of the data sets: original questions and drawn media.
 
-They show that a harness works, and what a model makes of easy questions; they are no benchmark.
+They show that the harness works, and how a model does on easy questions; they are not a benchmark.
 Every row follows from its number alone.
 """
 
-from benchmarks.evaluation.datasets.drawing import COLOURS, SHAPES, mp4, picture, sweep
+from benchmarks.evaluation.datasets.drawing import (
+    COLOURS,
+    SHAPES,
+    draw_picture,
+    encode_mp4,
+    make_sweep,
+)
 from benchmarks.evaluation.datasets.source import Row
 from measurement.media_files import encode_png, encode_wav
 
@@ -14,12 +20,12 @@ _THINGS = ("apples", "pencils", "tickets", "shells", "stamps", "candles", "butto
 
 
 def gsm8k() -> list[Row]:
-    """`openai/gsm8k`, main: question and a worked answer that ends in "#### n"."""
+    """Return rows of `openai/gsm8k`, main: a question and a worked answer that ends in "#### n"."""
     return [_word_problem(number) for number in range(GSM8K_ROWS)]
 
 
 def gsm8k_shots() -> list[Row]:
-    """Of its train split."""
+    """Return rows of its train split."""
     return [_word_problem(1000 + number) for number in range(GSM8K_SHOTS)]
 
 
@@ -41,7 +47,8 @@ def _word_problem(number: int) -> Row:
 
 
 def mmmu() -> list[Row]:
-    """`MMMU/MMMU`: `options` is the text of a list, as there; one question in six is open."""
+    """Return rows of `MMMU/MMMU`: `options` is a list as text, as there; one in six questions is
+    open."""
     return [_pictured(number) for number in range(ROWS)]
 
 
@@ -60,17 +67,17 @@ def _pictured(number: int) -> Row:
         "question_type": "open" if still_open else "multiple-choice",
         "subfield": "Drawing",
     }
-    media = {"bytes": encode_png(picture(colour, shape, count)), "path": f"{row['id']}.png"}
+    media = {"bytes": encode_png(draw_picture(colour, shape, count)), "path": f"{row['id']}.png"}
     return row | {f"image_{place}": media if place == 1 else None for place in range(1, 8)}
 
 
 def mmsu() -> list[Row]:
-    """`ngqtrung/mmsu`: a clip, a question and four choices; `answer` is a letter."""
+    """Return rows of `ngqtrung/mmsu`: a clip, a question and four choices; `answer` is a letter."""
     kinds = (("rises", 120.0, 260.0), ("falls", 260.0, 120.0), ("stays level", 180.0, 180.0))
     rows = []
     for number in range(ROWS):
         _, low, high = kinds[number % 3]
-        clip = encode_wav(sweep(low, high, 0.8 + 0.1 * (number % 4)))
+        clip = encode_wav(make_sweep(low, high, 0.8 + 0.1 * (number % 4)))
         rows.append(
             {
                 "id": f"pitch_{number}",
@@ -90,7 +97,7 @@ def mmsu() -> list[Row]:
 
 
 def mmlu() -> list[Row]:
-    """`cais/mmlu`: `answer` is the index of the right choice."""
+    """Return rows of `cais/mmlu`: `answer` is the index of the right choice."""
     subjects = ("elementary_mathematics", "abstract_algebra")
     rows = []
     for number in range(ROWS):
@@ -103,12 +110,13 @@ def mmlu() -> list[Row]:
 
 
 def video_mme() -> list[Row]:
-    """`lmms-lab/Video-MME`, and the video itself in `video`, which there is a file beside it."""
+    """Return rows of `lmms-lab/Video-MME`, with the video itself in `video` (there a separate
+    file)."""
     rows = []
     for number in range(ROWS // 2):
         first, last = COLOURS[number % 4], COLOURS[(number + 1) % 4]
         shape = SHAPES[number % 3]
-        frames = [picture(colour, shape) for colour in (first, last) for _ in range(4)]
+        frames = [draw_picture(colour, shape) for colour in (first, last) for _ in range(4)]
         rows.append(
             {
                 "video_id": f"{number + 1:03}",
@@ -124,7 +132,7 @@ def video_mme() -> list[Row]:
                     f"{a}. {c.capitalize()}." for a, c in zip("ABCD", COLOURS, strict=True)
                 ],
                 "answer": "ABCD"[(number + 1) % 4],
-                "video": {"bytes": mp4(frames), "path": f"drawn{number}.mp4"},
+                "video": {"bytes": encode_mp4(frames), "path": f"drawn{number}.mp4"},
             }
         )
     return rows
@@ -139,7 +147,7 @@ _DEEDS_ZH = ("等火车", "看一封长信", "唱一首歌", "数小船")
 
 
 def seed_tts_en() -> list[Row]:
-    """seed-tts-eval, English."""
+    """Return rows of seed-tts-eval, English."""
     return [
         _recited(number, f"{_PEOPLE[number % 6]} {_DEEDS[number // 6]} {_PLACES[number % 4]}.")
         for number in range(SEED_TTS_ROWS)
@@ -147,7 +155,7 @@ def seed_tts_en() -> list[Row]:
 
 
 def seed_tts_zh() -> list[Row]:
-    """seed-tts-eval, Chinese."""
+    """Return rows of seed-tts-eval, Chinese."""
     return [
         _recited(
             number, f"{_PEOPLE_ZH[number % 6]}{_PLACES_ZH[number % 4]}{_DEEDS_ZH[number // 6]}。"
@@ -158,7 +166,7 @@ def seed_tts_zh() -> list[Row]:
 
 def _recited(number: int, text: str) -> Row:
     low = 100.0 + 10 * (number % 8)
-    clip = encode_wav(sweep(low, 1.3 * low, 1.6))
+    clip = encode_wav(make_sweep(low, 1.3 * low, 1.6))
     return {
         "utt": f"drawn-{number:03}",
         "prompt_text": "Ah, ah.",
@@ -168,10 +176,10 @@ def _recited(number: int, text: str) -> Row:
 
 
 def spoken() -> list[Row]:
-    """Spoken questions: a clip, its words, and what a right answer may contain."""
+    """Return spoken questions: a clip, its words, and the texts that a right answer may contain."""
     rows = []
     for number in range(ROWS // 2):
-        clip = encode_wav(sweep(110.0 + 15 * number, 150.0, 1.2))
+        clip = encode_wav(make_sweep(110.0 + 15 * number, 150.0, 1.2))
         rows.append(
             {
                 "id": f"spoken_{number}",

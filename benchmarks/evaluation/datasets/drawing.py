@@ -1,4 +1,4 @@
-"""Pictures, clips and videos that are drawn when they are asked for: no files to ship."""
+"""Pictures, clips and videos that are drawn on demand, so that no files need to be shipped."""
 
 import io
 
@@ -13,8 +13,8 @@ COLOURS = ("red", "green", "blue", "orange")
 SHAPES = ("circle", "square", "triangle")
 
 
-def picture(colour: str, shape: str, count: int = 1, side: int = SIDE) -> np.ndarray:
-    """Shapes of one colour side by side on white: uint8 [side, side, 3]."""
+def draw_picture(colour: str, shape: str, count: int = 1, side: int = SIDE) -> np.ndarray:
+    """Draw shapes of one colour side by side on white: uint8 [side, side, 3]."""
     image = Image.new("RGB", (side, side), "white")
     pen, step = ImageDraw.Draw(image), side / count
     for index in range(count):
@@ -30,10 +30,10 @@ def picture(colour: str, shape: str, count: int = 1, side: int = SIDE) -> np.nda
     return np.asarray(image)
 
 
-def sweep(
+def make_sweep(
     low_hz: float, high_hz: float, seconds: float = 1.0, rate: int = SAMPLE_RATE
 ) -> np.ndarray:
-    """A tone that goes from one pitch to the other, with overtones like a voice's: int16 [n]."""
+    """Make a tone that sweeps between two pitches, with overtones like a voice's: int16 [n]."""
     time = np.arange(int(seconds * rate)) / rate
     pitch = low_hz + (high_hz - low_hz) * time / seconds
     phase = 2 * np.pi * np.cumsum(pitch) / rate
@@ -42,8 +42,8 @@ def sweep(
     return np.rint(8000 * fade * sound).astype(np.int16)
 
 
-def mp4(frames: list[np.ndarray]) -> bytes:
-    """A video file of frames uint8 [height, width, 3], four a second."""
+def encode_mp4(frames: list[np.ndarray]) -> bytes:
+    """Encode frames, uint8 [height, width, 3] at four per second, as a video file."""
     import av
 
     file = io.BytesIO()

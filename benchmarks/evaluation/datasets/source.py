@@ -1,7 +1,7 @@
 """Rows of a data set: from the Hugging Face hub, from a local folder, or bundled.
 
-A row is a dict with the data set's own columns. Media are `{"bytes": ..., "path": ...}`, as the
-hub's parquet files hold them.
+A row is a dict with the data set's own columns. Media are `{"bytes": ..., "path": ...}`, as in the
+hub's parquet files.
 """
 
 import json
@@ -15,16 +15,19 @@ FIXTURE, HUB = "fixture", "hub"
 
 
 class DatasetError(RuntimeError):
-    """A data set cannot be had, or is not what it should be."""
+    """A data set is missing or malformed."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set as its publishers name it. `columns` are those that tasks need, `media` which of
-    them hold files; `bundled` makes rows of the same form that need no network. With `listed`, a
-    folder may hold a `meta.lst` of seed-tts-eval instead of parquet or JSON lines. `beside` is a
-    column of videos that the data set keeps as files of their own, `data/<videoID>.mp4` in a
-    folder. Only the first `take` rows are used, where it is given."""
+    """A data set, as its publishers name it.
+
+    `columns` are those that tasks need; `media` are those of them that hold files. `bundled` makes
+    rows of the same form without network. With `listed`, a folder may have a `meta.lst` of
+    seed-tts-eval instead of parquet or JSON lines. `beside` is a column of videos that the data set
+    keeps as separate files, `data/<videoID>.mp4` in a folder. With `take` only the first `take`
+    rows are used.
+    """
 
     name: str
     config: str | None
@@ -37,11 +40,13 @@ class Dataset:
     take: int | None = None
 
 
-def load(dataset: Dataset, source: str) -> list[Row]:
-    """All rows in the order in which they are stored.
+def load_rows(dataset: Dataset, source: str) -> list[Row]:
+    """Return all rows, in their stored order.
 
     `source` is "fixture", "hub", "hub:OWNER/NAME" for a copy with the same columns, or a folder.
-    Raises `DatasetError`, which says what is missing.
+
+    Raises:
+        DatasetError: Something is missing; the message says what.
     """
     if source == FIXTURE:
         rows = dataset.bundled()
@@ -67,21 +72,21 @@ def _from_hub(dataset: Dataset, name: str) -> list[Row]:
         ) from None
     try:
         rows = datasets.load_dataset(name, dataset.config, split=dataset.split)
-    except Exception as error:  # The library raises errors of its own and of many others.
+    except Exception as error:  # The library raises its own errors and many others.
         raise DatasetError(f"{name}: {type(error).__name__}: {error}") from error
     for column in set(dataset.media) & set(rows.column_names):
         feature = rows.features[column]
         if hasattr(feature, "decode"):
-            # As stored: pictures and clips go to the server in the file that they came in.
+            # Do not decode: images and clips go to the server as the files they are stored in.
             rows = rows.cast_column(column, type(feature)(decode=False))
     return list(rows)
 
 
 def _from_folder(dataset: Dataset, folder: Path) -> list[Row]:
     if not folder.is_dir():
-        raise DatasetError(f"{dataset.name}: {folder} is no folder")
+        raise DatasetError(f"{dataset.name}: {folder} is not a folder")
     if dataset.listed and (folder / "meta.lst").is_file():
-        return _listed(folder)
+        return _read_meta_list(folder)
     if dataset.config and (folder / dataset.config).is_dir():
         folder = folder / dataset.config
     files = _files(folder, dataset.split)
@@ -90,11 +95,11 @@ def _from_folder(dataset: Dataset, folder: Path) -> list[Row]:
     rows = [row for path in files for row in _rows(path)]
     if dataset.beside:
         rows = [{dataset.beside: f"data/{row['videoID']}.mp4"} | row for row in rows]
-    return [_with_media(row, dataset.media, folder) for row in rows]
+    return [_read_media_columns(row, dataset.media, folder) for row in rows]
 
 
 def _files(folder: Path, split: str) -> list[Path]:
-    """Files named after the split, or all where none is, by name."""
+    """Return the files named after the split, or all files where there are none, sorted."""
     found = sorted(path for form in ("parquet", "jsonl") for path in folder.rglob(f"*.{form}"))
     return [path for path in found if path.name.startswith(split)] or found
 
@@ -110,22 +115,23 @@ def _rows(path: Path) -> list[Row]:
     return rows
 
 
-def _with_media(row: Row, media: Sequence[str], folder: Path) -> Row:
-    """The row with files in place of paths to them."""
+def _read_media_columns(row: Row, media: Sequence[str], folder: Path) -> Row:
+    """Return the row with files in place of their paths."""
     paths = {name: row[name] for name in media if isinstance(row.get(name), str)}
-    return row | {name: medium(folder / path) for name, path in paths.items()}
+    return row | {name: read_media(folder / path) for name, path in paths.items()}
 
 
-def medium(path: Path) -> Row:
-    """A file as a column holds it. Raises `DatasetError` where there is none."""
+def read_media(path: Path) -> Row:
+    """Read a file into the form of a media column. Raises `DatasetError` if there is none."""
     try:
         return {"bytes": path.read_bytes(), "path": path.name}
     except OSError as error:
         raise DatasetError(f"{path}: {error.strerror}") from None
 
 
-def _listed(folder: Path) -> list[Row]:
-    """seed-tts-eval: lines "name|words of the recording|its file|text", a fifth field ignored."""
+def _read_meta_list(folder: Path) -> list[Row]:
+    """Read the list of seed-tts-eval: lines "name|transcript|recording|text"; a fifth field is
+    ignored."""
     rows = []
     for line in (folder / "meta.lst").read_text(encoding="utf-8").splitlines():
         if not line.strip():
@@ -135,7 +141,7 @@ def _listed(folder: Path) -> list[Row]:
             {
                 "utt": name,
                 "prompt_text": said,
-                "prompt_wav": medium(folder / recording),
+                "prompt_wav": read_media(folder / recording),
                 "infer_text": text,
             }
         )

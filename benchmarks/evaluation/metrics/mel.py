@@ -1,17 +1,19 @@
-"""How far two recordings of one text are from each other, whatever their tempo."""
+"""The distance of two recordings of one text, independent of their tempo."""
 
 import numpy as np
 import soxr
 
 RATE = 16_000
 FRAME, HOP, BANDS = 1024, 400, 40
-# What is 60 dB below the loudest band of a recording is silence.
+# Energies 60 dB below the loudest band of a recording are silence.
 FLOOR = 1e-6
 
 
 def log_mel(samples: np.ndarray, rate: int) -> np.ndarray:
-    """Natural logarithms of mel energies, [frames, 40], 25 ms apart, of float samples [n] at `rate`
-    Hz. Loudness is taken out: each recording has mean 0."""
+    """Return the log mel energies [frames, 40] of float samples [n] at `rate` Hz, every 25 ms.
+
+    Loudness is removed: each recording has mean 0.
+    """
     sound = soxr.resample(samples.astype(np.float32), rate, RATE)
     sound = np.pad(sound, (0, max(0, FRAME - len(sound))))
     frames = np.lib.stride_tricks.sliding_window_view(sound, FRAME)[::HOP] * np.hanning(FRAME)
@@ -21,7 +23,7 @@ def log_mel(samples: np.ndarray, rate: int) -> np.ndarray:
 
 
 def _filters() -> np.ndarray:
-    """Triangles on the mel scale (HTK's: 2595 log10(1 + f / 700)), [bands, bins]."""
+    """Return triangular filters on the mel scale (HTK: 2595 log10(1 + f / 700)), [bands, bins]."""
     top = 2595 * np.log10(1 + RATE / 2 / 700)
     edges = 700 * (10 ** (np.linspace(0, top, BANDS + 2) / 2595) - 1)
     bins = np.fft.rfftfreq(FRAME, 1 / RATE)
@@ -29,9 +31,11 @@ def _filters() -> np.ndarray:
     return np.clip(np.minimum((bins - low) / (middle - low), (high - bins) / (high - middle)), 0, 1)
 
 
-def distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Mean absolute difference of two log-mel spectra [frames, bands] along the best alignment
-    (dynamic time warping: steps of one frame in either or both)."""
+def mel_distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the mean absolute difference of two log-mel spectra [frames, bands], best aligned.
+
+    The alignment is dynamic time warping, with steps of one frame in either or both.
+    """
     cost = np.abs(one[:, None] - other[None]).mean(axis=-1)
     total, steps = np.full(len(other) + 1, np.inf), np.zeros(len(other) + 1)
     total[0] = 0.0

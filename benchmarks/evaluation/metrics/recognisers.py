@@ -1,8 +1,8 @@
-"""Who listens: recognisers by name. Word errors by different ones are not comparable.
+"""Speech recognisers by name. Word errors of different recognisers are not comparable.
 
 `whisper` and `paraformer` are those of seed-tts-eval (Whisper large v3 for English, Paraformer for
-Chinese); their weights must lie in a folder. `pocketsphinx` needs none, hears English only, and
-errs far more: it tells a voice from a noise, no more.
+Chinese); their weights must be in a folder. `pocketsphinx` needs none, knows only English, and has
+far more errors: it only tells intelligible speech from noise.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,16 +14,16 @@ import soxr
 
 from measurement.pocketsphinx_recogniser import RECOGNISER_RATE, Recogniser
 
-# Float samples [n] and their rate in Hz.
+# Float samples [n], and their rate in Hz.
 Clip = tuple[np.ndarray, int]
 
 
-class NoRecogniser(RuntimeError):
-    """A recogniser's package or weights are not there."""
+class RecogniserUnavailable(RuntimeError):
+    """The package or the weights of a recogniser are missing."""
 
 
-class Listener(Protocol):
-    """Turns speech into text, up to `batch` clips at once."""
+class SpeechRecogniser(Protocol):
+    """Transcribe speech, up to `batch` clips at once."""
 
     languages: ClassVar[tuple[str, ...]]
     batch: ClassVar[int]
@@ -31,8 +31,8 @@ class Listener(Protocol):
 
     def __init__(self, weights: Path | None, language: str) -> None: ...
 
-    def hear(self, clips: Sequence[Clip]) -> list[str]:
-        """The text of each clip."""
+    def transcribe(self, clips: Sequence[Clip]) -> list[str]:
+        """Return the transcript of each clip."""
 
 
 class Pocketsphinx:
@@ -42,30 +42,35 @@ class Pocketsphinx:
     batch: ClassVar[int] = 1
 
     def __init__(self, weights: Path | None, language: str) -> None:
-        """Raises `NoRecogniser` without the package, and for a language it does not know."""
+        """Raise `RecogniserUnavailable` without the package, or for a language that it does not
+        know."""
         self.name = "pocketsphinx"
         if language not in self.languages:
-            raise NoRecogniser(f"pocketsphinx's own model hears no {language}")
+            raise RecogniserUnavailable(f"pocketsphinx's own model hears no {language}")
         try:
             self._inner = Recogniser()
         except ImportError:
-            raise NoRecogniser("`pip install pocketsphinx` for the offline recogniser") from None
+            raise RecogniserUnavailable(
+                "`pip install pocketsphinx` for the offline recogniser"
+            ) from None
 
-    def hear(self, clips: Sequence[Clip]) -> list[str]:
-        """The text of each clip."""
+    def transcribe(self, clips: Sequence[Clip]) -> list[str]:
+        """Return the transcript of each clip."""
         return [" ".join(self._inner.words(*clip)) for clip in clips]
 
 
 class Whisper:
-    """Whisper of a local folder, through transformers; greedy, in the language that is due. Every
-    clip becomes 30 s of features, so a batch hears what each clip alone would be heard as."""
+    """Whisper from a local folder, through transformers: greedy, in the given language.
+
+    Every clip becomes 30 s of features, so a batch has the same transcripts as single clips.
+    """
 
     languages: ClassVar[tuple[str, ...]] = ("en", "zh")
     batch: ClassVar[int] = 16
 
     def __init__(self, weights: Path | None, language: str) -> None:
-        """Raises `NoRecogniser` where the folder holds no such model."""
-        # Here, for torch takes seconds to import.
+        """Raise `RecogniserUnavailable` if the folder has no such model."""
+        # Imported here: torch takes seconds to import.
         import torch
         from transformers import WhisperForConditionalGeneration, WhisperProcessor
 
@@ -76,13 +81,15 @@ class Whisper:
                 folder, local_files_only=True
             )
         except (OSError, ValueError) as error:
-            raise NoRecogniser(f"{folder} holds no Whisper for transformers: {error}") from error
+            raise RecogniserUnavailable(
+                f"{folder} holds no Whisper for transformers: {error}"
+            ) from error
         self.name = f"whisper ({folder.name})"
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._model, self._language = model.to(self._device).eval(), language
 
-    def hear(self, clips: Sequence[Clip]) -> list[str]:
-        """The text of the first 30 s of each clip, as the reference script takes it."""
+    def transcribe(self, clips: Sequence[Clip]) -> list[str]:
+        """Return the transcript of the first 30 s of each clip, as the reference script does."""
         features = self._processor(
             [_at_16khz(clip) for clip in clips],
             sampling_rate=RECOGNISER_RATE,
@@ -100,36 +107,41 @@ class Whisper:
 
 
 class Paraformer:
-    """Paraformer of a local folder, through funasr; traditional characters become simplified ones,
-    as in the reference script. One clip after the other, for funasr answers a batch in which
-    somebody is silent with fewer texts than clips."""
+    """Paraformer from a local folder, through funasr.
+
+    Traditional characters are converted to simplified ones, as in the reference script. Clips are
+    transcribed one at a time, because funasr returns fewer texts than clips for a batch with
+    silence.
+    """
 
     languages: ClassVar[tuple[str, ...]] = ("zh",)
     batch: ClassVar[int] = 1
 
     def __init__(self, weights: Path | None, language: str) -> None:
-        """Raises `NoRecogniser` without package or weights, and for another language."""
+        """Raise `RecogniserUnavailable` without package or weights, or for another language."""
         if language not in self.languages:
-            raise NoRecogniser(f"Paraformer hears no {language}")
+            raise RecogniserUnavailable(f"Paraformer hears no {language}")
         folder = _folder(weights, "paraformer-zh")
         if missing := [name for name in PARAFORMER_FILES if not (folder / name).is_file()]:
-            raise NoRecogniser(f"{folder} holds no Paraformer for funasr: no {', '.join(missing)}")
+            raise RecogniserUnavailable(
+                f"{folder} holds no Paraformer for funasr: no {', '.join(missing)}"
+            )
         try:
             from funasr import AutoModel
             from zhconv import convert
         except ImportError:
-            raise NoRecogniser("`pip install funasr zhconv` for Paraformer") from None
+            raise RecogniserUnavailable("`pip install funasr zhconv` for Paraformer") from None
         self._simplify: Callable[[str, str], str] = convert
-        # By itself it asks PyPI for its newest version, and leaves out tensors that do not fit.
+        # By default it asks PyPI for its newest version, and skips tensors that do not fit.
         options = {"disable_update": True, "disable_pbar": True, "ignore_init_mismatch": False}
         try:
             self._model = AutoModel(model=str(folder), **options)
         except RuntimeError as error:
-            raise NoRecogniser(f"{folder}: {error}") from error
+            raise RecogniserUnavailable(f"{folder}: {error}") from error
         self.name = f"paraformer ({folder.name})"
 
-    def hear(self, clips: Sequence[Clip]) -> list[str]:
-        """The text of each clip; empty where nothing was said."""
+    def transcribe(self, clips: Sequence[Clip]) -> list[str]:
+        """Return the transcript of each clip; empty for silence."""
         return [self._one(clip) for clip in clips]
 
     def _one(self, clip: Clip) -> str:
@@ -137,10 +149,10 @@ class Paraformer:
         return self._simplify(found["text"], "zh-cn")
 
 
-# Without the last one funasr would hear unnormalised features, and say nothing of it.
+# Without the last file funasr would silently use unnormalised features.
 PARAFORMER_FILES = ("config.yaml", "model.pt", "tokens.json", "am.mvn")
 
-LISTENERS: dict[str, type[Listener]] = {
+RECOGNISERS: dict[str, type[SpeechRecogniser]] = {
     "pocketsphinx": Pocketsphinx,
     "whisper": Whisper,
     "paraformer": Paraformer,
@@ -149,9 +161,13 @@ LISTENERS: dict[str, type[Listener]] = {
 
 def _folder(weights: Path | None, name: str) -> Path:
     if weights is None:
-        raise NoRecogniser(f"download {name} from its hub, and name its folder (--weights)")
+        raise RecogniserUnavailable(
+            f"download {name} from its hub, and name its folder (--weights)"
+        )
     if not weights.is_dir():
-        raise NoRecogniser(f"{weights} is no folder: download {name} from its hub, and name it")
+        raise RecogniserUnavailable(
+            f"{weights} is no folder: download {name} from its hub, and name it"
+        )
     return weights
 
 

@@ -1,7 +1,7 @@
-"""How alike two voices are: the cosine of their speaker vectors, by CAM++.
+"""The similarity of two voices: the cosine of their speaker vectors, by CAM++.
 
-seed-tts-eval takes a WavLM-large with a head of its own (weights of its authors, which no package
-brings); its similarities and these are not comparable. CAM++ is the network that the released
+seed-tts-eval uses a WavLM-large with its own head (weights by its authors, which no package
+contains); its similarities and these are not comparable. CAM++ is the network that the released
 checkpoint clones voices with (`campplus.onnx`, 192 numbers).
 """
 
@@ -13,14 +13,14 @@ import soxr
 RATE = 16_000
 
 
-class Voices:
-    """Compares voices with the CAM++ of a file."""
+class SpeakerSimilarity:
+    """Compare voices with the CAM++ network of a file."""
 
     name = "campplus"
 
     def __init__(self, weights: Path) -> None:
-        """Raises `FileNotFoundError` without the file."""
-        # Here, for torch takes seconds to import.
+        """Load the network. Raises `FileNotFoundError` without the file."""
+        # Imported here: torch takes seconds to import.
         from sglang_omni.models.ming.speech.speaker_encoder import SpeakerEncoder
 
         if not weights.is_file():
@@ -28,7 +28,7 @@ class Voices:
         self._encoder = SpeakerEncoder(weights)
 
     def vector(self, samples: np.ndarray, rate: int) -> np.ndarray:
-        """The speaker vector [192], of length 1, of float samples [n] at `rate` Hz."""
+        """Return the speaker vector [192], of length 1, of float samples [n] at `rate` Hz."""
         import torch
 
         from sglang_omni.models.ming.speech.speaker_encoder import compute_speaker_fbank
@@ -38,5 +38,5 @@ class Voices:
         return np.asarray(found / np.linalg.norm(found))
 
     def similarity(self, one: tuple[np.ndarray, int], other: tuple[np.ndarray, int]) -> float:
-        """The cosine of two recordings (samples and rate), 1 for the same voice."""
+        """Return the cosine of two recordings (samples and rate); 1 for the same voice."""
         return float(self.vector(*one) @ self.vector(*other))

@@ -1,4 +1,4 @@
-"""What a run has done so far, on disk after every sample: a run that was cut off goes on."""
+"""The journal of a run, on disk after every sample, so that an interrupted run can continue."""
 
 import json
 import os
@@ -8,19 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.client.load import ClientShare
-from benchmarks.evaluation.protocol.record import Key, SampleRecord, as_json, from_json
+from benchmarks.evaluation.protocol.record import (
+    Key,
+    SampleRecord,
+    record_from_json,
+    record_to_json,
+)
 
 Json = dict[str, Any]
 
 
-class OtherRun(RuntimeError):
-    """The folder holds a run with another configuration."""
+class RunMismatch(RuntimeError):
+    """The folder has a run with another configuration."""
 
 
 @dataclass
-class Stored:
-    """What a journal holds: records, how busy the client was in each pass, and how many sittings
-    wrote it. `bytes_read` is the length of its whole lines."""
+class StoredRun:
+    """The content of a journal: records, the client's load in each pass, and the number of
+    sittings.
+
+    A sitting is one process's work on the run. `bytes_read` is the length of the complete lines.
+    """
 
     records: dict[Key, SampleRecord] = field(default_factory=dict)
     clients: dict[tuple[str, int], list[ClientShare]] = field(default_factory=dict)
@@ -28,17 +36,17 @@ class Stored:
     bytes_read: int = 0
 
     def missing(self, keys: Iterable[Key]) -> list[Key]:
-        """Those of which there is no record yet."""
+        """Return the keys that have no record yet."""
         return [key for key in keys if key not in self.records]
 
 
-def read(path: Path, config: Json) -> Stored:
-    """What is in a journal, nothing where there is none.
+def read_journal(path: Path, config: Json) -> StoredRun:
+    """Read a journal; an empty run if there is none.
 
-    A line that was cut off in the middle is no record: its sample is asked again. Raises `OtherRun`
-    where the journal belongs to another configuration.
+    An incomplete line is not a record: its sample is asked again. Raises `RunMismatch` if the
+    journal has another configuration.
     """
-    stored = Stored()
+    stored = StoredRun()
     if not path.is_file():
         return stored
     whole, _, _ = path.read_bytes().rpartition(b"\n")
@@ -47,7 +55,7 @@ def read(path: Path, config: Json) -> Stored:
         if "config" in line:
             _compare(path, line["config"], json.loads(json.dumps(config)))
         elif "sample" in line:
-            one = from_json(line)
+            one = record_from_json(line)
             stored.records[one.key] = one
         elif "client" in line:
             share = ClientShare(**line["client"])
@@ -60,16 +68,19 @@ def read(path: Path, config: Json) -> Stored:
 def _compare(path: Path, begun: Json, asked: Json) -> None:
     if begun != asked:
         changed = sorted(name for name in asked if begun.get(name) != asked[name])
-        raise OtherRun(f"{path.parent} holds a run with other {', '.join(changed)}")
+        raise RunMismatch(f"{path.parent} holds a run with other {', '.join(changed)}")
 
 
 class Journal:
-    """Lines of JSON: the configuration, a line when a sitting begins, one for every sample, one
-    for every pass. One process may write it at a time."""
+    """A file of JSON lines that one process writes at a time.
+
+    It has the configuration, a line at the start of each sitting, one for every sample, and one for
+    every pass.
+    """
 
     def __init__(self, path: Path, config: Json) -> None:
-        """Begin it or go on with it. Raises `OtherRun`."""
-        self.stored = read(path, config)
+        """Start or continue a journal. Raises `RunMismatch`."""
+        self.stored = read_journal(path, config)
         self.sitting = self.stored.sittings
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab")
@@ -85,16 +96,16 @@ class Journal:
         self._file.close()
 
     def add(self, one: SampleRecord) -> None:
-        """Keep a record: what kills this process leaves it."""
-        self._write(as_json(one))
+        """Write a record, which survives the end of this process."""
+        self._write(record_to_json(one))
 
     def end_pass(self, load: str, repeat: int, share: ClientShare) -> None:
-        """Keep how busy the client was in a pass, or in what this sitting made of it; what kills
-        the machine leaves all up to here."""
+        """Write the client's load in a pass, or in this sitting's part of it, and sync the file to
+        disk."""
         self._write({"pass": [load, repeat], "client": asdict(share)})
         os.fsync(self._file.fileno())
 
     def _write(self, line: Json) -> None:
-        # To wait for the disk here would delay what other clients are hearing at this moment.
+        # No sync here: waiting for the disk would delay other clients.
         self._file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
         self._file.flush()

@@ -1,4 +1,4 @@
-"""The second half of a spoken run: hear what was said, when the server is no longer measured."""
+"""The second half of a speech run: transcribe the audio, after the server was measured."""
 
 import io
 import json
@@ -13,91 +13,104 @@ import soundfile
 from tqdm import tqdm
 
 from benchmarks.client.target import SpeechRequest
-from benchmarks.evaluation.metrics.recognisers import Listener
-from benchmarks.evaluation.metrics.similarity import Voices
+from benchmarks.evaluation.metrics.recognisers import SpeechRecogniser
+from benchmarks.evaluation.metrics.similarity import SpeakerSimilarity
 from benchmarks.evaluation.protocol.record import Key, SampleRecord
-from benchmarks.evaluation.protocol.summary import Heard
+from benchmarks.evaluation.protocol.summary import RunTranscripts
 from benchmarks.evaluation.tasks.task import Sample
 from measurement.word_errors import WordErrors, count_word_errors
 
 
-def listen(
+def transcribe_run(
     folder: Path,
     records: Sequence[SampleRecord],
     samples: Sequence[Sample],
-    listener: Listener,
+    recogniser: SpeechRecogniser,
     language: str,
-) -> tuple[Heard, list[dict[str, Any]]]:
-    """Word errors of every record, and what was heard in it.
+) -> tuple[RunTranscripts, list[dict[str, Any]]]:
+    """Return the word errors of every record, and rows with the transcripts.
 
-    What should be said is the sample's text, or else what the server says that it said. Speech that
-    failed has all words wrong. What was heard is kept in `heard-LISTENER.jsonl`, not heard again.
+    The reference is the sample's text, or else the server's own transcript. In failed speech all
+    words are wrong. Transcripts are stored in `heard-RECOGNISER.jsonl`, and not made again.
     """
-    due = {sample.id: sample.words for sample in samples}
-    texts = _texts(folder, records, listener)
-    counted: dict[Key, WordErrors] = {}
+    references = {sample.id: sample.words for sample in samples}
+    texts = _transcribe(folder, records, recogniser)
+    word_errors: dict[Key, WordErrors] = {}
     rows = []
-    for one in records:
-        heard = texts.get(one.key, "")
-        said = due[one.sample] or one.text
-        counted[one.key] = count_word_errors(said, heard, language)
-        rows.append({"key": list(one.key), "heard": heard, **vars(counted[one.key])})
-    return Heard(counted), rows
+    for record in records:
+        transcript = texts.get(record.key, "")
+        reference = references[record.sample] or record.text
+        word_errors[record.key] = count_word_errors(reference, transcript, language)
+        rows.append({"key": list(record.key), "heard": transcript, **vars(word_errors[record.key])})
+    return RunTranscripts(word_errors), rows
 
 
-def _texts(folder: Path, records: Sequence[SampleRecord], listener: Listener) -> dict[Key, str]:
-    """What was heard in every record with sound, now or in a sitting before."""
-    path = folder / f"heard-{''.join(c if c.isalnum() else '-' for c in listener.name)}.jsonl"
+def _transcribe(
+    folder: Path, records: Sequence[SampleRecord], recogniser: SpeechRecogniser
+) -> dict[Key, str]:
+    """Return the transcript of every record with audio, from this sitting or an earlier one."""
+    path = folder / f"heard-{''.join(c if c.isalnum() else '-' for c in recogniser.name)}.jsonl"
     texts = _read(path)
-    new = [one for one in records if one.audio and one.key not in texts]
-    about = f"listening ({listener.name})"
-    with path.open("a", encoding="utf-8") as file, tqdm(new, desc=about, unit="clip") as bar:
-        for begin in range(0, len(new), listener.batch):
-            some = new[begin : begin + listener.batch]
-            heard = listener.hear([_samples(folder / str(one.audio)) for one in some])
-            for one, text in zip(some, heard, strict=True):
-                file.write(json.dumps([*one.key, text], ensure_ascii=False) + "\n")
-                texts[one.key] = text
+    pending = [record for record in records if record.audio and record.key not in texts]
+    description = f"listening ({recogniser.name})"
+    with (
+        path.open("a", encoding="utf-8") as file,
+        tqdm(pending, desc=description, unit="clip") as bar,
+    ):
+        for start in range(0, len(pending), recogniser.batch):
+            batch = pending[start : start + recogniser.batch]
+            transcripts = recogniser.transcribe(
+                [_samples(folder / str(record.audio)) for record in batch]
+            )
+            for record, text in zip(batch, transcripts, strict=True):
+                file.write(json.dumps([*record.key, text], ensure_ascii=False) + "\n")
+                texts[record.key] = text
             file.flush()
-            bar.update(len(some))
+            bar.update(len(batch))
     return texts
 
 
-def compare(
-    folder: Path, records: Sequence[SampleRecord], samples: Sequence[Sample], voices: Voices
+def compare_voices(
+    folder: Path,
+    records: Sequence[SampleRecord],
+    samples: Sequence[Sample],
+    voices: SpeakerSimilarity,
 ) -> dict[str, Any]:
-    """How much each voice resembles the recording that it was asked to speak like: the cosines,
-    and their mean for each load. Speech that failed is counted, and in no mean."""
-    asked = {sample.id: sample.request for sample in samples}
+    """Return how similar each voice is to its reference recording: the cosines, and their mean per
+    load.
+
+    Failed speech is counted, and not part of a mean.
+    """
+    requests = {sample.id: sample.request for sample in samples}
     rows, loads = [], defaultdict(list)
-    for one in tqdm(records, desc=f"comparing ({voices.name})", unit="clip"):
-        request = asked[one.sample]
+    for record in tqdm(records, desc=f"comparing ({voices.name})", unit="clip"):
+        request = requests[record.sample]
         assert isinstance(request, SpeechRequest) and request.reference is not None
         cosine = None
-        if one.audio:
-            like = _samples(io.BytesIO(request.reference))
-            cosine = voices.similarity(_samples(folder / one.audio), like)
-            loads[one.load].append(cosine)
-        rows.append({"key": list(one.key), "cosine": cosine})
+        if record.audio:
+            reference = _samples(io.BytesIO(request.reference))
+            cosine = voices.similarity(_samples(folder / record.audio), reference)
+            loads[record.load].append(cosine)
+        rows.append({"key": list(record.key), "cosine": cosine})
     failed = sum(row["cosine"] is None for row in rows)
     means = {load: fmean(cosines) for load, cosines in loads.items()}
     return {"by": voices.name, "mean": means, "failed": failed, "records": rows}
 
 
-def clones(samples: Sequence[Sample]) -> bool:
-    """Whether every sample asks for the voice of a recording."""
+def clones_voices(samples: Sequence[Sample]) -> bool:
+    """Return whether every sample has a reference recording."""
     return all(
-        isinstance(one.request, SpeechRequest) and one.request.reference is not None
-        for one in samples
+        isinstance(sample.request, SpeechRequest) and sample.request.reference is not None
+        for sample in samples
     )
 
 
 def _read(path: Path) -> dict[Key, str]:
     if not path.is_file():
         return {}
-    whole = path.read_text(encoding="utf-8").rpartition("\n")[0]
-    lines = [json.loads(line) for line in whole.splitlines()]
-    return {(load, repeat, sample): heard for load, repeat, sample, heard in lines}
+    complete = path.read_text(encoding="utf-8").rpartition("\n")[0]
+    lines = [json.loads(line) for line in complete.splitlines()]
+    return {(load, repeat, sample): transcript for load, repeat, sample, transcript in lines}
 
 
 def _samples(path: Path | io.BytesIO) -> tuple[np.ndarray, int]:

@@ -15,25 +15,28 @@ from benchmarks.client.load import KEEP_ALIVE_S, ClientShare, record_lag
 from benchmarks.client.target import Target
 from benchmarks.evaluation.tasks.task import Sample
 
-Took = Callable[[Sample, Answer], None]
+OnAnswer = Callable[[Sample, Answer], None]
 
 
 @dataclass(frozen=True)
 class LoadPlan:
-    """`closed`: `amount` clients, each asking again as soon as it was answered. `open`: `amount`
-    requests a second as a Poisson process, whatever the server does."""
+    """The load of a pass.
+
+    `closed`: `amount` clients, each of which sends its next request when the last was answered.
+    `open`: `amount` requests per second as a Poisson process, independent of the server.
+    """
 
     kind: Literal["closed", "open"]
     amount: float
 
     @property
     def name(self) -> str:
-        """As records and reports name it: "closed/4", "open/2.5"."""
+        """Return the name in records and reports: "closed/4", "open/2.5"."""
         return f"{self.kind}/{self.amount:g}"
 
     @classmethod
     def of(cls, name: str) -> "LoadPlan":
-        """The load of a name. Raises `ValueError`."""
+        """Parse a name. Raises `ValueError`."""
         kind, _, amount = name.partition("/")
         if kind not in ("closed", "open") or float(amount) <= 0:
             raise ValueError(f"a load is closed/CLIENTS or open/REQUESTS_A_SECOND, not {name!r}")
@@ -41,55 +44,55 @@ class LoadPlan:
 
 
 async def warm_up(target: Target, samples: Sequence[Sample], count: int, clients: int) -> None:
-    """Ask `count` samples, from the first on and over again, and forget what they gave."""
+    """Send `count` samples, repeated as needed, and discard the answers."""
     wanted = [samples[index % len(samples)] for index in range(count)]
     await run_pass(target, wanted, LoadPlan("closed", clients), 0, lambda *_: None)
 
 
 async def run_pass(
-    target: Target, samples: Sequence[Sample], load: LoadPlan, seed: int, took: Took
+    target: Target, samples: Sequence[Sample], load: LoadPlan, seed: int, on_answer: OnAnswer
 ) -> ClientShare:
-    """Ask every sample once; `took` gets each with its answer as soon as it has ended.
+    """Send every sample once. `on_answer` gets each with its answer as soon as it has ended.
 
-    Returns how busy this client was. `seed` is that of the arrivals of an open loop.
+    Returns the load of this client. `seed` is that of the arrivals of an open loop.
     """
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
     lags: list[float] = []
-    # Before the clock starts: large media take a while, in which nobody would listen.
-    calls = {sample.id: target.call(sample.request) for sample in samples}
+    # Build requests before the clock starts: large media take time, which would delay answers.
+    requests = {sample.id: target.call(sample.request) for sample in samples}
     async with aiohttp.ClientSession(connector=connector) as session:
-        watching = asyncio.create_task(record_lag(lags))
+        lag_task = asyncio.create_task(record_lag(lags))
         began_s, cpu_s = time.monotonic(), time.process_time()
 
         async def ask(sample: Sample) -> None:
-            took(sample, await send_request(session, calls[sample.id]))
+            on_answer(sample, await send_request(session, requests[sample.id]))
 
         if load.kind == "closed":
             await _closed(samples, int(load.amount), ask)
         else:
             await _open(samples, load.amount, Random(seed), ask)
         cpu = (time.process_time() - cpu_s) / max(1e-9, time.monotonic() - began_s)
-        watching.cancel()
+        lag_task.cancel()
     lags = sorted(lags) or [0.0]
     return ClientShare(cpu, lags[int(0.99 * (len(lags) - 1))], lags[-1])
 
 
-async def _closed(samples: Sequence[Sample], clients: int, ask: Callable) -> None:
-    left = deque(samples)
+async def _closed(samples: Sequence[Sample], clients: int, send: Callable) -> None:
+    remaining = deque(samples)
 
     async def client() -> None:
-        while left:
-            await ask(left.popleft())
+        while remaining:
+            await send(remaining.popleft())
 
     async with asyncio.TaskGroup() as group:
         for _ in range(clients):
             group.create_task(client())
 
 
-async def _open(samples: Sequence[Sample], rate: float, gaps: Random, ask: Callable) -> None:
+async def _open(samples: Sequence[Sample], rate: float, gaps: Random, send: Callable) -> None:
     due_s = time.monotonic()
     async with asyncio.TaskGroup() as group:
         for sample in samples:
             due_s += gaps.expovariate(rate)
             await asyncio.sleep(due_s - time.monotonic())
-            group.create_task(ask(sample))
+            group.create_task(send(sample))

@@ -1,8 +1,8 @@
-"""The protocols that published numbers follow, and small ones of our own, as data.
+"""The protocols of published numbers, and small ones of our own, as data.
 
 Sources of the published ones: sglang-omni's cookbook for Ming (GSM8K, MMMU, SeedTTS), the text
-sweep of vllm-omni's and mstar's comparison (50 requests up to 4 clients, 80 beyond). Where
-something of a protocol is not published, `unknown` says what.
+sweep of vllm-omni's and mstar's comparison (50 requests up to 4 clients, 80 beyond). Where a part
+of a protocol is not published, `unknown` says which.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,10 @@ from benchmarks.evaluation.tasks.modalities import INPUTS, OUTPUTS
 
 @dataclass(frozen=True)
 class Preset:
-    """One run: the task in its variant, how many samples (None: all), under which loads, how often
-    each, after how many requests that do not count."""
+    """One run: the task in its variant, the number of samples (None: all), and its loads.
+
+    Each load is run `repeats` times, after `warm_up` requests that do not count.
+    """
 
     name: str
     task: str
@@ -108,6 +110,6 @@ PRESETS: dict[str, tuple[Preset, ...]] = {
 }
 
 
-def names() -> Sequence[str]:
-    """What one may ask for."""
+def preset_names() -> Sequence[str]:
+    """Return the names of all presets."""
     return sorted(PRESETS)

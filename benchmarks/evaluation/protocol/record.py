@@ -1,4 +1,4 @@
-"""How one sample of a run went, and how records are put on disk."""
+"""The record of one sample of a run, and its form on disk."""
 
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -11,12 +11,12 @@ Key = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class SampleRecord:
-    """One request of a run: which, how it went, what came, and what it was taken for.
+    """One request of a run: its place in the run, its times, its answer and the verdict.
 
-    `load` and `repeat` name the pass it belongs to. Times in seconds; `began_s` counts from the
-    start of that pass in the sitting that made it, the others from `began_s`; RTF and throughput
-    follow from them. `tokens` are those of the text. A record with an `error` failed: it is counted
-    in every rate, and its answer is wrong.
+    `load` and `repeat` name its pass. Times are in seconds: `began_s` counts from the start of that
+    pass in its sitting, the others from `began_s`; RTF and throughput follow from them. `tokens`
+    are those of the text. A record with an `error` has failed: it counts in every rate, and its
+    answer is wrong.
     """
 
     load: str
@@ -47,7 +47,7 @@ class SampleRecord:
 
     @property
     def key(self) -> Key:
-        """What no two records of a run have in common."""
+        """Return the key, which is unique in a run."""
         return self.load, self.repeat, self.sample
 
 
@@ -55,8 +55,8 @@ COLUMNS = tuple(entry.name for entry in fields(SampleRecord))
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a record belongs: its pass, and the sitting that began at `start_s`."""
+class PassPlace:
+    """The place of a record: its pass, and the sitting that started at `start_s`."""
 
     load: str
     repeat: int
@@ -64,10 +64,10 @@ class Place:
     start_s: float
 
 
-def record(
-    task: Task, sample: Sample, answer: Answer, place: Place, audio: str | None
+def build_record(
+    task: Task, sample: Sample, answer: Answer, place: PassPlace, audio: str | None
 ) -> SampleRecord:
-    """The record of an answer that has ended, judged as the task does."""
+    """Build the record of an ended answer, with the task's verdict."""
     verdict = None
     if task.judge is not None:
         verdict = task.judge(sample, "" if answer.error else answer.said)
@@ -95,23 +95,23 @@ def record(
         text=answer.said,
         audio=audio,
         group=sample.group,
-        # An answer that failed is wrong, even where a guess would have been right.
+        # A failed answer is wrong, even where a guess would have been right.
         right=None if verdict is None else verdict.right and answer.error is None,
         extracted=None if verdict is None else verdict.extracted,
         how=None if verdict is None else verdict.how,
     )
 
 
-def as_json(one: SampleRecord) -> dict[str, Any]:
-    """A record as it is stored: floats to 0.1 ms, without what has no value."""
+def record_to_json(record: SampleRecord) -> dict[str, Any]:
+    """Convert a record to its stored form: floats to 0.1 ms, without empty values."""
     values = {
         name: round(value, 4) if isinstance(value, float) else value
-        for name, value in asdict(one).items()
+        for name, value in asdict(record).items()
     }
     return {name: value for name, value in values.items() if value not in (None, "")}
 
 
-def from_json(stored: dict[str, Any]) -> SampleRecord:
-    """The record that was stored."""
+def record_from_json(stored: dict[str, Any]) -> SampleRecord:
+    """Restore a stored record."""
     empty: dict[str, Any] = dict.fromkeys(COLUMNS) | {"text": "", "group": ""}
     return SampleRecord(**(empty | stored))

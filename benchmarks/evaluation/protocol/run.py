@@ -1,7 +1,8 @@
-"""One run: every sample of a task under every load, so often; one folder, one JSON file at its end.
+"""One run: every sample of a task under every load, with repeats. It has one folder and one JSON
+file.
 
-The folder holds `journal.jsonl` while the run lasts and after it, `run.json` when all is there, and
-`audio/` where there is something to listen to.
+The folder has `journal.jsonl` from the start, `run.json` when everything is complete, and `audio/`
+where the task is judged by its speech.
 """
 
 import asyncio
@@ -17,10 +18,10 @@ from tqdm import tqdm
 
 from benchmarks.client.exchange import Answer
 from benchmarks.client.target import Target, fetch_timeline
-from benchmarks.evaluation.protocol.journal import Journal, Stored, read
+from benchmarks.evaluation.protocol.journal import Journal, StoredRun, read_journal
 from benchmarks.evaluation.protocol.passes import LoadPlan, run_pass, warm_up
-from benchmarks.evaluation.protocol.record import Place, as_json, record
-from benchmarks.evaluation.protocol.summary import Heard, over_repeats, summarise_pass
+from benchmarks.evaluation.protocol.record import PassPlace, build_record, record_to_json
+from benchmarks.evaluation.protocol.summary import RunTranscripts, summarise_pass, summarise_repeats
 from benchmarks.evaluation.tasks import TASKS
 from benchmarks.evaluation.tasks.task import Sample
 from measurement.environment import fingerprint
@@ -28,14 +29,17 @@ from sglang_omni.media.wav import build_header
 
 Json = dict[str, Any]
 TIMELINES = "timelines.json"
-# Where a server answers, and how it is let in, does not change what is measured.
+# The server's address and credentials do not change what is measured.
 NOT_PROTOCOL = ("url", "key_variable", "timeout_s")
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What is run. `source` is where the rows come from; `samples` None takes all; `system` says
-    what serves, for tables: cards and precision."""
+    """The configuration of a run.
+
+    `source` is where the rows come from; `samples` None takes all; `system` describes the server
+    for tables: GPUs and precision.
+    """
 
     task: str
     source: str
@@ -48,14 +52,14 @@ class RunConfig:
     system: str = ""
 
     def as_json(self) -> Json:
-        """As it stands in the file of the run."""
+        """Return the configuration as it is in the file of the run."""
         target = {k: v for k, v in asdict(self.target).items() if k not in NOT_PROTOCOL}
         own = {k: v for k, v in asdict(self).items() if k != "target"}
         return own | {"loads": list(self.loads), "target": target}
 
     @property
     def protocol(self) -> str:
-        """What must be equal of two runs whose speeds may stand in one column."""
+        """Return the protocol, which must be equal for runs whose speeds share a column."""
         source = "" if self.source.startswith("hub") else f", {_kind(self.source)}"
         count = "all" if self.samples is None else f"first {self.samples}"
         how = "streamed" if self.target.streaming else "whole answers"
@@ -68,10 +72,15 @@ def _kind(source: str) -> str:
 
 
 class Run:
-    """A run in its folder, begun or gone on with."""
+    """A run in its folder, new or continued."""
 
     def __init__(self, config: RunConfig, folder: Path) -> None:
-        """Raises `DatasetError`, and `CannotAsk` where the server cannot be asked this."""
+        """Load the samples.
+
+        Raises:
+            DatasetError: The data set is missing or malformed.
+            UnsupportedRequest: The server's API cannot express the requests.
+        """
         self.config, self.folder = config, folder
         self.task = TASKS[config.task]
         self.samples = self.task.samples(config.source, config.samples)
@@ -84,57 +93,66 @@ class Run:
                 yield LoadPlan.of(name), repeat
 
     def generate(self) -> None:
-        """Ask what has not been asked yet. Raises `OtherRun` where the folder is another's."""
+        """Send the requests that have no record yet. Raises `RunMismatch` if the folder has another
+        run."""
         with Journal(self._journal, self.config.as_json()) as journal:
             total = len(self.samples) * len(self.config.loads) * self.config.repeats
             done = len(journal.stored.records)
             with tqdm(total=total, initial=done, desc=self.config.task, unit="req") as bar:
-                asyncio.run(self._ask(journal, bar))
-        self._note_timelines()
+                asyncio.run(self._run_passes(journal, bar))
+        self._save_timelines()
 
-    def _note_timelines(self) -> None:
-        """Keep where a request of each load spent its time, while the server still knows."""
+    def _save_timelines(self) -> None:
+        """Save the timeline of a request of each load while the server still has it."""
         path = self.folder / TIMELINES
         if self.config.target.dialect != "ours" or path.is_file():
             return
-        stored = read(self._journal, self.config.as_json())
-        last = {one.load: one.request_id for one in stored.records.values() if one.request_id}
-        found = [fetch_timeline(self.config.target, each) for each in last.values()]
-        path.write_text(json.dumps([one for one in found if one]) + "\n", encoding="utf-8")
+        stored = read_journal(self._journal, self.config.as_json())
+        last_ids = {
+            record.load: record.request_id
+            for record in stored.records.values()
+            if record.request_id
+        }
+        timelines = [
+            fetch_timeline(self.config.target, request_id) for request_id in last_ids.values()
+        ]
+        path.write_text(
+            json.dumps([timeline for timeline in timelines if timeline]) + "\n", encoding="utf-8"
+        )
 
-    async def _ask(self, journal: Journal, bar: tqdm) -> None:
-        warmed = False
+    async def _run_passes(self, journal: Journal, bar: tqdm) -> None:
+        is_warm = False
         for load, repeat in self._passes():
-            keys = {(load.name, repeat, one.id): one for one in self.samples}
-            wanted = [keys[key] for key in journal.stored.missing(keys)]
-            if not wanted:
+            keys = {(load.name, repeat, sample.id): sample for sample in self.samples}
+            missing = [keys[key] for key in journal.stored.missing(keys)]
+            if not missing:
                 continue
-            if not warmed:
+            if not is_warm:
                 clients = int(max(1, min(load.amount, self.config.warm_up)))
                 await warm_up(self.config.target, self.samples, self.config.warm_up, clients)
-                warmed = True
-            await self._pass(journal, bar, load, repeat, wanted)
+                is_warm = True
+            await self._run_pass(journal, bar, load, repeat, missing)
 
-    async def _pass(
-        self, journal: Journal, bar: tqdm, load: LoadPlan, repeat: int, wanted: Sequence[Sample]
+    async def _run_pass(
+        self, journal: Journal, bar: tqdm, load: LoadPlan, repeat: int, samples: Sequence[Sample]
     ) -> None:
-        place = Place(load.name, repeat, journal.sitting, time.monotonic())
+        place = PassPlace(load.name, repeat, journal.sitting, time.monotonic())
 
-        def took(sample: Sample, answer: Answer) -> None:
-            if answer.error is None and self._mute(answer):
+        def on_answer(sample: Sample, answer: Answer) -> None:
+            if answer.error is None and self._is_missing_audio(answer):
                 answer.error = "an answer without audio"
-            audio = self._keep(sample, answer, place)
-            journal.add(record(self.task, sample, answer, place, audio))
+            audio = self._write_audio(sample, answer, place)
+            journal.add(build_record(self.task, sample, answer, place, audio))
             bar.update()
 
-        share = await run_pass(self.config.target, wanted, load, repeat, took)
+        share = await run_pass(self.config.target, samples, load, repeat, on_answer)
         journal.end_pass(load.name, repeat, share)
 
-    def _mute(self, answer: Answer) -> bool:
-        return self.task.speaks and answer.audio.first_at_s is None
+    def _is_missing_audio(self, answer: Answer) -> bool:
+        return self.task.requires_speech and answer.audio.first_at_s is None
 
-    def _keep(self, sample: Sample, answer: Answer, place: Place) -> str | None:
-        """Write what is to be listened to; its name in the folder."""
+    def _write_audio(self, sample: Sample, answer: Answer, place: PassPlace) -> str | None:
+        """Write the audio that is to be transcribed, and return its path in the folder."""
         samples = bytes(answer.audio.samples)
         if self.task.language is None or not samples or answer.error:
             return None
@@ -144,23 +162,24 @@ class Run:
         path.write_bytes(build_header(answer.audio.rate, len(samples)) + samples)
         return f"audio/{path.name}"
 
-    def finish(self, heard: Heard | None = None, about: Json | None = None) -> Json:
-        """Summarise and write `run.json`; `about` tells of what came after the answers. Raises
-        `ValueError` while samples are missing."""
-        stored = read(self._journal, self.config.as_json())
-        keys = [(load.name, n, one.id) for load, n in self._passes() for one in self.samples]
+    def finish(self, transcripts: RunTranscripts | None = None, extra: Json | None = None) -> Json:
+        """Summarise and write `run.json`, with `extra` as extra fields.
+
+        Raises:
+            ValueError: Samples are missing.
+        """
+        stored = read_journal(self._journal, self.config.as_json())
+        keys = [(load.name, n, sample.id) for load, n in self._passes() for sample in self.samples]
         if missing := stored.missing(keys):
-            raise ValueError(
-                f"{len(missing)} samples of {len(keys)} are missing: go on with the run"
-            )
+            raise ValueError(f"{len(missing)} samples of {len(keys)} are missing: continue the run")
         result = {
             "protocol": self.config.protocol,
             "config": self.config.as_json(),
             "environment": fingerprint(),
-            **(about or {}),
+            **(extra or {}),
             "timelines": self._timelines(),
-            "summary": [self._row(name, stored, heard) for name in self.config.loads],
-            "records": [as_json(stored.records[key]) for key in keys],
+            "summary": [self._row(name, stored, transcripts) for name in self.config.loads],
+            "records": [record_to_json(stored.records[key]) for key in keys],
         }
         path = self.folder / "run.json"
         part = path.with_suffix(".part")
@@ -172,9 +191,11 @@ class Run:
         path = self.folder / TIMELINES
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
 
-    def _row(self, load: str, stored: Stored, heard: Heard | None) -> Json:
+    def _row(self, load: str, stored: StoredRun, transcripts: RunTranscripts | None) -> Json:
         passes = []
         for repeat in range(self.config.repeats):
-            mine = [stored.records[load, repeat, sample.id] for sample in self.samples]
-            passes.append(summarise_pass(mine, stored.clients.get((load, repeat), []), heard))
-        return {"load": load, "over_repeats": over_repeats(passes), "repeats": passes}
+            records = [stored.records[load, repeat, sample.id] for sample in self.samples]
+            passes.append(
+                summarise_pass(records, stored.clients.get((load, repeat), []), transcripts)
+            )
+        return {"load": load, "over_repeats": summarise_repeats(passes), "repeats": passes}

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.evaluation.report import figures, plots
-from benchmarks.evaluation.report.tables import MixedProtocols, table, tables
+from benchmarks.evaluation.report.tables import MixedProtocols, format_table, format_tables
 
 
 def main(command: Sequence[str] | None = None) -> int:
-    """Print and draw; fails where protocols are mixed or a file is missing."""
+    """Print tables and draw plots. Return 2 if protocols are mixed or a file is missing."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -28,16 +28,16 @@ def main(command: Sequence[str] | None = None) -> int:
     parser.add_argument("--without-published", action="store_true")
     parser.add_argument("--one-column", action="store_true", help="one table for everything")
     arguments = parser.parse_args(command)
-    shown = [] if arguments.without_published else list(figures.published())
+    shown = [] if arguments.without_published else list(figures.read_published())
     try:
-        for path in figures.runs(arguments.runs):
-            result = figures.read(path)
-            shown += figures.of(result, path.name)
+        for path in figures.find_runs(arguments.runs):
+            result = figures.read_result(path)
+            shown += figures.figures_of(result, path.name)
             if arguments.plots and "protocol" in result:
-                for drawn in plots.draw(result, arguments.plots, path.name):
+                for drawn in plots.draw_plots(result, arguments.plots, path.name):
                     print(drawn, file=sys.stderr)
-        print((table if arguments.one_column else tables)(shown))
-    except (MixedProtocols, plots.NoPlots, OSError) as error:
+        print((format_table if arguments.one_column else format_tables)(shown))
+    except (MixedProtocols, plots.MatplotlibMissing, OSError) as error:
         print(f"report: {error}", file=sys.stderr)
         return 2
     return 0

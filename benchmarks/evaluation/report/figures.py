@@ -1,4 +1,4 @@
-"""Numbers to compare: those of result files, and those that others have published."""
+"""Numbers to compare: those of result files, and published ones."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,10 @@ PUBLISHED = Path(__file__).parent / "published.json"
 
 @dataclass(frozen=True)
 class Figure:
-    """One number: what was measured, in which unit, under which load and protocol, by what and on
-    what, and where it is from. `deviation` is that of repeats. Numbers of different protocols say
-    nothing beside each other."""
+    """One number: what was measured, its unit, load, protocol, system, hardware and source.
+
+    `deviation` is that of repeats. Numbers of different protocols are not comparable.
+    """
 
     measure: str
     unit: str
@@ -28,16 +29,16 @@ class Figure:
     deviation: float | None = None
 
 
-def published(path: Path = PUBLISHED) -> Iterator[Figure]:
-    """What others have published for this model: as their authors give it, not measured here."""
+def read_published(path: Path = PUBLISHED) -> Iterator[Figure]:
+    """Read the published numbers for this model, as their authors give them; not measured here."""
     for row in json.loads(path.read_text(encoding="utf-8")):
         values = row.pop("values")
         for load, value in values.items():
             yield Figure(load=load, value=value, **row)
 
 
-def runs(paths: Sequence[Path]) -> Iterator[Path]:
-    """Every result that is named, folders of runs opened up."""
+def find_runs(paths: Sequence[Path]) -> Iterator[Path]:
+    """Return every result that is named; a folder of runs stands for all of them."""
     for path in paths:
         if path.is_dir() and not (path / "run.json").is_file():
             yield from sorted(found.parent for found in path.glob("**/run.json"))
@@ -45,15 +46,15 @@ def runs(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
 
 
-def read(path: Path) -> Json:
-    """A result file, or the one in the folder of a run. Raises `FileNotFoundError`."""
+def read_result(path: Path) -> Json:
+    """Read a result file, or the one in the folder of a run. Raises `FileNotFoundError`."""
     file = path / "run.json" if path.is_dir() else path
     result: Json = json.loads(file.read_text(encoding="utf-8"))
     return result
 
 
-def of(result: Json, source: str) -> Iterator[Figure]:
-    """The figures of one result file, by its kind."""
+def figures_of(result: Json, source: str) -> Iterator[Figure]:
+    """Return the figures of one result file, by its kind."""
     if "protocol" in result:
         yield from _of_run(result, source)
     elif "jobs" in result:
@@ -62,7 +63,7 @@ def of(result: Json, source: str) -> Iterator[Figure]:
         yield from _of_serving(result, source)
 
 
-# A run's numbers by dotted name: measure, unit, factor.
+# The numbers of a run by dotted name: measure, unit, factor.
 _SPEEDS = {
     "requests_per_s": ("requests", "req/s", 1.0),
     "tokens_per_s": ("text out", "tok/s", 1.0),
@@ -81,7 +82,7 @@ _SPEEDS = {
     "failed": ("failed", "", 1.0),
     "accuracy.share": ("accuracy", "%", 100.0),
 }
-# Of speech: these depend on who listens, and on how items are averaged.
+# Numbers of speech, which depend on the recogniser and on how items are averaged.
 _HEARD = {
     "words.wer_corpus_with_failed": ("word errors, corpus", "%", 100.0),
     "words.wer_mean": ("word errors, mean of items", "%", 100.0),
@@ -106,7 +107,7 @@ def _of_run(result: Json, source: str) -> Iterator[Figure]:
 
 
 def _of_thinker(result: Json, source: str) -> Iterator[Figure]:
-    """The best round of every system and number of clients."""
+    """Return the best round of every system and number of clients."""
     jobs = {job["system"]: job for job in result["jobs"]}
     best: dict[tuple[str, int], float] = {}
     for row in result["rows"]:

@@ -1,4 +1,4 @@
-"""Pictures of runs: what they bear, how soon speech begins, where a request spends its time."""
+"""Plots of runs: throughput and latency, times to the first audio, and timelines of requests."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ _THROUGHPUT = (
 _LATENCY = (("ttft_ms", "TTFT"), ("ttfa_ms", "TTFA"))
 
 
-class NoPlots(RuntimeError):
+class MatplotlibMissing(RuntimeError):
     """matplotlib is not installed."""
 
 
@@ -21,15 +21,21 @@ def _pyplot() -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise NoPlots("`pip install matplotlib` for plots, or leave out --plots") from None
+        raise MatplotlibMissing(
+            "`pip install matplotlib` for plots, or leave out --plots"
+        ) from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     return pyplot
 
 
-def draw(result: Json, folder: Path, name: str) -> list[Path]:
-    """All plots that a run has the numbers for, as PNG files in the folder. Raises `NoPlots`."""
+def draw_plots(result: Json, folder: Path, name: str) -> list[Path]:
+    """Draw all plots that a run has the numbers for, as PNG files in the folder.
+
+    Raises:
+        MatplotlibMissing: matplotlib is not installed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     drawn = [
         _over_clients(result, folder / f"{name}-load.png"),
@@ -45,7 +51,7 @@ def _closed(result: Json) -> list[tuple[float, Json]]:
 
 
 def _over_clients(result: Json, path: Path) -> Path | None:
-    """Throughput and latency against concurrency; nothing for a single load."""
+    """Plot throughput and latency against concurrency; nothing for a single load."""
     rows = _closed(result)
     if len(rows) < 2:
         return None
@@ -76,7 +82,7 @@ def _line(axes: Any, x: Sequence[float], values: Sequence[Json | None], label: s
 
 
 def _first_audio(result: Json, path: Path) -> Path | None:
-    """How many requests had heard something by when, a line for each load."""
+    """Plot the share of requests with audio over time, a line for each load."""
     loads = [row["load"] for row in result["summary"]]
     times = {
         load: sorted(
@@ -99,7 +105,7 @@ def _first_audio(result: Json, path: Path) -> Path | None:
 
 
 def _timeline(result: Json, path: Path) -> Path | None:
-    """The stages of one request, of servers that tell them."""
+    """Plot the stages of one request, for servers that report them."""
     if not result.get("timelines"):
         return None
     pyplot = _pyplot()

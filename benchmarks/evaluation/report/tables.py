@@ -6,13 +6,14 @@ from benchmarks.evaluation.report.figures import Figure
 
 
 class MixedProtocols(ValueError):
-    """Numbers of different protocols were put in one column."""
+    """Numbers of different protocols are in one column."""
 
 
-def table(figures: Sequence[Figure]) -> str:
-    """A row for each measure, system, hardware and source, a column for each load.
+def format_table(figures: Sequence[Figure]) -> str:
+    """Format a table: a row for each measure, system, hardware and source, a column for each load.
 
-    Raises `MixedProtocols`: a column is a comparison, and those of two protocols have none.
+    Raises:
+        MixedProtocols: The figures are of several protocols, which are not comparable.
     """
     protocols = sorted({figure.protocol for figure in figures})
     if len(protocols) > 1:
@@ -31,11 +32,12 @@ def table(figures: Sequence[Figure]) -> str:
     return "\n".join(lines)
 
 
-def tables(figures: Sequence[Figure]) -> str:
-    """A table for each protocol, by name, each under its name."""
+def format_tables(figures: Sequence[Figure]) -> str:
+    """Format a table for each protocol, under its name."""
     names = sorted({figure.protocol for figure in figures})
     parts = [
-        f"### {name}\n\n{table([one for one in figures if one.protocol == name])}" for name in names
+        f"### {name}\n\n{format_table([figure for figure in figures if figure.protocol == name])}"
+        for name in names
     ]
     return "\n\n".join(parts)
 

@@ -1,4 +1,4 @@
-"""Letters of multiple-choice answers, as others read them: pure functions, one for each rule."""
+"""Letters of multiple-choice answers, as each harness parses them: one pure function per rule."""
 
 import re
 from collections.abc import Sequence
@@ -8,32 +8,35 @@ from random import Random
 from benchmarks.evaluation.tasks.task import Verdict
 
 _EDGES = (",", ".", "!", "?", ";", ":", "'")
-# Whoever says more than this many words may have said an option instead of its letter.
+# Longer answers may have the text of an option instead of its letter.
 _FEW_WORDS = 5
 
 
 @dataclass(frozen=True)
-class Found:
-    """Where an option was found; the last one counts."""
+class FoundOption:
+    """An option and its position in an answer; the last one counts."""
 
     letter: str
     at: int
 
 
 def letters(count: int) -> list[str]:
-    """A, B, C, ..."""
+    """Return the letters A, B, C, ..."""
     return [chr(ord("A") + index) for index in range(count)]
 
 
-def lines_of(options: Sequence[str], form: str = "{}. {}") -> str:
-    """The options below each other, each with its letter."""
+def format_options(options: Sequence[str], form: str = "{}. {}") -> str:
+    """Format the options on lines of their own, each with its letter."""
     pairs = zip(letters(len(options)), options, strict=True)
     return "\n".join(form.format(letter, option) for letter, option in pairs)
 
 
 def mmmu_letter(answer: str, options: Sequence[str]) -> str | None:
-    """The letter by MMMU's own parser (`eval/eval_utils.py`): "(A)", else " A ", else in answers of
-    more than five words the text of an option; the last of several. None where it would guess."""
+    """Parse the letter with MMMU's own rules (`eval/eval_utils.py`); None where it would guess.
+
+    The rules: "(A)", else " A ", else in answers of more than five words the text of an option; of
+    several the last.
+    """
     padded = _padded(answer)
     for form in ("({})", " {} "):
         if found := _of_letters(padded, options, form, form):
@@ -42,9 +45,12 @@ def mmmu_letter(answer: str, options: Sequence[str]) -> str | None:
 
 
 def lmms_letter(answer: str, options: Sequence[str]) -> str | None:
-    """The letter by lmms-eval's MMMU parser: "(A)", else "A " (even at the end of a word), else
-    "A.", else the text of an option. Of several the last counts, which for all but the first form
-    is looked up as " A "; not found so, the first of them."""
+    """Parse the letter with lmms-eval's rules for MMMU.
+
+    The rules: "(A)", else "A " (even at the end of a word), else "A.", else the text of an option.
+    Of several the last counts, which for all but the first form is looked up as " A "; if that is
+    not found, the first of them counts.
+    """
     padded = _padded(answer)
     for form, place in (("({})", "({})"), ("{} ", " {} "), ("{}.", " {} ")):
         if found := _of_letters(padded, options, form, place):
@@ -53,17 +59,22 @@ def lmms_letter(answer: str, options: Sequence[str]) -> str | None:
 
 
 def answer_line(answer: str, options: Sequence[str]) -> str | None:
-    """The letter of the last line "Answer: X" (bold, in brackets or with a dollar sign, too), else
-    what MMMU's parser finds."""
+    """Parse the letter of the last line "Answer: X" (also bold, in brackets or with a dollar sign).
+
+    Without such a line MMMU's rules apply.
+    """
     given = "".join(letters(len(options)))
     found = re.findall(rf"(?im)answer\s*:[\s$*_(\[`]*([{given}])(?![\w'])", answer)
     return found[-1].upper() if found else mmmu_letter(answer, options)
 
 
 def sglang_letter(answer: str, options: Sequence[str]) -> str | None:
-    """The letter by SGLang's `run_eval --eval-name mmmu`: of the last "Answer: X", if an option;
-    else "(A)", else " A ", else the text of an option in more than five words; of several the
-    last. It takes the first option where this gives None."""
+    """Parse the letter with the rules of SGLang's `run_eval --eval-name mmmu`.
+
+    The rules: the last "Answer: X", if X is an option; else "(A)", else " A ", else the text of an
+    option in more than five words; of several the last. SGLang takes the first option where this
+    returns None.
+    """
     given = letters(len(options))
     explicit = re.findall(r"[Aa]nswer\s*:\s*\*?\*?\s*\(?([A-Z])\)?", answer)
     if explicit and explicit[-1] in given:
@@ -74,26 +85,30 @@ def sglang_letter(answer: str, options: Sequence[str]) -> str | None:
     found = found or [one for one in given if f" {one} " in padded]
     if not found and len(padded.split()) > _FEW_WORDS:
         found = [one for one in given if texts[one] and texts[one].lower() in padded.lower()]
-    return _last([Found(one, _place(padded, one, texts[one])) for one in found])
+    return _last([FoundOption(one, _place(padded, one, texts[one])) for one in found])
 
 
 def _place(text: str, letter: str, option: str) -> int:
-    """Where a letter stands last, in brackets or alone, or else its text."""
+    """Return the last position of a letter, in brackets or alone, or else of its text."""
     places = (text.rfind(form.format(letter)) for form in ("({})", " {} "))
     return next((place for place in places if place >= 0), text.lower().rfind(option.lower()))
 
 
 def first_line(answer: str, options: Sequence[str]) -> str | None:
-    """The first line, if it is a letter but for case and punctuation (lm-eval's mmlu_generative:
-    exact match with the letter, its filters applied)."""
+    """Parse the first line, if it is a letter except for case and punctuation.
+
+    This is lm-eval's mmlu_generative: exact match with the letter, with its filters applied.
+    """
     line = answer.split("\n", 1)[0].strip()
     bare = re.sub(r"[^\w\s]", "", line).upper()
     return bare if bare in letters(len(options)) else None
 
 
 def or_guess(letter: str | None, right: str, count: int, seed: str) -> Verdict:
-    """The verdict of a convention that draws a letter where none was found. The same sample draws
-    the same letter in every run."""
+    """Return the verdict of a convention that draws a letter where none was found.
+
+    The same sample draws the same letter in every run.
+    """
     if letter is not None:
         return Verdict(letter == right, letter)
     guess = Random(seed).choice(letters(count))
@@ -101,12 +116,12 @@ def or_guess(letter: str | None, right: str, count: int, seed: str) -> Verdict:
 
 
 def or_first(letter: str | None, right: str) -> Verdict:
-    """The verdict of a convention that takes the first option where no letter was found."""
+    """Return the verdict of a convention that takes the first option where no letter was found."""
     return or_wrong(letter, right) if letter else Verdict(right == "A", "A", "guessed")
 
 
 def or_wrong(letter: str | None, right: str) -> Verdict:
-    """The verdict of a convention that takes no letter for a wrong one."""
+    """Return the verdict of a convention for which no letter is a wrong one."""
     return Verdict(letter == right, letter, "parsed" if letter else "none")
 
 
@@ -118,7 +133,7 @@ def _padded(answer: str) -> str:
 
 def _of_letters(text: str, options: Sequence[str], form: str, place: str) -> str | None:
     found = [
-        Found(letter, text.rfind(place.format(letter)))
+        FoundOption(letter, text.rfind(place.format(letter)))
         for letter in letters(len(options))
         if form.format(letter) in text
     ]
@@ -130,15 +145,15 @@ def _of_contents(text: str, options: Sequence[str]) -> str | None:
         return None
     lower = text.lower()
     pairs = zip(letters(len(options)), options, strict=True)
-    return _last([Found(a, lower.rfind(o.lower())) for a, o in pairs if o.lower() in lower])
+    return _last([FoundOption(a, lower.rfind(o.lower())) for a, o in pairs if o.lower() in lower])
 
 
-def _last(found: Sequence[Found]) -> str | None:
-    """The letter that comes last; the first of them where several places are equal."""
+def _last(found: Sequence[FoundOption]) -> str | None:
+    """Return the last letter; the first of them where several positions are equal."""
     return max(found, key=lambda one: one.at).letter if found else None
 
 
-# How sure each form of an answer is, by lmms-eval's `mcq_extract`.
+# The confidence in each form of an answer, by lmms-eval's `mcq_extract`.
 _SURE = {
     "start": 10,
     "end": 9,
@@ -160,9 +175,12 @@ _PHRASES = (
 
 
 def surest_letter(answer: str, options: Sequence[str]) -> str | None:
-    """The letter in the surest form, of several the last (lmms-eval's `mcq_extract`, which reads
-    Video-MME): alone at the beginning or end, after "the answer is", "(A)", "A.", "A:", "A)",
-    "A ", and failing all of them any capital that is a letter."""
+    """Parse the letter in the surest form, of several the last (lmms-eval's `mcq_extract`, for
+    Video-MME).
+
+    The forms: alone at the start or end, after "the answer is", "(A)", "A.", "A:", "A)", "A ", and
+    failing all of them any capital that is a letter.
+    """
     text = answer.strip()
     for character in (*_EDGES, '"'):
         text = text.strip(character)
@@ -181,7 +199,7 @@ def surest_letter(answer: str, options: Sequence[str]) -> str | None:
 
 
 def _phrased(padded: str, all_letters: Sequence[str]) -> list[tuple[int, str]]:
-    """Letters after the first of each phrase, and where."""
+    """Return the letters after the first of each phrase, and their positions."""
     lower, found = padded.lower(), []
     for phrase in _PHRASES:
         if (at := lower.find(phrase)) >= 0:

@@ -1,4 +1,4 @@
-"""GSM8K: grade-school word problems, judged by the number that an answer ends with."""
+"""GSM8K: grade-school word problems, judged by the number at the end of an answer."""
 
 from collections.abc import Callable, Sequence
 
@@ -37,20 +37,22 @@ def _digits_of_truth(answer: str) -> str:
     return numbers.last_digits(answer) or ""
 
 
-def worked(row: Row, with_answer: bool) -> str:
-    """A question in the form of SGLang and lm-eval, with its worked answer or without."""
+def format_worked_example(row: Row, with_answer: bool) -> str:
+    """Format a question as SGLang and lm-eval do, with its worked answer or without."""
     answer = f" {row['answer']}" if with_answer else ""
     return f"Question: {row['question']}\nAnswer:{answer}"
 
 
 def _in_a_row(shots: Sequence[Row], rows: Sequence[Row], stop: tuple[str, ...]) -> list[Sample]:
-    """Each question behind the same worked ones, all in one message."""
-    head = "".join(worked(shot, True) + "\n\n" for shot in shots)
+    """Put each question after the same worked examples, all in one message."""
+    head = "".join(format_worked_example(shot, True) + "\n\n" for shot in shots)
     return [
         _sample(
             index,
             row,
-            ChatRequest((TextPart(head + worked(row, False)),), max_tokens=512, stop=stop),
+            ChatRequest(
+                (TextPart(head + format_worked_example(row, False)),), max_tokens=512, stop=stop
+            ),
         )
         for index, row in enumerate(rows)
     ]
@@ -66,12 +68,12 @@ def _sample(index: int, row: Row, ask: ChatRequest) -> Sample:
 
 
 def _like_sglang(rows: Sequence[Row]) -> list[Sample]:
-    # The worked examples are the head of the test file itself, and are asked again, as there.
+    # The worked examples are the first rows of the test file, and are asked too, as in SGLang.
     return _in_a_row(rows[:SHOTS], rows, ("Question", "Assistant:", "<|separator|>"))
 
 
 def _like_run_eval(rows: Sequence[Row]) -> list[Sample]:
-    # The same examples, but not asked themselves.
+    # The same examples, which are not asked.
     return _in_a_row(rows[:SHOTS], rows[SHOTS:], ())
 
 
@@ -93,7 +95,7 @@ TASKS = (
         "sglang-run-eval",
         TEST,
         _like_run_eval,
-        _judge(numbers.last_signed, numbers.same_value, numbers.truth_of),
+        _judge(numbers.last_signed, numbers.same_value, numbers.read_truth),
     ),
     *(
         Task(
@@ -101,8 +103,8 @@ TASKS = (
             f"lm-eval-{name}",
             TEST,
             _like_lm_eval,
-            _judge(extract, numbers.same_text, numbers.truth_of),
-            # lm-eval draws its five from the train split; here they are its first five.
+            _judge(extract, numbers.same_text, numbers.read_truth),
+            # lm-eval draws five from the train split; these are its first five.
             shots=TRAIN,
         )
         for name, extract in (
@@ -115,13 +117,13 @@ TASKS = (
         "llama-0-shot",
         TEST,
         lambda rows: _plain(rows, _LLAMA, 1024),
-        _judge(numbers.final_answer, numbers.same_text, numbers.truth_of),
+        _judge(numbers.final_answer, numbers.same_text, numbers.read_truth),
     ),
     Task(
         "gsm8k",
         "chat-0-shot",
         TEST,
         lambda rows: _plain(rows, _STEP_BY_STEP, 1024),
-        _judge(numbers.last_number, numbers.same_value, numbers.truth_of),
+        _judge(numbers.last_number, numbers.same_value, numbers.read_truth),
     ),
 )

@@ -1,4 +1,4 @@
-"""MMMU: questions about pictures, thirty subjects; validation has 900."""
+"""MMMU: questions about pictures in thirty subjects; the validation split has 900."""
 
 import ast
 import re
@@ -20,8 +20,8 @@ VALIDATION = Dataset(
     bundled.mmmu,
     _IMAGES,
 )
-# SGLang leaves out larger pictures.
-MOST_PIXELS = 4_300_000
+# SGLang skips larger pictures.
+MAX_PIXELS = 4_300_000
 _LETTER = "Answer with the option's letter from the given choices directly."
 _PHRASE = "Answer the question using a single word or phrase."
 _COT_LETTER = (
@@ -36,14 +36,15 @@ _COT_OPEN = (
 )
 
 
-def options_of(row: Row) -> list[str]:
-    """The choices: the data set holds them as the text of a Python list."""
+def read_options(row: Row) -> list[str]:
+    """Return the choices, which the data set stores as the text of a Python list."""
     options: list[str] = ast.literal_eval(row["options"])
     return options
 
 
-def pictures(row: Row) -> list[tuple[str, bytes]]:
-    """The pictures that question and options name, in the order of their numbers: tag and file."""
+def read_pictures(row: Row) -> list[tuple[str, bytes]]:
+    """Return tag and file of the pictures that question and options name, in the order of their
+    numbers."""
     named = re.findall(r"<image (\d)>", row["question"] + row["options"])
     found = [(f"<image {n}>", row[f"image_{n}"]) for n in sorted(set(named))]
     return [(tag, medium["bytes"]) for tag, medium in found if medium]
@@ -54,8 +55,8 @@ def _small_enough(row: Row) -> bool:
 
     from PIL import Image
 
-    sizes = [Image.open(io.BytesIO(data)).size for _, data in pictures(row)]
-    return all(width * height < MOST_PIXELS for width, height in sizes)
+    sizes = [Image.open(io.BytesIO(data)).size for _, data in read_pictures(row)]
+    return all(width * height < MAX_PIXELS for width, height in sizes)
 
 
 def _is_choice(row: Row) -> bool:
@@ -63,9 +64,9 @@ def _is_choice(row: Row) -> bool:
 
 
 def _like_sglang(row: Row) -> ChatRequest:
-    """Options as "(A) text"; the picture stands where its tag is."""
+    """Build a request with options as "(A) text", and the picture in the place of its tag."""
     if _is_choice(row):
-        lines = choices.lines_of(options_of(row), "({}) {}")
+        lines = choices.format_options(read_options(row), "({}) {}")
         text = f"{row['question']}\n{lines}\n{_LETTER}"
     else:
         text = f"{row['question']}\n{_PHRASE}"
@@ -73,19 +74,22 @@ def _like_sglang(row: Row) -> ChatRequest:
 
 
 def _like_lmms_eval(row: Row) -> ChatRequest:
-    """Pictures in front of the text, which keeps its tags."""
+    """Build a request with the pictures before the text, which keeps its tags."""
     if _is_choice(row):
-        text = f"{row['question']}\n{choices.lines_of(options_of(row))}\n\n{_LETTER}"
+        text = f"{row['question']}\n{choices.format_options(read_options(row))}\n\n{_LETTER}"
     else:
         text = f"{row['question']}\n\n{_PHRASE}"
     return ChatRequest((*_media(row), TextPart(text)), max_tokens=128)
 
 
 def _like_sglang_omni(row: Row) -> ChatRequest:
-    """Pictures in front of the text without tags; the model thinks aloud and ends in one line."""
+    """Build a request with the pictures before the text without tags, and step-by-step
+    reasoning."""
     question = re.sub(r"\s*<image \d>\s*", " ", row["question"]).strip()
     if _is_choice(row):
-        lines = choices.lines_of([re.sub(r"<image \d>", "", one) for one in options_of(row)])
+        lines = choices.format_options(
+            [re.sub(r"<image \d>", "", one) for one in read_options(row)]
+        )
         text = f"{question}\n\n{lines}\n\n{_COT_LETTER}"
     else:
         text = f"{question}\n\n{_COT_OPEN}"
@@ -93,14 +97,17 @@ def _like_sglang_omni(row: Row) -> ChatRequest:
 
 
 def _like_run_eval(row: Row) -> ChatRequest:
-    """The first picture alone, in the place of the first tag; open questions end in "Answer: "."""
+    """Build a request with the first picture alone in the place of the first tag.
+
+    Open questions end in "Answer: ".
+    """
     text = f"{row['question']}\n"
     if _is_choice(row):
-        text += choices.lines_of(options_of(row)) + f"\n\n{_COT_LETTER}"
+        text += choices.format_options(read_options(row)) + f"\n\n{_COT_LETTER}"
     else:
         text += "\nAnswer: "
     before, tag, rest = text.partition("<")
-    picture = MediaPart("image", pictures(row)[0][1], "png")
+    picture = MediaPart("image", read_pictures(row)[0][1], "png")
     after = rest.partition(">")[2] if tag else ""
     parts = (TextPart(before), picture, TextPart(after))
     return ChatRequest(
@@ -109,11 +116,11 @@ def _like_run_eval(row: Row) -> ChatRequest:
 
 
 def _media(row: Row) -> list[Part]:
-    return [MediaPart("image", data, "png") for _, data in pictures(row)]
+    return [MediaPart("image", data, "png") for _, data in read_pictures(row)]
 
 
 def _interleaved(text: str, row: Row) -> tuple[Part, ...]:
-    files = dict(pictures(row))
+    files = dict(read_pictures(row))
     parts: list[Part] = []
     for piece in re.split(r"(<image \d>)", text):
         if piece in files:
@@ -124,16 +131,17 @@ def _interleaved(text: str, row: Row) -> tuple[Part, ...]:
 
 
 def _samples(rows: Sequence[Row], ask: object) -> list[Sample]:
-    """Sorted by id, those with a picture. Raises no error for large ones: SGLang skips them."""
+    """Return the samples with a picture, sorted by id. Larger pictures are skipped, as SGLang
+    does."""
     assert callable(ask)
-    kept = [row for row in sorted(rows, key=lambda row: row["id"]) if pictures(row)]
+    kept = [row for row in sorted(rows, key=lambda row: row["id"]) if read_pictures(row)]
     if ask is _like_sglang:
         kept = [row for row in kept if _small_enough(row)]
     return [Sample(row["id"], ask(row), _truth(row), _subject(row["id"])) for row in kept]
 
 
 def _truth(row: Row) -> dict[str, object]:
-    kind = {"open": not _is_choice(row), "options": options_of(row)}
+    kind = {"open": not _is_choice(row), "options": read_options(row)}
     return {"answer": row["answer"], **kind}
 
 
@@ -143,23 +151,26 @@ def _subject(name: str) -> str:
 
 
 def _open(sample: Sample, answer: str) -> Verdict:
-    said = open_answers.parse(answer)
-    return Verdict(open_answers.matches(said, _answers(sample)), repr(said))
+    said = open_answers.parse_open_answer(answer)
+    return Verdict(open_answers.matches_truth(said, _answers(sample)), repr(said))
 
 
 def _answers(sample: Sample) -> str | list[str]:
-    """One right answer, or several where the data set has the text of a list."""
+    """Return the right answers: several where the data set has the text of a list."""
     answer = str(sample.truth["answer"])
     return list(ast.literal_eval(answer)) if answer.startswith("[") else answer
 
 
 def judge_sglang(sample: Sample, answer: str) -> Verdict:
-    """MMMU's own parsers; without a letter, a random one."""
+    """Judge with MMMU's own parsers; without a letter, a random one."""
     return _judge(sample, answer, choices.mmmu_letter)
 
 
 def judge_lmms_eval(sample: Sample, answer: str) -> Verdict:
-    """lmms-eval's parser for letters, MMMU's for open questions; without a letter, a random one."""
+    """Judge with lmms-eval's parser for letters, and MMMU's for open questions.
+
+    Without a letter, a random one is drawn.
+    """
     return _judge(sample, answer, choices.lmms_letter)
 
 
@@ -172,7 +183,7 @@ def _judge(sample: Sample, answer: str, letter_of: LetterOf) -> Verdict:
 
 
 def judge_run_eval(sample: Sample, answer: str) -> Verdict:
-    """SGLang's `run_eval --eval-name mmmu`; without a letter, the first option."""
+    """Judge like SGLang's `run_eval --eval-name mmmu`; without a letter, the first option."""
     if sample.truth["open"]:
         return _open(sample, answer)
     letter = choices.sglang_letter(answer, sample.truth["options"])
@@ -180,7 +191,7 @@ def judge_run_eval(sample: Sample, answer: str) -> Verdict:
 
 
 def judge_answer_line(sample: Sample, answer: str) -> Verdict:
-    """The last line "Answer: ..."; without one MMMU's parsers. No letter is wrong."""
+    """Judge by the last line "Answer: ...", or else by MMMU's parsers. No letter is wrong."""
     if not sample.truth["open"]:
         letter = choices.answer_line(answer, sample.truth["options"])
         return choices.or_wrong(letter, sample.truth["answer"])

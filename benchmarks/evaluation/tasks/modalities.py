@@ -1,12 +1,21 @@
-"""Loads without a right answer: the eight-way smoke (text, image, audio, video in; text or speech
-out), and a sweep of plain texts."""
+"""Loads without a right answer: a smoke test of every pair of modalities, and a sweep of plain
+texts.
+
+The smoke test has text, image, audio and video in, and text or speech out.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from benchmarks.client.target import ChatRequest, MediaPart, Part, TextPart
 from benchmarks.client.texts import TEXTS
-from benchmarks.evaluation.datasets.drawing import COLOURS, SHAPES, mp4, picture, sweep
+from benchmarks.evaluation.datasets.drawing import (
+    COLOURS,
+    SHAPES,
+    draw_picture,
+    encode_mp4,
+    make_sweep,
+)
 from benchmarks.evaluation.datasets.source import Dataset, Row
 from benchmarks.evaluation.tasks.task import Sample, Task
 from measurement.media_files import encode_png, encode_wav
@@ -25,23 +34,23 @@ DRAWN = Dataset("drawn", None, "test", ("id", "text"), _rows)
 
 
 def _image(number: int) -> Part:
-    """A picture that no other number has: one that came again would not be encoded again."""
-    pixels = picture(COLOURS[number % 4], SHAPES[number % 3], 1 + number % 3, SIDE).copy()
+    """Draw a picture that no other number has: a repeated one would not be encoded again."""
+    pixels = draw_picture(COLOURS[number % 4], SHAPES[number % 3], 1 + number % 3, SIDE).copy()
     pixels[0, number % SIDE] = (number % 256, 0, 0)
     return MediaPart("image", encode_png(pixels), "png")
 
 
 def _audio(number: int) -> Part:
-    return MediaPart("audio", encode_wav(sweep(100.0 + number, 200.0, 1.5)), "wav")
+    return MediaPart("audio", encode_wav(make_sweep(100.0 + number, 200.0, 1.5)), "wav")
 
 
 def _video(number: int) -> Part:
-    """Two seconds, the shape in another colour in the second half."""
+    """Make two seconds of video; the shape changes its colour in the second half."""
     colours = [COLOURS[(number + half) % 4] for half in (0, 1) for _ in range(4)]
     frames = [
-        picture(colour, SHAPES[number % 3], side=64 + 2 * (number % 32)) for colour in colours
+        draw_picture(colour, SHAPES[number % 3], side=64 + 2 * (number % 32)) for colour in colours
     ]
-    return MediaPart("video", mp4(frames), "mp4")
+    return MediaPart("video", encode_mp4(frames), "mp4")
 
 
 _MEDIA: dict[str, Callable[[int], Part]] = {"image": _image, "audio": _audio, "video": _video}
@@ -50,7 +59,7 @@ _MEDIA: dict[str, Callable[[int], Part]] = {"image": _image, "audio": _audio, "v
 def _samples(rows: Sequence[Row], brings: str, speech: bool, most: int) -> list[Sample]:
     samples = []
     for number, row in enumerate(rows):
-        # Nothing that a run with the other kind of answer has shown before.
+        # Media that a run with the other output has not sent before.
         drawn = number + COUNT * speech
         media = () if brings == "text" else (_MEDIA[brings](drawn),)
         ask = ChatRequest(

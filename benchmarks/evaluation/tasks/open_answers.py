@@ -1,4 +1,4 @@
-"""MMMU's questions without options: what an answer says, by MMMU's own parser.
+"""MMMU's questions without options: parse an answer with MMMU's own rules.
 
 After `eval/eval_utils.py` of MMMU (Apache-2.0), which SGLang and lmms-eval use as well.
 """
@@ -15,25 +15,29 @@ _TRIVIAL = {":", ",", ".", "!", "?", ";", "'"}
 Said = str | float
 
 
-def parse(answer: str) -> list[Said]:
-    """Everything that an answer may be saying: lower-case texts, and numbers of two decimals."""
+def parse_open_answer(answer: str) -> list[Said]:
+    """Return the candidate answers in a text: lower-case texts, and numbers with two decimals."""
     keys = _key_parts(answer)
     numbers = [number for key in keys for number in _numbers(key)]
-    return list({said: None for part in (*keys, *numbers) for said in normal(part)})
+    return list({said: None for part in (*keys, *numbers) for said in normalise_answer(part)})
 
 
-def matches(said: Sequence[Said], truth: str | Sequence[str]) -> bool:
-    """Whether one of the things said is (for numbers) or contains (for texts) a right answer."""
+def matches_truth(said: Sequence[Said], truth: str | Sequence[str]) -> bool:
+    """Return whether a candidate equals (numbers) or contains (texts) a right answer."""
     truths = [truth] if isinstance(truth, str) else truth
-    right = [one for each in truths for one in normal(each)]
-    texts = [one for one in right if isinstance(one, str)]
+    right = [candidate for truth_text in truths for candidate in normalise_answer(truth_text)]
+    texts = [candidate for candidate in right if isinstance(candidate, str)]
     return any(
-        any(text in one for text in texts) if isinstance(one, str) else one in right for one in said
+        any(text in candidate for text in texts)
+        if isinstance(candidate, str)
+        else candidate in right
+        for candidate in said
     )
 
 
-def normal(text: str) -> list[Said]:
-    """A number of two decimals; else lower case, with a space beside a single character."""
+def normalise_answer(text: str) -> list[Said]:
+    """Return a number with two decimals; else lower case, with a space beside a single
+    character."""
     text = text.strip()
     try:
         return [round(float(text.replace(",", "")), 2)]
@@ -43,10 +47,10 @@ def normal(text: str) -> list[Said]:
 
 
 def _key_parts(answer: str) -> list[str]:
-    """What follows "is", "so", "answer" and their like in each sentence, or else everything.
+    """Return what follows "is", "so", "answer" and the like in each sentence, or else everything.
 
-    The answer is in lower case before it is cut at capitals, so that it is cut at lines only: so
-    the original does it.
+    The answer is in lower case before it is split at capitals, so that it is split only at lines,
+    as the original does.
     """
     lower = answer.strip().strip(".").lower()
     parts = re.split(r"\.\s(?=[A-Z])|\n", lower)

@@ -33,7 +33,7 @@ VIDEO_MME = Dataset(
 def _mmlu(rows: Sequence[Row], most: int, stop: tuple[str, ...], tail: str) -> list[Sample]:
     samples = []
     for index, row in enumerate(rows):
-        text = f"{row['question'].strip()}\n{choices.lines_of(row['choices'])}\n{tail}"
+        text = f"{row['question'].strip()}\n{choices.format_options(row['choices'])}\n{tail}"
         truth = {"answer": "ABCD"[row["answer"]], "options": row["choices"]}
         ask = ChatRequest((TextPart(text),), max_tokens=most, stop=stop)
         samples.append(Sample(f"{index:05}", ask, truth, row["subject"]))
@@ -46,7 +46,7 @@ def _mmsu(rows: Sequence[Row], speech: bool) -> list[Sample]:
         options = [row[f"choice_{letter}"] for letter in "abcd"]
         text = (
             "Listen to the audio and answer the following question.\n\n"
-            f"Question: {row['question']}\n\n{choices.lines_of(options)}\n\n"
+            f"Question: {row['question']}\n\n{choices.format_options(options)}\n\n"
             "Answer with the letter (A, B, C, or D) only."
         )
         clip = MediaPart("audio", row["audio"]["bytes"], "wav")
@@ -73,25 +73,25 @@ def _video_mme(rows: Sequence[Row]) -> list[Sample]:
 
 
 def judge_first_line(sample: Sample, answer: str) -> Verdict:
-    """lm-eval, mmlu_generative: the first line is the letter, or it is wrong."""
+    """Judge like lm-eval's mmlu_generative: the first line must be the letter."""
     letter = choices.first_line(answer, sample.truth["options"])
     return choices.or_wrong(letter, sample.truth["answer"])
 
 
 def judge_lmms_eval(sample: Sample, answer: str) -> Verdict:
-    """lmms-eval, mmsu: its MMMU parser; without a letter, a random one."""
+    """Judge like lmms-eval's mmsu, with its MMMU parser; without a letter, a random one."""
     letter = choices.lmms_letter(answer, sample.truth["options"])
     return choices.or_guess(letter, sample.truth["answer"], 4, sample.id)
 
 
 def judge_surest(sample: Sample, answer: str) -> Verdict:
-    """lmms-eval, videomme: the letter in the surest form, or it is wrong."""
+    """Judge like lmms-eval's videomme: the letter in the surest form, or wrong."""
     letter = choices.surest_letter(answer, sample.truth["options"])
     return choices.or_wrong(letter, sample.truth["answer"])
 
 
 def judge_answer_line(sample: Sample, answer: str) -> Verdict:
-    """The last "Answer: X"; failing that MMMU's parser, or it is wrong."""
+    """Judge by the last "Answer: X", or else by MMMU's parser; no letter is wrong."""
     letter = choices.answer_line(answer, sample.truth["options"])
     return choices.or_wrong(letter, sample.truth["answer"])
 

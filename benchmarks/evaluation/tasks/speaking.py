@@ -1,4 +1,5 @@
-"""Tasks that are listened to: seed-tts (read a text aloud) and speech in, speech out."""
+"""Tasks that are judged by their speech: seed-tts (read a text aloud), and speech in, speech
+out."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -72,7 +73,8 @@ def _spoken(rows: Sequence[Row]) -> list[Sample]:
 
 
 def judge_contains(sample: Sample, answer: str) -> Verdict:
-    """Right when one of the answers stands in it, as words, whatever the case."""
+    """Judge as right if the answer contains one of the right answers as words, whatever the
+    case."""
     said = f" {' '.join(''.join(c if c.isalnum() else ' ' for c in answer.lower()).split())} "
     found = [one for one in sample.truth["answers"] if f" {one.lower()} " in said]
     return Verdict(bool(found), found[0] if found else None, "parsed" if found else "none")

@@ -1,18 +1,21 @@
-"""What a task is: rows of a data set become requests, and answers become verdicts."""
+"""A task: rows of a data set become requests, and answers become verdicts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from benchmarks.client.target import Request
-from benchmarks.evaluation.datasets.source import Dataset, Row, load
+from benchmarks.evaluation.datasets.source import Dataset, Row, load_rows
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One request of a task. `id` is unique within it; `truth` is what its judge compares with;
-    `group` is the subject that accuracies are also given for; `words` are what its speech must
-    say, in tasks that listen, and empty where its own transcript says it."""
+    """One request of a task.
+
+    `id` is unique within the task. `truth` is what the judge compares with. `group` is the subject,
+    for which accuracies are also given. `words` is the text that its speech must say, for tasks
+    with speech; empty where the server's own transcript is the reference.
+    """
 
     id: str
     request: Request
@@ -23,8 +26,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer was taken for, and whether that is right. `how`: "parsed" as the convention
-    says, "guessed" where the convention draws at random, "none" where nothing was found."""
+    """The parsed answer, and whether it is right.
+
+    `how` is "parsed" as the convention says, "guessed" where the convention draws at random, or
+    "none" where nothing was found.
+    """
 
     right: bool
     extracted: str | None
@@ -35,8 +41,8 @@ class Verdict:
 class Task:
     """One convention of asking and judging. Numbers of two variants are not comparable.
 
-    `judge` is None where there is only speech to listen to; `language` of that speech is "en" or
-    "zh", None where nobody listens.
+    `judge` is None for tasks with speech alone. `language` is that of the speech to transcribe:
+    "en", "zh" or None.
     """
 
     name: str
@@ -49,17 +55,18 @@ class Task:
     """Where worked examples come from; `build` then gets those rows before the others."""
 
     @property
-    def speaks(self) -> bool:
-        """Whether an answer without audio has failed."""
+    def requires_speech(self) -> bool:
+        """Return whether an answer without audio has failed."""
         return self.language is not None or self.variant.endswith("-to-speech")
 
     @property
     def full_name(self) -> str:
-        """Name and variant, as one names it on the command line."""
+        """Return name and variant, as on the command line."""
         return f"{self.name}/{self.variant}"
 
     def samples(self, source: str, most: int | None = None) -> list[Sample]:
-        """The first `most` samples of the data set in `source`, or all. Raises `DatasetError`."""
-        from_train = load(self.shots, source) if self.shots else []
-        built = self.build([*from_train, *load(self.dataset, source)])
+        """Return the first `most` samples of the data set in `source`, or all. Raises
+        `DatasetError`."""
+        from_train = load_rows(self.shots, source) if self.shots else []
+        built = self.build([*from_train, *load_rows(self.dataset, source)])
         return built[:most]

@@ -1,7 +1,8 @@
-"""Which experts decode batches really use, counted in one batch that runs outside the CUDA graphs.
+"""Count the experts that decode batches use, in one batch that runs outside the CUDA graphs.
 
-A batch of exactly `CENSUS_ROWS` requests, more than the largest graph holds, is looked at; of its
-first n rows one sees what a batch of n would touch. Timed batches are smaller, and untouched.
+The routing of a batch of exactly `CENSUS_ROWS` requests, more than the largest graph holds, is
+recorded. Its first n rows show which experts a batch of n would use. Timed batches are smaller and
+not recorded.
 """
 
 import json
@@ -16,45 +17,46 @@ ROWS = "SGLANG_OMNI_CENSUS_ROWS"
 FILE = "SGLANG_OMNI_CENSUS_FILE"
 
 
-class Census:
-    """Hooks on every routing module of a decoder; the first rank writes what they saw."""
+class ExpertCensus:
+    """Hooks on every routing module of a decoder. The first rank writes the recorded expert ids."""
 
     def __init__(self, decoder: nn.Module, kind: type[nn.Module], rank: int) -> None:
-        """`kind` is the class of the modules that return SGLang's top-k output."""
+        """Register the hooks. `kind` is the class of the modules that return SGLang's top-k
+        output."""
         self._rows = int(os.environ.get(ROWS, 0))
-        self._looking = False
-        self._seen: list[Tensor] = []
+        self._recording = False
+        self._expert_ids: list[Tensor] = []
         if not self._rows or rank:
             return
         decoder.register_forward_pre_hook(self._begin, with_kwargs=True)
         for module in decoder.modules():
             if isinstance(module, kind):
-                module.register_forward_hook(self._note)
+                module.register_forward_hook(self._record)
         decoder.register_forward_hook(self._end)
 
-    def _begin(self, _: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        batch = named.get("forward_batch", given[2] if len(given) > 2 else None)
+    def _begin(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        batch = kwargs.get("forward_batch", args[2] if len(args) > 2 else None)
         capturing = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
         decode = batch is not None and batch.forward_mode.is_decode()
-        self._looking = decode and not capturing and batch.batch_size == self._rows
-        self._seen = []
+        self._recording = decode and not capturing and batch.batch_size == self._rows
+        self._expert_ids = []
 
-    def _note(self, _: nn.Module, __: tuple[Any, ...], output: Any) -> None:
-        if self._looking:
-            self._seen.append(output.topk_ids)
+    def _record(self, _: nn.Module, __: tuple[Any, ...], output: Any) -> None:
+        if self._recording:
+            self._expert_ids.append(output.topk_ids)
 
     def _end(self, _: nn.Module, __: tuple[Any, ...], ___: Any) -> None:
-        if self._looking and self._seen:
-            layers = torch.stack([ids[: self._rows] for ids in self._seen])
-            # Replaced, never rewritten: the reader may be at it.
+        if self._recording and self._expert_ids:
+            layers = torch.stack([ids[: self._rows] for ids in self._expert_ids])
+            # Replace the file atomically: it may be read at the same time.
             path = Path(os.environ[FILE])
             path.with_suffix(".new").write_text(json.dumps(layers.tolist()), encoding="utf-8")
             path.with_suffix(".new").replace(path)
-        self._looking = False
+        self._recording = False
 
 
-def experts_touched(layers: list[list[list[int]]], rows: int, experts: int) -> list[int]:
-    """Routed experts that the first `rows` of a batch use in each layer.
+def count_experts_used(layers: list[list[list[int]]], rows: int, experts: int) -> list[int]:
+    """Return how many routed experts the first `rows` of a batch use in each layer.
 
     `layers` holds expert ids [layers, rows, top_k]; ids from `experts` on are shared experts.
     """

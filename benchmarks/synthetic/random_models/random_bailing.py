@@ -1,4 +1,4 @@
-"""SGLang's own text-only BailingMoeV2 with drawn weights."""
+"""SGLang's own text-only BailingMoeV2 with random weights."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +9,7 @@ from sglang.srt.runtime_context import get_parallel
 from torch import Tensor
 from transformers import AutoConfig, PretrainedConfig
 
-from benchmarks.synthetic.random_models.census import Census
+from benchmarks.synthetic.random_models.census import ExpertCensus
 from benchmarks.synthetic.random_models.drawing import draw_parameters
 from benchmarks.synthetic.random_models.names import STOCK_TYPE
 
@@ -30,12 +30,12 @@ AutoConfig.register(STOCK_TYPE, RandomBailingConfig, exist_ok=True)
 
 
 class RandomBailingMoeV2ForCausalLM(BailingMoeV2ForCausalLM):
-    """SGLang's model; whatever the checkpoint's files hold is ignored."""
+    """SGLang's model, which ignores the weights of the checkpoint's files."""
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], is_nextn: bool = False) -> None:
         """Draw the weights instead of reading them."""
         draw_parameters(self, get_parallel().tp_size)
-        self.census = Census(self.model, TopK, get_parallel().tp_rank)
+        self.census = ExpertCensus(self.model, TopK, get_parallel().tp_rank)
 
 
 EntryClass = RandomBailingMoeV2ForCausalLM

@@ -1,21 +1,21 @@
-"""A scripted answer: after a real forward pass the script's next token is made the likeliest."""
+"""A scripted answer: after a real forward pass the script's next token is made the most likely."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-# Beyond any logit, and within any sampling: the softmax leaves nothing for the others.
+# Larger than any logit: the softmax leaves no probability for other tokens.
 CERTAIN = 1e4
 
 
-class Script(nn.Module):
-    """Which token follows which: the script's next, or, after any other token, its first."""
+class ScriptedAnswer(nn.Module):
+    """The token that follows each token: the script's next, or its first after any other token."""
 
     follower: Tensor
 
     def __init__(self, ids: Sequence[int], vocabulary: int, device: torch.device) -> None:
-        """`ids` are all different."""
+        """Build the table. `ids` must all be different."""
         super().__init__()
         self.first = ids[0]
         follower = torch.full((vocabulary,), ids[0], dtype=torch.int64)
@@ -23,8 +23,12 @@ class Script(nn.Module):
         self.register_buffer("follower", follower.to(device), persistent=False)
 
     def forward(self, logits: Tensor, last_ids: Tensor | None) -> None:
-        """Mark, in logits [rows, vocabulary], what follows `last_ids` [rows], in place; None for
-        prompts, of which every answer is the beginning. It runs inside CUDA graphs."""
+        """Change logits [rows, vocabulary] in place so that the token after `last_ids` [rows] is
+        chosen.
+
+        `last_ids` None stands for prompts, whose answers start the script. It runs inside CUDA
+        graphs.
+        """
         if last_ids is None:
             logits[:, self.first] = CERTAIN
         else:

@@ -12,8 +12,8 @@ from cookbook.ming_mini.thinker.items import Item
 from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.encoders.attention import load_attention
 from sglang_omni.models.ming.encoders.audio import load_audio
-from sglang_omni.models.ming.encoders.grid import grid_of
-from sglang_omni.models.ming.encoders.mel import log_mel
+from sglang_omni.models.ming.encoders.grid import compute_grid
+from sglang_omni.models.ming.encoders.mel import compute_log_mel
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.vision_reference import load_vision_reference
 from sglang_omni.models.ming.prompt.chat import ROLE_END
@@ -66,17 +66,17 @@ class Answerer:
     def _features(self, item: Item, clip: np.ndarray | None) -> Tensor | None:
         if item.scene:
             frames = torch.from_numpy(item.scene.draw().copy())[None]
-            grid = grid_of(frames.shape, self._vision_config)
+            grid = compute_grid(frames.shape, self._vision_config)
             return self._vision(patchify(frames, self._vision_config), [grid])
         if clip is None:
             return None
-        mel = log_mel(torch.from_numpy(clip.astype(np.float32) / 32768), 128)
+        mel = compute_log_mel(torch.from_numpy(clip.astype(np.float32) / 32768), 128)
         return self._audio([mel])[0]
 
     @torch.no_grad()
     def tokens(self, asked: Asked, most: int) -> list[int]:
         """Greedy tokens, at most so many; the token that ends the answer is one of them."""
-        keys, end = self._thinker.new_keys(), self.tokenizer.token_id(ROLE_END.token)
+        keys, end = self._thinker.new_cache(), self.tokenizer.token_id(ROLE_END.token)
         embed = self._thinker.model.word_embeddings
         x = embed(torch.tensor(asked.ids))
         if asked.rows is not None:

@@ -22,7 +22,7 @@ from sglang_omni.models.ming.thinker.reference import (
     ReferenceSparseMLP,
     ThinkerReference,
 )
-from sglang_omni.models.ming.thinker.rope import cos_sin, rotate
+from sglang_omni.models.ming.thinker.rope import apply_rotary, compute_rotary_tables
 from sglang_omni.models.ming.thinker.routing import ROUTERS, Routing
 
 Shape = tuple[int, int]
@@ -81,8 +81,8 @@ def think(
 ) -> tuple[Tensor, list[Load]]:
     """Final hidden states [T, hidden] of embeddings x [T, hidden], and the routers' loads."""
     decoder, loads = model.model, []
-    turns = Turns(*cos_sin(rows.positions, decoder.inv_freq, decoder.rows))
-    routed = _routed(rows, Routing.of(model.config))
+    turns = Turns(*compute_rotary_tables(rows.positions, decoder.inv_freq, decoder.axes))
+    routed = _routed(rows, Routing.from_config(model.config))
     for layer in decoder.layers:
         seen = attend(*run(project, layer, x, turns), rows.shapes)
         if layer.sparse:
@@ -105,7 +105,7 @@ def project(layer: ReferenceLayer, x: Tensor, turns: Turns) -> tuple[Tensor, Ten
     queries, keys = module.heads
     qkv = module.query_key_value(layer.input_layernorm(x)).unflatten(-1, (-1, module.head_dim))
     q, k, v = qkv.split([queries, keys, keys], dim=1)
-    q, k = rotate(module.q_norm(q), *turns), rotate(module.k_norm(k), *turns)
+    q, k = apply_rotary(module.q_norm(q), *turns), apply_rotary(module.k_norm(k), *turns)
     # A copy: handed out as a part of the product, its gradient would be as large as that.
     return q.to(qkv.dtype), k.to(qkv.dtype), v.clone()
 

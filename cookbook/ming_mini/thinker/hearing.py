@@ -9,7 +9,7 @@ import torch
 
 from cookbook.ming_mini.speakers import Speaker
 from cookbook.ming_mini.synthesize import RATE
-from sglang_omni.models.ming.encoders.mel import log_mel
+from sglang_omni.models.ming.encoders.mel import compute_log_mel
 from sglang_omni.models.ming.media_rules import SAMPLE_RATE
 
 Speak = Callable[[str, Speaker], np.ndarray]
@@ -42,7 +42,7 @@ def vary(samples: np.ndarray, rng: Random) -> np.ndarray:
 def mel_of(samples: np.ndarray) -> np.ndarray:
     """The log-mel [frames, 128] that the server makes of int16 samples, as float16."""
     floats = torch.from_numpy(samples.astype(np.float32) / 32768.0)
-    return log_mel(floats, BINS).numpy().astype(np.float16)
+    return compute_log_mel(floats, BINS).numpy().astype(np.float16)
 
 
 def spell(text: str) -> np.ndarray:

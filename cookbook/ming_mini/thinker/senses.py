@@ -13,9 +13,14 @@ from cookbook.ming_mini.thinker.regions import Run, plainly
 from sglang_omni.models.ming.config import AUDIO_KERNEL
 from sglang_omni.models.ming.encoders import audio, vision_reference
 from sglang_omni.models.ming.encoders.audio import AudioEncoder, PackedConvolution
-from sglang_omni.models.ming.encoders.grid import Grid, angles, frame_places, sample_positions
-from sglang_omni.models.ming.encoders.pixels import MEAN, STD, WHITE
-from sglang_omni.models.ming.encoders.rotary import rotate
+from sglang_omni.models.ming.encoders.grid import (
+    Grid,
+    compute_patch_positions,
+    compute_rotary_angles,
+    interpolate_positions,
+)
+from sglang_omni.models.ming.encoders.pixels import MAX_PIXEL, MEAN, STD
+from sglang_omni.models.ming.encoders.rotary import apply_rotary
 from sglang_omni.models.ming.encoders.vision_reference import VisionReference
 
 Parts = tuple[Tensor, Tensor, Tensor]
@@ -28,7 +33,7 @@ def patchify(pixels: Tensor, side: int, merge: int, time: int) -> Tensor:
     values of 0 to 255."""
     count, height, width, _ = pixels.shape
     mean, std = _colours(pixels.device)
-    normal = (pixels / WHITE - mean) / std
+    normal = (pixels / MAX_PIXEL - mean) / std
     unit = side * merge
     split = normal.view(count, height // unit, merge, side, width // unit, merge, side, 3)
     # (picture, row, column, y of merge, x of merge, channel, y, x)
@@ -48,12 +53,12 @@ def see(model: VisionReference, pixels: Tensor, run: Run = plainly) -> Tensor:
     vision, config = model.vision, model.vision.config
     side = config.patch_size
     grid = Grid(1, pixels.shape[1] // side, pixels.shape[2] // side)
-    places = frame_places(grid, config, pixels.device)
+    places = compute_patch_positions(grid, config, pixels.device)
     patches = patchify(pixels, side, config.spatial_merge_size, config.temporal_patch_size)
     count, shape = len(pixels), patches.shape[:2]
-    positions = sample_positions(vision.pos_embed.weight, places).repeat(count, 1)
+    positions = interpolate_positions(vision.pos_embed.weight, places).repeat(count, 1)
     x = vision.patch_embed(patches.flatten(0, 1)) + positions
-    turns = angles(places, config.head_dim).repeat(count, 1)
+    turns = compute_rotary_angles(places, config.head_dim).repeat(count, 1)
     cos, sin = turns.cos(), turns.sin()
     for block in vision.blocks:
         x = run(_after_look, block, x, _look(run(_before_look, block, x, cos, sin), shape))
@@ -66,7 +71,7 @@ def _before_look(
 ) -> Parts:
     heads = block.attn.heads
     q, k, v = block.attn.qkv(block.norm1(x)).unflatten(-1, (3, heads, -1)).unbind(1)
-    return rotate(q, cos, sin), rotate(k, cos, sin), v.clone()
+    return apply_rotary(q, cos, sin), apply_rotary(k, cos, sin), v.clone()
 
 
 def _after_look(block: vision_reference.VisionReferenceBlock, x: Tensor, seen: Tensor) -> Tensor:

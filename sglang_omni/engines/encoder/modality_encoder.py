@@ -1,29 +1,13 @@
 """The interface of an encoder for one modality: vision or audio."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 from torch import Tensor
 
 from sglang_omni.engines.runtime.shared_array import Layout
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The cost of a request.
-
-    Attributes:
-        amount: The cost in the unit of the encoder's budget.
-        counts: What the request adds to the engine's counters.
-        steps: The number of equal, independent time steps along the first axis of its array. A
-            request may be split between them.
-    """
-
-    amount: float
-    counts: Mapping[str, float]
-    steps: int = 1
+from sglang_omni.models.encoder import Cost
 
 
 class ModalityEncoder(Protocol):

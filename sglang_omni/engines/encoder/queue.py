@@ -11,7 +11,7 @@ from sglang_omni.engines.encoder.contract import AudioEncodeRequest, VisionEncod
 from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.runtime.shared_array import SharedArray
 
-Request = VisionEncodeRequest | AudioEncodeRequest
+EncodeRequest = VisionEncodeRequest | AudioEncodeRequest
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class WaitingRequest:
     [rows, hidden] of the parts that are already encoded.
     """
 
-    request: Request
+    request: EncodeRequest
     cost: Cost
     parts: tuple[range, ...]
     features: tuple[Tensor, ...] = ()
@@ -64,7 +64,7 @@ class PassQueue:
     def __len__(self) -> int:
         return len(self._whole) + len(self._split)
 
-    def add(self, request_id: str, request: Request, cost: Cost) -> None:
+    def add(self, request_id: str, request: EncodeRequest, cost: Cost) -> None:
         """Queue a request."""
         parts = split_steps(cost.steps, cost.amount, self._budget)
         queue = self._whole if len(parts) == 1 else self._split

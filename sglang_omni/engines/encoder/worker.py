@@ -16,12 +16,12 @@ from sglang_omni.engines.encoder.contract import (
 )
 from sglang_omni.engines.encoder.launch import validate_settings
 from sglang_omni.engines.encoder.modality_encoder import ModalityEncoder
-from sglang_omni.engines.encoder.queue import PassQueue, Request, WaitingRequest
+from sglang_omni.engines.encoder.queue import EncodeRequest, PassQueue, WaitingRequest
 from sglang_omni.engines.encoder.threads import limit_threads
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
-from sglang_omni.models.ming.config import read_encoder_config
-from sglang_omni.models.progress import report_progress
+from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest, OmniError
+from sglang_omni.system.progress import report_progress
 
 LOGGER = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class EncoderWorker:
         self.info = info
         self._encoders = encoders
         self._queues = {kind: PassQueue(encoder.budget) for kind, encoder in encoders.items()}
-        self._totals = dict.fromkeys((*COUNTERS, "batches", "rejected", "busy_seconds"), 0.0)
+        self._totals = dict.fromkeys((*COUNTERS, "batches", "request_errors", "busy_seconds"), 0.0)
 
     @property
     def busy(self) -> bool:
@@ -68,7 +68,7 @@ class EncoderWorker:
             encoder.close()
         self._queues = {kind: PassQueue(encoder.budget) for kind, encoder in self._encoders.items()}
 
-    def _accept(self, request_id: str, request: Request) -> None:
+    def _accept(self, request_id: str, request: EncodeRequest) -> None:
         kind = type(request)
         if kind not in self._encoders:
             raise InvalidRequest(f"this engine does not serve {kind.__name__}")
@@ -123,7 +123,7 @@ class EncoderWorker:
         return Encoded(layout)
 
     def _reject(self, error: OmniError) -> OmniError:
-        self._totals["rejected"] += 1
+        self._totals["request_errors"] += 1
         return error
 
 
@@ -151,12 +151,12 @@ def open_worker(settings: EncoderSettings) -> EncoderWorker:
     """
     validate_settings(settings)
     limit_threads(settings)
-    config = read_encoder_config(settings.checkpoint)
+    width = family_of(settings.checkpoint).encoder_width(settings.checkpoint)
     encoders = _open_encoders(settings)
     report_progress("warming up")
     for encoder in encoders.values():
         encoder.warm_up()
-    return EncoderWorker(encoders, EncoderInfo(config.hidden_size, settings.dtype))
+    return EncoderWorker(encoders, EncoderInfo(width, settings.dtype))
 
 
 def _open_encoders(settings: EncoderSettings) -> dict[type, ModalityEncoder]:

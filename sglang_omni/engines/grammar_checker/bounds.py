@@ -1,38 +1,40 @@
-"""A second grammar beside that of an answer, so that no number in its JSON goes on for ever.
+"""A second grammar for an answer that bounds the length of numbers in its JSON.
 
-A schema cannot say how many digits a number has, and a small model may write digits up to its token
-limit. So an answer is held to two grammars at once: its own, and one of the same form in which each
-JSON document is any sequence of JSON's tokens, numbers of a bounded length among them.
+A schema cannot limit the number of digits, and a small model may generate digits up to its token
+limit. So an answer must match two grammars: its own, and one of the same form in which each JSON
+document is any sequence of JSON tokens with numbers of bounded length.
 """
 
 import re
 
-# Before the point and behind it: more than a 64-bit float or integer is written with.
+# Before and after the decimal point: more digits than a 64-bit float or integer needs.
 MAX_DIGITS = 30
 MAX_EXPONENT_DIGITS = 3
-# White space in a row, where the grammar back end is told to allow any.
-MAX_BLANKS = 64
+# Consecutive whitespace characters, if the grammar backend is configured to allow any.
+MAX_WHITESPACE = 64
 
-_BLANKS = rf"[ \t\r\n]{{0,{MAX_BLANKS}}}"
+_WHITESPACE = rf"[ \t\r\n]{{0,{MAX_WHITESPACE}}}"
 _NUMBER = (
     rf"-?(0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})(\.[0-9]{{1,{MAX_DIGITS}}})?"
     rf"([eE][+-]?[0-9]{{1,{MAX_EXPONENT_DIGITS}}})?"
 )
-# Two numbers never meet, since they would be one number of any length.
+# Two numbers must not be adjacent, since they would form one number of any length.
 BOUNDED_JSON = rf"""
 bounded_json: (other_json | NUMBER other_json)* NUMBER?
 other_json: STRING | MARK
-STRING: /"([^"\\\x00-\x1F]|\\["\\\/bfnrt]|\\u[0-9a-fA-F]{{4}})*"{_BLANKS}/
-MARK: /(true|false|null|[\[\]{{}},:]){_BLANKS}/
-NUMBER: /{_NUMBER}{_BLANKS}/
+STRING: /"([^"\\\x00-\x1F]|\\["\\\/bfnrt]|\\u[0-9a-fA-F]{{4}})*"{_WHITESPACE}/
+MARK: /(true|false|null|[\[\]{{}},:]){_WHITESPACE}/
+NUMBER: /{_NUMBER}{_WHITESPACE}/
 """
 _DOCUMENT = re.compile(r"^(\w+): %json \{.*\}$", re.MULTILINE)
 
 BOUNDED_DOCUMENT = f"%llguidance {{}}\nstart: bounded_json\n{BOUNDED_JSON}"
-"""The second grammar of an answer that is one JSON document."""
+"""The bounding grammar of an answer that is one JSON document."""
 
 
-def bounded_form(lark: str) -> str:
-    """Return the second grammar of an answer under the grammar `lark`, whose JSON documents are
-    rules of their own (`name: %json {...}`)."""
+def build_bounded_grammar(lark: str) -> str:
+    """Return the bounding grammar for the grammar `lark`.
+
+    Its JSON documents must be separate rules (`name: %json {...}`).
+    """
     return _DOCUMENT.sub(r"\1: bounded_json", lark) + BOUNDED_JSON

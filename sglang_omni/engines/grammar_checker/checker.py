@@ -1,23 +1,20 @@
-"""Has grammars checked before the thinker meets them: by a process of its own, each once."""
+"""Checks grammars in a separate process before they reach the thinker."""
 
 import asyncio
 import time
 from contextlib import aclosing
 from hashlib import blake2b
 
-from sglang_omni.admission.policy import Capacity
-from sglang_omni.admission.queue import AdmissionQueue, QueueRules
 from sglang_omni.caching.lru_cache import LruCache
 from sglang_omni.caching.single_flight import SingleFlight
 from sglang_omni.engines.grammar_checker.contract import (
     CheckRequest,
     GrammarSettings,
-    Verdict,
-    check_request,
+    GrammarVerdict,
+    build_check_request,
 )
 from sglang_omni.engines.runtime.process import Engine, EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.process_output import TO_TERMINAL, OutputRules
-from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.observability.trace import stage
 from sglang_omni.protocol.errors import (
     SCHEMA_REFUSED,
@@ -25,30 +22,34 @@ from sglang_omni.protocol.errors import (
     EngineUnavailable,
     InvalidRequest,
 )
+from sglang_omni.protocol.sampling import SamplingParams
+from sglang_omni.queueing.policy import Capacity
+from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 
 FACTORY = "sglang_omni.engines.grammar_checker.worker:open_worker"
-# One thread: each further one has an arena of its own, and grammars are compiled one at a time.
+# One thread, because each thread has its own memory arena and one grammar is compiled at a time.
 ENVIRONMENT = {
     "RAYON_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "MALLOC_ARENA_MAX": "1",
 }
-# It starts in a second. A longer pause would let one bad schema after the other shut it.
-LONGEST_RESTART_DELAY_S = 1.0
-# On the clock; what counts is the time on a core, which ends the process by itself.
+# The process starts in a second. With a longer pause, bad schemas would keep it down.
+MAX_RESTART_DELAY_S = 1.0
+# Wall-clock time. The process ends itself earlier, by its limit of CPU time.
 STEP_DEADLINE_S = 20.0
 READY_DEADLINE_S = 10.0
 QUEUE = QueueRules(max_length=64)
-MOST_VERDICTS = 1024
-# A grammar that ended the process is refused unseen for so long: the fault may have been another's.
-FATAL_VERDICT_S = 60.0
-FATAL = Verdict("takes more time or memory to compile than a grammar may; make it simpler")
-_LOOK_S = 0.05
+MAX_CACHED_VERDICTS = 1024
+# How long a grammar that crashed the process is rejected without a check. Not forever, because the
+# crash may have had another cause.
+CRASH_VERDICT_TTL_S = 60.0
+CRASH_VERDICT = GrammarVerdict("takes too much time or memory to compile; simplify it")
+_POLL_S = 0.05
 
 
-def checker_spec(settings: GrammarSettings, output: OutputRules = TO_TERMINAL) -> ProcessSpec:
-    """The process that checks grammars."""
+def build_process_spec(settings: GrammarSettings, output: OutputRules = TO_TERMINAL) -> ProcessSpec:
+    """Return the spec of the process that checks grammars."""
     return ProcessSpec(
         "grammar",
         FACTORY,
@@ -59,99 +60,108 @@ def checker_spec(settings: GrammarSettings, output: OutputRules = TO_TERMINAL) -
         silence_deadline_s=STEP_DEADLINE_S,
         unready_after_s=STEP_DEADLINE_S,
         max_in_flight=1,
-        max_restart_delay_s=LONGEST_RESTART_DELAY_S,
+        max_restart_delay_s=MAX_RESTART_DELAY_S,
         output=output,
     )
 
 
 class VerdictCache:
-    """The latest verdicts, by what was checked. Owned by the event loop."""
+    """An LRU cache of verdicts by grammar. Used on the event loop only."""
 
-    def __init__(self, most: int = MOST_VERDICTS) -> None:
-        self._verdicts: LruCache[bytes, tuple[Verdict, float | None]] = LruCache(most)
+    def __init__(self, max_verdicts: int = MAX_CACHED_VERDICTS) -> None:
+        self._verdicts: LruCache[bytes, tuple[GrammarVerdict, float | None]]
+        self._verdicts = LruCache(max_verdicts)
 
-    def find(self, key: bytes) -> Verdict | None:
-        """Return the verdict, None if there is none, or none any more."""
-        verdict, ends_at = self._verdicts.get(key) or (None, None)
-        if ends_at is not None and time.monotonic() >= ends_at:
+    def get(self, key: bytes) -> GrammarVerdict | None:
+        """Return the verdict, or None if there is none or it has expired."""
+        verdict, deadline = self._verdicts.get(key) or (None, None)
+        if deadline is not None and time.monotonic() >= deadline:
             self._verdicts.pop(key)
             return None
         return verdict
 
-    def keep(self, key: bytes, verdict: Verdict) -> None:
-        """Keep a verdict in place of the one that was asked for least recently."""
-        ends_at = time.monotonic() + FATAL_VERDICT_S if verdict is FATAL else None
-        self._verdicts.put(key, (verdict, ends_at))
+    def put(self, key: bytes, verdict: GrammarVerdict) -> None:
+        """Store a verdict, and evict the least recently used one if the cache is full."""
+        deadline = time.monotonic() + CRASH_VERDICT_TTL_S if verdict is CRASH_VERDICT else None
+        self._verdicts.put(key, (verdict, deadline))
 
 
 class GrammarChecker:
-    """Checks one grammar at a time, so that one which ends the process is known."""
+    """Checks one grammar at a time, so that a grammar that crashes the process is known."""
 
     def __init__(self, settings: GrammarSettings, output: OutputRules = TO_TERMINAL) -> None:
-        """Nothing is started."""
-        self.process = EngineProcess(checker_spec(settings, output))
+        """Create the checker without starting its process."""
+        self.process = EngineProcess(build_process_spec(settings, output))
         self._verdicts = VerdictCache()
         self._queue = AdmissionQueue("grammar checker", lambda: Capacity(slots=1), QUEUE)
-        self._flights: SingleFlight[bytes, Verdict] = SingleFlight()
+        self._flights: SingleFlight[bytes, GrammarVerdict] = SingleFlight()
         self._is_stopping = False
 
     async def start(self) -> None:
-        """Start the process. Raises `StartupError`."""
+        """Start the process.
+
+        Raises:
+            StartupError: The process cannot start.
+        """
         await self.process.start()
 
     async def stop(self, deadline_s: float = 2.0) -> None:
-        """End the process, and fail what waits for it."""
+        """Stop the process and fail the pending checks."""
         self._is_stopping = True
         await self.process.stop(deadline_s)
 
     async def check(self, sampling: SamplingParams, tenant: str | None = None) -> None:
-        """Check what an answer is to be held to, if it is held to anything; `tenant` asks.
+        """Check the JSON schema or grammar of an answer, if it has one, for a tenant.
 
-        Raises `InvalidRequest`, naming the field, for what cannot be compiled within the time and
-        memory that one may take; `Overloaded` where too many wait, `EngineUnavailable` where the
-        process does not come back.
+        Raises:
+            InvalidRequest: It cannot be compiled within the time and memory limits. The error names
+                the request field.
+            Overloaded: Too many checks wait.
+            EngineUnavailable: The process does not restart in time.
         """
-        asked = check_request(sampling)
-        if asked is None:
+        request = build_check_request(sampling)
+        if request is None:
             return
         with stage("grammar"):
-            verdict = await self._judge(asked, tenant)
+            verdict = await self._get_verdict(request, tenant)
         if verdict.reason is not None:
             field = sampling.grammar.field if sampling.grammar else "response_format"
             error = InvalidRequest(f"{field}: the schema: {verdict.reason}", param=field)
             error.reason = SCHEMA_REFUSED
             raise error
 
-    async def _judge(self, asked: CheckRequest, tenant: str | None) -> Verdict:
-        key = blake2b(asked.text.encode(), person=asked.kind.encode()).digest()
-        if (known := self._verdicts.find(key)) is not None:
+    async def _get_verdict(self, request: CheckRequest, tenant: str | None) -> GrammarVerdict:
+        key = blake2b(request.text.encode(), person=request.kind.encode()).digest()
+        if (known := self._verdicts.get(key)) is not None:
             return known
-        return await self._flights.run(key, lambda: self._ask(key, asked, tenant))
+        return await self._flights.run(key, lambda: self._request_verdict(key, request, tenant))
 
-    async def _ask(self, key: bytes, asked: CheckRequest, tenant: str | None) -> Verdict:
+    async def _request_verdict(
+        self, key: bytes, request: CheckRequest, tenant: str | None
+    ) -> GrammarVerdict:
         async with self._queue.admit(tenant, "normal"):
-            # Cancelling a check in the process would make it unclear which check ended the process.
+            # After a cancelled check a crash could not be attributed to its grammar.
             self._flights.keep_running(key)
-            verdict = await self._run(asked)
-        self._verdicts.keep(key, verdict)
+            verdict = await self._check_when_ready(request)
+        self._verdicts.put(key, verdict)
         return verdict
 
-    async def _run(self, asked: CheckRequest) -> Verdict:
-        ends_at = time.monotonic() + READY_DEADLINE_S
+    async def _check_when_ready(self, request: CheckRequest) -> GrammarVerdict:
+        deadline = time.monotonic() + READY_DEADLINE_S
         while True:
             try:
-                return await first_output(self.process, asked)
+                return await request_verdict(self.process, request)
             except EngineFailed:
-                return FATAL
+                return CRASH_VERDICT
             except EngineUnavailable:
-                # It comes back from the last one; a process that is ready again does not say so.
-                if self._is_stopping or time.monotonic() >= ends_at:
+                # It may be restarting. A process does not signal that it is ready again, so poll.
+                if self._is_stopping or time.monotonic() >= deadline:
                     raise
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(_POLL_S)
 
 
-async def first_output(engine: Engine, asked: CheckRequest) -> Verdict:
-    """Return the one output of a check."""
-    async with aclosing(engine.submit(asked)) as outputs:
-        verdict: Verdict = await anext(outputs)
+async def request_verdict(engine: Engine, request: CheckRequest) -> GrammarVerdict:
+    """Submit a check and return its verdict."""
+    async with aclosing(engine.submit(request)) as outputs:
+        verdict: GrammarVerdict = await anext(outputs)
     return verdict

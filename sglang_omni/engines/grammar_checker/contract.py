@@ -1,24 +1,26 @@
-"""What the process that checks grammars is told, asked and answers. Plain data."""
+"""Settings, requests and outputs of the grammar checker process. Plain data."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sglang_omni.engines.thinker.contract import SamplingParams
+from sglang_omni.protocol.sampling import SamplingParams
 
-# As SGLang's back end is started here: a model that may put any white space into JSON may go on
-# with it for ever.
+# As in our configuration of SGLang: with arbitrary whitespace in JSON, a model may generate it
+# endlessly.
 JSON_OPTIONS = {"whitespace_flexible": False}
 
 
 GrammarKind = Literal["json", "ebnf"]
-"""A JSON schema, or a grammar in Lark, which SGLang takes under this name."""
+"""A JSON schema, or a grammar in Lark, which SGLang accepts as `ebnf`."""
 
 
 @dataclass(frozen=True)
 class GrammarSettings:
-    """Whose tokens a grammar is compiled for, and what one may take: seconds of a core, and bytes
-    of memory beside what the process has at its start."""
+    """The checkpoint with the tokenizer, and the limits for compiling one grammar.
+
+    `cpu_seconds` is CPU time. `memory_bytes` is on top of what the process uses at its start.
+    """
 
     checkpoint: Path
     cpu_seconds: int = 3
@@ -27,22 +29,22 @@ class GrammarSettings:
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """Compile a grammar as the thinker would: a JSON schema in text, or one in Lark."""
+    """Compile a grammar as the thinker would: a JSON schema as text, or a Lark grammar."""
 
     kind: GrammarKind
     text: str
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether the thinker can hold an answer to it; `reason` says why not."""
+class GrammarVerdict:
+    """Whether the thinker can use the grammar. `reason` tells why not."""
 
     reason: str | None = None
     last: bool = True
 
 
-def check_request(sampling: SamplingParams) -> CheckRequest | None:
-    """What is to be checked for an answer; None where its form is free."""
+def build_check_request(sampling: SamplingParams) -> CheckRequest | None:
+    """Return the check that an answer needs, or None if it has no schema or grammar."""
     if sampling.grammar is not None:
         return CheckRequest("ebnf", sampling.grammar.lark)
     if sampling.json_schema is not None:

@@ -5,13 +5,13 @@ import time
 from collections.abc import Sequence
 from contextlib import aclosing
 
-from sglang_omni.admission.memory import MediaMemory
 from sglang_omni.engines.media_decoder.contract import (
     Decoded,
     DecodeRequest,
     MediaDecoderSettings,
     SharedFile,
 )
+from sglang_omni.engines.media_decoder.memory import MediaMemory
 from sglang_omni.engines.media_decoder.queue import DecoderQueue
 from sglang_omni.engines.runtime.process import EngineHealth, EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.process_output import TO_TERMINAL, OutputRules

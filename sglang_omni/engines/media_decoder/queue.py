@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from sglang_omni.admission.policy import Reservation, select_next, select_rejected
 from sglang_omni.media.limits import Kind
 from sglang_omni.protocol.errors import Overloaded
+from sglang_omni.queueing.policy import Reservation, select_next, select_rejected
 
 T = TypeVar("T")
 

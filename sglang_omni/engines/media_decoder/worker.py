@@ -32,7 +32,7 @@ class MediaDecoderWorker:
     def __init__(self, settings: MediaDecoderSettings) -> None:
         self._settings = settings
         self._num_decoded = 0
-        self._num_rejected = 0
+        self._num_errors = 0
 
     def step(self, work: StepInput) -> StepResults:
         """Decode every arrival. Cancellations are ignored, because no request is held."""
@@ -40,7 +40,7 @@ class MediaDecoderWorker:
 
     def counters(self) -> dict[str, float]:
         """Return totals since the start."""
-        return {"decoded": self._num_decoded, "rejected": self._num_rejected}
+        return {"decoded": self._num_decoded, "request_errors": self._num_errors}
 
     def close(self) -> None:
         """Do nothing: decoders are stateless."""
@@ -78,7 +78,7 @@ class MediaDecoderWorker:
             ) from error
 
     def _reject(self, error: InvalidRequest) -> InvalidRequest:
-        self._num_rejected += 1
+        self._num_errors += 1
         return error
 
 

@@ -180,21 +180,21 @@ class EngineConnection:
     async def run(self, request_id: str, request: Any) -> AsyncGenerator[Any, None]:
         """Submit a request on the first iteration and yield its outputs; see `EngineProcess`."""
         outputs = self._submit(request_id, request)
-        taken = 0
+        num_unreported = 0
         try:
             while True:
                 output = await outputs.get()
                 if isinstance(output, OmniError):
                     raise output
                 output, num_merged = _merge_waiting(output, outputs)
-                taken += num_merged
+                num_unreported += num_merged
                 if output.last:
                     yield output
                     return
                 # Report half a window at a time: few messages, and the engine never waits for one.
-                if taken * 2 >= self._spec.window:
-                    self._channel.send(Consumed(request_id, taken))
-                    taken = 0
+                if num_unreported * 2 >= self._spec.window:
+                    self._channel.send(Consumed(request_id, num_unreported))
+                    num_unreported = 0
                 yield output
         finally:
             if self._requests.pop(request_id, None) is not None:

@@ -37,8 +37,8 @@ from sglang_omni.engines.runtime.transport import (
     receive,
 )
 from sglang_omni.engines.runtime.worker import StepWorker, StreamWorker, WorkerFactory
-from sglang_omni.models.progress import set_progress_reporter
 from sglang_omni.protocol.errors import OmniError
+from sglang_omni.system.progress import set_progress_reporter
 
 
 def main(descriptor: int, parent: int) -> int:

@@ -9,11 +9,11 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from sglang_omni.engines.runtime.log_records import EngineRecord, parse_record
+from sglang_omni.system.loggers import OUTPUT_LOG
 
 LOGGER = logging.getLogger(__name__)
 
 # Shown lines go through the handlers of this logger. Without handlers they are printed unchanged.
-OUTPUT_LOG = logging.getLogger("sglang_omni.engines.runtime.process_output")
 
 MAX_FILE_BYTES = 8 << 20
 """The size limit of an engine's log file, and of the rotated one."""

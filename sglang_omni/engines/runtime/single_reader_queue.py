@@ -31,10 +31,10 @@ class SingleReaderQueue(Generic[T]):
 
     def take_while(self, is_wanted: Callable[[T], bool]) -> list[T]:
         """Remove and return the oldest items while `is_wanted` holds, without waiting."""
-        taken: list[T] = []
+        items: list[T] = []
         while self._items and is_wanted(self._items[0]):
-            taken.append(self._items.popleft())
-        return taken
+            items.append(self._items.popleft())
+        return items
 
     async def get(self) -> T:
         """Wait for the oldest item and remove it. A cancelled call removes nothing."""

@@ -116,8 +116,8 @@ class StepInputQueue:
         self._stalled.discard(request_id)
         return self._unconsumed.pop(request_id, None) is not None
 
-    def _count(self, request_id: str, more: int) -> None:
-        self._unconsumed[request_id] += more
+    def _count(self, request_id: str, delta: int) -> None:
+        self._unconsumed[request_id] += delta
         if self._unconsumed[request_id] >= self._window:
             self._stalled.add(request_id)
         else:

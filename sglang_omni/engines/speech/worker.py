@@ -30,7 +30,6 @@ from sglang_omni.engines.speech.scheduler import (
     select_steppable,
 )
 from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
-from sglang_omni.models.progress import report_progress
 from sglang_omni.models.registry import family_of
 from sglang_omni.models.speech import (
     Admission,
@@ -41,6 +40,7 @@ from sglang_omni.models.speech import (
     SpeechModel,
 )
 from sglang_omni.protocol.errors import OmniError
+from sglang_omni.system.progress import report_progress
 
 WARM_UP_TEXT = "One, two, three."
 # How long a step without speech waits for a voice that is being encoded.
@@ -95,7 +95,7 @@ class TalkerCounters:
     patches: int = 0
     finished: int = 0
     aborted: int = 0
-    rejected: int = 0
+    request_errors: int = 0
     voices_made: int = 0
     audio_seconds: float = 0.0
 
@@ -222,7 +222,7 @@ class TalkerWorker:
                 self._check_admission(request)
                 self._queues.waiting[request_id] = waiting
             except (OmniError, OSError) as error:
-                self._counters.rejected += 1
+                self._counters.request_errors += 1
                 errors.append((request_id, error))
         return errors
 

@@ -50,9 +50,9 @@ def _list_stock_models() -> list[str]:
     They are disabled: our plug-in brings the served model, and importing two hundred others takes
     seconds in every process.
     """
-    found = importlib.util.find_spec("sglang")
-    assert found is not None and found.submodule_search_locations
-    folder = Path(found.submodule_search_locations[0]) / "srt" / "models"
+    spec = importlib.util.find_spec("sglang")
+    assert spec is not None and spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0]) / "srt" / "models"
     return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
 
 

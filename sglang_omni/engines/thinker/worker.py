@@ -22,10 +22,8 @@ from sglang.srt.managers.io_struct import GenerateReqInput, ProfileReq
 from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.engines.runtime.ports import find_rendezvous_port
 from sglang_omni.engines.runtime.process_state import is_stopped
-from sglang_omni.engines.runtime.timer_slack import relaxed_timers
 from sglang_omni.engines.thinker.contract import (
     Features,
-    SamplingParams,
     ThinkerInfo,
     ThinkerOutput,
     ThinkerRequest,
@@ -37,8 +35,10 @@ from sglang_omni.engines.thinker.metric_files import open_metric_files
 from sglang_omni.engines.thinker.moe_configs import CONFIG_DIR_VARIABLE, build_moe_environment
 from sglang_omni.engines.thinker.shared_features import SharedFeatureRef
 from sglang_omni.models.json_file import read_json
-from sglang_omni.models.progress import report_progress
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
+from sglang_omni.protocol.sampling import SamplingParams
+from sglang_omni.system.progress import report_progress
+from sglang_omni.system.timer_slack import relaxed_timers
 
 LOGGER = logging.getLogger(__name__)
 
@@ -281,11 +281,11 @@ def _to_output(raw: dict[str, Any], sampling: SamplingParams) -> ThinkerOutput:
 
 def _to_logprobs(meta: dict[str, Any]) -> tuple[TokenLogprob, ...]:
     """Convert SGLang's tuples (log probability, token id, None) of new tokens and top tokens."""
-    chosen = meta.get("output_token_logprobs") or []
-    likeliest = meta.get("output_top_logprobs") or [None] * len(chosen)
+    sampled = meta.get("output_token_logprobs") or []
+    likeliest = meta.get("output_top_logprobs") or [None] * len(sampled)
     return tuple(
         TokenLogprob(token, logprob, tuple((top_token, value) for value, top_token, _ in top or ()))
-        for (logprob, token, _), top in zip(chosen, likeliest, strict=True)
+        for (logprob, token, _), top in zip(sampled, likeliest, strict=True)
     )
 
 

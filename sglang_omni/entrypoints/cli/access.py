@@ -1,4 +1,4 @@
-"""From a configuration to who may ask, and over what kind of connection."""
+"""Reads the access rules and the TLS options from a configuration."""
 
 import logging
 import ssl
@@ -19,7 +19,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 def read_access(config: Config) -> Access:
-    """Read the keys. An open server that others can reach is said to be so.
+    """Read the keys. Log a warning if anyone on the network can use the server.
 
     Raises `ConfigError`.
     """
@@ -28,18 +28,23 @@ def read_access(config: Config) -> Access:
         keys=keys,
         admin_keys=read_keys(config.admin_api_key, "admin_api_key"),
         origins=config.cors_origin,
-        hosts=_allowed_hosts(config, has_keys=bool(keys)),
+        hosts=_get_allowed_hosts(config, has_keys=bool(keys)),
     )
     if not access.keys and not is_loopback(config.host):
-        LOGGER.warning("anybody who reaches %s may use this server: no --api-key", config.host)
+        LOGGER.warning(
+            "anyone who reaches %s can use this server; set --api-key to require a key",
+            config.host,
+        )
     return access
 
 
-def tls_options(config: Config) -> dict[str, Any]:
-    """uvicorn's options for TLS, none without a certificate. Raises `ConfigError`."""
+def build_tls_options(config: Config) -> dict[str, Any]:
+    """Return uvicorn's TLS options, none without a certificate. Raises `ConfigError`."""
     certificate, key, client_ca = config.tls_certificate, config.tls_key, config.tls_client_ca
     if (certificate is None) != (key is None):
-        raise ConfigError("tls_certificate and tls_key go together", param="tls_certificate")
+        raise ConfigError(
+            "tls_certificate and tls_key must be set together", param="tls_certificate"
+        )
     if certificate is None:
         if client_ca is not None:
             raise ConfigError("tls_client_ca needs tls_certificate", param="tls_client_ca")
@@ -53,11 +58,11 @@ def tls_options(config: Config) -> dict[str, Any]:
     return options
 
 
-def _allowed_hosts(config: Config, has_keys: bool) -> frozenset[str]:
-    """Return the names that requests may use for this server; none where any name will do."""
-    given = frozenset(map(parse_host_name, config.allowed_host))
+def _get_allowed_hosts(config: Config, has_keys: bool) -> frozenset[str]:
+    """Return the host names that requests may use; empty if any name is allowed."""
+    configured = frozenset(map(parse_host_name, config.allowed_host))
     is_private = is_loopback(config.host) and not has_keys
-    if not given and not is_private:
+    if not configured and not is_private:
         return frozenset()
-    bound = f"[{config.host}]" if ":" in config.host else config.host
-    return given | LOOPBACK_HOSTS | {parse_host_name(bound)}
+    bound_host = f"[{config.host}]" if ":" in config.host else config.host
+    return configured | LOOPBACK_HOSTS | {parse_host_name(bound_host)}

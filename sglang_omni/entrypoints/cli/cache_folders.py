@@ -1,8 +1,8 @@
-"""A home for the caches of the engines' libraries, where the user has none that can be written.
+"""Finds a writable folder for the caches of the engines' libraries.
 
-FlashInfer, Triton, PyTorch and the hub's client keep caches in the user's home, some of them as
-soon as they are imported. In a container with a read-only file system, or under a user id without
-an entry in the password file, there is no such place.
+FlashInfer, Triton, PyTorch and the Hugging Face client keep caches in the user's home, some of them
+from their import on. A container with a read-only file system, or a user id without a password
+entry, has no writable home.
 """
 
 import logging
@@ -20,84 +20,91 @@ LOGGER = logging.getLogger(__name__)
 
 PACKAGE = "sglang-omni"
 MIN_FREE_BYTES = 8 << 20
-"""What a server on a CPU needs of the temporary folder: counters of SGLang's, and its sockets."""
+"""Space that a server on a CPU needs in the temporary folder: SGLang's counters and sockets."""
 
 
 def prepare_home(environment: MutableMapping[str, str] = os.environ) -> None:
-    """See that engines can keep caches; one log line says where, unless it is the user's home.
+    """Set HOME to a folder that the engines can write, if the user's own is not writable.
 
-    Engines inherit the environment, which is changed for that. Raises `StartupError` where the
-    temporary folder cannot be used either.
+    The engines inherit the environment. A warning names the folder.
+
+    Raises:
+        StartupError: The temporary folder cannot be used either.
     """
     require_temporary_space()
-    reason = unusable_home(environment)
+    reason = find_home_problem(environment)
     if reason:
-        folder = temporary_place() / "home"
+        folder = get_temporary_folder() / "home"
         try:
             require_own_folder(folder.parent, "HOME")
             require_folder(folder, "HOME")
         except ConfigError as error:
             raise StartupError(
-                f"{reason}, and no folder can take its place: {error.message}; "
+                f"{reason}, and the temporary folder cannot be used: {error.message}; "
                 "set HOME to a folder that this user can write"
             ) from None
         LOGGER.warning("%s; engines keep their caches in %s", reason, folder)
         environment["HOME"] = str(folder)
-        # Or else it names the place that cannot be written.
+        # It may name the folder that is not writable.
         environment.pop("XDG_CACHE_HOME", None)
-    if not _has_name(environment):
-        # PyTorch names a cache by the user's name, which only the environment can tell.
+    if not _has_user_name(environment):
+        # PyTorch names a cache after the user, and finds no name in the password file.
         environment["USER"] = str(os.geteuid())
 
 
-def unusable_home(environment: Mapping[str, str]) -> str:
-    """Return why no caches can be kept in the user's home, "" where they can be."""
+def find_home_problem(environment: Mapping[str, str]) -> str:
+    """Return why the user's home cannot hold caches, or "" if it can."""
     home = environment.get("HOME") or os.path.expanduser("~")
     if not os.path.isabs(home) or not os.path.isdir(home):
-        return f"HOME is no folder ({home})"
+        return f"HOME is not a folder ({home})"
     cache = environment.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
     for name, folder in (("HOME", home), ("the cache folder", cache)):
-        if not _can_be_written(Path(folder)):
+        if not _is_writable(Path(folder)):
             return f"{name} {folder} is not writable"
     return ""
 
 
-def _can_be_written(folder: Path) -> bool:
-    """Permissions alone do not tell: root passes them all, and some file systems take no files."""
-    there = next(place for place in (folder, *folder.parents) if place.exists())
+def _is_writable(folder: Path) -> bool:
+    """Return whether files can be created in the folder, or in its first existing parent.
+
+    Permissions are not enough: root passes every check, and a file system may be read-only.
+    """
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=existing):
             return True
     except OSError:
         return False
 
 
-def temporary_place() -> Path:
-    """Return this user's own folder below the system's temporary one; it need not exist yet.
+def get_temporary_folder() -> Path:
+    """Return this user's own folder in the system's temporary folder; it may not exist yet.
 
-    Raises `StartupError` where no temporary folder can be written.
+    Raises:
+        StartupError: No temporary folder is writable.
     """
     try:
         return Path(tempfile.gettempdir()) / f"{PACKAGE}-{os.geteuid()}"
     except FileNotFoundError:
         raise StartupError(
-            "no temporary folder can be written: /tmp is full or read-only; mount one of "
-            f"{MIN_FREE_BYTES >> 20} MB or more there, or name another by TMPDIR"
+            "no temporary folder is writable: /tmp is full or read-only; mount one of "
+            f"{MIN_FREE_BYTES >> 20} MB or more there, or set TMPDIR to another folder"
         ) from None
 
 
 def require_temporary_space() -> None:
-    """Raises `StartupError` where the temporary folder has too little room for the engines."""
-    folder = temporary_place().parent
-    free = shutil.disk_usage(folder).free
-    if free < MIN_FREE_BYTES:
+    """Raise `StartupError` if the temporary folder has too little space for the engines."""
+    folder = get_temporary_folder().parent
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < MIN_FREE_BYTES:
         raise StartupError(
-            f"the temporary folder {folder} has {free / (1 << 20):.1f} MB free and the engines "
-            f"need {MIN_FREE_BYTES >> 20} MB; make room, or name another folder by TMPDIR"
+            f"the temporary folder {folder} has {free_bytes / (1 << 20):.1f} MB free and the "
+            f"engines need {MIN_FREE_BYTES >> 20} MB; free some space, or set TMPDIR to another "
+            "folder"
         )
 
 
-def _has_name(environment: Mapping[str, str]) -> bool:
+def _has_user_name(environment: Mapping[str, str]) -> bool:
     if any(environment.get(name) for name in ("LOGNAME", "USER", "LNAME", "USERNAME")):
         return True
     try:

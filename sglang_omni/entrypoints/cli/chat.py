@@ -1,4 +1,4 @@
-"""`sgl-omni chat`: a conversation in the terminal with a running server."""
+"""Implements `sgl-omni chat`: a conversation in the terminal with a running server."""
 
 import argparse
 import base64
@@ -16,20 +16,20 @@ import httpx
 from sglang_omni.media import wav
 from sglang_omni.protocol.errors import EngineFailed, StartupError
 
-# Programs that play a WAV file, with what keeps them quiet.
+# Programs that play a WAV file, with the options that suppress their output.
 PLAYERS = (("aplay", "-q"), ("paplay",), ("afplay",), ("ffplay", "-nodisp", "-autoexit", "-v", "0"))
 CONNECT_S = 5.0
 
 
 class Chat:
-    """Keeps the conversation; prints text as it comes, then plays or saves the speech."""
+    """Holds the conversation. Prints text as it arrives, then plays or saves the speech."""
 
     def __init__(self, parsed: argparse.Namespace) -> None:
         self._url = parsed.base_url.rstrip("/")
         self._voice, self._save = parsed.voice, parsed.save
-        self._speaks = bool(parsed.play or parsed.save)
-        if self._voice and not self._speaks:
-            raise StartupError("--voice needs --play or --save DIR, or nobody would hear it")
+        self._wants_audio = bool(parsed.play or parsed.save)
+        if self._voice and not self._wants_audio:
+            raise StartupError("--voice needs --play or --save DIR")
         sampling = {"temperature": parsed.temperature, "max_tokens": parsed.max_tokens}
         self._sampling = {name: value for name, value in sampling.items() if value is not None}
         self._player = find_player() if parsed.play else None
@@ -37,27 +37,35 @@ class Chat:
         self._messages: list[dict[str, str]] = system
 
     def run(self) -> int:
-        """Ask and answer until end of input; returns the exit status. Raises `OmniError`."""
+        """Run the conversation until the end of input. Return the exit status.
+
+        Raises `OmniError`.
+        """
         timeout = httpx.Timeout(None, connect=CONNECT_S)
-        with _reaching(self._url), httpx.Client(base_url=self._url, timeout=timeout) as client:
-            model = self._model(client)
-            for number, question in enumerate(_questions()):
+        with (
+            _report_connection_errors(self._url),
+            httpx.Client(base_url=self._url, timeout=timeout) as client,
+        ):
+            model = self._get_model(client)
+            for number, question in enumerate(_read_questions()):
                 self._messages.append({"role": "user", "content": question})
-                text, speech = self._answer(client, model)
+                text, speech = self._stream_answer(client, model)
                 self._messages.append({"role": "assistant", "content": text})
-                self._listen(speech, number)
+                self._output_speech(speech, number)
         return 0
 
-    def _model(self, client: httpx.Client) -> str:
+    def _get_model(self, client: httpx.Client) -> str:
         listing = client.get("/v1/models").raise_for_status().json()
         return str(listing["data"][0]["id"])
 
-    def _answer(self, client: httpx.Client, model: str) -> tuple[str, bytes]:
-        """Print the answer while it streams; returns its text and its speech as a WAV file."""
+    def _stream_answer(self, client: httpx.Client, model: str) -> tuple[str, bytes]:
+        """Print the answer while it streams. Return its text, and its speech as a WAV file."""
         text: list[str] = []
         speech: list[bytes] = []
-        with client.stream("POST", "/v1/chat/completions", json=self._body(model)) as response:
-            for delta in _deltas(response):
+        with client.stream(
+            "POST", "/v1/chat/completions", json=self._build_body(model)
+        ) as response:
+            for delta in _iter_deltas(response):
                 if content := delta.get("content"):
                     text.append(content)
                     print(content, end="", flush=True)
@@ -66,17 +74,17 @@ class Chat:
         print()
         return "".join(text), b"".join(speech)
 
-    def _body(self, model: str) -> dict[str, Any]:
+    def _build_body(self, model: str) -> dict[str, Any]:
         body = {"model": model, "messages": self._messages, "stream": True, **self._sampling}
-        if self._speaks:
+        if self._wants_audio:
             voice = {"voice": self._voice} if self._voice else {}
             body |= {"modalities": ["text", "audio"], "audio": {"format": "wav", **voice}}
         return body
 
-    def _listen(self, speech: bytes, number: int) -> None:
+    def _output_speech(self, speech: bytes, number: int) -> None:
         if len(speech) <= wav.HEADER_BYTES:
             return
-        speech = _with_length(speech)
+        speech = _set_wav_length(speech)
         if self._save:
             self._save.mkdir(parents=True, exist_ok=True)
             path = self._save / f"answer-{number:03}.wav"
@@ -89,32 +97,37 @@ class Chat:
 
 
 @contextmanager
-def _reaching(url: str) -> Iterator[None]:
-    """Raises `StartupError` when the server is not there, or goes away."""
+def _report_connection_errors(url: str) -> Iterator[None]:
+    """Raise `StartupError` if the server cannot be reached, or the connection breaks."""
     try:
         yield
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         reason = str(error) or type(error).__name__
-        raise StartupError(f"no server at {url} ({reason}); run sgl-omni serve") from None
+        raise StartupError(
+            f"cannot reach a server at {url} ({reason}); start one with sgl-omni serve"
+        ) from None
 
 
 def find_player() -> tuple[str, ...]:
-    """A program on this machine that plays WAV files. Raises `StartupError` without one."""
-    found = next((command for command in PLAYERS if shutil.which(command[0])), None)
-    if found is None:
+    """Return the command of an installed program that plays WAV files.
+
+    Raises `StartupError` if there is none.
+    """
+    player = next((command for command in PLAYERS if shutil.which(command[0])), None)
+    if player is None:
         names = ", ".join(command[0] for command in PLAYERS)
         raise StartupError(f"--play needs one of {names}; --save DIR writes files instead")
-    return found
+    return player
 
 
-def _with_length(file: bytes) -> bytes:
-    """A streamed WAV file, now that its length is known, with that in its header."""
+def _set_wav_length(file: bytes) -> bytes:
+    """Return a streamed WAV file with its length in the header."""
     rate = int.from_bytes(file[24:28], "little")
     samples = file[wav.HEADER_BYTES :]
     return wav.build_header(rate, len(samples)) + samples
 
 
-def _questions() -> Iterator[str]:
+def _read_questions() -> Iterator[str]:
     while True:
         try:
             question = input("> ").strip()
@@ -124,20 +137,20 @@ def _questions() -> Iterator[str]:
             yield question
 
 
-def _deltas(response: httpx.Response) -> Iterator[dict[str, Any]]:
-    """The deltas of a streamed answer. Raises `EngineFailed` with the server's message."""
+def _iter_deltas(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    """Yield the deltas of a streamed answer. Raises `EngineFailed` with the server's message."""
     if response.is_error:
-        raise EngineFailed(_message(json.loads(response.read())))
+        raise EngineFailed(_get_error_message(json.loads(response.read())))
     for line in response.iter_lines():
         data = line.removeprefix("data: ")
         if not data or data == "[DONE]":
             continue
         chunk = json.loads(data)
         if "error" in chunk:
-            raise EngineFailed(_message(chunk))
+            raise EngineFailed(_get_error_message(chunk))
         for choice in chunk["choices"]:
             yield choice["delta"]
 
 
-def _message(body: dict[str, Any]) -> str:
+def _get_error_message(body: dict[str, Any]) -> str:
     return str(body["error"]["message"])

@@ -1,4 +1,4 @@
-"""Which checkpoint a command uses."""
+"""Finds the checkpoint of a command."""
 
 from pathlib import Path
 
@@ -7,27 +7,30 @@ from sglang_omni.models.weights_archive import unpack_weights, unpacked_bytes
 from sglang_omni.protocol.errors import CheckpointError
 
 MING_MINI = Path(__file__).resolve().parents[2] / "checkpoints" / "ming-mini"
-"""A small model in the released layout, which comes with the package."""
+"""A small model in the released layout. It is part of the package."""
 
 
 def find_checkpoint(model_path: Path | None) -> Path:
-    """The given folder, or Ming-mini's.
+    """Return the folder of the checkpoint, Ming-mini's without `model_path`.
 
-    Weights that come packed in a source tree are unpacked first. Raises `CheckpointError` when the
-    folder is not there, or Ming-mini's files are damaged or cannot be unpacked.
+    Packed weights of a source tree are unpacked first.
+
+    Raises:
+        CheckpointError: The folder holds no checkpoint, or Ming-mini's files are damaged or cannot
+            be unpacked.
     """
     folder = model_path or MING_MINI
     try:
         unpack_weights(folder)
     except OSError as error:
         raise CheckpointError(
-            f"the packed weights cannot be unpacked into {folder}: {error.strerror}; that takes "
-            f"{unpacked_bytes(folder) / 1e6:.0f} MB there, once. Start once as a user who may "
-            "write there, or install the package, whose build unpacks them"
+            f"the packed weights cannot be unpacked into {folder}: {error.strerror}; they need "
+            f"{unpacked_bytes(folder) / 1e6:.0f} MB there. Start once as a user who can write "
+            "there, or install the package: its build unpacks them"
         ) from None
     if model_path is None:
         check_files(MING_MINI)
         return MING_MINI
     if not (model_path / "config.json").exists():
-        raise CheckpointError(f"{model_path} holds no config.json: not a checkpoint folder")
+        raise CheckpointError(f"{model_path} is not a checkpoint folder: it has no config.json")
     return model_path.resolve()

@@ -1,4 +1,7 @@
-"""The command line: `sgl-omni serve | say | chat | timeline | make-tiny | quantize | config`."""
+"""The command line: `sgl-omni serve | say | chat | timeline | make-tiny | quantize | config`.
+
+Commands import their modules when they run, so that `--help` is fast.
+"""
 
 import argparse
 import sys
@@ -6,16 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.config.options import Config, Option, as_yaml, load_config, options
+from sglang_omni.config.options import Config, Option, list_options, load_config, to_yaml
 from sglang_omni.protocol.errors import OmniError
 from sglang_omni.version import package_version
 
-# Interrupted by the user, as shells count it.
-INTERRUPTED = 130
+# Exit status of a command that Ctrl-C ended, as shells report it.
+EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status."""
+    """Run one command. Return the exit status."""
     parsed = build_parser().parse_args(arguments)
     try:
         return int(parsed.run(parsed) or 0)
@@ -23,18 +26,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"sgl-omni: {error.message}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
 
 
 class _ExactParser(argparse.ArgumentParser):
-    """Takes whole option names only, as the YAML file does: nothing is guessed from a prefix."""
+    """Accepts complete option names only, like the YAML file, and no abbreviations."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of every command. Options of the server come from the configuration tree."""
+    """Build the parser of every command. The server's options come from the configuration tree."""
     parser = _ExactParser(prog="sgl-omni", description="Serve Ming-flash-omni-2.0.")
     parser.add_argument("--version", action="version", version=f"sgl-omni {package_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -61,10 +64,10 @@ SAY_OPTIONS = ("model_path", "device", "dtype", "voice", "log_folder", "verbose"
 
 
 def _add_say(commands: Any) -> None:
-    say = commands.add_parser("say", help="speak a text into a WAV file, without a server")
+    say = commands.add_parser("say", help="synthesise a text to a WAV file, without a server")
     say.add_argument("text")
     say.add_argument("-o", "--output", type=Path, required=True, help="the WAV file to write")
-    say.add_argument("--seed", type=int, default=0, help="fixes the audio (default 0)")
+    say.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
     _add_config_options(say, only=SAY_OPTIONS)
     _add_verbose(say)
     say.set_defaults(run=_say)
@@ -72,47 +75,50 @@ def _add_say(commands: Any) -> None:
 
 def _add_chat(commands: Any) -> None:
     chat = commands.add_parser("chat", help="chat with a running server in the terminal")
-    chat.add_argument("--base-url", default="http://127.0.0.1:8000", help="the server")
+    chat.add_argument("--base-url", default="http://127.0.0.1:8000", help="URL of the server")
     chat.add_argument("--system", help="system message")
-    chat.add_argument("--voice", help="preset voice of the answers")
-    chat.add_argument("--save", type=Path, metavar="DIR", help="write each answer's speech here")
+    chat.add_argument("--voice", help="voice of the answers")
+    chat.add_argument("--save", type=Path, metavar="DIR", help="save each answer's speech here")
     chat.add_argument("--play", action="store_true", help="play each answer's speech")
-    chat.add_argument("--temperature", type=float, help="0 is greedy")
-    chat.add_argument("--max-tokens", type=int, help="longest answer, in tokens")
+    chat.add_argument("--temperature", type=float, help="sampling temperature; 0 is greedy")
+    chat.add_argument("--max-tokens", type=int, help="maximum length of an answer in tokens")
     chat.set_defaults(run=_chat)
 
 
 def _add_timeline(commands: Any) -> None:
-    timeline = commands.add_parser("timeline", help="print what happened to a request")
+    timeline = commands.add_parser("timeline", help="print the timeline of a request")
     timeline.add_argument("request_id", metavar="REQUEST_ID", help="its X-Request-Id")
-    timeline.add_argument("--base-url", default="http://127.0.0.1:8000", help="the server")
-    timeline.add_argument("--api-key", metavar="SOURCE", help="file:PATH or env:NAME")
+    timeline.add_argument("--base-url", default="http://127.0.0.1:8000", help="URL of the server")
+    timeline.add_argument("--api-key", metavar="SOURCE", help="API key: file:PATH or env:NAME")
     timeline.set_defaults(run=_timeline)
 
 
 def _add_make_tiny(commands: Any) -> None:
-    tiny = commands.add_parser("make-tiny", help="write a tiny random checkpoint")
+    tiny = commands.add_parser("make-tiny", help="write a tiny checkpoint with random weights")
     tiny.add_argument("folder", type=Path, metavar="DIR")
     tiny.add_argument("--seed", type=int, default=0)
     tiny.set_defaults(run=_make_tiny)
 
 
 def _add_quantize(commands: Any) -> None:
-    quantize = commands.add_parser("quantize", help="write a checkpoint's thinker in eight bits")
+    quantize = commands.add_parser("quantize", help="quantize a checkpoint's thinker to FP8")
     quantize.add_argument("source", type=Path, metavar="SRC", help="a checkpoint in bfloat16")
     quantize.add_argument("target", type=Path, metavar="DST", help="a new folder")
     quantize.add_argument(
-        "--fp8", action="store_true", required=True, help="FP8 in blocks of 128 x 128"
+        "--fp8",
+        action="store_true",
+        required=True,
+        help="FP8 with a scale for each block of 128 x 128",
     )
     quantize.set_defaults(run=_quantize)
 
 
 def _add_config(commands: Any) -> None:
-    config = commands.add_parser("config", help="look at the configuration")
+    config = commands.add_parser("config", help="show the configuration")
     actions = config.add_subparsers(required=True, metavar="ACTION")
-    view = actions.add_parser("view", help="print the configuration a launch would use, as YAML")
+    view = actions.add_parser("view", help="print the resolved configuration as YAML")
     _add_config_options(view)
-    view.set_defaults(run=_view)
+    view.set_defaults(run=_view_config)
 
 
 def _add_reference(commands: Any) -> None:
@@ -120,7 +126,7 @@ def _add_reference(commands: Any) -> None:
     reference.set_defaults(run=_reference)
 
 
-# Names that serving tools share for leaves of our tree.
+# Names of other serving tools for the same options.
 ALIASES = {
     "thinker.tp_size": ("--thinker-tp-size",),
     "thinker.gpus": ("--thinker-gpus",),
@@ -134,17 +140,19 @@ ALIASES = {
 
 
 def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = ()) -> None:
-    """One option for each leaf of the tree: `--model-path P`, `--thinker.tp_size 4`."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file; options win")
-    for option in options():
+    """Add an option for each leaf of the tree: `--model-path P`, `--thinker.tp_size 4`."""
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="YAML file; command-line options override it"
+    )
+    for option in list_options():
         if only and option.path not in only:
             continue
-        names = [option_name(option), *ALIASES.get(option.path, ())]
-        # A bool may stand alone: `--text-only`.
-        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.type is bool else {}
+        names = [to_flag(option), *ALIASES.get(option.path, ())]
+        # A bool needs no value: `--text-only`.
+        bool_args: dict[str, Any] = {"nargs": "?", "const": "true"} if option.type is bool else {}
         parser.add_argument(
             *names,
-            **alone,
+            **bool_args,
             dest=f"config:{option.path}",
             default=None,
             metavar="VALUE",
@@ -153,40 +161,40 @@ def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = (
 
 
 def _add_verbose(parser: argparse.ArgumentParser) -> None:
-    """`-v` takes no value: what follows it may be a text to say."""
+    """Add `-v`. Unlike `--verbose` it takes no value, because a text to say may follow it."""
     parser.add_argument(
         "-v",
         dest="config:verbose",
         action="store_const",
         const="true",
-        help="as --verbose: show what the engines print",
+        help="same as --verbose: show the engines' output",
     )
 
 
-def option_name(option: Option) -> str:
-    """The flag of a leaf of the tree."""
+def to_flag(option: Option) -> str:
+    """Return the command-line flag of an option."""
     return "--" + (option.path if "." in option.path else option.path.replace("_", "-"))
 
 
-def _config(parsed: argparse.Namespace) -> Config:
-    given = {
+def _load_config(parsed: argparse.Namespace) -> Config:
+    overrides = {
         name.removeprefix("config:"): value
         for name, value in vars(parsed).items()
         if name.startswith("config:") and value is not None
     }
-    return load_config(parsed.config, given)
+    return load_config(parsed.config, overrides)
 
 
 def _serve(parsed: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.serve import serve
 
-    return serve(_config(parsed))
+    return serve(_load_config(parsed))
 
 
 def _say(parsed: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.say import say
 
-    return say(_config(parsed), parsed.text, parsed.output, parsed.seed)
+    return say(_load_config(parsed), parsed.text, parsed.output, parsed.seed)
 
 
 def _chat(parsed: argparse.Namespace) -> int:
@@ -196,18 +204,18 @@ def _chat(parsed: argparse.Namespace) -> int:
 
 
 def _timeline(parsed: argparse.Namespace) -> int:
-    from sglang_omni.entrypoints.api_keys import first_key
+    from sglang_omni.entrypoints.api_keys import read_first_key
     from sglang_omni.entrypoints.cli.timeline import timeline
 
-    key = first_key(parsed.api_key, "--api-key") if parsed.api_key else None
+    key = read_first_key(parsed.api_key, "--api-key") if parsed.api_key else None
     return timeline(parsed.base_url, parsed.request_id, key)
 
 
 def _make_tiny(parsed: argparse.Namespace) -> int:
-    from sglang_omni.models.ming.tiny import write_tiny_checkpoint
+    from sglang_omni.models.registry import default_family
 
-    write_tiny_checkpoint(parsed.folder, parsed.seed)
-    print(f"wrote a tiny random checkpoint to {parsed.folder}")
+    default_family().write_tiny_checkpoint(parsed.folder, parsed.seed)
+    print(f"wrote a tiny checkpoint with random weights to {parsed.folder}")
     return 0
 
 
@@ -219,12 +227,12 @@ def _quantize(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _view(parsed: argparse.Namespace) -> int:
-    print(as_yaml(_config(parsed)), end="")
+def _view_config(parsed: argparse.Namespace) -> int:
+    print(to_yaml(_load_config(parsed)), end="")
     return 0
 
 
 def _reference(parsed: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.reference import print_reference
 
-    return print_reference(parsed, option_name)
+    return print_reference(parsed, to_flag)

@@ -1,4 +1,4 @@
-"""What can be known to fail before anything is loaded: names, files and folders."""
+"""Checks names, files and folders before anything is loaded."""
 
 import os
 import stat
@@ -11,9 +11,10 @@ from sglang_omni.protocol.errors import ConfigError, StartupError, UnknownVoice
 
 
 def check_config(config: Config) -> None:
-    """Check what a server needs of this machine, beside its checkpoint, cards and port.
+    """Check the names and folders of a server's configuration.
 
-    Raises `ConfigError` that names the option.
+    Raises:
+        ConfigError: A value cannot be used; `param` names the option.
     """
     if not config.served_model_name.strip():
         raise ConfigError("served_model_name must not be empty", param="served_model_name")
@@ -23,14 +24,15 @@ def check_config(config: Config) -> None:
             require_folder(folder, name)
     local = config.allowed_local_media_path
     if local is not None and not local.is_dir():
-        message = f"allowed_local_media_path: there is no folder {local}"
+        message = f"allowed_local_media_path: the folder {local} does not exist"
         raise ConfigError(message, param="allowed_local_media_path")
 
 
 def require_folder(folder: Path, name: str) -> None:
-    """Make the folder, if need be, and see that files can be made in it.
+    """Create the folder if needed, and check that files can be created in it.
 
-    Raises `ConfigError` that names the option `name`.
+    Raises:
+        ConfigError: It cannot be used; `param` is the option `name`.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -41,9 +43,12 @@ def require_folder(folder: Path, name: str) -> None:
 
 
 def require_own_folder(folder: Path, name: str) -> None:
-    """Make the folder, and see that it is this user's: in a shared place another's could be a link.
+    """Create the folder if needed, and check that it belongs to this user.
 
-    Raises `ConfigError` that names the option or variable `name`.
+    In a shared folder, another user could have created it or placed a link there.
+
+    Raises:
+        ConfigError: It cannot be used; `param` is the option or variable `name`.
     """
     require_folder(folder, name)
     if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
@@ -51,37 +56,39 @@ def require_own_folder(folder: Path, name: str) -> None:
 
 
 def require_output(path: Path) -> None:
-    """See that the file `path` can be written; one that exists stays as it is.
+    """Check that the file `path` can be written, without changing an existing file.
 
     Raises `StartupError`.
     """
     if not path.absolute().parent.is_dir():
-        raise StartupError(f"cannot write {path}: there is no folder {path.parent}")
+        raise StartupError(f"cannot write {path}: the folder {path.parent} does not exist")
     try:
-        _try_to_write(path)
+        _check_writable(path)
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise make_write_error(path, error) from None
 
 
-def unwritable(path: Path, error: OSError) -> StartupError:
-    """Return what to tell of a file that could not be written."""
+def make_write_error(path: Path, error: OSError) -> StartupError:
+    """Return the error for a file that cannot be written."""
     return StartupError(f"cannot write {path}: {error.strerror}")
 
 
 def choose_voice(name: str | None, presets: Sequence[str]) -> str:
-    """Return the named preset, or the first. Raises `UnknownVoice` that lists them."""
+    """Return the preset with this name, or the first. Raises `UnknownVoice` that lists them."""
     if name is not None and name not in presets:
         raise UnknownVoice(f"no voice {name!r}; the checkpoint has {', '.join(presets)}")
     return name or presets[0]
 
 
-def _try_to_write(path: Path) -> None:
-    """Open the file as its writer will. Permissions alone do not tell: root passes them all, and
-    some file systems take no new files."""
+def _check_writable(path: Path) -> None:
+    """Open the file like its writer will. Raises `OSError`.
+
+    Permissions are not enough: root passes every check, and a file system may be read-only.
+    """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         path.unlink()
         return
-    # To open a pipe would wait for its reader.
+    # Opening a pipe would block until it has a reader.
     if not stat.S_ISFIFO(path.stat().st_mode):
         os.close(os.open(path, os.O_WRONLY))

@@ -1,8 +1,8 @@
-"""`sgl-omni quantize SRC DST --fp8`: a checkpoint in bfloat16 becomes one in block FP8.
+"""Implements `sgl-omni quantize SRC DST --fp8`: converts a bfloat16 checkpoint to block FP8.
 
-It works on one piece of a shard at a time, so that memory stays small whatever the size of the
-model. Files appear whole, and `config.json` last: a run that was cut off is no checkpoint yet, and
-running it again goes on where it stopped.
+It processes one part of a shard at a time, so that memory use does not depend on the size of the
+model. Files are written atomically, and `config.json` last. An interrupted run therefore leaves no
+valid checkpoint; running the command again continues where it stopped.
 """
 
 import json
@@ -17,27 +17,26 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from tqdm import tqdm
 
+from sglang_omni.models.base import ModelFamily
 from sglang_omni.models.checkpoint_files import INDEX
 from sglang_omni.models.json_file import read_json
-from sglang_omni.models.ming.thinker.fp8 import quantise
-from sglang_omni.models.ming.thinker.fp8_layout import (
-    QUANTIZATION_CONFIG,
-    SCALE_SUFFIX,
-    is_quantised,
-)
+from sglang_omni.models.registry import family_of
 from sglang_omni.models.weights import shard_map
 from sglang_omni.protocol.errors import CheckpointError, StartupError
 
-# Bytes of the source that are in memory at once; what they become is held beside them.
-PIECE_BYTES = 4 << 30
-# Names the source of a folder that is not complete yet.
+# Bytes of the source to load at once; the quantized tensors are in memory beside them.
+PART_BYTES = 4 << 30
+# File in an incomplete target folder that names its source.
 UNFINISHED = "quantizing.json"
 CONFIG = "config.json"
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Tensors of one source file that become one file; `source_bytes` is their size as stored."""
+class ShardPart:
+    """Tensors of one source file that become one target file.
+
+    `source_bytes` is their size in the source file.
+    """
 
     source: str
     target: str
@@ -45,80 +44,82 @@ class Piece:
     source_bytes: int
 
 
-def quantize(source: Path, target: Path, piece_bytes: int = PIECE_BYTES) -> None:
-    """Write an FP8 checkpoint to `target`, printing progress in GB.
+def quantize(source: Path, target: Path, max_part_bytes: int = PART_BYTES) -> None:
+    """Write an FP8 checkpoint to `target`, and print the progress.
 
-    Raises `CheckpointError` for a source that is missing, broken or quantised, and `StartupError`
-    for a target that holds something else.
+    Raises:
+        CheckpointError: The source is missing, broken or quantized already.
+        StartupError: The target holds something else.
     """
     source, target = source.resolve(), target.absolute()
-    config = _read_config(source)
-    pieces = list(plan_pieces(source, piece_bytes))
-    _open_target(source, target)
-    total = sum(piece.source_bytes for piece in pieces)
-    with tqdm(total=total, unit="B", unit_scale=True, desc="quantising") as bar:
-        for piece in pieces:
-            _quantise_piece(source, target, piece)
-            bar.update(piece.source_bytes)
-    _copy_others(source, target, {piece.source for piece in pieces})
-    _write_json(target / INDEX, _index(target, pieces))
-    _write_json(target / CONFIG, {**config, "quantization_config": QUANTIZATION_CONFIG})
+    config, family = _read_config(source), family_of(source)
+    parts = list(plan_parts(source, max_part_bytes))
+    _prepare_target(source, target)
+    total_bytes = sum(part.source_bytes for part in parts)
+    with tqdm(total=total_bytes, unit="B", unit_scale=True, desc="quantizing") as bar:
+        for part in parts:
+            _quantize_part(source, target, part, family)
+            bar.update(part.source_bytes)
+    _copy_other_files(source, target, {part.source for part in parts})
+    _write_json(target / INDEX, _build_index(target, parts))
+    _write_json(target / CONFIG, {**config, "quantization_config": family.fp8_config()})
     (target / UNFINISHED).unlink()
 
 
 def _read_config(source: Path) -> dict[str, object]:
     if not (source / CONFIG).exists():
-        raise CheckpointError(f"{source} holds no {CONFIG}: not a checkpoint folder")
+        raise CheckpointError(f"{source} is not a checkpoint folder: it has no {CONFIG}")
     config: dict[str, object] = read_json(source / CONFIG)
     if "quantization_config" in config:
-        raise CheckpointError(f"{source} is quantised already")
+        raise CheckpointError(f"{source} is quantized already")
     return config
 
 
-def plan_pieces(source: Path, piece_bytes: int) -> Iterator[Piece]:
-    """Cut the shards of a checkpoint into pieces of at most `piece_bytes`, in order."""
+def plan_parts(source: Path, max_part_bytes: int) -> Iterator[ShardPart]:
+    """Split the shards of a checkpoint into parts of at most `max_part_bytes`, in order."""
     shards: dict[str, list[str]] = {}
     for name, file in shard_map(source).items():
         shards.setdefault(file, []).append(name)
     for file in sorted(shards):
         with safe_open(source / file, framework="pt") as shard:
             sizes = {name: _stored_bytes(shard, name) for name in sorted(shards[file])}
-        groups = _groups(sizes, piece_bytes)
+        groups = _group_by_size(sizes, max_part_bytes)
         for number, names in enumerate(groups, 1):
             stem = Path(file).stem
             target = file if len(groups) == 1 else f"{stem}-part-{number:03d}.safetensors"
-            yield Piece(file, target, tuple(names), sum(sizes[name] for name in names))
+            yield ShardPart(file, target, tuple(names), sum(sizes[name] for name in names))
 
 
 def _stored_bytes(shard: safe_open, name: str) -> int:
-    """Bytes of a tensor, from the header alone."""
-    view, count = shard.get_slice(name), 1
+    """Return the bytes of a tensor as stored, from the file's header alone."""
+    view, num_elements = shard.get_slice(name), 1
     for size in view.get_shape():
-        count *= size
-    return count * {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2}.get(
-        view.get_dtype(), 1
-    )
+        num_elements *= size
+    element_bytes = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2}
+    return num_elements * element_bytes.get(view.get_dtype(), 1)
 
 
-def _groups(sizes: dict[str, int], limit: int) -> list[list[str]]:
-    """Names in order, in groups of at most `limit` bytes; one larger tensor is alone."""
+def _group_by_size(sizes: dict[str, int], max_bytes: int) -> list[list[str]]:
+    """Group names in order, up to `max_bytes` a group; a larger tensor has a group of its own."""
     groups: list[list[str]] = []
-    room = 0
+    free_bytes = 0
     for name, size in sizes.items():
-        if not groups or size > room:
+        if not groups or size > free_bytes:
             groups.append([])
-            room = limit
+            free_bytes = max_bytes
         groups[-1].append(name)
-        room -= size
+        free_bytes -= size
     return groups
 
 
-def _open_target(source: Path, target: Path) -> None:
-    """Begin a folder, or take up the one that a run over the same source left."""
+def _prepare_target(source: Path, target: Path) -> None:
+    """Create the folder, or continue one that an earlier run over the same source left."""
     identity = {"source": str(source)}
     if (target / UNFINISHED).exists():
         if read_json(target / UNFINISHED) != identity:
-            raise StartupError(f"{target} was begun from another source; remove it first")
+            raise StartupError(
+                f"{target} holds the incomplete result of another source; remove it first"
+            )
         return
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StartupError(f"{target} exists and is not an empty folder")
@@ -129,32 +130,28 @@ def _open_target(source: Path, target: Path) -> None:
         raise StartupError(f"cannot write to {target}: {error}") from error
 
 
-def _quantise_piece(source: Path, target: Path, piece: Piece) -> None:
-    done = target / piece.target
-    if done.exists():
+def _quantize_part(source: Path, target: Path, part: ShardPart, family: ModelFamily) -> None:
+    path = target / part.target
+    if path.exists():
         return
     tensors: dict[str, torch.Tensor] = {}
-    with safe_open(source / piece.source, framework="pt") as shard:
-        for name in piece.names:
-            tensor = shard.get_tensor(name)
-            if is_quantised(name):
-                tensors[name], tensors[name + SCALE_SUFFIX] = quantise(tensor)
-            else:
-                tensors[name] = tensor
-    unfinished = done.with_suffix(".unfinished")
+    with safe_open(source / part.source, framework="pt") as shard:
+        for name in part.names:
+            tensors |= family.to_fp8(name, shard.get_tensor(name))
+    unfinished = path.with_suffix(".unfinished")
     save_file(tensors, unfinished, metadata={"format": "pt"})
-    # `save_file` keeps its file from everyone but its owner.
+    # `save_file` creates files that only their owner can read.
     unfinished.chmod(0o644)
-    unfinished.replace(done)
+    unfinished.replace(path)
 
 
-def _copy_others(source: Path, target: Path, shards: set[str]) -> None:
-    """Everything but the weights, the index and the configuration: tokenizer, talker, voices."""
+def _copy_other_files(source: Path, target: Path, shards: set[str]) -> None:
+    """Copy all files but weights, index and configuration: tokenizer, talker, voices."""
     for path in sorted(source.rglob("*")):
-        place = path.relative_to(source)
-        if path.is_dir() or str(place) in {*shards, INDEX, CONFIG}:
+        relative_path = path.relative_to(source)
+        if path.is_dir() or str(relative_path) in {*shards, INDEX, CONFIG}:
             continue
-        copy = target / place
+        copy = target / relative_path
         if copy.exists() and copy.stat().st_size == path.stat().st_size:
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -163,18 +160,18 @@ def _copy_others(source: Path, target: Path, shards: set[str]) -> None:
         unfinished.replace(copy)
 
 
-def _index(target: Path, pieces: list[Piece]) -> dict[str, object]:
+def _build_index(target: Path, parts: list[ShardPart]) -> dict[str, object]:
     weight_map: dict[str, str] = {}
-    total = 0
-    for piece in pieces:
-        with safe_open(target / piece.target, framework="pt") as shard:
-            weight_map |= dict.fromkeys(shard.keys(), piece.target)
-            total += sum(_stored_bytes(shard, name) for name in shard.keys())  # noqa: SIM118
-    return {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
+    total_bytes = 0
+    for part in parts:
+        with safe_open(target / part.target, framework="pt") as shard:
+            weight_map |= dict.fromkeys(shard.keys(), part.target)
+            total_bytes += sum(_stored_bytes(shard, name) for name in shard.keys())  # noqa: SIM118
+    return {"metadata": {"total_size": total_bytes}, "weight_map": dict(sorted(weight_map.items()))}
 
 
 def _write_json(path: Path, value: object) -> None:
-    """Replace a file at once."""
+    """Write a file atomically."""
     unfinished = path.with_name(path.name + ".unfinished")
     unfinished.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     os.replace(unfinished, path)

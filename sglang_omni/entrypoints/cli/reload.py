@@ -1,4 +1,4 @@
-"""SIGHUP: keys and certificates are read again, without a restart."""
+"""Reloads keys and certificates on SIGHUP, without a restart."""
 
 import logging
 import ssl
@@ -13,20 +13,23 @@ LOGGER = logging.getLogger(__name__)
 
 
 def reload(config: Config, access: Access, context: ssl.SSLContext | None) -> None:
-    """Read the sources of keys and the certificate again, for requests and connections from now on.
+    """Read the keys and the certificate again, for new requests and connections.
 
-    What cannot be used is said, and then everything stays as it was.
+    If one of them cannot be used, log an error and keep all of the old ones.
     """
     try:
         keys = read_keys(config.api_key, "api_key")
         admin_keys = read_keys(config.admin_api_key, "admin_api_key")
         if context is not None and config.tls_certificate and config.tls_key:
-            # Tried elsewhere first: a failure halfway would leave a pair that does not fit.
+            # Try another context first: a failure halfway would leave a mismatched pair in use.
             load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config)
             load_pair(context, config)
     except ConfigError as error:
-        LOGGER.error("SIGHUP: nothing was reloaded, the old stays in use: %s", error.message)
+        LOGGER.error(
+            "SIGHUP: nothing was reloaded; the old keys and certificate stay in use: %s",
+            error.message,
+        )
         return
     access.keys, access.admin_keys = keys, admin_keys
-    what = f"{len(keys.digests)} API keys, {len(admin_keys.digests)} keys of administrators"
-    LOGGER.warning("SIGHUP: reloaded %s%s", what, " and the certificate" if context else "")
+    counts = f"{len(keys.digests)} API keys, {len(admin_keys.digests)} admin keys"
+    LOGGER.warning("SIGHUP: reloaded %s%s", counts, " and the certificate" if context else "")

@@ -1,4 +1,4 @@
-"""`sgl-omni say`: a text into a WAV file, with the speech engine alone."""
+"""Implements `sgl-omni say`: synthesises a text to a WAV file, with the speech engine alone."""
 
 import asyncio
 from contextlib import aclosing
@@ -11,30 +11,34 @@ from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.entrypoints.cli.cache_folders import prepare_home
 from sglang_omni.entrypoints.cli.checkpoint import find_checkpoint
 from sglang_omni.entrypoints.cli.log_folder import open_log_folder
-from sglang_omni.entrypoints.cli.preflight_checks import choose_voice, require_output, unwritable
-from sglang_omni.entrypoints.cli.start_progress import progress
+from sglang_omni.entrypoints.cli.preflight_checks import (
+    choose_voice,
+    make_write_error,
+    require_output,
+)
+from sglang_omni.entrypoints.cli.start_progress import show_progress
 from sglang_omni.media.encode import OutputAudioEncoder
 from sglang_omni.models.registry import family_of
 from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.pipeline.request import AudioDelta, SpeechRequest, Voice
 from sglang_omni.pipeline.speech import Speaker, speak
-from sglang_omni.serving.engine_config import talker_spec
+from sglang_omni.serving.engine_config import build_talker_spec
 
 
 def say(config: Config, text: str, output: Path, seed: int) -> int:
-    """Speak `text` into the WAV file `output`; returns the exit status. Raises `OmniError`."""
+    """Synthesise `text` to the WAV file `output`. Return the exit status. Raises `OmniError`."""
     require_output(output)
     checkpoint = find_checkpoint(config.model_path)
     family = family_of(checkpoint)
     voice = choose_voice(config.voice, family.voice_names(checkpoint))
     config = replace(config, log_folder=open_log_folder(config.log_folder, "say"))
     prepare_home()
-    process = EngineProcess(talker_spec(config, checkpoint))
+    process = EngineProcess(build_talker_spec(config, checkpoint))
     data = asyncio.run(_synthesise(process, family.speech_text, text, voice, seed))
     try:
         output.write_bytes(data)
     except OSError as error:
-        raise unwritable(output, error) from None
+        raise make_write_error(output, error) from None
     print(f"wrote {output}")
     return 0
 
@@ -42,9 +46,9 @@ def say(config: Config, text: str, output: Path, seed: int) -> int:
 async def _synthesise(
     process: EngineProcess, speech_text: SpeechText, text: str, voice: str, seed: int
 ) -> bytes:
-    """The bytes of a complete WAV file."""
+    """Return the bytes of a complete WAV file."""
     try:
-        async with progress({"talker": process}):
+        async with show_progress({"talker": process}):
             await process.start()
         info: TalkerInfo = process.health.info
         encoder = OutputAudioEncoder("wav", info.sample_rate, info.sample_rate, streaming=False)

@@ -1,4 +1,4 @@
-"""`sgl-omni serve`: the HTTP server over its engines."""
+"""Implements `sgl-omni serve`: runs the HTTP server and its engines."""
 
 import asyncio
 import errno
@@ -9,62 +9,72 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.config.options import Config, as_yaml
+from sglang_omni.config.options import Config, to_yaml
 from sglang_omni.engines.runtime.gpus import list_visible_gpus
-from sglang_omni.entrypoints.cli.access import read_access, tls_options
+from sglang_omni.entrypoints.cli.access import build_tls_options, read_access
 from sglang_omni.entrypoints.cli.cache_folders import prepare_home
 from sglang_omni.entrypoints.cli.checkpoint import find_checkpoint
 from sglang_omni.entrypoints.cli.log_folder import open_log_folder
-from sglang_omni.entrypoints.cli.preflight_checks import check_config, unwritable
+from sglang_omni.entrypoints.cli.preflight_checks import check_config, make_write_error
 from sglang_omni.entrypoints.cli.reload import reload
 from sglang_omni.entrypoints.cli.shutdown_signals import ShutdownSignals
-from sglang_omni.entrypoints.cli.start_progress import progress
-from sglang_omni.entrypoints.cli.startup_banner import header, public_address, ready_lines, show
+from sglang_omni.entrypoints.cli.start_progress import show_progress
+from sglang_omni.entrypoints.cli.startup_banner import (
+    format_header,
+    format_startup_banner,
+    get_public_url,
+    print_text,
+)
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.middleware.drain import InFlight
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
+from sglang_omni.models.registry import family_of
 from sglang_omni.observability.audit_file import audit_file
-from sglang_omni.observability.logs import set_up
+from sglang_omni.observability.logs import set_up_logging
 from sglang_omni.observability.otel import open_exporter
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.placement.place import check_thinker_fits, format_plan, place_engines
-from sglang_omni.placement.sizes import read_sizes
 from sglang_omni.protocol.errors import StartupError
-from sglang_omni.serving.engine_config import output_rules, resolve_device
+from sglang_omni.serving.engine_config import build_output_rules, resolve_device
 from sglang_omni.serving.server import Server
 
 LOGGER = logging.getLogger(__name__)
 
-# How long the errors of cut streams may take to leave.
-GRACE_S = 2
+# Time limit for sending the errors of interrupted streams, in seconds.
+GRACE_PERIOD_S = 2
 
 
 def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server) -> int:
-    """Serve until Ctrl-C or SIGTERM, then drain; returns the exit status. Raises `StartupError`."""
-    set_up(config.log_level, config.log_format)
+    """Serve until Ctrl-C or SIGTERM, then drain. Return the exit status.
+
+    Raises `StartupError`.
+    """
+    set_up_logging(config.log_level, config.log_format)
     check_config(config)
-    with bind(config.host, config.port) as listener:
-        access, tls = read_access(config), tls_options(config)
+    with bind_socket(config.host, config.port) as listener:
+        access, tls = read_access(config), build_tls_options(config)
         checkpoint = find_checkpoint(config.model_path)
-        show(header(checkpoint, config.device))
+        print_text(format_header(checkpoint, config.device))
         config = apply_placement(config, checkpoint)
         folder = open_log_folder(config.log_folder, str(listener.getsockname()[1]))
         config = replace(config, log_folder=folder)
         prepare_home()
-        report_config(config, checkpoint)
+        write_config(config, checkpoint)
         with audit_file(config.audit_log):
             run(_run(open_server(config, checkpoint), listener, access, tls))
     return 0
 
 
-def report_config(config: Config, checkpoint: Path) -> None:
-    """Write the configuration as it is used beside the engines' output, or print it where that is
-    shown. Raises `StartupError`."""
-    text = f"# checkpoint: {checkpoint}\n{as_yaml(config)}"
-    rules = output_rules(config)
+def write_config(config: Config, checkpoint: Path) -> None:
+    """Write the resolved configuration to the log folder, or print it if output is shown.
+
+    Raises `StartupError`.
+    """
+    text = f"# checkpoint: {checkpoint}\n{to_yaml(config)}"
+    rules = build_output_rules(config)
     if rules.shown or rules.folder is None:
         print(text, flush=True)
         return
@@ -72,17 +82,18 @@ def report_config(config: Config, checkpoint: Path) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise make_write_error(path, error) from None
 
 
 def apply_placement(config: Config, checkpoint: Path) -> Config:
-    """Give every engine its cards, and print the plan; on a CPU there is nothing to place.
+    """Assign GPUs to every engine and print the plan. On a CPU, return `config` as it is.
 
-    Raises `StartupError` before anything is loaded when it cannot fit.
+    Raises:
+        StartupError: The checkpoint does not fit the GPUs.
     """
     if resolve_device(config.device) == "cpu":
         return config
-    sizes, found = read_sizes(checkpoint), list_visible_gpus()
+    sizes, found = family_of(checkpoint).sizes(checkpoint), list_visible_gpus()
     if config.placement == "manual":
         check_thinker_fits(config, sizes, found)
         return config
@@ -91,10 +102,10 @@ def apply_placement(config: Config, checkpoint: Path) -> Config:
     return config
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """Take the port before anything is loaded. Raises `StartupError` when it is busy.
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Bind the port before anything is loaded. Raises `StartupError` if it is in use.
 
-    It listens at once: until it does, a second server could bind the same port.
+    The socket listens at once: until then, a second server could bind the same port.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -112,47 +123,48 @@ def bind(host: str, port: int) -> socket.socket:
 async def _run(
     server: Server, listener: socket.socket, access: Access, tls: dict[str, Any]
 ) -> None:
-    """Answer /health at once, everything else as soon as its engine is ready."""
+    """Serve `/health` at once, and every other route as soon as its engine is ready."""
     config, in_flight = server.config, InFlight()
     exporter = open_exporter(config.otlp_endpoint) if config.otlp_endpoint else None
-    observer = TraceRecorder(lambda: server.sample_rate, [exporter] if exporter else [])
-    app = create_app(server, access, in_flight, observer, body_rules(config), config.rate_limit)
-    # Requests leave a line of ours, with their id; uvicorn's other lines go where ours go.
+    trace_recorder = TraceRecorder(lambda: server.sample_rate, [exporter] if exporter else [])
+    rules = build_body_rules(config)
+    app = create_app(server, access, in_flight, trace_recorder, rules, config.rate_limit)
+    # Our access log has the request id; uvicorn's other log lines go to our handlers.
     options = {**tls, "access_log": False, "log_config": None}
     options["slow_clients"] = SlowClientRules(config.unread_bytes, config.unread_timeout)
     options["frame_bytes"] = config.realtime.frame_bytes
-    options |= {"limits": config.http, "on_refusal": observer.refuse}
-    # At `info` it tells of its own start and end, and of every WebSocket.
+    options |= {"limits": config.http, "on_refusal": trace_recorder.record_refusal}
+    # At `info` uvicorn logs its own start and end, and every WebSocket.
     level = "warning" if config.log_level == "info" else config.log_level
-    web = create_web_server(app, level, GRACE_S, handle_signals=False, **options)
+    web = create_web_server(app, level, GRACE_PERIOD_S, handle_signals=False, **options)
     serving = asyncio.create_task(web.serve(sockets=[listener]))
     starting = asyncio.create_task(_start(server, listener))
-    with ShutdownSignals(lambda: reload(config, access, web.config.ssl)) as farewell:
-        asked = asyncio.create_task(farewell.asked.wait())
+    with ShutdownSignals(lambda: reload(config, access, web.config.ssl)) as signals:
+        shutdown = asyncio.create_task(signals.requested.wait())
         try:
-            await asyncio.wait({serving, starting, asked}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({serving, starting, shutdown}, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
-                # Raises what kept the engines from starting.
+                # Raises the error of an engine that failed to start.
                 starting.result()
-                await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
-                await _drain(server, in_flight, farewell)
+                await asyncio.wait({serving, shutdown}, return_when=asyncio.FIRST_COMPLETED)
+                await _drain(server, in_flight, signals)
         finally:
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
-            # The engines go first: what is still in flight fails in a way that its client sees.
-            if not await farewell.until_insisted(server.stop()):
+            # Stop the engines first, so that clients of running requests receive an error.
+            if not await signals.wait_unless_forced(server.stop()):
                 await server.stop(deadline_s=0.0)
             web.should_exit = True
-            asked.cancel()
-            await asyncio.gather(serving, asked, return_exceptions=True)
+            shutdown.cancel()
+            await asyncio.gather(serving, shutdown, return_exceptions=True)
             if exporter:
                 await asyncio.to_thread(exporter.close)
-    # Raises what kept the web server from serving.
+    # Raises the error of a web server that failed.
     serving.result()
 
 
-def body_rules(config: Config) -> BodyRules:
-    """How the bodies of requests must arrive."""
+def build_body_rules(config: Config) -> BodyRules:
+    """Return the limits of request bodies."""
     http = config.http
     return BodyRules(
         min_rate=http.min_body_rate,
@@ -163,20 +175,20 @@ def body_rules(config: Config) -> BodyRules:
     )
 
 
-async def _drain(server: Server, in_flight: InFlight, farewell: ShutdownSignals) -> None:
-    """Begin nothing new, and wait for what has begun, for as long as it may take."""
+async def _drain(server: Server, in_flight: InFlight, signals: ShutdownSignals) -> None:
+    """Accept no new requests, and wait for the running ones up to the drain timeout."""
     server.draining.set()
     if in_flight.count:
-        seconds = server.config.drain_timeout
-        LOGGER.warning("draining %d requests, for %g s at most", in_flight.count, seconds)
-        await farewell.until_insisted(in_flight.wait_idle(), seconds)
+        timeout_s = server.config.drain_timeout
+        LOGGER.warning("draining %d requests, for %g s at most", in_flight.count, timeout_s)
+        await signals.wait_unless_forced(in_flight.wait_idle(), timeout_s)
 
 
 async def _start(server: Server, listener: socket.socket) -> None:
-    async with progress(server.processes) as board:
+    async with show_progress(server.processes) as start:
         await server.start()
     freeze_gc()
-    address = public_address(server.config, *listener.getsockname()[:2])
+    address = get_public_url(server.config, *listener.getsockname()[:2])
     prompts = server.capabilities.starter_prompts
-    lines = ready_lines(server.config, address, server.processes, prompts)
-    show(f"{board.summary()}\n{lines}")
+    banner = format_startup_banner(server.config, address, server.processes, prompts)
+    print_text(f"{start.summary()}\n{banner}")

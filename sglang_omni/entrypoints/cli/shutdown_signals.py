@@ -1,7 +1,8 @@
-"""Signals that end the server, the first asks it to, the second insists; and SIGHUP.
+"""Handles the signals that shut the server down, and SIGHUP.
 
-SIGHUP has two senders. A terminal that closes means an end; an operator means that keys and
-certificates are to be read again. They are told apart by whether there still is a terminal.
+The first SIGINT or SIGTERM requests a graceful shutdown, the second forces it. SIGHUP has two
+meanings: a closing terminal requests a shutdown, an operator requests a reload of keys and
+certificates. It is a shutdown if the process has lost its terminal.
 """
 
 import asyncio
@@ -10,68 +11,71 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+SHUTDOWN_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class ShutdownSignals:
-    """Takes Ctrl-C, SIGTERM and SIGHUP for the running loop while it is entered. At a SIGHUP that
-    does not end the server, `reload` is called."""
+    """Context manager that handles Ctrl-C, SIGTERM and SIGHUP for the running event loop.
+
+    A SIGHUP that is not a shutdown calls `reload`. `requested` and `forced` are set by the first
+    and the second shutdown signal.
+    """
 
     def __init__(self, reload: Callable[[], None]) -> None:
         self._reload, self._had_terminal = reload, has_terminal()
-        # nohup has it ignored, and so it stays.
-        self._hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+        # Under nohup the signal is ignored. That must stay so.
+        self._handles_sighup = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
         self._loop = asyncio.get_running_loop()
-        self.asked = asyncio.Event()
-        self.insisted = asyncio.Event()
+        self.requested = asyncio.Event()
+        self.forced = asyncio.Event()
 
     def __enter__(self) -> "ShutdownSignals":
-        for number in ENDING:
-            self._loop.add_signal_handler(number, self._hear)
-        if self._hangs_up:
-            self._loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        for number in SHUTDOWN_SIGNALS:
+            self._loop.add_signal_handler(number, self._on_shutdown_signal)
+        if self._handles_sighup:
+            self._loop.add_signal_handler(signal.SIGHUP, self._on_sighup)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number in ENDING:
+        for number in SHUTDOWN_SIGNALS:
             self._loop.remove_signal_handler(number)
-        if self._hangs_up:
+        if self._handles_sighup:
             self._loop.remove_signal_handler(signal.SIGHUP)
 
-    async def until_insisted(
-        self, work: Coroutine[Any, Any, None], seconds: float | None = None
+    async def wait_unless_forced(
+        self, work: Coroutine[Any, Any, None], timeout_s: float | None = None
     ) -> bool:
-        """Wait for `work`, for `seconds` at most, but no longer once insisted.
+        """Wait for `work` until it is done, `timeout_s` has passed, or shutdown is forced.
 
-        Returns whether it was done; if not, it is cancelled. Raises what it raises.
+        Return whether it was done; otherwise it is cancelled. Raises whatever `work` raises.
         """
         working = asyncio.create_task(work)
-        insisted = asyncio.create_task(self.insisted.wait())
+        forced = asyncio.create_task(self.forced.wait())
         try:
             await asyncio.wait(
-                {working, insisted}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                {working, forced}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
-            for task in (working, insisted):
+            for task in (working, forced):
                 task.cancel()
-            await asyncio.wait({working, insisted})
+            await asyncio.wait({working, forced})
         if working.cancelled():
             return False
         working.result()
         return True
 
-    def _hear(self) -> None:
-        (self.insisted if self.asked.is_set() else self.asked).set()
+    def _on_shutdown_signal(self) -> None:
+        (self.forced if self.requested.is_set() else self.requested).set()
 
-    def _hang_up(self) -> None:
+    def _on_sighup(self) -> None:
         if self._had_terminal and not has_terminal():
-            self._hear()
+            self._on_shutdown_signal()
         else:
             self._reload()
 
 
 def has_terminal() -> bool:
-    """Return whether this process belongs to a terminal that is still there."""
+    """Return whether this process has a terminal that is still open."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
     except OSError:

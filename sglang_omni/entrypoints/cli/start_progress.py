@@ -1,4 +1,4 @@
-"""What is seen of engines while they start, and how long each took."""
+"""Shows the progress of engines while they start, and how long each took."""
 
 import asyncio
 import re
@@ -15,42 +15,42 @@ from sglang_omni.engines.runtime.process import EngineProcess
 
 POLL_S = 0.2
 REPORT_S = 30.0
-"""Without a terminal, a line says so often what the start is at."""
+"""Interval between two progress lines without a terminal, in seconds."""
 
 
 @asynccontextmanager
-async def progress(processes: Mapping[str, EngineProcess]) -> AsyncIterator["Board"]:
+async def show_progress(processes: Mapping[str, EngineProcess]) -> AsyncIterator["StartProgress"]:
     """Show the state of each engine while the body runs.
 
-    On a terminal each engine has a line that counts its seconds, and goes when the body ends.
-    Elsewhere a start of more than half a minute prints what it is at.
+    On a terminal each engine has a line with its seconds; the lines are removed when the body ends.
+    Without a terminal a start of more than half a minute prints a progress line.
     """
-    screen = sys.stderr
-    board = Board(processes, screen)
-    drawing = asyncio.create_task(board.run())
+    stderr = sys.stderr
+    start = StartProgress(processes, stderr)
+    drawing = asyncio.create_task(start.run())
     try:
-        # What the engines print meanwhile goes above the lines, not through them.
-        with redirect_stderr(cast(TextIO, DummyTqdmFile(screen))):
-            yield board
+        # Other output must appear above the lines and not overwrite them.
+        with redirect_stderr(cast(TextIO, DummyTqdmFile(stderr))):
+            yield start
     finally:
         drawing.cancel()
         await asyncio.wait({drawing})
-        # One last look: whatever became ready since.
-        board.draw()
-        board.close()
+        # Record engines that became ready since the last update.
+        start.draw()
+        start.close()
 
 
-class Board:
-    """Looks at engines that start, draws them, and knows how long each took."""
+class StartProgress:
+    """Polls engines that start, draws their state, and records how long each took."""
 
-    def __init__(self, processes: Mapping[str, EngineProcess], screen: TextIO) -> None:
+    def __init__(self, processes: Mapping[str, EngineProcess], terminal: TextIO) -> None:
         self._processes = processes
-        self._began = time.monotonic()
-        self._reported = self._began
-        self._seconds: dict[str, float] = {}
+        self._started_at = time.monotonic()
+        self._reported_at = self._started_at
+        self._start_s: dict[str, float] = {}
         self._bars = {
             name: tqdm(
-                total=0, bar_format="{desc}", position=row, disable=None, file=screen, leave=False
+                total=0, bar_format="{desc}", position=row, disable=None, file=terminal, leave=False
             )
             for row, name in enumerate(processes)
         }
@@ -63,46 +63,50 @@ class Board:
             await asyncio.sleep(POLL_S)
 
     def draw(self) -> None:
-        """Look at every engine that is not ready yet."""
-        seconds = time.monotonic() - self._began
+        """Update the line of every engine that is not ready yet."""
+        elapsed_s = time.monotonic() - self._started_at
         for name, process in self._processes.items():
-            if name not in self._seconds and process.health.state != "stopped":
+            if name not in self._start_s and process.health.state != "stopped":
                 if process.health.state == "ready":
-                    self._seconds[name] = seconds
-                text = f"{name:8} {seconds:6.1f} s  {_activity(process)}"
+                    self._start_s[name] = elapsed_s
+                text = f"{name:8} {elapsed_s:6.1f} s  {_describe_activity(process)}"
                 self._bars[name].set_description_str(text)
 
     def close(self) -> None:
-        """Take the lines away."""
+        """Remove the lines."""
         for bar in self._bars.values():
             bar.close()
 
     def summary(self) -> str:
-        """Return the seconds that each kind of engine took until all of its kind were ready."""
+        """Return a line with the seconds until all engines of each kind were ready."""
         kinds: dict[str, float] = {}
-        for name, seconds in self._seconds.items():
-            kind = kind_of(name)
-            kinds[kind] = max(seconds, kinds.get(kind, 0.0))
+        for name, start_s in self._start_s.items():
+            kind = get_engine_kind(name)
+            kinds[kind] = max(start_s, kinds.get(kind, 0.0))
         by_time = sorted(kinds.items(), key=lambda item: item[1])
-        return "  ".join(f"✓ {kind} {seconds:.1f} s" for kind, seconds in by_time)
+        return "  ".join(f"✓ {kind} {start_s:.1f} s" for kind, start_s in by_time)
 
     def report(self) -> None:
-        """Say what a long start is at, where there is no terminal to draw on."""
+        """Print the progress of a long start if there is no terminal to draw on."""
         now = time.monotonic()
-        if now - self._reported < REPORT_S or not all(bar.disable for bar in self._bars.values()):
+        has_terminal = not all(bar.disable for bar in self._bars.values())
+        if has_terminal or now - self._reported_at < REPORT_S:
             return
-        self._reported = now
-        waited = {name: one for name, one in self._processes.items() if name not in self._seconds}
-        doing = "; ".join(f"{name}: {_activity(process)}" for name, process in waited.items())
-        print(f"starting for {now - self._began:.0f} s: {doing}", flush=True)
+        self._reported_at = now
+        activities = "; ".join(
+            f"{name}: {_describe_activity(process)}"
+            for name, process in self._processes.items()
+            if name not in self._start_s
+        )
+        print(f"starting for {now - self._started_at:.0f} s: {activities}", flush=True)
 
 
-def kind_of(name: str) -> str:
-    """Return what a user calls the process: its replicas and ranks have one name."""
+def get_engine_kind(name: str) -> str:
+    """Return the name of an engine without the number of its replica."""
     kind = re.sub(r"-\d+$", "", name).replace("_", " ")
     return "decoders" if kind == "media decoder" else kind
 
 
-def _activity(process: EngineProcess) -> str:
+def _describe_activity(process: EngineProcess) -> str:
     health = process.health
     return "ready" if health.state == "ready" else health.progress or health.state

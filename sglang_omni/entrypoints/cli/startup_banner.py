@@ -1,4 +1,4 @@
-"""What `sgl-omni serve` prints: who it is at once, and what to do with it once it is ready."""
+"""Formats what `sgl-omni serve` prints at its start, and when it is ready."""
 
 import ipaddress
 import json
@@ -19,61 +19,64 @@ from sglang_omni.serving.engine_config import resolve_device
 from sglang_omni.version import package_version
 
 
-def show(text: str) -> None:
-    """Print it at once; a terminal that lacks a character gets a question mark."""
+def print_text(text: str) -> None:
+    """Print text and flush; replace characters that the terminal cannot encode by "?"."""
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "replace").decode(encoding), flush=True)
 
 
-def header(checkpoint: Path, device: str) -> str:
-    """Return the first line: version, model and what it runs on."""
+def format_header(checkpoint: Path, device: str) -> str:
+    """Return the first line: version, model and hardware."""
     model = "Ming-mini (bundled demo)" if checkpoint == MING_MINI else checkpoint.name
-    return f"sglang-omni {package_version()} · {model} · {hardware(device)}"
+    return f"sglang-omni {package_version()} · {model} · {describe_hardware(device)}"
 
 
-def hardware(device: str) -> str:
-    """Return the cards by name and number, or "CPU"."""
+def describe_hardware(device: str) -> str:
+    """Return the number and name of the GPUs, or "CPU"."""
     if resolve_device(device) == "cpu":
         return "CPU"
-    names = Counter(card.name for card in list_visible_gpus())
-    return ", ".join(f"{number} x {name}" for name, number in names.items()) or "CUDA"
+    counts = Counter(gpu.name for gpu in list_visible_gpus())
+    return ", ".join(f"{count} x {name}" for name, count in counts.items()) or "CUDA"
 
 
-def ready_lines(
+def format_startup_banner(
     config: Config,
-    address: str,
+    url: str,
     processes: Mapping[str, EngineProcess],
     prompts: Sequence[str] = (),
 ) -> str:
-    """Return what to open, ask, paste and know, a line for each.
+    """Return the lines for a server that is ready: its URLs, an example, limits and logs.
 
-    `address` is where it listens, without a path; `prompts` are questions that the checkpoint can
-    answer.
+    Args:
+        config: Configuration of the server.
+        url: URL of the server without a path.
+        processes: Engine processes by name.
+        prompts: Example questions that the checkpoint can answer.
     """
     lines = {
-        "Open": f"{address}/",
+        "Open": f"{url}/",
         "Try": f'"{prompts[0]}"' if prompts else "",
-        "Hear": speech_command(config, address),
-        "API": f"{address}/v1 · docs /docs · metrics /metrics",
-        "Limits": " · ".join([*_limits(processes), _access(config)]),
+        "Hear": format_speech_command(config, url),
+        "API": f"{url}/v1 · docs /docs · metrics /metrics",
+        "Limits": " · ".join([*_describe_limits(processes), _describe_access(config)]),
         "Logs": str(config.log_folder or ""),
         "Stop": "Ctrl-C",
     }
     return "\n".join(f"{name:8}{text}" for name, text in lines.items() if text)
 
 
-def speech_command(config: Config, address: str) -> str:
-    """Return a command to paste that writes speech into a file."""
+def format_speech_command(config: Config, url: str) -> str:
+    """Return a shell command that writes speech to a file."""
     key = "-H 'Authorization: Bearer KEY' " if config.api_key else ""
     body = json.dumps({"model": config.served_model_name, "input": "Hello from Ming."})
     return (
-        f"curl -s {key}{address}/v1/audio/speech -H 'Content-Type: application/json' "
+        f"curl -s {key}{url}/v1/audio/speech -H 'Content-Type: application/json' "
         f"-d {shlex.quote(body)} -o hello.wav"
     )
 
 
-def public_address(config: Config, host: str, port: int) -> str:
-    """Return the URL at which this machine reaches a socket bound to `host` and `port`."""
+def get_public_url(config: Config, host: str, port: int) -> str:
+    """Return the URL for this machine of a socket bound to `host` and `port`."""
     address = ipaddress.ip_address(host)
     if address.is_unspecified:
         address = ipaddress.ip_address("127.0.0.1" if address.version == 4 else "::1")
@@ -81,16 +84,16 @@ def public_address(config: Config, host: str, port: int) -> str:
     return f"{scheme}://{f'[{address}]' if address.version == 6 else address}:{port}"
 
 
-def _limits(processes: Mapping[str, EngineProcess]) -> list[str]:
-    """How many chats and voices there are at once, of all replicas that have started."""
+def _describe_limits(processes: Mapping[str, EngineProcess]) -> list[str]:
+    """Return the number of concurrent chats and voices of all replicas that have started."""
     infos = [process.health.info for process in processes.values()]
-    chats = sum(info.max_running_requests for info in infos if isinstance(info, ThinkerInfo))
-    voices = sum(info.slots for info in infos if isinstance(info, TalkerInfo))
-    counts = ((chats, "chats"), (voices, "voices"))
-    return [f"{number} {what}" for number, what in counts if number]
+    num_chats = sum(info.max_running_requests for info in infos if isinstance(info, ThinkerInfo))
+    num_voices = sum(info.slots for info in infos if isinstance(info, TalkerInfo))
+    counts = ((num_chats, "chats"), (num_voices, "voices"))
+    return [f"{count} {unit}" for count, unit in counts if count]
 
 
-def _access(config: Config) -> str:
+def _describe_access(config: Config) -> str:
     if config.api_key:
         return "API key required"
     if is_loopback(config.host):

@@ -13,7 +13,7 @@ from sglang_omni.entrypoints.http.middleware.drain import DrainMiddleware, InFli
 from sglang_omni.entrypoints.http.middleware.head import HeadMiddleware
 from sglang_omni.entrypoints.http.middleware.rate_limit import LIMIT_HEADERS, RateLimitMiddleware
 from sglang_omni.entrypoints.http.middleware.request_context import RequestContextMiddleware
-from sglang_omni.entrypoints.http.openapi import describe_keys
+from sglang_omni.entrypoints.http.openapi import document_keys
 from sglang_omni.entrypoints.http.request_body.reader import BodyLimitMiddleware, BodyRules
 from sglang_omni.entrypoints.http.routes import (
     admin,
@@ -29,7 +29,7 @@ from sglang_omni.entrypoints.http.routes import (
 from sglang_omni.entrypoints.metered_backend import meter_tokens
 from sglang_omni.entrypoints.playground import routes as playground
 from sglang_omni.entrypoints.realtime import route as realtime
-from sglang_omni.observability.event_loop import watch_event_loop
+from sglang_omni.observability.event_loop import monitor_event_loop
 from sglang_omni.observability.trace_recorder import TraceRecorder
 
 # Response headers that pages of allowed origins may read.
@@ -68,25 +68,25 @@ def create_app(
         # FastAPI's own pages load scripts from another host.
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda app: watch_event_loop(recorder.metrics.stalls.observe),
+        lifespan=lambda app: monitor_event_loop(recorder.metrics.stalls.observe),
     )
     errors.install_error_handlers(app)
-    app.include_router(chat.routes(backend))
-    app.include_router(speech.routes(backend))
-    app.include_router(speech_batch.routes(backend))
-    app.include_router(speech_stream.routes(backend))
-    app.webhooks.include_router(speech_stream.documentation())
-    app.include_router(transcriptions.routes(backend))
-    app.include_router(voices.routes(backend))
+    app.include_router(chat.create_router(backend))
+    app.include_router(speech.create_router(backend))
+    app.include_router(speech_batch.create_router(backend))
+    app.include_router(speech_stream.create_router(backend))
+    app.webhooks.include_router(speech_stream.create_documentation_router())
+    app.include_router(transcriptions.create_router(backend))
+    app.include_router(voices.create_router(backend))
     app.include_router(realtime.routes(backend, recorder))
     app.webhooks.include_router(realtime.documentation())
-    app.include_router(health.model_routes(backend))
-    app.include_router(health.health_routes(backend))
-    app.include_router(monitoring.routes(backend, recorder))
-    app.include_router(admin.routes(backend))
-    app.include_router(documentation.routes())
+    app.include_router(health.create_model_router(backend))
+    app.include_router(health.create_health_router(backend))
+    app.include_router(monitoring.create_router(backend, recorder))
+    app.include_router(admin.create_router(backend))
+    app.include_router(documentation.create_router())
     app.include_router(playground.routes())
-    describe_keys(app, access)
+    document_keys(app, access)
     # Added first, so innermost: a request whose body is still arriving does not delay a shutdown.
     app.add_middleware(
         DrainMiddleware, draining=backend.draining, in_flight=in_flight or InFlight()

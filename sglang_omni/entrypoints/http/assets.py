@@ -1,4 +1,4 @@
-"""The files of web pages, read once and sent with headers that keep other sites out."""
+"""Files of web pages, read once and sent with headers that isolate them from other sites."""
 
 import hashlib
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
-    # Asked for again each time: a new server brings a new page.
+    # Revalidate each time, because a new version of the server has a new page.
     "Cache-Control": "no-cache",
 }
 
 
 @dataclass(frozen=True)
 class Asset:
-    """A file as it is sent. `etag` changes with its content."""
+    """The content and headers of a file. `etag` changes with the content."""
 
     data: bytes
     media_type: str
@@ -33,19 +33,19 @@ class Asset:
 
 
 def read_assets(folder: Path) -> dict[str, Asset]:
-    """Return every file of a page in `folder`, by its name."""
+    """Return the files of a page in `folder`, by name."""
     return {path.name: read_asset(path) for path in folder.iterdir() if path.suffix in MEDIA_TYPES}
 
 
 def read_asset(path: Path) -> Asset:
-    """Return one file. Its suffix is one of `MEDIA_TYPES`."""
+    """Return one file, whose suffix is in `MEDIA_TYPES`."""
     data = path.read_bytes()
     etag = f'"{hashlib.blake2b(data, digest_size=16).hexdigest()}"'
     return Asset(data, MEDIA_TYPES[path.suffix], etag)
 
 
 def send_asset(asset: Asset, request: Request, headers: Mapping[str, str]) -> Response:
-    """Answer with a file and `headers`, or with 304 where the browser has it already."""
+    """Return a response with a file and `headers`, or 304 if the browser has the file."""
     headers = {**HEADERS, **headers, "ETag": asset.etag}
     if request.headers.get("if-none-match") == asset.etag:
         return Response(status_code=304, headers=headers)

@@ -1,23 +1,24 @@
-"""The choices that chat and speech share: which model, which voice, which audio."""
+"""The choice of model, voice and audio format, shared by chat and speech."""
 
 import secrets
 from dataclasses import dataclass
 from typing import Protocol
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, get_sample_rates
+from sglang_omni.media.encode import OutputAudioEncoder, get_sample_rates
 from sglang_omni.media.wav import CHANNELS
 from sglang_omni.models.capabilities import Capabilities, language_names
 from sglang_omni.models.scripts import unspoken_words
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.body import MAX_SEED
 from sglang_omni.protocol.errors import InvalidRequest, ModelNotFound, UnknownVoice
 from sglang_omni.voices.registry import DEFAULT_VOICE
 
-# Of a word that cannot be read, in an error.
-SHOWN_CHARACTERS = 20
-# OpenAI's clients take pcm to be 24 kHz without asking; opus knows no 44.1 kHz.
-USUAL_RATES = {"pcm": 24_000, "opus": 48_000}
+# Length to which an error cuts each word that cannot be spoken.
+MAX_QUOTED_CHARACTERS = 20
+# OpenAI's clients assume 24 kHz for pcm; opus does not support 44.1 kHz.
+DEFAULT_RATES = {"pcm": 24_000, "opus": 48_000}
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,11 @@ class AudioOutputChoice:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a client needs to play headerless samples."""
+        """Return the headers that a client needs to play audio without a file header."""
         return {"X-Sample-Rate": str(self.sample_rate), "X-Channels": str(CHANNELS)}
 
-    def encoder(self, streaming: bool) -> OutputAudioEncoder:
-        """A fresh encoder for one response."""
+    def make_encoder(self, streaming: bool) -> OutputAudioEncoder:
+        """Return a new encoder for one response."""
         return OutputAudioEncoder(
             self.format, self.source_rate, self.sample_rate, streaming, self.speed
         )
@@ -48,56 +49,73 @@ def choose_output(
     speed: float = 1.0,
     param: str = "sample_rate",
 ) -> AudioOutputChoice:
-    """The rate asked for, or else 24 kHz for pcm, 48 kHz for opus and the synthesis rate.
+    """Return the audio format of a response.
 
-    Raises `InvalidRequest`, naming the field `param`, for a rate that the format does not take.
+    Args:
+        audio_format: Requested format.
+        sample_rate: Requested rate in Hz. The default is 24 kHz for pcm, 48 kHz for opus, and the
+            synthesis rate for other formats.
+        backend: Gives the synthesis rate.
+        speed: Playback speed.
+        param: Name of the rate's field, for errors.
+
+    Raises:
+        InvalidRequest: The format does not support the rate.
     """
-    usual = USUAL_RATES.get(audio_format, backend.sample_rate)
-    rate, known = sample_rate or usual, get_sample_rates(audio_format)
-    if known and rate not in known:
-        listed = ", ".join(map(str, known))
-        raise InvalidRequest(f"{param}: {audio_format} takes {listed}, not {rate}", param=param)
+    default_rate = DEFAULT_RATES.get(audio_format, backend.sample_rate)
+    rate, supported_rates = sample_rate or default_rate, get_sample_rates(audio_format)
+    if supported_rates and rate not in supported_rates:
+        listed = ", ".join(map(str, supported_rates))
+        raise InvalidRequest(f"{param}: {audio_format} supports {listed}, not {rate}", param=param)
     return AudioOutputChoice(audio_format, rate, backend.sample_rate, speed)
 
 
-class AskedVoice(Protocol):
-    """What a body says of the voice it wants."""
+class VoiceSelection(Protocol):
+    """The fields of a body that select a voice."""
 
     @property
     def voice(self) -> str | None:
-        """A preset, or a stored voice by name or id."""
+        """Return the name of a preset, or the name or id of a stored voice."""
 
     @property
     def ref_audio(self) -> str | None:
-        """Where a recording of the voice is."""
+        """Return the source of a recording of the voice."""
 
     @property
     def ref_text(self) -> str | None:
-        """What the recording says."""
+        """Return the transcript of the recording."""
 
 
 def choose_speaker(
-    asked: AskedVoice, seed: int | None, backend: Backend, owner: str | None, prefix: str = ""
+    selection: VoiceSelection,
+    seed: int | None,
+    backend: Backend,
+    owner: str | None,
+    prefix: str = "",
 ) -> Voice:
-    """Who speaks, by a name or like a recording. Raises `InvalidRequest`, naming the field, which
-    `prefix` leads to."""
-    if asked.ref_audio is None:
-        if asked.ref_text is not None:
-            raise InvalidRequest(f"{prefix}ref_text: needs ref_audio", param=f"{prefix}ref_text")
-        return choose_voice(asked.voice, seed, backend, f"{prefix}voice", owner)
-    if asked.voice is not None:
-        message = f"{prefix}ref_audio: excludes voice, which is another one"
+    """Return the voice of a name or of a recording.
+
+    Raises `InvalidRequest`, naming the field with `prefix` before it.
+    """
+    if selection.ref_audio is None:
+        if selection.ref_text is not None:
+            raise InvalidRequest(f"{prefix}ref_text: requires ref_audio", param=f"{prefix}ref_text")
+        return choose_voice(selection.voice, seed, backend, f"{prefix}voice", owner)
+    if selection.voice is not None:
+        message = f"{prefix}ref_audio: cannot be combined with voice"
         raise InvalidRequest(message, param=f"{prefix}ref_audio")
-    check_spoken(asked.ref_text or "", backend.capabilities, f"{prefix}ref_text")
-    recording = MediaPart("audio", (asked.ref_audio,), f"{prefix}ref_audio")
-    return Voice("", _seed(seed), Reference(recording, asked.ref_text))
+    check_speakable(selection.ref_text or "", backend.capabilities, f"{prefix}ref_text")
+    recording = MediaPart("audio", (selection.ref_audio,), f"{prefix}ref_audio")
+    return Voice("", _choose_seed(seed), Reference(recording, selection.ref_text))
 
 
-def check_spoken(text: str, capabilities: Capabilities, param: str) -> None:
-    """Refuse words in scripts that the checkpoint does not speak. Raises `InvalidRequest`, naming
-    the field `param`."""
+def check_speakable(text: str, capabilities: Capabilities, param: str) -> None:
+    """Check that the checkpoint speaks the scripts of all words.
+
+    Raises `InvalidRequest`, naming the field `param`.
+    """
     if words := unspoken_words(text, capabilities.speech_languages):
-        listed = ", ".join(word[:SHOWN_CHARACTERS] for word in words)
+        listed = ", ".join(word[:MAX_QUOTED_CHARACTERS] for word in words)
         languages = language_names(capabilities.speech_languages)
         raise InvalidRequest(
             f"{param}: {capabilities.name} speaks {languages}; it cannot read {listed}",
@@ -108,26 +126,28 @@ def check_spoken(text: str, capabilities: Capabilities, param: str) -> None:
 def choose_voice(
     name: str | None, seed: int | None, backend: Backend, param: str, owner: str | None = None
 ) -> Voice:
-    """A preset, or a voice that `owner` has stored, and the seed of its noise, drawn at random if
-    the request has none. No name, and "default", stand for the server's default voice; an alias for
-    its preset. Raises `UnknownVoice`, naming the field `param`."""
+    """Return a preset or a stored voice of `owner`, with the seed of its noise.
+
+    No name, or "default", selects the server's default voice; an alias selects its preset. Without
+    a seed, a random one is drawn. Raises `UnknownVoice`, naming the field `param`.
+    """
     if name is None or name == DEFAULT_VOICE:
         name = backend.default_voice
     name = backend.voice_aliases.get(name, name)
     if name in backend.voices:
-        return Voice(name, _seed(seed))
-    stored = backend.shelf.find(name, owner)
-    if stored is None:
+        return Voice(name, _choose_seed(seed))
+    stored_voice = backend.voice_registry.find(name, owner)
+    if stored_voice is None:
         raise UnknownVoice(f"{param}: no voice {name!r}; see GET /v1/audio/voices", param=param)
-    return Voice(name, _seed(seed), stored)
+    return Voice(name, _choose_seed(seed), stored_voice)
 
 
-def _seed(seed: int | None) -> int:
+def _choose_seed(seed: int | None) -> int:
     return secrets.randbelow(MAX_SEED + 1) if seed is None else seed
 
 
 def require_model(name: str, backend: Backend) -> None:
-    """Raises `ModelNotFound` for any name but the served one."""
+    """Check that `name` is the served model. Raises `ModelNotFound`."""
     if name != backend.model:
         raise ModelNotFound(
             f"model: no model {name!r}; this server serves {backend.model!r}", param="model"

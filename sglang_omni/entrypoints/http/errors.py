@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from sglang_omni.observability.refusals import is_audited, reason_of
+from sglang_omni.observability.refusals import get_reason, is_audited
 from sglang_omni.observability.trace import current_trace
 from sglang_omni.protocol.errors import (
     SCHEMA_REFUSED,
@@ -77,7 +77,7 @@ def record_refusal(error: OmniError) -> None:
     """Record `error` in the current trace, if it belongs in the audit log."""
     trace = current_trace()
     if trace is not None and trace.refusal is None and is_audited(error):
-        trace.refusal = error.status, reason_of(error)
+        trace.refusal = error.status, get_reason(error)
 
 
 def build_error_response(

@@ -1,4 +1,4 @@
-"""Messages of a body as the pipeline takes them, each medium bound to the message that has it."""
+"""Conversion of a body's messages and media to messages of the pipeline."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,65 +19,74 @@ from sglang_omni.protocol.media import (
 )
 from sglang_omni.protocol.tools import ToolCall, ToolResult
 
-# What OpenAI's low detail comes to: a picture of 512 x 512.
+# OpenAI's low detail: an image of 512 x 512 pixels.
 LOW_DETAIL_PIXELS = 512 * 512
 
 Content = pipeline.TextPart | MediaPart
-Recall = Callable[[str], str | None]
+RecallTranscript = Callable[[str], str | None]
 
 
-def to_messages(body: ChatBody, recall: Recall) -> tuple[Message, ...]:
-    """The conversation. The body's own lists of media go to its last message: images and videos
-    before the text, clips after it, for the model was trained to hear after it has read.
+def to_messages(body: ChatBody, recall: RecallTranscript) -> tuple[Message, ...]:
+    """Return the messages of a conversation.
 
-    `recall` tells what was said in the audio of an earlier answer. Raises `InvalidRequest` for a
-    user message that says and shows nothing, and for an answer or a call that nobody remembers.
+    The body's own lists of media belong to the last message: images and videos before its text,
+    audio after it, as the model was trained.
+
+    Args:
+        body: The body of the request.
+        recall: Returns the transcript of an earlier answer's audio by its id.
+
+    Raises:
+        InvalidRequest: A user message is empty, or an audio id or a tool call id is unknown.
     """
     messages = [
-        to_message(message, f"messages.{index}", recall)
-        for index, message in enumerate(body.messages)
+        to_message(chat_message, f"messages.{index}", recall)
+        for index, chat_message in enumerate(body.messages)
     ]
-    _check_results(body)
+    _check_tool_results(body)
     before = (*_images(body), *_videos(body))
-    messages[-1] = Message(messages[-1].role, (*before, *messages[-1].content, *_clips(body)))
-    for index, turn in enumerate(messages):
-        if turn.role == "user" and not any(map(_says_something, turn.content)):
+    messages[-1] = Message(messages[-1].role, (*before, *messages[-1].content, *_audio_clips(body)))
+    for index, message in enumerate(messages):
+        if message.role == "user" and not any(map(_has_content, message.content)):
             path = f"messages.{index}.content"
             raise InvalidRequest(f"{path}: must not be blank", param=path)
     return tuple(messages)
 
 
-def to_message(message: ChatMessage, path: str, recall: Recall) -> Message:
-    """A turn; `developer` is OpenAI's newer name for `system`. `path` is its place in the body."""
+def to_message(message: ChatMessage, path: str, recall: RecallTranscript) -> Message:
+    """Return one message, which is at `path` in the body.
+
+    The role `developer` is OpenAI's newer name for `system`.
+    """
     if message.role == "tool":
         texts = (part.text for part in message.content if isinstance(part, TextContentPart))
         return Message("tool", (ToolResult("".join(texts)),))
     role = "system" if message.role == "developer" else message.role
     parts = [_part(part, f"{path}.content.{index}") for index, part in enumerate(message.content)]
     if message.audio is not None and not parts:
-        parts.append(pipeline.TextPart(_transcript(message.audio, path, recall)))
-    called = [call.function for call in message.tool_calls or ()]
-    return Message(role, (*parts, *(ToolCall(call.name, call.arguments) for call in called)))
+        parts.append(pipeline.TextPart(_find_transcript(message.audio, path, recall)))
+    calls = [call.function for call in message.tool_calls or ()]
+    return Message(role, (*parts, *(ToolCall(call.name, call.arguments) for call in calls)))
 
 
-def _transcript(audio: PastAudio, path: str, recall: Recall) -> str:
-    """What was said in an earlier answer. Raises `InvalidRequest` where nobody knows any more."""
-    said = audio.transcript or recall(audio.id)
-    if said is None:
+def _find_transcript(audio: PastAudio, path: str, recall: RecallTranscript) -> str:
+    """Return the transcript of an earlier answer. Raises `InvalidRequest` if it is unknown."""
+    transcript = audio.transcript or recall(audio.id)
+    if transcript is None:
         path = f"{path}.audio.id"
-        reason = "is not known, or no longer; send its transcript along"
+        reason = "is unknown or has expired; send its transcript"
         raise InvalidRequest(f"{path}: {audio.id[:64]!r} {reason}", param=path)
-    return said
+    return transcript
 
 
-def _check_results(body: ChatBody) -> None:
-    """Refuse a result of a call that was not made before it. Raises `InvalidRequest`."""
-    called: set[str] = set()
+def _check_tool_results(body: ChatBody) -> None:
+    """Check that each tool result has an earlier call. Raises `InvalidRequest`."""
+    call_ids: set[str] = set()
     for index, message in enumerate(body.messages):
-        called |= {call.id for call in message.tool_calls or ()}
-        if message.tool_call_id is not None and message.tool_call_id not in called:
+        call_ids |= {call.id for call in message.tool_calls or ()}
+        if message.tool_call_id is not None and message.tool_call_id not in call_ids:
             path = f"messages.{index}.tool_call_id"
-            raise InvalidRequest(f"{path}: no message before it has this call", param=path)
+            raise InvalidRequest(f"{path}: no earlier message has this tool call", param=path)
 
 
 def _part(part: Part, path: str) -> Content:
@@ -90,7 +99,7 @@ def _part(part: Part, path: str) -> Content:
             source = f"data:audio/{part.input_audio.format};base64,{part.input_audio.data}"
             return MediaPart("audio", (source,), f"{path}.input_audio.data")
         case AudioPart():
-            return _clip(part.audio_url, f"{path}.audio_url.url")
+            return _audio_clip(part.audio_url, f"{path}.audio_url.url")
         case VideoPart():
             return _video(part.video_url, f"{path}.video_url")
 
@@ -105,9 +114,9 @@ def _videos(body: ChatBody) -> Iterator[MediaPart]:
         yield _video(video, f"videos.{index}")
 
 
-def _clips(body: ChatBody) -> Iterator[MediaPart]:
+def _audio_clips(body: ChatBody) -> Iterator[MediaPart]:
     for index, clip in enumerate(body.audios):
-        yield _clip(clip, f"audios.{index}")
+        yield _audio_clip(clip, f"audios.{index}")
 
 
 def _image(image: ImageUrl, field: str) -> MediaPart:
@@ -115,7 +124,7 @@ def _image(image: ImageUrl, field: str) -> MediaPart:
     return MediaPart("image", (image.url,), field, max_pixels)
 
 
-def _clip(clip: AudioUrl, field: str) -> MediaPart:
+def _audio_clip(clip: AudioUrl, field: str) -> MediaPart:
     return MediaPart("audio", (clip.url,), field)
 
 
@@ -124,5 +133,5 @@ def _video(video: VideoUrl, field: str) -> MediaPart:
     return MediaPart("video", sources, field)
 
 
-def _says_something(part: object) -> bool:
+def _has_content(part: object) -> bool:
     return not isinstance(part, pipeline.TextPart) or bool(part.text.strip())

@@ -1,4 +1,4 @@
-"""On what terms a request is served: for whom, how soon, for how long. The same on every route."""
+"""Metadata of a request that is the same on every route: id, tenant, priority and timeout."""
 
 import hashlib
 import math
@@ -8,16 +8,16 @@ from typing import Protocol
 
 from starlette.requests import HTTPConnection
 
-from sglang_omni.pipeline.request import Priority
 from sglang_omni.protocol.body import MAX_TIMEOUT_S
 from sglang_omni.protocol.errors import DeadlineExceeded, InvalidRequest
+from sglang_omni.queueing.policy import Priority
 
 TIMEOUT_HEADER = "X-Request-Timeout"
 
 
 @dataclass(frozen=True)
 class RequestMetadata:
-    """The id of a request, and the fields that `ChatRequest` and `SpeechRequest` share."""
+    """The fields that `ChatRequest` and `SpeechRequest` share."""
 
     id: str
     tenant: str | None = None
@@ -25,39 +25,43 @@ class RequestMetadata:
     timeout_s: float | None = None
 
 
-class Limited(Protocol):
-    """A body that says how soon and for how long."""
+class PrioritizedBody(Protocol):
+    """A body with a priority and a timeout."""
 
     @property
     def priority(self) -> Priority:
-        """Whose turn comes first."""
+        """Return the priority of the request in the queue."""
 
     @property
     def timeout(self) -> float | None:
-        """Seconds, None for as long as the server allows."""
+        """Return the timeout in seconds, or None for the server's own."""
 
 
-def terms_of(request: HTTPConnection, body: Limited) -> RequestMetadata:
-    """What a request and its body say; time counts from the request's first byte, within a session
-    over a WebSocket from now.
+def build_request_metadata(request: HTTPConnection, body: PrioritizedBody) -> RequestMetadata:
+    """Return the metadata of a request.
 
-    Raises `InvalidRequest` for an unusable header, `DeadlineExceeded` if the time is up.
+    The timeout counts from the first byte of an HTTP request, or from now in a WebSocket session.
+
+    Raises:
+        InvalidRequest: The timeout header is invalid.
+        DeadlineExceeded: The timeout has passed already.
     """
-    server_limit = getattr(request.state, "request_timeout", None)
-    asked = (body.timeout, parse_timeout(request.headers.get(TIMEOUT_HEADER)), server_limit)
-    elapsed = _seconds_since_arrival(request)
-    limits = [seconds - elapsed for seconds in asked if seconds is not None]
-    if min(limits, default=1.0) <= 0:
-        raise DeadlineExceeded(f"the time was up when the request had arrived, in {elapsed:.1f} s")
+    server_timeout_s = getattr(request.state, "request_timeout", None)
+    header_timeout_s = parse_timeout(request.headers.get(TIMEOUT_HEADER))
+    timeouts_s = (body.timeout, header_timeout_s, server_timeout_s)
+    elapsed_s = _compute_elapsed_s(request)
+    remaining_s = [timeout_s - elapsed_s for timeout_s in timeouts_s if timeout_s is not None]
+    if min(remaining_s, default=1.0) <= 0:
+        raise DeadlineExceeded(f"the deadline passed before the body arrived ({elapsed_s:.1f} s)")
     return RequestMetadata(
         id=request.state.request_id,
-        tenant=tenant_of(request),
+        tenant=get_tenant(request),
         priority=body.priority,
-        timeout_s=min(limits, default=None),
+        timeout_s=min(remaining_s, default=None),
     )
 
 
-def _seconds_since_arrival(request: HTTPConnection) -> float:
+def _compute_elapsed_s(request: HTTPConnection) -> float:
     if request.scope["type"] == "websocket":
         return 0.0
     now = time.monotonic()
@@ -65,15 +69,17 @@ def _seconds_since_arrival(request: HTTPConnection) -> float:
     return now - arrived_at
 
 
-def owner_of(asking: HTTPConnection) -> str | None:
-    """Whose stored voices are meant: those of the key, across restarts; None where no keys are
-    asked for, and everybody shares everything."""
-    owner: str | None = asking.state.owner
+def get_owner(connection: HTTPConnection) -> str | None:
+    """Return the id of the key's owner, which survives restarts and owns stored voices.
+
+    It is None if the server requires no keys; then all callers share their voices.
+    """
+    owner: str | None = connection.state.owner
     return owner
 
 
 def parse_timeout(header: str | None) -> float | None:
-    """Seconds, from the header that proxies set. Raises `InvalidRequest`, naming it."""
+    """Return the seconds of a timeout header. Raises `InvalidRequest`, naming the header."""
     if header is None:
         return None
     try:
@@ -82,18 +88,17 @@ def parse_timeout(header: str | None) -> float | None:
         seconds = math.nan
     if not 0 < seconds <= MAX_TIMEOUT_S:
         raise InvalidRequest(
-            f"{TIMEOUT_HEADER}: must be seconds, more than 0 and at most {MAX_TIMEOUT_S}",
+            f"{TIMEOUT_HEADER}: must be a number of seconds above 0 and at most {MAX_TIMEOUT_S}",
             param=TIMEOUT_HEADER,
         )
     return seconds
 
 
-def tenant_of(asking: HTTPConnection) -> str | None:
-    """Who asks, by a request or a WebSocket: the owner of the key, or where no keys are asked for,
-    a digest of what credentials there are, None without any."""
-    if asking.state.tenant is not None:
-        return str(asking.state.tenant)
-    credentials = asking.headers.get("authorization")
+def get_tenant(connection: HTTPConnection) -> str | None:
+    """Return the id of the caller: the key's owner, or a digest of other credentials, if any."""
+    if connection.state.tenant is not None:
+        return str(connection.state.tenant)
+    credentials = connection.headers.get("authorization")
     if not credentials:
         return None
     return hashlib.blake2b(credentials.encode(), digest_size=16).hexdigest()

@@ -1,10 +1,10 @@
-"""What every route that reads aloud makes of its options: who speaks, and in what manner."""
+"""Conversion of speech options to a request of the pipeline, shared by all speech routes."""
 
 from dataclasses import replace
 from typing import Any
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import check_spoken, choose_speaker
+from sglang_omni.entrypoints.http.audio_output import check_speakable, choose_speaker
 from sglang_omni.entrypoints.http.request_metadata import RequestMetadata
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.speech_text import SpeechStyle, SpeechText
@@ -14,28 +14,32 @@ from sglang_omni.protocol.speech import SpeechOptions
 
 
 def build_speech_request(
-    text: str, options: SpeechOptions, backend: Backend, terms: RequestMetadata, owner: str | None
+    text: str,
+    options: SpeechOptions,
+    backend: Backend,
+    metadata: RequestMetadata,
+    owner: str | None,
 ) -> SpeechRequest:
-    """A request to read `text` aloud. Raises `InvalidRequest`, naming the field."""
-    _check_abilities(options, backend.capabilities)
+    """Return a request to read `text` aloud. Raises `InvalidRequest`, naming the field."""
+    _check_capabilities(options, backend.capabilities)
     if options.task == "speech":
-        check_spoken(text, backend.capabilities, "input")
+        check_speakable(text, backend.capabilities, "input")
     else:
         _check_description(options)
         text = backend.speech_text.description(options.task, text)
     voice = choose_speaker(options, options.seed, backend, owner)
     return SpeechRequest(
-        **vars(terms),
+        **vars(metadata),
         text=text,
         voice=voice if options.task == "speech" else Voice("", voice.seed),
-        style=manner_of(options, backend.speech_text),
+        style=build_speech_style(options, backend.speech_text),
         max_seconds=options.max_seconds,
         verbatim=options.task != "speech",
     )
 
 
-def manner_of(options: SpeechOptions, speech_text: SpeechText) -> SpeechStyle:
-    """Return the style of the task and its instructions, with the sampling that `options` name."""
+def build_speech_style(options: SpeechOptions, speech_text: SpeechText) -> SpeechStyle:
+    """Return the style of the speech: the given options over the defaults of the task."""
     instructions = options.instructions
     style = speech_text.style(
         options.task, None if instructions is None else instructions.model_dump()
@@ -45,8 +49,8 @@ def manner_of(options: SpeechOptions, speech_text: SpeechText) -> SpeechStyle:
     return replace(style, **changes)
 
 
-def _check_abilities(options: SpeechOptions, capabilities: Capabilities) -> None:
-    """Refuse what the checkpoint has not learnt. Raises `InvalidRequest`, naming the field."""
+def _check_capabilities(options: SpeechOptions, capabilities: Capabilities) -> None:
+    """Check that the checkpoint supports the options. Raises `InvalidRequest`."""
     if options.task not in capabilities.speech_tasks:
         raise InvalidRequest(
             f"task: {capabilities.name} does not make {options.task}; "
@@ -55,7 +59,7 @@ def _check_abilities(options: SpeechOptions, capabilities: Capabilities) -> None
         )
     if options.instructions is not None and not capabilities.speech_instructions:
         raise InvalidRequest(
-            f"instructions: {capabilities.name} speaks in one manner only; leave them out",
+            f"instructions: {capabilities.name} does not support them; leave them out",
             param="instructions",
         )
 
@@ -64,4 +68,4 @@ def _check_description(options: SpeechOptions) -> None:
     """Raise `InvalidRequest` for options of a voice in a task without one."""
     for name in ("voice", "ref_audio", "ref_text", "instructions"):
         if getattr(options, name) is not None:
-            raise InvalidRequest(f"{name}: nobody speaks in task {options.task!r}", param=name)
+            raise InvalidRequest(f"{name}: not supported in task {options.task!r}", param=name)

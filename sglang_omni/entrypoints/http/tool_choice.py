@@ -1,4 +1,4 @@
-"""Which functions an answer may be held to call."""
+"""Checks of `tools` and `tool_choice`."""
 
 from collections.abc import Sequence
 
@@ -6,28 +6,32 @@ from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.tools import Tool, ToolChoice
 
-NO_LARK = "the thinker was started without llguidance, SGLang's grammar back end for that"
+NO_GRAMMAR_SUPPORT = (
+    "the thinker was started without llguidance, the grammar back end that this needs"
+)
 
 
-def check_calling(
-    tools: Sequence[Tool], calling: ToolChoice, backend: Backend, prefix: str = ""
+def check_tool_choice(
+    tools: Sequence[Tool], tool_choice: ToolChoice, backend: Backend, prefix: str = ""
 ) -> None:
-    """Refuse calls that cannot be had. `prefix` stands before the names of fields.
+    """Check that the server can enforce a tool choice.
 
-    Raises `InvalidRequest`, naming the field.
+    Raises `InvalidRequest`, naming the field with `prefix` before it.
     """
-    offered = {tool.name for tool in tools}
-    if missing := sorted(set(calling.only) - offered):
-        raise _refused(
+    names = {tool.name for tool in tools}
+    if missing := sorted(set(tool_choice.only) - names):
+        raise _invalid_field(
             f"{prefix}tool_choice", f"there is no function {missing[0]!r} among the tools"
         )
-    if calling.forced and not tools:
-        raise _refused(f"{prefix}tool_choice", "needs tools")
-    # What the thinker knows is asked only where it matters: it may be about to start again.
-    is_held = calling.forced or bool(calling.only)
-    if (is_held or any(tool.strict for tool in tools)) and not backend.supports_grammar:
-        raise _refused(f"{prefix}tool_choice" if is_held else f"{prefix}tools", NO_LARK)
+    if tool_choice.forced and not tools:
+        raise _invalid_field(f"{prefix}tool_choice", "requires tools")
+    # Ask the thinker only if needed, because it may be restarting.
+    is_constrained = tool_choice.forced or bool(tool_choice.only)
+    if (is_constrained or any(tool.strict for tool in tools)) and not backend.supports_grammar:
+        raise _invalid_field(
+            f"{prefix}tool_choice" if is_constrained else f"{prefix}tools", NO_GRAMMAR_SUPPORT
+        )
 
 
-def _refused(field: str, reason: str) -> InvalidRequest:
+def _invalid_field(field: str, reason: str) -> InvalidRequest:
     return InvalidRequest(f"{field}: {reason}", param=field)

@@ -1,1 +1,1 @@
-"""A page to try the server in: plain files, served as they lie here."""
+"""The playground: a web page to try the server, made of plain files."""

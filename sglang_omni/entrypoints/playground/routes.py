@@ -1,7 +1,7 @@
-"""`/` and the files that its page is made of.
+"""Serves the playground at `/` and the files of its page.
 
-The page needs no key and holds no secret: what it shows comes from the other routes, by the key
-that its user types. No other host is asked for anything, and no script but these files runs.
+The page needs no key and contains no secret: it loads its data from the other routes with the key
+that the user types. It sends no request to another host, and runs no script but these files.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from sglang_omni.entrypoints.http.paths import PLAYGROUND_PREFIX
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
-# Pictures and recordings that the user attaches are shown from memory, as `blob:`.
+# Attached images and recordings are shown from memory, by `blob:` URLs.
 POLICY = (
     "default-src 'none'",
     "script-src 'self'",
@@ -35,18 +35,21 @@ HEADERS = {
 
 
 def routes() -> APIRouter:
-    """The page, which is read once, so that no name that is asked for becomes a path."""
+    """Return the routes of the page.
+
+    The files are read once, so that no requested name is ever used as a path.
+    """
     router = APIRouter(tags=["playground"])
     assets = read_assets(FOLDER)
 
     @router.get("/", response_class=HTMLResponse)
     async def page(request: Request) -> Response:
-        """The playground: a page to type and talk in, to read aloud with, and to clone voices."""
+        """Return the playground: a page to chat, talk, synthesise speech and clone voices."""
         return send_asset(assets[INDEX], request, HEADERS)
 
     @router.get(PLAYGROUND_PREFIX + "{name}", include_in_schema=False)
     async def file(name: str, request: Request) -> Response:
-        """A file of the playground."""
+        """Return a file of the playground."""
         if name not in assets:
             raise HTTPException(404, "Not Found")
         return send_asset(assets[name], request, HEADERS)

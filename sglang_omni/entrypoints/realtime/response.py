@@ -146,7 +146,7 @@ class Response:
             await asyncio.wait((self._task,))
 
     async def _run(self, events: AsyncGenerator[Event, None]) -> None:
-        with self._trace_recorder.within(self.config.id, ROUTE) as trace:
+        with self._trace_recorder.nested(self.config.id, ROUTE) as trace:
             await self._consume(events)
             trace.status = self._http_status
 

@@ -15,8 +15,9 @@ from sglang_omni.entrypoints.realtime.response import CancelReason, Response, Re
 from sglang_omni.entrypoints.realtime.session_config import AnswerConfig
 from sglang_omni.entrypoints.realtime.transcriber import Transcriber
 from sglang_omni.observability.trace_recorder import TraceRecorder
-from sglang_omni.pipeline.request import ChatRequest, Event, SamplingParams, Voice
+from sglang_omni.pipeline.request import ChatRequest, Event, Voice
 from sglang_omni.protocol.errors import ContextExceeded, InvalidRequest
+from sglang_omni.protocol.sampling import SamplingParams
 
 
 class ResponseActive(InvalidRequest):

@@ -11,7 +11,7 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import require_model
 from sglang_omni.entrypoints.http.errors import RESPONSES, build_error_response, to_public_error
-from sglang_omni.entrypoints.http.request_metadata import owner_of, tenant_of
+from sglang_omni.entrypoints.http.request_metadata import get_owner, get_tenant
 from sglang_omni.entrypoints.realtime.beta import SUBPROTOCOL, is_beta_requested
 from sglang_omni.entrypoints.realtime.client_events import Event
 from sglang_omni.entrypoints.realtime.connection import ClientLeft, Connection, SystemMonotonicClock
@@ -76,10 +76,10 @@ def routes(backend: Backend, trace_recorder: TraceRecorder) -> APIRouter:
     @router.websocket("/v1/realtime")
     async def realtime(websocket: WebSocket, model: str | None = None) -> None:
         """Talk to the model: events in both directions, speech in and out."""
-        release = limiter.take()
+        release = limiter.acquire()
         if release is None:
             error = Overloaded(
-                f"the maximum of {limiter.taken} realtime sessions is reached; retry later"
+                f"the maximum of {limiter.num_active} realtime sessions is reached; retry later"
             )
             await _reject_handshake(websocket, error)
             return
@@ -141,8 +141,8 @@ def connect(
     sender = EventSender(
         options.send_bytes, options.stall_seconds, clock, protocol_version.to_client
     )
-    tenant = tenant_of(websocket)
-    owner = owner_of(websocket)
+    tenant = get_tenant(websocket)
+    owner = get_owner(websocket)
     session = RealtimeSession(
         backend, options, sender, detector, clock, protocol_version, tenant, owner, trace_recorder
     )

@@ -33,11 +33,11 @@ from sglang_omni.entrypoints.realtime.text_limit import (
     measure_response_texts,
 )
 from sglang_omni.entrypoints.realtime.turn_controller import TurnController
-from sglang_omni.entrypoints.text_limit import check_text
+from sglang_omni.entrypoints.text_limit import check_text_length
 from sglang_omni.entrypoints.unicode import check_unicode
-from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.media.vad import Detector
 from sglang_omni.observability.trace_recorder import TraceRecorder
+from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.errors import InvalidRequest
 
 
@@ -130,7 +130,9 @@ class RealtimeSession:
             case client.InputAudioBufferClear():
                 controller.clear()
             case client.SessionUpdate(session=body):
-                check_text(measure_answer_texts(body, "session"), self._backend.context_length)
+                check_text_length(
+                    measure_answer_texts(body, "session"), self._backend.context_length
+                )
                 controller.configure(apply_update(controller.config, body, self._backend))
                 self._sender.put("session.updated", session=self._to_json())
             case client.ResponseCreate(response=body):
@@ -158,7 +160,7 @@ class RealtimeSession:
         return {"id": self.id, **self._turn_controller.config.to_json()}
 
     async def _create_item(self, event: client.ItemCreate) -> None:
-        check_text(measure_item_texts(event.item, "item"), self._backend.context_length)
+        check_text_length(measure_item_texts(event.item, "item"), self._backend.context_length)
         wire = self._turn_controller.config.input_format
         # Decoding a recording of minutes is slow, so it runs on a thread.
         item = await asyncio.to_thread(parse_item, event.item, wire, "item")
@@ -183,7 +185,7 @@ class RealtimeSession:
 
     async def _create_response(self, body: ResponseBody) -> None:
         controller = self._turn_controller
-        check_text(measure_response_texts(body), self._backend.context_length)
+        check_text_length(measure_response_texts(body), self._backend.context_length)
         answers = configure_response(controller.config, body, self._backend)
         conversation = controller.conversation if body.conversation == "auto" else None
         config = ResponseConfig(answers, conversation, controller.conversation_id, body.metadata)

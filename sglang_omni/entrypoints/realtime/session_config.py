@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import choose_voice, require_model
-from sglang_omni.entrypoints.http.tool_choice import check_calling
+from sglang_omni.entrypoints.http.tool_choice import check_tool_choice
 from sglang_omni.entrypoints.realtime.audio_codec import PCM, WireFormat
 from sglang_omni.entrypoints.realtime.session_schema import (
     AnswerBody,
@@ -204,7 +204,7 @@ def _update_answers(
     if output is not None:
         changes |= _parse_audio_output(output, backend, config.owner, f"{prefix}.audio.output")
     answers = replace(config, **changes)
-    check_calling(answers.callable_tools, answers.model_tool_choice, backend, f"{prefix}.")
+    check_tool_choice(answers.callable_tools, answers.model_tool_choice, backend, f"{prefix}.")
     return answers
 
 

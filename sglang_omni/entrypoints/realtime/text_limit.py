@@ -7,7 +7,7 @@ from sglang_omni.entrypoints.realtime.item_schema import (
     MessageBody,
 )
 from sglang_omni.entrypoints.realtime.session_schema import AnswerBody, ResponseBody
-from sglang_omni.entrypoints.text_limit import FieldSizes, json_characters
+from sglang_omni.entrypoints.text_limit import FieldSizes, count_json_characters
 
 
 def measure_answer_texts(body: AnswerBody, path: str) -> FieldSizes:
@@ -16,7 +16,7 @@ def measure_answer_texts(body: AnswerBody, path: str) -> FieldSizes:
         yield f"{path}.instructions", len(body.instructions)
     for index, tool in enumerate(body.tools or ()):
         yield f"{path}.tools.{index}.description", len(tool.description)
-        yield f"{path}.tools.{index}.parameters", json_characters(tool.parameters)
+        yield f"{path}.tools.{index}.parameters", count_json_characters(tool.parameters)
 
 
 def measure_item_texts(

@@ -20,12 +20,12 @@ from sglang_omni.pipeline.request import (
     Finished,
     MediaPart,
     Message,
-    SamplingParams,
     TextDelta,
     TextPart,
     Usage,
 )
 from sglang_omni.pipeline.transcribe import build_transcription_prompt, max_transcript_tokens
+from sglang_omni.protocol.sampling import SamplingParams
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,30 @@
 """Ming-flash-omni-2.0 as a `ModelFamily`."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
+from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.media_rules import FORMAT
 from sglang_omni.models.ming.prompt.format import MingChatFormat
+from sglang_omni.models.ming.sizes import read_sizes
 from sglang_omni.models.ming.speech.vae_fingerprint import vae_fingerprint
 from sglang_omni.models.ming.speech.voice_manifest import read_voice_names
 from sglang_omni.models.ming.speech_text import MingSpeechText
+from sglang_omni.models.ming.thinker.fp8_layout import (
+    QUANTIZATION_CONFIG,
+    SCALE_SUFFIX,
+    is_quantized,
+)
+from sglang_omni.models.sizes import CheckpointSizes
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sglang_omni.models.ming.encoders.audio_model import MingAudioModel
+    from sglang_omni.models.ming.encoders.vision_model import MingVisionModel
     from sglang_omni.models.ming.speech.model import MingSpeechModel
 
 
@@ -28,6 +41,53 @@ class MingFamily:
     def voice_fingerprint(self, checkpoint: Path) -> str:
         """Return a digest of the audio VAE's weights."""
         return vae_fingerprint(checkpoint)
+
+    def sizes(self, checkpoint: Path) -> CheckpointSizes:
+        """See `ModelFamily`."""
+        return read_sizes(checkpoint)
+
+    def fp8_config(self) -> Mapping[str, Any]:
+        """See `ModelFamily`."""
+        return QUANTIZATION_CONFIG
+
+    def to_fp8(self, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.thinker.fp8 import quantize_weight
+
+        if not is_quantized(name):
+            return {name: tensor}
+        values, scales = quantize_weight(tensor)
+        return {name: values, name + SCALE_SUFFIX: scales}
+
+    def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.tiny import write_tiny_checkpoint
+
+        write_tiny_checkpoint(folder, seed)
+
+    def encoder_width(self, checkpoint: Path) -> int:
+        """See `ModelFamily`."""
+        return read_encoder_config(checkpoint).hidden_size
+
+    def check_vision_ranks(self, checkpoint: Path, ranks: int) -> None:
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.encoders.vision_model import check_ranks
+
+        check_ranks(checkpoint, ranks)
+
+    def load_vision_encoder(
+        self, checkpoint: Path, device: str, dtype: str, *, parallel: bool, graphs: bool
+    ) -> "MingVisionModel":
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.encoders.vision_model import MingVisionModel
+
+        return MingVisionModel(checkpoint, device, dtype, parallel, graphs)
+
+    def load_audio_encoder(self, checkpoint: Path, device: str, dtype: str) -> "MingAudioModel":
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.encoders.audio_model import MingAudioModel
+
+        return MingAudioModel(checkpoint, device, dtype)
 
     def load_speech_model(self, checkpoint: Path, device: str, dtype: str) -> "MingSpeechModel":
         """See `ModelFamily`."""

@@ -51,8 +51,8 @@ class MingSpeechText:
         missing = [field.strip(": ") for field in MUSIC_FIELDS if field not in text]
         if missing:
             raise InvalidRequest(
-                "input: music is described as 'Genre: ... Mood: ... Instrument: ... Theme: ... "
-                f"Duration: 60s.'; this lacks {', '.join(missing)}",
+                "input: a description of music must have the form 'Genre: ... Mood: ... "
+                f"Instrument: ... Theme: ... Duration: 60s.'; missing: {', '.join(missing)}",
                 param="input",
             )
         # The model was trained with a blank in front of a description of music.

@@ -9,7 +9,7 @@ from measurement.environment import fingerprint
 from sglang_omni.models.ming.encoders.attention import load_attention
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
 from sglang_omni.models.ming.encoders.grid import Grid
-from sglang_omni.models.ming.encoders.tensors import vision_tensors
+from sglang_omni.models.ming.encoders.tensors import list_vision_tensors
 from sglang_omni.models.ming.encoders.vision_reference import load_vision_reference
 
 
@@ -31,7 +31,7 @@ def test_random_weights_reach_every_tensor() -> None:
 
 
 def test_the_real_shapes_are_the_released_models() -> None:
-    shapes = vision_tensors(REAL.vision, REAL.hidden_size)
+    shapes = list_vision_tensors(REAL.vision, REAL.hidden_size)
     assert shapes["vision.blocks.26.mlp.linear_fc1.weight"] == (4304, 1152)
     assert shapes["vision.merger.linear_fc2.weight"] == (4096, 4608)
     assert REAL.vision.head_dim == 72

@@ -120,7 +120,7 @@ def test_a_guess_is_told_from_an_answer_and_always_the_same() -> None:
     ],
 )
 def test_an_open_answer_is_read_by_its_key_words(said: str, truth: str, right: bool) -> None:
-    assert open_answers.matches(open_answers.parse(said), truth) == right
+    assert open_answers.matches_truth(open_answers.parse_open_answer(said), truth) == right
 
 
 def test_scores_agree_with_those_of_the_independent_harnesses() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.evaluation import audio_audit
-from benchmarks.evaluation.audio_audit import Renditions, Spoken, audit, judge
-from benchmarks.evaluation.metrics.mel import distance, log_mel
+from benchmarks.evaluation.audio_audit import Rendition, Renditions, audit_text, judge_audit
+from benchmarks.evaluation.metrics.mel import log_mel, mel_distance
 from benchmarks.evaluation.metrics.recognisers import Clip
 from tests.benchmarks.evaluation.peers import playing_as
 
@@ -29,8 +29,8 @@ def renditions(change: Callable[[np.ndarray], np.ndarray] = lambda sound: sound)
     """Two seeds that differ in pitch; the streamed ones are changed."""
     made: Renditions = {}
     for seed, pitch in enumerate((140.0, 150.0)):
-        made["whole", seed] = Spoken(voice(pitch), RATE)
-        made["streamed", seed] = Spoken(change(voice(pitch)), RATE)
+        made["whole", seed] = Rendition(voice(pitch), RATE)
+        made["streamed", seed] = Rendition(change(voice(pitch)), RATE)
     return made
 
 
@@ -42,12 +42,12 @@ class Says:
     def __init__(self, *texts: str) -> None:
         self._texts = list(texts)
 
-    def hear(self, clips: Sequence[Clip]) -> list[str]:
+    def transcribe(self, clips: Sequence[Clip]) -> list[str]:
         return [self._texts.pop(0) for _ in clips]
 
 
 def verdict(change: Callable[[np.ndarray], np.ndarray] = lambda sound: sound) -> dict[str, Any]:
-    return judge([audit("Ah.", renditions(change), None)] * 20, None)
+    return judge_audit([audit_text("Ah.", renditions(change), None)] * 20, None)
 
 
 def test_equal_sound_passes_and_its_distance_is_zero() -> None:
@@ -68,25 +68,25 @@ def test_another_sound_or_duration_fails_by_its_check() -> None:
 
 
 def test_one_wrong_character_either_way_fails() -> None:
-    right = audit("Ah, ah.", renditions(), Says(*["ah ah"] * 4))
-    wrong = audit("Ah, ah.", renditions(), Says("ah ah", "ah ah", "ah ah", "ah a"))
+    right = audit_text("Ah, ah.", renditions(), Says(*["ah ah"] * 4))
+    wrong = audit_text("Ah, ah.", renditions(), Says("ah ah", "ah ah", "ah ah", "ah a"))
     assert (right.whole_wrong, right.streamed_wrong, wrong.streamed_wrong) == (0, 0, 1)
-    assert judge([right] * 20, "says")["passed"]
-    found = judge([*[right] * 19, wrong], "says")
+    assert judge_audit([right] * 20, "says")["passed"]
+    found = judge_audit([*[right] * 19, wrong], "says")
     assert found["characters_wrong"] == [0, 1] and not found["passed"]
 
 
 def test_fewer_than_twenty_texts_are_no_audit() -> None:
     with pytest.raises(ValueError, match="too few"):
-        judge([audit("Ah.", renditions(), None)] * 19, None)
+        judge_audit([audit_text("Ah.", renditions(), None)] * 19, None)
 
 
 def test_distance_does_not_depend_on_tempo_or_loudness() -> None:
     low, high = log_mel(voice(120.0), RATE), log_mel(voice(260.0, tilt=2.0), RATE)
     slow = log_mel(voice(120.0, 0.6), RATE)
-    assert distance(low, low) == 0.0
-    assert distance(low, slow) < 0.5 * distance(low, high)
-    assert distance(low, high) == pytest.approx(distance(high, low))
+    assert mel_distance(low, low) == 0.0
+    assert mel_distance(low, slow) < 0.5 * mel_distance(low, high)
+    assert mel_distance(low, high) == pytest.approx(mel_distance(high, low))
     assert np.allclose(log_mel(0.5 * voice(120.0), RATE), low, atol=0.1)
     assert log_mel(voice(120.0, 0.01), RATE).shape == (1, 40)
 

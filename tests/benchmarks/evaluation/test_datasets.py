@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.client.target import ChatRequest, MediaPart, SpeechRequest, TextPart
-from benchmarks.evaluation.datasets.source import DatasetError, load
+from benchmarks.evaluation.datasets.source import DatasetError, load_rows
 from benchmarks.evaluation.tasks import TASKS
 from benchmarks.evaluation.tasks.gsm8k import TEST
 from benchmarks.evaluation.tasks.mmmu import VALIDATION
@@ -63,13 +63,13 @@ def test_rows_from_parquet_and_json_lines_are_those_of_the_hub(tmp_path: Path) -
     rows = MMSU.bundled()
     (tmp_path / "lines").mkdir()
     as_jsonl(tmp_path / "lines", rows, MMSU.media)
-    assert load(MMSU, str(tmp_path / "lines")) == rows
+    assert load_rows(MMSU, str(tmp_path / "lines")) == rows
     data = tmp_path / "copy" / "data"
     data.mkdir(parents=True)
     table = pyarrow.Table.from_pylist(rows)
     pyarrow.parquet.write_table(table, data / "test-00000-of-00001.parquet")
     pyarrow.parquet.write_table(table.slice(0, 1), data / "train-0.parquet")
-    assert load(MMSU, str(tmp_path / "copy")) == rows
+    assert load_rows(MMSU, str(tmp_path / "copy")) == rows
 
 
 def test_a_video_is_found_by_its_name(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_video_is_found_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "data" / f"{row['videoID']}.mp4").write_bytes(b"a film")
     bare = {name: value for name, value in row.items() if name != "video"}
     as_jsonl(tmp_path, [bare], ())
-    (loaded,) = load(VIDEO_MME, str(tmp_path))
+    (loaded,) = load_rows(VIDEO_MME, str(tmp_path))
     assert loaded["video"]["bytes"] == b"a film"
 
 
@@ -87,25 +87,25 @@ def test_a_list_of_seed_tts_is_read(tmp_path: Path) -> None:
     (tmp_path / "prompt-wavs" / "a.wav").write_bytes(b"ah")
     lines = "u1|Ah, ah.|prompt-wavs/a.wav|Good morning.|prompt-wavs/a.wav\n\n"
     (tmp_path / "meta.lst").write_text(lines, encoding="utf-8")
-    (row,) = load(SEED_TTS["en"], str(tmp_path))
+    (row,) = load_rows(SEED_TTS["en"], str(tmp_path))
     assert row["prompt_wav"]["bytes"] == b"ah"
     assert (row["utt"], row["prompt_text"], row["infer_text"]) == ("u1", "Ah, ah.", "Good morning.")
 
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DatasetError, match="no folder"):
-        load(TEST, str(tmp_path / "nowhere"))
+        load_rows(TEST, str(tmp_path / "nowhere"))
     with pytest.raises(DatasetError, match="no parquet or jsonl"):
-        load(TEST, str(tmp_path))
+        load_rows(TEST, str(tmp_path))
     as_jsonl(tmp_path, [{"question": "1 + 1?"}], ())
     with pytest.raises(DatasetError, match=r"lacks the columns \['answer'\]"):
-        load(TEST, str(tmp_path))
+        load_rows(TEST, str(tmp_path))
     as_jsonl(tmp_path, [{"utt": "a", "prompt_wav": "gone.wav"}], ())
     with pytest.raises(DatasetError, match=r"gone\.wav"):
-        load(SEED_TTS["zh"], str(tmp_path))
+        load_rows(SEED_TTS["zh"], str(tmp_path))
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(DatasetError, match="pip install datasets"):
-        load(TEST, "hub")
+        load_rows(TEST, "hub")
 
 
 def test_mmmu_is_sorted_and_only_what_has_pictures() -> None:

@@ -23,7 +23,7 @@ from benchmarks.client.target import (
 from benchmarks.evaluation import evaluate
 from benchmarks.evaluation.metrics import recognisers
 from benchmarks.evaluation.metrics.recognisers import Clip
-from benchmarks.evaluation.metrics.similarity import Voices
+from benchmarks.evaluation.metrics.similarity import SpeakerSimilarity
 from benchmarks.evaluation.protocol import listening
 from sglang_omni.protocol.errors import EngineFailed
 from tests.benchmarks.evaluation.peers import CHATS, PIECES, RATE, playing_as
@@ -86,12 +86,12 @@ def test_what_is_heard_is_counted_after_all_was_said(
         def __init__(self, weights: Path | None, language: str) -> None:
             assert language == "en"
 
-        def hear(self, clips: Sequence[Clip]) -> list[str]:
+        def transcribe(self, clips: Sequence[Clip]) -> list[str]:
             hearing.append([len(samples) for samples, _ in clips])
             assert {rate for _, rate in clips} == {RATE}
             return ["the baker waits for a train by the river"] * len(clips)
 
-    monkeypatch.setitem(recognisers.LISTENERS, "pocketsphinx", Fake)
+    monkeypatch.setitem(recognisers.RECOGNISERS, "pocketsphinx", Fake)
     with playing_as("openai") as peer:
         heard = ("--recogniser", "pocketsphinx")
         result = run(peer.url, "openai", "seed-tts-en/speech", tmp_path, *heard)
@@ -119,12 +119,12 @@ def test_a_cloned_voice_is_compared_with_its_recording(tmp_path: Path) -> None:
     cosines = [row["cosine"] for row in alike["records"]]
     assert alike["failed"] == 0 and len(cosines) == 3
     assert alike["mean"] == {"closed/2": pytest.approx(sum(cosines) / 3)}
-    voices = Voices(network)
+    voices = SpeakerSimilarity(network)
     speech = soundfile.read(tmp_path / result["records"][0]["audio"], dtype="float32")
     assert voices.similarity(speech, speech) == pytest.approx(1.0)
     assert -1 <= cosines[0] < 0.999
     with pytest.raises(FileNotFoundError, match="speaker network"):
-        Voices(tmp_path / "none.onnx")
+        SpeakerSimilarity(tmp_path / "none.onnx")
 
 
 def test_a_key_is_sent_and_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

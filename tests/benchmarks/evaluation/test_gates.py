@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.evaluation import gates
-from benchmarks.evaluation.gates import OtherSystem, calibrate, check, growth
+from benchmarks.evaluation.gates import SystemMismatch, calibrate, check, measure_growth
 from benchmarks.evaluation.report.figures import Figure
 from tests.benchmarks.evaluation.test_report import FIGURE, run_file
 
@@ -24,14 +24,14 @@ def test_the_gate_lies_behind_the_worst_run_on_the_worse_side() -> None:
     assert (rate.worst, rate.limit) == (9.0, pytest.approx(8.1))
     assert (time.worst, time.limit) == (110.0, pytest.approx(121.0))
     assert rate.variation == pytest.approx(0.079, abs=1e-3)
-    assert rate.holds(8.2) and not rate.holds(8.0)
-    assert time.holds(120.0) and not time.holds(122.0)
+    assert rate.is_met(8.2) and not rate.is_met(8.0)
+    assert time.is_met(120.0) and not time.is_met(122.0)
 
 
 def test_a_failed_request_fails_where_there_was_none() -> None:
     failed = replace(FIGURE, measure="failed", unit="", value=0.0)
     (gate,) = calibrate([[failed]] * 5)
-    assert gate.holds(0.0) and not gate.holds(1.0)
+    assert gate.is_met(0.0) and not gate.is_met(1.0)
 
 
 def test_what_nothing_can_fail_is_no_gate() -> None:
@@ -46,9 +46,9 @@ def test_fewer_runs_or_others_make_no_gate() -> None:
     with pytest.raises(ValueError, match="too few"):
         calibrate(RUNS[:4])
     other = [replace(one, hardware="another card") for one in RUNS[0]]
-    with pytest.raises(OtherSystem):
+    with pytest.raises(SystemMismatch):
         calibrate([*RUNS[:4], other])
-    with pytest.raises(OtherSystem, match="on a card"):
+    with pytest.raises(SystemMismatch, match="on a card"):
         list(check(calibrate(RUNS), other))
 
 
@@ -131,6 +131,6 @@ def test_a_run_of_another_machine_is_not_checked_and_no_calibration(
 def test_growth_is_by_the_rate_of_one_client_in_the_same_protocol() -> None:
     loads = (1, 2.0), (4, 3.0), (2, 2.5)
     rates = [replace(FIGURE, load=f"closed/{n}", value=v) for n, v in loads]
-    (found,) = growth([*rates, replace(FIGURE, load="open/2"), TTFT])
+    (found,) = measure_growth([*rates, replace(FIGURE, load="open/2"), TTFT])
     assert (found.load, found.value) == ("closed/4", 1.5)
-    assert list(growth([rates[0], replace(rates[1], protocol="another")])) == []
+    assert list(measure_growth([rates[0], replace(rates[1], protocol="another")])) == []

@@ -16,12 +16,12 @@ import pytest
 from benchmarks.client.load import ClientShare
 from benchmarks.client.target import Target
 from benchmarks.evaluation import evaluate
-from benchmarks.evaluation.protocol.journal import Journal, OtherRun, read
+from benchmarks.evaluation.protocol.journal import Journal, RunMismatch, read_journal
 from benchmarks.evaluation.protocol.passes import LoadPlan
 from benchmarks.evaluation.protocol.presets import PRESETS
-from benchmarks.evaluation.protocol.record import SampleRecord, as_json, from_json
+from benchmarks.evaluation.protocol.record import SampleRecord, record_from_json, record_to_json
 from benchmarks.evaluation.protocol.run import Run, RunConfig
-from benchmarks.evaluation.protocol.summary import accuracy, over_repeats, summarise_pass
+from benchmarks.evaluation.protocol.summary import accuracy, summarise_pass, summarise_repeats
 from benchmarks.evaluation.tasks import TASKS
 from measurement.intervals import wilson_interval
 from sglang_omni.pipeline.request import ChatRequest, Finished, TextDelta, TextPart
@@ -52,7 +52,7 @@ def one(sample: str = "s", **values: Any) -> SampleRecord:
         "prompt_tokens": 7,
         "tokens": 10,
     }
-    return from_json(empty | values)
+    return record_from_json(empty | values)
 
 
 def config(url: str, **values: Any) -> RunConfig:
@@ -176,7 +176,7 @@ def test_a_folder_of_another_run_is_refused(server: Served, tmp_path: Path) -> N
     run = Run(config(server.url, samples=1), tmp_path)
     run.generate()
     other = Run(config(server.url, samples=1, repeats=3), tmp_path)
-    with pytest.raises(OtherRun, match="repeats"):
+    with pytest.raises(RunMismatch, match="repeats"):
         other.generate()
     moved = replace(run.config, target=replace(run.config.target, url="http://127.0.0.1:1"))
     Run(moved, tmp_path).generate()
@@ -197,11 +197,11 @@ def test_a_journal_gives_back_what_it_was_given(tmp_path: Path) -> None:
     with Journal(path, made) as journal:
         assert journal.sitting == 1
         journal.add(one("b", sitting=1))
-    stored = read(path, made)
+    stored = read_journal(path, made)
     assert stored.sittings == 2 and stored.clients == {("closed/1", 0): [share]}
     assert list(stored.records) == [("closed/1", 0, "a"), ("closed/1", 0, "b")]
     assert asdict(stored.records["closed/1", 0, "a"]) == asdict(first) | {"ttft_s": 0.1235}
-    assert from_json(as_json(first)) == replace(first, ttft_s=0.1235)
+    assert record_from_json(record_to_json(first)) == replace(first, ttft_s=0.1235)
 
 
 def test_the_time_of_a_pass_is_that_of_its_sittings() -> None:
@@ -225,9 +225,9 @@ def test_accuracy_counts_guesses_failures_and_groups_apart() -> None:
 
 
 def test_repeats_have_a_mean_and_a_sample_deviation() -> None:
-    found = over_repeats([{"a": {"p50": 1.0}, "b": None}, {"a": {"p50": 3.0}, "b": 2.0}])
+    found = summarise_repeats([{"a": {"p50": 1.0}, "b": None}, {"a": {"p50": 3.0}, "b": 2.0}])
     assert found == {"a.p50": {"mean": 2.0, "sd": pytest.approx(2**0.5)}}
-    assert over_repeats([{"a": 1}]) == {"a": {"mean": 1.0, "sd": None}}
+    assert summarise_repeats([{"a": 1}]) == {"a": {"mean": 1.0, "sd": None}}
 
 
 def test_loads_and_presets_are_what_they_say() -> None:

@@ -13,7 +13,12 @@ import pytest
 import soxr
 
 from benchmarks.evaluation.metrics import recognisers
-from benchmarks.evaluation.metrics.recognisers import Clip, NoRecogniser, Paraformer, Whisper
+from benchmarks.evaluation.metrics.recognisers import (
+    Clip,
+    Paraformer,
+    RecogniserUnavailable,
+    Whisper,
+)
 from tests.benchmarks.evaluation import tiny_recognisers
 from tests.benchmarks.evaluation.tiny_recognisers import CHARACTERS, SPECIAL, SYMBOLS
 
@@ -45,7 +50,7 @@ def prompts(listener: Whisper, monkeypatch: pytest.MonkeyPatch) -> Iterator[list
         return inner(**inputs)
 
     monkeypatch.setattr(model, "forward", forward)
-    listener.hear(CLIPS[:1])
+    listener.transcribe(CLIPS[:1])
     for row in seen[0].tolist():
         yield listener._processor.tokenizer.convert_ids_to_tokens(row)
 
@@ -63,8 +68,8 @@ def test_whisper_is_told_the_language_and_to_transcribe(
 
 def test_whisper_hears_in_a_batch_what_it_hears_alone(whisper: Path) -> None:
     listener = Whisper(whisper, "en")
-    texts = listener.hear(CLIPS)
-    assert texts == [listener.hear([one])[0] for one in CLIPS]
+    texts = listener.transcribe(CLIPS)
+    assert texts == [listener.transcribe([one])[0] for one in CLIPS]
     assert len(set(texts)) > 1 and all(texts)
     letters = {"Ġ": " "}
     known = {letters.get(character, character) for character in CHARACTERS}
@@ -86,10 +91,10 @@ def test_whisper_gets_16_khz_whatever_the_clip_has(
             return getattr(inner, name)
 
     monkeypatch.setattr(listener, "_processor", Watching())
-    listener.hear(CLIPS)
+    listener.transcribe(CLIPS)
     assert given == [([16_000, 9_600, 32_000], 16_000)]
     low = [(soxr.resample(*clip(110), 16_000), 16_000)]
-    assert listener.hear(low) == listener.hear(CLIPS[:1])
+    assert listener.transcribe(low) == listener.transcribe(CLIPS[:1])
 
 
 @pytest.fixture(scope="module")
@@ -101,14 +106,14 @@ def paraformer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_paraformer_hears_simplified_characters_at_any_rate(paraformer: Path) -> None:
     listener = Paraformer(paraformer, "zh")
     assert listener.name == "paraformer (paraformer-random)"
-    texts = listener.hear(CLIPS)
+    texts = listener.transcribe(CLIPS)
     assert len(texts) == 3 and len(set(texts)) > 1
     said = set("".join(texts)) - set(" ")
     assert said and said <= set("我们后会吗门车马书长东")
     # Or nothing was simplified, and the test showed nothing.
     assert set("後會嗎門車馬書長東") <= set(SYMBOLS)
     low = [(soxr.resample(*clip(110), 16_000), 16_000)]
-    assert listener.hear(low) == texts[:1]
+    assert listener.transcribe(low) == texts[:1]
 
 
 def test_paraformer_hears_nothing_in_silence(paraformer: Path) -> None:
@@ -116,7 +121,7 @@ def test_paraformer_hears_nothing_in_silence(paraformer: Path) -> None:
     predictor = listener._model.model.predictor.cif_output
     predictor.weight.data.zero_()
     predictor.bias.data.fill_(-20.0)
-    assert listener.hear([(np.zeros(1600, np.float32), 16_000)]) == [""]
+    assert listener.transcribe([(np.zeros(1600, np.float32), 16_000)]) == [""]
 
 
 def test_weights_that_do_not_fit_are_no_paraformer(paraformer: Path, tmp_path: Path) -> None:
@@ -124,12 +129,14 @@ def test_weights_that_do_not_fit_are_no_paraformer(paraformer: Path, tmp_path: P
 
     for name in ("config.yaml", "tokens.json", "am.mvn"):
         (tmp_path / name).write_bytes((paraformer / name).read_bytes())
-    with pytest.raises(NoRecogniser, match=r"holds no Paraformer for funasr: no model\.pt"):
+    with pytest.raises(
+        RecogniserUnavailable, match=r"holds no Paraformer for funasr: no model\.pt"
+    ):
         Paraformer(tmp_path, "zh")
     weights = torch.load(paraformer / "model.pt")
     weights["decoder.output_layer.bias"] = torch.zeros(3)
     torch.save(weights, tmp_path / "model.pt")
-    with pytest.raises(NoRecogniser, match="size mismatch"):
+    with pytest.raises(RecogniserUnavailable, match="size mismatch"):
         Paraformer(tmp_path, "zh")
 
 
@@ -143,5 +150,5 @@ def test_a_recogniser_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
         ("paraformer", tmp_path, "en", "hears no en"),
         ("pocketsphinx", None, "zh", "hears no zh"),
     ):
-        with pytest.raises(NoRecogniser, match=says):
-            recognisers.LISTENERS[name](weights, language)
+        with pytest.raises(RecogniserUnavailable, match=says):
+            recognisers.RECOGNISERS[name](weights, language)

@@ -11,12 +11,12 @@ from PIL import Image
 
 from benchmarks.client.target import Target
 from benchmarks.evaluation.protocol.presets import PRESETS
-from benchmarks.evaluation.protocol.record import as_json
+from benchmarks.evaluation.protocol.record import record_to_json
 from benchmarks.evaluation.protocol.run import RunConfig
-from benchmarks.evaluation.protocol.summary import over_repeats
+from benchmarks.evaluation.protocol.summary import summarise_repeats
 from benchmarks.evaluation.report import __main__, figures, plots
 from benchmarks.evaluation.report.figures import Figure
-from benchmarks.evaluation.report.tables import MixedProtocols, table, tables
+from benchmarks.evaluation.report.tables import MixedProtocols, format_table, format_tables
 from tests.benchmarks.evaluation.test_protocol import one, summarise_pass
 
 FIGURE = Figure("requests", "req/s", "closed/1", 2.0, "a protocol", "one", "a card", "here")
@@ -38,13 +38,13 @@ def run_file(preset: str, **about: Any) -> dict[str, Any]:
             made.append(one("s3", load=load, repeat=repeat, error="TimeoutError"))
             records += made
             passes.append(summarise_pass(made, []))
-        rows.append({"load": load, "repeats": passes, "over_repeats": over_repeats(passes)})
+        rows.append({"load": load, "repeats": passes, "over_repeats": summarise_repeats(passes)})
     return {
         "protocol": config.protocol,
         "config": config.as_json() | {"system": "a laptop"},
         "environment": {"device": "cpu", "devices": "0"},
         "summary": rows,
-        "records": [as_json(row) for row in records],
+        "records": [record_to_json(row) for row in records],
         **about,
     }
 
@@ -52,22 +52,22 @@ def run_file(preset: str, **about: Any) -> dict[str, Any]:
 def test_rows_of_two_protocols_are_never_in_one_column() -> None:
     other = replace(FIGURE, protocol="another")
     with pytest.raises(MixedProtocols, match="'a protocol' and 'another'"):
-        table([FIGURE, other])
-    both = tables([FIGURE, other])
+        format_table([FIGURE, other])
+    both = format_tables([FIGURE, other])
     assert both.count("### ") == 2 and both.count("| requests (req/s) |") == 2
 
 
 def test_a_table_has_a_column_for_each_load_in_order() -> None:
     loads = [replace(FIGURE, load=f"closed/{count}", value=count) for count in (16, 2, 4)]
     spread = replace(FIGURE, system="two", load="closed/4", value=1234.5, deviation=12.25)
-    lines = table([*loads, spread]).splitlines()
+    lines = format_table([*loads, spread]).splitlines()
     assert lines[0] == "| | system | hardware | source | closed/2 | closed/4 | closed/16 |"
     assert lines[2] == "| requests (req/s) | one | a card | here | 2 | 4 | 16 |"
     assert lines[3] == "| requests (req/s) | two | a card | here |  | 1,234 ± 12.2 |  |"
 
 
 def test_every_published_row_says_whose_on_what_and_from_where() -> None:
-    rows = list(figures.published())
+    rows = list(figures.read_published())
     assert len(rows) > 30
     for row in rows:
         assert row.system and row.hardware and row.source and row.protocol and row.value > 0
@@ -75,17 +75,17 @@ def test_every_published_row_says_whose_on_what_and_from_where() -> None:
 
 @pytest.mark.parametrize("preset", ["mmmu-50", "seed-tts-en-whole", "seed-tts-en-streamed"])
 def test_a_preset_stands_beside_the_rows_it_repeats(preset: str) -> None:
-    ours = list(figures.of(run_file(preset), "run"))
-    theirs = {row.protocol for row in figures.published()}
+    ours = list(figures.figures_of(run_file(preset), "run"))
+    theirs = {row.protocol for row in figures.read_published()}
     assert {one.protocol for one in ours} & theirs
-    together = [row for row in figures.published() if row.protocol == ours[0].protocol]
-    shown = table([one for one in ours if one.protocol == ours[0].protocol] + together)
+    together = [row for row in figures.read_published() if row.protocol == ours[0].protocol]
+    shown = format_table([one for one in ours if one.protocol == ours[0].protocol] + together)
     assert "| this project | a laptop |" in shown and "| sglang-omni |" in shown
 
 
 def test_what_is_not_known_of_a_protocol_keeps_it_apart() -> None:
-    ours = {one.protocol for one in figures.of(run_file("gsm8k-100"), "run")}
-    assert not ours & {row.protocol for row in figures.published()}
+    ours = {one.protocol for one in figures.figures_of(run_file("gsm8k-100"), "run")}
+    assert not ours & {row.protocol for row in figures.read_published()}
     bundled = run_file("mmmu-50")
     config = bundled["config"] | {"source": "fixture"}
     made = RunConfig(**(config | {"target": Target("", "m", streaming=False)}))
@@ -96,7 +96,9 @@ def test_words_by_another_listener_are_another_protocol() -> None:
     result = run_file("seed-tts-en-whole", recogniser="whisper (large-v3)")
     for row in result["summary"]:
         row["over_repeats"]["words.wer_mean"] = {"mean": 0.02, "sd": None}
-    found = [one for one in figures.of(result, "run") if one.measure.startswith("word errors")]
+    found = [
+        one for one in figures.figures_of(result, "run") if one.measure.startswith("word errors")
+    ]
     assert found[0].value == 2.0 and found[0].protocol.endswith("heard by whisper (large-v3)")
 
 
@@ -125,5 +127,5 @@ def test_the_command_refuses_to_mix_and_says_what_is_missing(
     assert __main__.main([str(tmp_path / "none.json")]) == 2
     assert "none.json" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(plots.NoPlots, match="pip install matplotlib"):
-        plots.draw(run_file("seed-tts-en-streamed"), tmp_path, "x")
+    with pytest.raises(plots.MatplotlibMissing, match="pip install matplotlib"):
+        plots.draw_plots(run_file("seed-tts-en-streamed"), tmp_path, "x")

@@ -8,18 +8,19 @@ import pytest
 from benchmarks.client.raw import RawAnswer, RawLoad, arrival_times, body_chunks
 from benchmarks.serving.api_capacity import (
     Case,
-    Expected,
-    best,
+    ExpectedAnswer,
     check_tone,
-    contents,
-    measure,
-    parse,
-    text_row,
+    event_texts,
+    measure_round,
+    parse_arguments,
+    select_best,
+    summarise_text,
 )
 from benchmarks.serving.api_process import ANSWER
 from benchmarks.synthetic.thinker import ThinkerPace, open_worker
 from sglang_omni.engines.runtime.worker import StepInput, StepWorker
-from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerRequest
+from sglang_omni.engines.thinker.contract import ThinkerRequest
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.server.running import free_port
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
@@ -51,17 +52,17 @@ def test_an_error_is_no_answer() -> None:
     with pytest.raises(ValueError, match="429"):
         body_chunks(b"HTTP/1.1 429 Too Many Requests\r\n\r\n")
     with pytest.raises(ValueError, match="died"):
-        list(contents(b'data: {"error":{"message":"it died"}}\n\n'))
+        list(event_texts(b'data: {"error":{"message":"it died"}}\n\n'))
 
 
 def test_tokens_are_counted_by_where_the_text_has_come_to() -> None:
-    expected = Expected(30)
+    expected = ExpectedAnswer(30)
     ends = [size for size in range(len(expected.text) + 1) if _is_end(expected, size)]
     assert len(ends) == 31 and ANSWER.startswith(expected.text)
     assert [expected.tokens(size) for size in ends] == list(range(31))
 
 
-def _is_end(expected: Expected, size: int) -> bool:
+def _is_end(expected: ExpectedAnswer, size: int) -> bool:
     try:
         expected.tokens(size)
     except ValueError:
@@ -70,16 +71,16 @@ def _is_end(expected: Expected, size: int) -> bool:
 
 
 def test_only_what_came_in_the_window_counts_and_a_wrong_word_is_found() -> None:
-    expected = Expected(30)
+    expected = ExpectedAnswer(30)
     ends = [size for size in range(len(expected.text) + 1) if _is_end(expected, size)]
     one, three = expected.text[: ends[1]], expected.text[ends[1] : ends[4]]
     body = HEAD + framed(said(one), said(three))
     reads = ((1.0, body_chunks(body)[0][0]), (2.5, 10_000))
-    row = text_row(RawLoad([answer(body, *reads)], 0.1, 0.0), (2.0, 3.0))
+    row = summarise_text(RawLoad([answer(body, *reads)], 0.1, 0.0), (2.0, 3.0))
     assert (row["tokens_per_s"], row["events_per_s"], row["tokens_per_event"]) == (3, 1, 3.0)
     wrong = answer(HEAD + framed(said("Never")), (1.0, 10_000))
     with pytest.raises(ValueError, match="not what the thinker said"):
-        text_row(RawLoad([wrong], 0.1, 0.0), (0.0, 3.0))
+        summarise_text(RawLoad([wrong], 0.1, 0.0), (0.0, 3.0))
 
 
 def test_silence_is_not_the_tone() -> None:
@@ -104,7 +105,7 @@ def test_a_bound_is_judged_by_what_was_carried_and_by_processor_time_where_that_
         return {"events_per_s": events, "tokens_per_event": together, "events_per_core_second": 9}
 
     def bound(asked: float, *rounds: dict[str, float]) -> list[object]:
-        row = best(Case("one event a token", "text", 4, asked, 8), rounds)
+        row = select_best(Case("one event a token", "text", 4, asked, 8), rounds)
         return [row["bound"]["carried"], row["bound"]["by_processor_time"]]
 
     assert bound(10, seen(7, 1.0), seen(8, 1.0)) == [True, True]
@@ -117,7 +118,7 @@ def test_a_bound_is_judged_by_what_was_carried_and_by_processor_time_where_that_
 def test_a_case_is_measured(kind: str) -> None:
     short = f"--out unused --seconds 1 --tokens 20 --patches 3 --port {free_port()}"
     rate = 100 if kind == "text" else 10
-    row = measure(Case("short", kind, 4, rate, 0), parse(shlex.split(short)))  # type: ignore[arg-type]
+    row = measure_round(Case("short", kind, 4, rate, 0), parse_arguments(shlex.split(short)))  # type: ignore[arg-type]
     carried = row["tokens_per_s" if kind == "text" else "audio_s_per_s"]
     assert carried > rate / 4 and row["whole_answers"] >= 2
     assert 0 < row["api_core"] < 1

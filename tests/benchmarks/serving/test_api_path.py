@@ -5,13 +5,15 @@ import shlex
 import pytest
 
 from benchmarks.serving import api_path
-from benchmarks.serving.api_path import STAGES, measure_http, measure_stage, parse
+from benchmarks.serving.api_path import STAGES, measure_http, measure_stage, parse_arguments
 from tests.server.running import free_port
 
 pytestmark = pytest.mark.alone
 
 # Sixteen, since the system counts a process's time in hundredths of a second.
-SHORT = parse(shlex.split("--out unused --listeners 16 --patches 3 --seconds 1.92 --step-ms 5"))
+SHORT = parse_arguments(
+    shlex.split("--out unused --listeners 16 --patches 3 --seconds 1.92 --step-ms 5")
+)
 
 
 @pytest.mark.parametrize("stage", STAGES)

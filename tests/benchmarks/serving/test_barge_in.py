@@ -90,4 +90,4 @@ async def test_a_round_whose_answer_had_ended_is_made_again_and_counted(server: 
 
 def test_the_summary_has_median_and_worst() -> None:
     rows = [{"stopped_ms": value} for value in (1.0, 9.0, 2.0)]
-    assert barge_in.summary(rows) == {"stopped_ms": {"median": 2.0, "worst": 9.0}}
+    assert barge_in.summarise(rows) == {"stopped_ms": {"median": 2.0, "worst": 9.0}}

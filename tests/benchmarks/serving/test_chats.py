@@ -90,7 +90,7 @@ def test_thinker_results_show_their_best_round_and_precision() -> None:
     ]
     jobs = [{"system": system, "fp8": True, "tp": 1} for system in ("plug-in", "stock")]
     result = {"environment": {"device": "NVIDIA H200"}, "jobs": jobs, "rows": rows}
-    found = {figure.system: figure for figure in figures.of(result, "a file")}
+    found = {figure.system: figure for figure in figures.figures_of(result, "a file")}
     assert found["this project"].value == 210.0
     assert found["this project"].hardware == "1 x NVIDIA H200, FP8"
     assert found["stock SGLang, text only"].value == 150.0

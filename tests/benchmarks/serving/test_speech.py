@@ -14,7 +14,12 @@ from benchmarks.client.playback import AudioChunk, Playback, play_chunks
 from benchmarks.client.sound import AudioReceiver
 from benchmarks.client.speech import SpeechQuery
 from benchmarks.serving import speech
-from benchmarks.serving.speech_summary import most_that_pass, percentile, percentiles, summarise
+from benchmarks.serving.speech_summary import (
+    find_largest_passing,
+    percentile,
+    percentiles,
+    summarise_speech,
+)
 from sglang_omni.media.wav import build_header
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage
 from sglang_omni.protocol.errors import Overloaded
@@ -118,7 +123,7 @@ def test_the_search_finds_the_most_that_pass_within_its_fineness(limit: int) -> 
         asked.append(number)
         return number <= limit
 
-    found = most_that_pass(passes, first=25, most=1200, fineness=0.05)
+    found = find_largest_passing(passes, first=25, most=1200, fineness=0.05)
     if limit < 25:
         assert found == 0
     else:
@@ -134,7 +139,7 @@ def test_clients_hear_all_audio_and_ask_different_things(
 ) -> None:
     asked = query(server, audio_format=audio_format, streaming=streaming)
     seen = run_load(Load("closed", asked, 3, 60.0, requests=7, first_number=100), processes=2)
-    row = summarise(seen)
+    row = summarise_speech(seen)
     assert (row["requests"], row["failed"], row["underruns"]) == (7, 0, 0)
     for record in seen.records:
         assert record.audio_s == pytest.approx(3 * PATCH_S, abs=1e-3)
@@ -151,14 +156,14 @@ def test_an_open_loop_asks_at_its_rate_however_slow_the_answers(
     began = [record.began_s for record in seen.records]
     assert 20 <= len(began) <= 65
     assert max(began) - min(began) <= 1.0
-    assert summarise(seen)["failed"] == 0
+    assert summarise_speech(seen)["failed"] == 0
 
 
 def test_a_listener_asks_again_when_the_playback_has_ended(
     server: Served, backend: FakeBackend
 ) -> None:
     seen = run_load(Load("listeners", query(server), 4, 2.5, ramp_s=0.4), processes=2)
-    row = summarise(seen)
+    row = summarise_speech(seen)
     assert (row["failed"], row["underruns"]) == (0, 0)
     # 0.96 s each: three beginnings for everybody within 2.5 s.
     assert len(seen.records) == 4 * 3
@@ -178,7 +183,7 @@ def test_late_audio_is_an_underrun(server: Served, backend: FakeBackend) -> None
 @pytest.mark.usefixtures("at_once")
 def test_every_failure_is_counted_by_its_reason(server: Served, backend: FakeBackend) -> None:
     backend.script = playing(then=Overloaded("full"))
-    row = summarise(run_load(Load("closed", query(server), 2, 60.0, requests=4), 1))
+    row = summarise_speech(run_load(Load("closed", query(server), 2, 60.0, requests=4), 1))
     assert (row["requests"], row["failed"], row["failures"]) == (4, 4, {"429": 4})
     backend.script = playing(AudioDelta(tone()), then=Overloaded("full"))
     (cut,) = run_load(Load("closed", query(server), 1, 60.0, requests=1), 1).records

@@ -6,7 +6,11 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from benchmarks.synthetic.speech_checkpoint import stop_logit, talk_on, write_speech_checkpoint
+from benchmarks.synthetic.speech_checkpoint import (
+    never_end_answers,
+    stop_logit,
+    write_speech_checkpoint,
+)
 from benchmarks.talker.shapes import TALKER, VAE
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
@@ -78,7 +82,7 @@ def test_a_talkative_thinker_is_never_led_to_the_end(tmp_path: Path) -> None:
     write_tiny_checkpoint(tmp_path / "tiny")
     shard = tmp_path / "tiny" / read_json(tmp_path / "tiny" / INDEX)["weight_map"][HEAD]
     before = load_file(shard)[HEAD].clone()
-    talk_on(tmp_path / "tiny")
+    never_end_answers(tmp_path / "tiny")
     after = load_file(shard)[HEAD]
     ((row, column),) = (before != after).nonzero().tolist()
     assert column == Channel.STOPPED

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.synthetic.random_models.census import FILE, ROWS, Census, experts_touched
+from benchmarks.synthetic.random_models.census import FILE, ROWS, ExpertCensus, count_experts_used
 from benchmarks.synthetic.random_models.drawing import FP8_STD, draw_parameters
-from benchmarks.synthetic.random_models.scripting import Script
-from benchmarks.synthetic.system_checkpoint import FIRST_SENTENCE, script
+from benchmarks.synthetic.random_models.scripting import ScriptedAnswer
+from benchmarks.synthetic.system_checkpoint import FIRST_SENTENCE, script_ids
 from benchmarks.thinker.decoding import compare_systems
 from benchmarks.thinker.load import Arrivals, Round, summarise_round
 from benchmarks.thinker.shapes import CONSTANTS, SHAPE, SMALL, build_config, write_shape_checkpoint
@@ -20,10 +20,10 @@ from sglang_omni.engines.thinker.moe_configs import (
     find_version_folder,
     format_file_name,
 )
-from sglang_omni.models.ming.thinker.fp8_layout import block_fp8, is_quantised
+from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
 from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
-from sglang_omni.models.ming.thinker.routing import Routing, route
-from sglang_omni.models.ming.thinker.tensors import thinker_tensors
+from sglang_omni.models.ming.thinker.routing import Routing, select_experts
+from sglang_omni.models.ming.thinker.tensors import list_thinker_tensors
 from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
 
 
@@ -68,7 +68,7 @@ def test_weights_keep_variance_and_routing_even() -> None:
     assert drawn["gate_up_proj.weight"].float().std() == pytest.approx(FP8_STD, rel=0.05)
     routing = Routing(experts=64, groups=8, top_groups=4, top_k=8, scale=2.5)
     inputs = torch.randn(4000, 256, generator=torch.Generator().manual_seed(0))
-    _, ids = route(inputs @ drawn["mlp.router.weight"].T, torch.zeros(64), routing)
+    _, ids = select_experts(inputs @ drawn["mlp.router.weight"].T, torch.zeros(64), routing)
     shares = ids.flatten().bincount(minlength=64) / ids.numel() * 64
     assert shares.min() > 0.5 and shares.max() < 2
 
@@ -106,18 +106,18 @@ def test_experts_are_counted_in_one_batch_of_the_named_size(
     monkeypatch.setenv(FILE, str(tmp_path / "census.json"))
     # The last id of each row is the shared expert, which no count includes.
     decoder = Layers([Layer([[0, 1, 8], [1, 2, 8], [7, 0, 8]]), Layer([[5, 5, 8]] * 3)])
-    Census(decoder, Layer, rank=0)
+    ExpertCensus(decoder, Layer, rank=0)
     decoder(forward_batch=Decode(2))
     assert not (tmp_path / "census.json").exists()
     decoder(forward_batch=Decode(3))
     layers = json.loads((tmp_path / "census.json").read_text(encoding="utf-8"))
-    assert experts_touched(layers, 1, experts=8) == [2, 1]
-    assert experts_touched(layers, 3, experts=8) == [4, 1]
+    assert count_experts_used(layers, 1, experts=8) == [2, 1]
+    assert count_experts_used(layers, 3, experts=8) == [4, 1]
 
 
 def test_a_script_is_said_whatever_the_logits() -> None:
-    ids = script(build_thinker_tokenizer())
-    scripted = Script(ids, vocabulary=2048, device=torch.device("cpu"))
+    ids = script_ids(build_thinker_tokenizer())
+    scripted = ScriptedAnswer(ids, vocabulary=2048, device=torch.device("cpu"))
     logits = torch.randn(2, 2048)
     scripted(logits, None)
     said = [int(logits[0].argmax())]
@@ -157,12 +157,12 @@ def test_systems_are_compared_by_their_best_rounds() -> None:
 
 def test_the_shape_is_the_released_one_in_either_precision(tmp_path: Path) -> None:
     text = MingTextConfig(**(SHAPE | CONSTANTS))
-    tensors = thinker_tensors(text)
+    tensors = list_thinker_tensors(text)
     elements = {name: torch.Size(shape).numel() for name, shape in tensors.items()}
     assert 102e9 < sum(elements.values()) < 104e9
-    eight = sum(count for name, count in elements.items() if is_quantised(name))
+    eight = sum(count for name, count in elements.items() if is_quantized(name))
     assert 0.98 < eight / sum(elements.values()) < 0.995
-    assert block_fp8(build_config("plug-in", SMALL, fp8=True)["quantization_config"])
+    assert is_block_fp8(build_config("plug-in", SMALL, fp8=True)["quantization_config"])
     assert "quantization_config" not in build_config("stock", SMALL, fp8=False)
     write_shape_checkpoint(tmp_path, "stock", SMALL, fp8=True)
     assert (tmp_path / "model.safetensors").exists()

@@ -8,13 +8,13 @@ import pytest
 from cookbook.ming_mini.thinker.dialogs import answer_ids, prompt_ids
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.picture_tasks import shape_scene
-from sglang_omni.engines.thinker.contract import SamplingParams
 from sglang_omni.models.ming.media_rules import clip_tokens, patch_grid, picture_tokens
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.tiny.tokenizers import thinker_specials
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.preprocess import preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
+from sglang_omni.protocol.sampling import SamplingParams
 
 SAMPLES = 30_000
 SCENE = shape_scene(Random(0))

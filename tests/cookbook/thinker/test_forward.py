@@ -14,7 +14,7 @@ from cookbook.ming_mini.thinker.library import LONGEST, Batch, Library
 from cookbook.ming_mini.thinker.model import Thinking
 from cookbook.ming_mini.thinker.pools import Examples
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind
-from sglang_omni.models.ming.encoders.grid import grid_of
+from sglang_omni.models.ming.encoders.grid import compute_grid
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, ROUTERS, TEXT
 from tests.cookbook.thinker.conftest import CPU
@@ -57,7 +57,7 @@ def test_pictures_are_seen_as_the_reference_sees_them(thinking: Thinking, librar
     config = thinking.vision.vision.config
     for number, features in zip(batch.media, ours, strict=True):
         frames = library.pictures[batch.size].pixels.rows[number][None]
-        theirs = thinking.vision(patchify(frames, config), [grid_of(frames.shape, config)])
+        theirs = thinking.vision(patchify(frames, config), [compute_grid(frames.shape, config)])
         torch.testing.assert_close(features, theirs, rtol=0, atol=TOLERANCE)
 
 

@@ -19,7 +19,7 @@ from cookbook.ming_mini.thinker.pools import Examples, Pool
 from cookbook.ming_mini.thinker.regions import PLAIN, Regions, compiled
 from cookbook.ming_mini.thinker.tasks import KINDS
 from cookbook.ming_mini.thinker.train import Settings, Trainer, new_library
-from sglang_omni.models.ming.thinker.routing import Routing, route
+from sglang_omni.models.ming.thinker.routing import Routing, select_experts
 from tests.cookbook.thinker.conftest import CPU
 
 SETTINGS = Settings(10.0, tokens=4000, text_only=0.0)
@@ -110,7 +110,7 @@ def test_experts_chosen_without_sorting_are_the_products() -> None:
     for experts, groups, top_groups, top_k in ((16, 8, 4, 4), (8, 4, 2, 2), (12, 3, 2, 5)):
         routing = Routing(experts, groups, top_groups, top_k, 1.0)
         logits, bias = torch.randn(2, 500, experts, generator=generator)
-        _, ids = route(logits, bias, routing)
+        _, ids = select_experts(logits, bias, routing)
         chosen = chosen_experts(logits.sigmoid() + bias, routing)
         assert torch.equal(chosen, torch.zeros_like(chosen).scatter(1, ids, True))
 

@@ -11,10 +11,15 @@ from benchmarks.encoders.shapes import SMALL, randomise_weights, write_vision_ch
 from sglang_omni.engines.encoder.contract import EncoderSettings
 from sglang_omni.engines.encoder.launch import build_environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
-from sglang_omni.models.ming.encoders.attention import BACKENDS, Segments, load_attention, sdpa
-from sglang_omni.models.ming.encoders.grid import Grid, grid_of
+from sglang_omni.models.ming.encoders.attention import (
+    BACKENDS,
+    Segments,
+    attend_sdpa,
+    load_attention,
+)
+from sglang_omni.models.ming.encoders.grid import Grid, compute_grid
 from sglang_omni.models.ming.encoders.pixels import patchify
-from sglang_omni.models.ming.encoders.rotary import rotate_qkv
+from sglang_omni.models.ming.encoders.rotary import rotate_qkv_reference
 from sglang_omni.models.ming.encoders.vision_reference import load_vision_reference
 from sglang_omni.models.weights import created_as
 from tests.engines.encoder.requests import clip, encode, picture
@@ -35,10 +40,10 @@ def test_a_kernel_gives_what_plain_attention_gives(
 ) -> None:
     device = torch.device("cuda")
     qkv = torch.randn(sum(lengths), 3, 4, head_dim, device=device, dtype=torch.bfloat16)
-    segments = Segments.of(lengths, device)
+    segments = Segments.from_lengths(lengths, device)
     q, k, v = qkv.unbind(1)
     found = load_attention(name).attend(q, k, v, segments)
-    plain = sdpa(q.float(), k.float(), v.float(), segments)
+    plain = attend_sdpa(q.float(), k.float(), v.float(), segments)
     assert_close(found.float(), plain, 0.02, name)
 
 
@@ -48,7 +53,7 @@ def test_the_rotation_kernel_gives_what_the_plain_rule_gives() -> None:
     for dtype, tolerance in ((torch.float32, 1e-6), (torch.bfloat16, 2**-8)):
         qkv = torch.randn(4097, 3, 16, 72, device="cuda", dtype=dtype)
         angles = torch.randn(4097, 36, device="cuda")
-        plain = rotate_qkv(qkv, angles.cos(), angles.sin())
+        plain = rotate_qkv_reference(qkv, angles.cos(), angles.sin())
         fast = rotate_qkv_in_place(qkv.clone(), angles.cos(), angles.sin())
         for one, other in zip(fast, plain, strict=True):
             assert_close(one.float(), other.float(), tolerance)
@@ -101,7 +106,7 @@ async def test_engines_agree_with_the_reference(tmp_path: Path, ranks: int, grap
         for shape in ((1, 256, 320, 3), (4, 64, 96, 3), (1, 32, 32, 3), (1, 1536, 1536, 3)):
             pixels = torch.randint(0, 256, shape, dtype=torch.uint8)
             rows = (await encode(process, picture(pixels))).view(torch.bfloat16).float()
-            grid = grid_of(shape, config.vision)
+            grid = compute_grid(shape, config.vision)
             with torch.inference_mode():
                 plain = reference(patchify(pixels, config.vision), [grid])
             assert F.cosine_similarity(rows, plain).min() > 0.999, shape
@@ -111,7 +116,7 @@ async def test_engines_agree_with_the_reference(tmp_path: Path, ranks: int, grap
 
 @torch.inference_mode()
 def test_a_replay_equals_the_eager_blocks(one_rank) -> None:
-    from sglang_omni.engines.encoder.graphs import BlockGraphs
+    from sglang_omni.models.ming.encoders.graphs import BlockGraphs
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import VisionEncoder
 

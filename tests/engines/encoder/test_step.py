@@ -96,7 +96,7 @@ def test_a_bad_request_fails_alone(worker: EncoderWorker, encoder: Doubling) -> 
     for name in "ezsp":
         assert isinstance(outcome[name], InvalidRequest), name
     assert encoder.batches == [[1, 2]]
-    assert worker.counters()["rejected"] == 4
+    assert worker.counters()["request_errors"] == 4
 
 
 def test_a_batch_of_bad_requests_is_no_batch(worker: EncoderWorker, encoder: Doubling) -> None:

@@ -116,7 +116,7 @@ async def test_bad_requests_fail_alone_and_say_why(one_rank: EngineProcess) -> N
         "uint8": picture(torch.zeros(1, 64, 64, 3)),
         "finite": clip(nan),
         "shorter": clip(torch.zeros(100)),
-        "exceeds 30 s": clip(torch.zeros(31 * 16_000)),
+        "the maximum is 30 s": clip(torch.zeros(31 * 16_000)),
         "float32": clip(np.zeros(4000)),
     }
     requests = [*bad.values(), picture(good)]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from sglang_omni.engines.grammar_checker import checker as module
-from sglang_omni.engines.grammar_checker.checker import FATAL, GrammarChecker, VerdictCache
-from sglang_omni.engines.grammar_checker.contract import GrammarSettings, Verdict
-from sglang_omni.engines.thinker.contract import Grammar, SamplingParams
+from sglang_omni.engines.grammar_checker.checker import CRASH_VERDICT, GrammarChecker, VerdictCache
+from sglang_omni.engines.grammar_checker.contract import GrammarSettings, GrammarVerdict
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.sampling import Grammar, SamplingParams
 from tests.testing.golden import TINY
 
 SECRET = "nobody-logs-this"
@@ -43,7 +43,7 @@ async def test_good_ones_pass_once_and_bad_ones_are_refused_by_their_field(
     with pytest.raises(InvalidRequest) as refused:
         await checker.check(SamplingParams(grammar=Grammar("start: nothing", "tools")))
     assert refused.value.param == "tools"
-    with pytest.raises(InvalidRequest, match="no answer fits it") as refused:
+    with pytest.raises(InvalidRequest, match="no answer can match it") as refused:
         await checker.check(under({"$ref": "#"}))
     assert refused.value.param == "response_format"
 
@@ -56,13 +56,13 @@ async def test_one_that_ends_the_process_is_refused_and_the_next_is_served(
         hungry = asyncio.create_task(checker.check(under(HUNGRY)))
         await asyncio.sleep(0)
         behind = asyncio.create_task(checker.check(under({"type": "array"})))
-        with pytest.raises(InvalidRequest, match="more time or memory"):
+        with pytest.raises(InvalidRequest, match="too much time or memory"):
             await hungry
         await behind
         assert checker.process.pid != first
         # It is known by now, and costs nobody another process.
         second = checker.process.pid
-        with pytest.raises(InvalidRequest, match="more time or memory"):
+        with pytest.raises(InvalidRequest, match="too much time or memory"):
             await checker.check(under(HUNGRY))
         assert checker.process.pid == second
     assert time.monotonic() - began < 30
@@ -112,11 +112,11 @@ def test_verdicts_are_kept_by_use_and_fatal_ones_for_a_while(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    cache = VerdictCache(most=2)
-    cache.keep(b"a", Verdict())
-    cache.keep(b"b", Verdict("bad"))
-    assert cache.find(b"a") == Verdict()
-    cache.keep(b"c", FATAL)
-    assert cache.find(b"b") is None and cache.find(b"c") == FATAL
-    now[0] = module.FATAL_VERDICT_S
-    assert cache.find(b"c") is None and cache.find(b"a") == Verdict()
+    cache = VerdictCache(max_verdicts=2)
+    cache.put(b"a", GrammarVerdict())
+    cache.put(b"b", GrammarVerdict("bad"))
+    assert cache.get(b"a") == GrammarVerdict()
+    cache.put(b"c", CRASH_VERDICT)
+    assert cache.get(b"b") is None and cache.get(b"c") == CRASH_VERDICT
+    now[0] = module.CRASH_VERDICT_TTL_S
+    assert cache.get(b"c") is None and cache.get(b"a") == GrammarVerdict()

@@ -8,7 +8,11 @@ from llguidance import LLMatcher, LLTokenizer
 from llguidance.numpy import allocate_token_bitmask
 from tokenizers import Tokenizer
 
-from sglang_omni.engines.grammar_checker.bounds import BOUNDED_DOCUMENT, MAX_DIGITS, bounded_form
+from sglang_omni.engines.grammar_checker.bounds import (
+    BOUNDED_DOCUMENT,
+    MAX_DIGITS,
+    build_bounded_grammar,
+)
 from sglang_omni.engines.grammar_checker.contract import JSON_OPTIONS
 from sglang_omni.engines.grammar_checker.matcher import (
     BoundedMatcher,
@@ -84,7 +88,7 @@ def test_a_grammar_that_asks_for_longer_numbers_has_them(tokenizer: LLTokenizer)
 def test_a_number_in_a_call_ends(tokenizer: LLTokenizer, thinking: bool) -> None:
     add = Tool("add", "", {"type": "object", "properties": {"a": NUMBER}, "required": ["a"]})
     lark = answer_grammar([add], ToolChoice(forced=True), None, thinking)
-    assert lark is not None and "%json" not in bounded_form(lark)
+    assert lark is not None and "%json" not in build_bounded_grammar(lark)
     matcher = compile_grammar(tokenizer, "ebnf", lark, JSON_OPTIONS)
     thought = f"<think>{'1' * 99}</think>" if thinking else ""
     mark = [

@@ -74,7 +74,7 @@ def test_counters_count_both_ends() -> None:
     for file in (b"nothing", encoded(picture()), b"nothing"):
         request = DecodeRequest("image", (file,), SharedArray())
         worker.step(StepInput(arrivals=(("a", request),)))
-    assert worker.counters() == {"decoded": 1, "rejected": 2}
+    assert worker.counters() == {"decoded": 1, "request_errors": 2}
 
 
 def test_a_result_that_cannot_be_handed_over_is_no_fault_of_the_file() -> None:

@@ -7,13 +7,9 @@ import pytest
 
 from benchmarks.synthetic.thinker import ThinkerPace
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
-from sglang_omni.engines.thinker.contract import (
-    SamplingParams,
-    ThinkerOutput,
-    ThinkerRequest,
-    TokenLogprob,
-)
+from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest, TokenLogprob
 from sglang_omni.protocol.errors import EngineFailed
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.engines.runtime.processes import ROOT
 
 TOKENS = 200

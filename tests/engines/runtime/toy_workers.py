@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
-from sglang_omni.models.progress import report_progress
 from sglang_omni.protocol.errors import CheckpointError, InvalidRequest
+from sglang_omni.system.progress import report_progress
 
 _KEPT: list[mmap.mmap] = []
 

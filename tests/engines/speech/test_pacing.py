@@ -30,8 +30,10 @@ PATCH_S = STEP_TIMES.patch_s
 SMALL = StepTimes(((1, 0.0035), (4, 0.012), (8, 0.020), (16, 0.038)), patch_s=0.32)
 
 
-def playing(*ahead: float, remaining: float = 60.0) -> list[PlayingStream]:
-    return [PlayingStream(f"p{number}", seconds, remaining) for number, seconds in enumerate(ahead)]
+def playing(*buffered_s: float, remaining: float = 60.0) -> list[PlayingStream]:
+    return [
+        PlayingStream(f"p{number}", seconds, remaining) for number, seconds in enumerate(buffered_s)
+    ]
 
 
 def refusal(*arguments: object) -> Overloaded:
@@ -52,14 +54,14 @@ def test_a_step_takes_as_long_as_the_bucket_it_runs_in() -> None:
         STEP_TIMES.step_s(129)
 
 
-def test_first_audio_goes_before_all_who_can_wait_and_then_who_has_least_ahead() -> None:
+def test_first_audio_goes_before_streams_that_can_wait_and_then_the_least_buffered() -> None:
     streams = playing(3.0, 0.5, 1.0)
     assert select_streams(["n0", "n1"], streams, STEP_TIMES, 4) == ["n0", "n1", "p1", "p2"]
     assert select_streams(["n0", "n1"], streams, STEP_TIMES, 1) == ["n0"]
     assert select_streams([], streams, STEP_TIMES, 9) == ["p1", "p2", "p0"]
 
 
-def test_who_would_run_dry_by_waiting_a_step_goes_before_first_audio() -> None:
+def test_a_stream_that_would_underrun_by_waiting_a_step_goes_before_first_audio() -> None:
     two_steps = 2 * STEP_TIMES.step_s(2)
     streams = playing(3.0, two_steps - 0.001, two_steps, -0.1)
     assert select_streams(["n0"], streams, STEP_TIMES, 2) == ["p3", "p1"]
@@ -82,13 +84,16 @@ def test_capacity_is_real_time_less_the_reserve_within_the_slots() -> None:
     ) == compute_capacity(STEP_TIMES, TARGET)
 
 
-def test_a_listener_beyond_capacity_is_told_when_the_next_one_leaves() -> None:
+def test_a_stream_beyond_capacity_is_told_when_the_next_one_ends() -> None:
     target = replace(TARGET, slots=3)
     streams = [PlayingStream("a", 5.0, 20.0), PlayingStream("b", 5.0, 4.5)]
     check_admission(streams, 0, STEP_TIMES, target)
     full = refusal([*streams, PlayingStream("c", 5.0, 9.0)], 0, STEP_TIMES, target)
-    assert (full.retry_after_s, full.message) == (4.5, "3 streams of 3")
-    # Two of four must leave; a newcomer leaves nobody knows when.
+    assert (full.retry_after_s, full.message) == (
+        4.5,
+        "speech capacity reached (3 of 3 streams); retry in 5 s",
+    )
+    # Two of four must end. When a new stream ends is unknown.
     assert refusal(playing(5, 5, 5, remaining=7.0), 1, STEP_TIMES, target).retry_after_s == 7.0
     assert refusal([], 3, STEP_TIMES, target).retry_after_s == 30.0
     assert refusal(playing(5, 5, 5, remaining=0.1), 0, STEP_TIMES, target).retry_after_s == 1.0
@@ -104,17 +109,17 @@ def test_first_audio_takes_its_patches_and_every_prefill() -> None:
     assert estimate_first_audio_s(129, prefilling, quick) == pytest.approx(1.29 + 3 * 0.038)
 
 
-def test_nobody_is_admitted_whose_first_audio_would_come_late() -> None:
+def test_a_stream_whose_first_audio_would_be_late_is_not_admitted() -> None:
     in_time = max(n for n in range(2000) if estimate_first_audio_s(n, STEP_TIMES, TARGET) <= 0.5)
     check_admission([], in_time - 1, STEP_TIMES, TARGET)
     assert "first audio would take 0.51 s" in refusal([], in_time, STEP_TIMES, TARGET).message
 
 
-def test_nobody_is_admitted_for_whom_another_would_run_dry() -> None:
+def test_a_stream_is_not_admitted_if_another_would_underrun() -> None:
     short = playing(*[0.15] * 300)
     assert can_sustain(short, 0, STEP_TIMES, TARGET)
     check_admission(short, 0, STEP_TIMES, TARGET)
-    # Three steps for those who play and one for the newcomers are one too many.
+    # Three steps for playing streams and one for the new ones are one too many.
     assert "would stall" in refusal(short, 150, STEP_TIMES, TARGET).message
     check_admission(playing(*[5.0] * 300), 150, STEP_TIMES, TARGET)
 
@@ -125,7 +130,7 @@ def test_a_prefill_that_outlasts_a_buffer_is_refused() -> None:
     check_admission(playing(0.5), 0, slow, TARGET)
 
 
-def test_who_is_dry_already_keeps_nobody_out() -> None:
+def test_an_existing_underrun_rejects_no_stream() -> None:
     check_admission(playing(-2.0, 0.0, 0.01, 5.0), 0, STEP_TIMES, TARGET)
 
 
@@ -144,19 +149,19 @@ class Simulated:
     made: int = 0
     first_at_s: float | None = None
     arrived_s: float = 0.0
-    driest_s: float = 0.0
+    min_buffered_s: float = 0.0
 
     def sent_s(self) -> float:
         return (self.made - 1) * PATCH_S
 
-    def ahead_at(self, now_s: float) -> float:
+    def buffered_at(self, now_s: float) -> float:
         assert self.first_at_s is not None
         return compute_buffered_s(self.sent_s(), self.first_at_s, now_s)
 
     def gain(self, now_s: float) -> None:
         """One more patch. The first holds no audio yet: the decoder looks ahead."""
         if self.first_at_s is not None:
-            self.driest_s = min(self.driest_s, self.ahead_at(now_s))
+            self.min_buffered_s = min(self.min_buffered_s, self.buffered_at(now_s))
         self.made += 1
         if self.made == 2:
             self.first_at_s = now_s
@@ -174,22 +179,22 @@ class Engine:
         self.held: list[Simulated] = []
         self.done: list[Simulated] = []
         self.refused = 0
-        self.most = 0
+        self.max_held = 0
 
     def ask(self, request: Simulated) -> None:
-        streams, newcomers = self._split()
+        streams, new_ids = self._split()
         try:
-            check_admission(streams, len(newcomers), self.step_times, self.target)
+            check_admission(streams, len(new_ids), self.step_times, self.target)
         except Overloaded:
             self.refused += 1
         else:
             self.held.append(request)
             self.now_s += self.step_times.prefill_s
-        self.most = max(self.most, len(self.held))
+        self.max_held = max(self.max_held, len(self.held))
 
     def step(self) -> None:
-        streams, newcomers = self._split()
-        chosen = select_streams(newcomers, streams, self.step_times, self.step_times.max_streams)
+        streams, new_ids = self._split()
+        chosen = select_streams(new_ids, streams, self.step_times, self.step_times.max_streams)
         self.now_s += self.step_times.step_s(max(1, len(chosen)))
         for request in [one for one in self.held if one.name in set(chosen)]:
             request.gain(self.now_s)
@@ -199,7 +204,7 @@ class Engine:
 
     def _split(self) -> tuple[list[PlayingStream], list[str]]:
         streams = [
-            PlayingStream(one.name, one.ahead_at(self.now_s), (one.patches - one.made) * PATCH_S)
+            PlayingStream(one.name, one.buffered_at(self.now_s), (one.patches - one.made) * PATCH_S)
             for one in self.held
             if one.first_at_s is not None
         ]
@@ -224,23 +229,23 @@ def simulate(rate: float, seconds: float, prefill_s: float, seed: int) -> Engine
 
 @pytest.mark.parametrize(("rate", "prefill_s"), [(20.0, 0.0), (20.0, 0.004), (4.0, 0.004)])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_whoever_was_admitted_never_runs_dry_and_hears_the_beginning_in_time(
+def test_an_admitted_stream_never_underruns_and_starts_in_time(
     rate: float, prefill_s: float, seed: int
 ) -> None:
     engine = simulate(rate, 30.0, prefill_s, seed)
     assert len(engine.done) > 50
     for request in engine.done:
         assert request.first_at_s is not None
-        assert request.driest_s >= 0, request
+        assert request.min_buffered_s >= 0, request
         late_s = request.first_at_s - request.arrived_s
         # The step under way when it came is not foreseen, nor is who is urgent meanwhile.
         assert late_s <= TARGET.first_audio_s + 2 * 0.038, request
 
 
-def test_the_engine_is_filled_before_anybody_is_refused_for_long() -> None:
+def test_the_engine_is_full_before_streams_are_rejected_for_long() -> None:
     engine = simulate(rate=20.0, seconds=15.0, prefill_s=0.0, seed=3)
     assert engine.refused > 0
-    assert engine.most >= 0.8 * compute_capacity(SMALL, TARGET)
+    assert engine.max_held >= 0.8 * compute_capacity(SMALL, TARGET)
     gentle = simulate(rate=2.0, seconds=15.0, prefill_s=0.0, seed=3)
     assert gentle.refused == 0
 

@@ -30,7 +30,7 @@ def arrivals(**requests):
     return StepInput(arrivals=tuple(requests.items()))
 
 
-class Listener:
+class TalkerClient:
     """Drives a worker and collects the chunks of each request."""
 
     def __init__(self, worker):
@@ -57,9 +57,9 @@ class Listener:
 
 
 def speak(worker, one):
-    listener = Listener(worker)
-    listener.drain(arrivals(only=one))
-    return listener.pcm("only")
+    client = TalkerClient(worker)
+    client.drain(arrivals(only=one))
+    return client.pcm("only")
 
 
 def assert_same_audio(actual, expected):
@@ -91,20 +91,20 @@ def test_a_capped_request_equals_the_plain_path_to_its_last_sample(model, make_w
 def test_the_stop_rule_ends_a_request_on_the_patch_that_fires_it(make_worker, reference):
     patches = reference(TEXT, seed=3, segment=0, patches=50, min_patches=3)
     assert patches[-1].stop_probs[1] > 0.5, "the reference ran into its cap"
-    listener = Listener(make_worker(min_patches=3))
-    listener.drain(arrivals(a=request(seed=3, patches=50)))
-    assert len(listener.chunks["a"]) == len(patches)
+    client = TalkerClient(make_worker(min_patches=3))
+    client.drain(arrivals(a=request(seed=3, patches=50)))
+    assert len(client.chunks["a"]) == len(patches)
 
 
 def test_a_seed_sounds_the_same_alone_and_among_others_at_other_phases(make_worker):
     alone = speak(make_worker(), request(seed=5, patches=6))
-    listener = Listener(make_worker())
+    client = TalkerClient(make_worker())
     for number in range(7):
-        listener.step(arrivals(**{f"other{number}": request(seed=number, patches=9)}))
+        client.step(arrivals(**{f"other{number}": request(seed=number, patches=9)}))
         if number == 3:
-            listener.step(arrivals(mine=request(seed=5, patches=6)))
-    listener.drain()
-    assert_same_audio(listener.pcm("mine"), alone)
+            client.step(arrivals(mine=request(seed=5, patches=6)))
+    client.drain()
+    assert_same_audio(client.pcm("mine"), alone)
 
 
 def test_seed_segment_and_voice_each_change_the_audio(make_worker):
@@ -117,82 +117,82 @@ def test_seed_segment_and_voice_each_change_the_audio(make_worker):
 
 def test_eight_joined_requests_finish_within_the_longest_plus_eight_steps(make_worker):
     worker = make_worker()
-    listener = Listener(worker)
+    client = TalkerClient(worker)
     for number in range(8):
-        listener.step(arrivals(**{str(number): request(seed=number, patches=5 + number)}))
-    listener.drain()
+        client.step(arrivals(**{str(number): request(seed=number, patches=5 + number)}))
+    client.drain()
     assert worker.counters()["steps"] <= 12 + 8
     assert worker.counters()["finished"] == 8
     assert worker.counters()["patches"] == sum(range(5, 13))
 
 
 def test_waiting_requests_take_freed_slots_in_order(make_worker):
-    listener = Listener(make_worker(slots=2))
+    client = TalkerClient(make_worker(slots=2))
     work = arrivals(**{name: request(patches=2) for name in "abcde"})
-    seen = [listener.step(work)] + [listener.step() for _ in range(5)]
+    seen = [client.step(work)] + [client.step() for _ in range(5)]
     assert seen == [["a", "b"]] * 2 + [["c", "d"]] * 2 + [["e"]] * 2
-    assert not listener.worker.busy
+    assert not client.worker.busy
 
 
 def test_a_cancelled_request_frees_its_slot_within_one_step(make_worker):
     worker = make_worker(slots=1)
-    listener = Listener(worker)
-    assert listener.step(arrivals(a=request(patches=50), b=request(patches=3))) == ["a"]
+    client = TalkerClient(worker)
+    assert client.step(arrivals(a=request(patches=50), b=request(patches=3))) == ["a"]
     assert worker.counters()["waiting"] == 1
-    assert listener.step(StepInput(cancellations=("a",))) == ["b"]
+    assert client.step(StepInput(cancellations=("a",))) == ["b"]
     assert worker.counters()["active_slots"] == 1
     assert worker.counters()["aborted"] == 1
-    listener.drain()
-    assert_same_audio(listener.pcm("b"), speak(make_worker(), request(patches=3)))
+    client.drain()
+    assert_same_audio(client.pcm("b"), speak(make_worker(), request(patches=3)))
 
 
 def test_a_cancelled_waiting_request_never_gets_a_slot(make_worker):
-    listener = Listener(make_worker(slots=1))
-    listener.step(arrivals(a=request(patches=2), b=request()))
-    listener.drain(StepInput(cancellations=("b",)))
-    assert list(listener.chunks) == ["a"]
-    assert not listener.worker.busy
+    client = TalkerClient(make_worker(slots=1))
+    client.step(arrivals(a=request(patches=2), b=request()))
+    client.drain(StepInput(cancellations=("b",)))
+    assert list(client.chunks) == ["a"]
+    assert not client.worker.busy
 
 
 def test_a_stalled_slot_waits_and_resumes_with_the_same_audio(make_worker):
     alone = speak(make_worker(), request(seed=4, patches=5))
-    listener = Listener(make_worker())
-    listener.step(arrivals(slow=request(seed=4, patches=5), quick=request(seed=8, patches=7)))
+    client = TalkerClient(make_worker())
+    client.step(arrivals(slow=request(seed=4, patches=5), quick=request(seed=8, patches=7)))
     for _ in range(3):
-        assert listener.step(StepInput(stalled=frozenset({"slow"}))) == ["quick"]
-    assert listener.worker.counters()["active_slots"] == 2
-    listener.drain()
-    assert_same_audio(listener.pcm("slow"), alone)
+        assert client.step(StepInput(stalled=frozenset({"slow"}))) == ["quick"]
+    assert client.worker.counters()["active_slots"] == 2
+    client.drain()
+    assert_same_audio(client.pcm("slow"), alone)
 
 
 def test_a_worker_whose_slots_are_all_stalled_is_not_busy_though_others_wait(make_worker):
     worker = make_worker(slots=1)
-    listener = Listener(worker)
-    listener.step(arrivals(slow=request(patches=3), waits=request(seed=1, patches=2)))
+    client = TalkerClient(worker)
+    client.step(arrivals(slow=request(patches=3), waits=request(seed=1, patches=2)))
     assert worker.busy
-    assert listener.step(StepInput(stalled=frozenset({"slow"}))) == []
+    assert client.step(StepInput(stalled=frozenset({"slow"}))) == []
     assert not worker.busy, "it would spin until the client has caught up"
-    assert listener.step() == ["slow"]
+    assert client.step() == ["slow"]
     assert worker.busy
-    listener.drain()
-    assert set(listener.chunks) == {"slow", "waits"}
+    client.drain()
+    assert set(client.chunks) == {"slow", "waits"}
 
 
 def test_an_unknown_voice_is_refused_and_others_go_on(make_worker):
-    listener = Listener(make_worker())
-    listener.drain(arrivals(bad=request(voice="nobody"), good=request(patches=2)))
-    assert isinstance(listener.errors["bad"], UnknownVoice)
-    assert listener.errors["bad"].param == "voice"
-    assert "DB30" in listener.errors["bad"].message
-    assert len(listener.chunks["good"]) == 2
+    client = TalkerClient(make_worker())
+    client.drain(arrivals(bad=request(voice="nobody"), good=request(patches=2)))
+    assert isinstance(client.errors["bad"], UnknownVoice)
+    assert client.errors["bad"].param == "voice"
+    assert "DB30" in client.errors["bad"].message
+    assert len(client.chunks["good"]) == 2
 
 
 def test_a_prompt_that_does_not_fit_the_context_is_refused(make_worker):
-    listener = Listener(make_worker(context=256))
-    listener.drain(arrivals(long=request(text="word " * 200), short=request(patches=2)))
-    assert isinstance(listener.errors["long"], InvalidRequest)
-    assert listener.worker.counters()["rejected"] == 1
-    assert len(listener.chunks["short"]) == 2
+    client = TalkerClient(make_worker(context=256))
+    client.drain(arrivals(long=request(text="word " * 200), short=request(patches=2)))
+    assert isinstance(client.errors["long"], InvalidRequest)
+    assert client.worker.counters()["request_errors"] == 1
+    assert len(client.chunks["short"]) == 2
 
 
 def test_counters_add_up_when_everything_ended(make_worker):
@@ -206,7 +206,7 @@ def test_counters_add_up_when_everything_ended(make_worker):
         "patches": 4,
         "finished": 1,
         "aborted": 0,
-        "rejected": 0,
+        "request_errors": 0,
         "audio_seconds": pytest.approx(len(audio) / 44100),
     }
 
@@ -228,15 +228,15 @@ def test_an_unknown_dtype_and_a_missing_checkpoint_are_start_errors(tmp_path):
 
 @pytest.mark.alone
 def test_a_step_at_eight_costs_less_than_four_times_a_step_at_one(make_worker):
-    one, eight = Listener(make_worker()), Listener(make_worker())
+    one, eight = TalkerClient(make_worker()), TalkerClient(make_worker())
     one.step(arrivals(a=request(patches=60)))
     eight.step(arrivals(**{str(n): request(seed=n, patches=60) for n in range(8)}))
     costs = {one: [], eight: []}
     # Interleaved, so that a slow phase of the machine meets both.
     for _ in range(15):
-        for listener, samples in costs.items():
+        for client, samples in costs.items():
             start = time.thread_time()
-            listener.step()
+            client.step()
             samples.append(time.thread_time() - start)
     assert statistics.median(costs[eight]) < 4 * statistics.median(costs[one])
 
@@ -274,14 +274,17 @@ class Ahead(PlainExecutor):
 
 def test_an_executor_that_works_ahead_gives_the_same_audio_one_call_later(model, make_worker):
     work = arrivals(a=request(seed=1, patches=3), b=request(seed=2, patches=5))
-    expected, listener = Listener(make_worker()), Listener(make_worker({"executor": Ahead(model)}))
+    expected, client = (
+        TalkerClient(make_worker()),
+        TalkerClient(make_worker({"executor": Ahead(model)})),
+    )
     expected.drain(work)
-    assert listener.step(work) == []
-    assert listener.step() == ["a", "b"]
-    listener.drain()
+    assert client.step(work) == []
+    assert client.step() == ["a", "b"]
+    client.drain()
     for name in "ab":
-        assert_same_audio(listener.pcm(name), expected.pcm(name))
-    calls = listener.worker._executor.calls
+        assert_same_audio(client.pcm(name), expected.pcm(name))
+    calls = client.worker._executor.calls
     assert calls[:5] == ["begin", "finish", "begin", "collect", "finish"], "the device would idle"
 
 
@@ -289,22 +292,22 @@ def test_a_request_cancelled_with_samples_under_way_is_silent_and_frees_its_slot
     model, make_worker
 ):
     worker = make_worker({"executor": Ahead(model)}, slots=1, admission="queue")
-    listener = Listener(worker)
-    listener.step(arrivals(a=request(patches=50), b=request(seed=2, patches=3)))
-    assert listener.step(StepInput(cancellations=("a",))) == []
+    client = TalkerClient(worker)
+    client.step(arrivals(a=request(patches=50), b=request(seed=2, patches=3)))
+    assert client.step(StepInput(cancellations=("a",))) == []
     assert worker.counters()["active_slots"] == 0
-    listener.drain()
-    assert list(listener.chunks) == ["b"]
-    assert_same_audio(listener.pcm("b"), speak(make_worker(), request(seed=2, patches=3)))
+    client.drain()
+    assert list(client.chunks) == ["b"]
+    assert_same_audio(client.pcm("b"), speak(make_worker(), request(seed=2, patches=3)))
 
 
 def test_more_requests_than_a_step_takes_play_in_turn(model, make_worker):
     executor = Ahead(model, width=3, seconds=0.01)
-    listener = Listener(make_worker({"executor": executor, "clock": lambda: 0.0}))
-    listener.drain(arrivals(**{str(n): request(seed=n, patches=4) for n in range(8)}))
+    client = TalkerClient(make_worker({"executor": executor, "clock": lambda: 0.0}))
+    client.drain(arrivals(**{str(n): request(seed=n, patches=4) for n in range(8)}))
     for name in ("0", "7"):
         alone = speak(make_worker(), request(seed=int(name), patches=4))
-        assert_same_audio(listener.pcm(name), alone)
+        assert_same_audio(client.pcm(name), alone)
     turns = [slot for step in executor.begun for slot in step]
     assert all(turns.count(slot) == 4 for slot in range(8))
     assert len(executor.begun) <= 8 * 4 / 3 + 4, "steps were not filled"
@@ -313,11 +316,11 @@ def test_more_requests_than_a_step_takes_play_in_turn(model, make_worker):
 def test_a_request_is_refused_before_others_run_dry_but_never_a_later_fragment(model, make_worker):
     """Half a second a step of one stream: nobody can be promised anything, in real time."""
     over = {"executor": Ahead(model, width=1, seconds=0.5)}
-    listener = Listener(make_worker(over))
-    listener.step(arrivals(first=request(), later=request(segment=1)))
-    assert listener.errors["first"].status == 429
-    assert listener.errors["first"].retry_after_s >= 1
-    assert "later" not in listener.errors
-    queueing = Listener(make_worker(over, admission="queue"))
+    client = TalkerClient(make_worker(over))
+    client.step(arrivals(first=request(), later=request(segment=1)))
+    assert client.errors["first"].status == 429
+    assert client.errors["first"].retry_after_s >= 1
+    assert "later" not in client.errors
+    queueing = TalkerClient(make_worker(over, admission="queue"))
     queueing.step(arrivals(first=request()))
     assert not queueing.errors

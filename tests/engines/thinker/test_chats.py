@@ -11,7 +11,7 @@ from sglang_omni.engines.encoder.client import EncoderClient
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.runtime.shared_array import SharedArray
-from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerOutput, ThinkerRequest
+from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.media.decode import Content, decode_medium
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.image import read_rgb
@@ -23,6 +23,7 @@ from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.models.ming.prompt.test_chat import ROLES
 from tests.testing.golden import TINY, Case, cases, file_of, load_case
 

@@ -14,11 +14,12 @@ import pytest
 import torch
 
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
-from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerRequest, ThinkerSettings
+from sglang_omni.engines.thinker.contract import ThinkerRequest, ThinkerSettings
 from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.entrypoints.cli.quantize import quantize
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import load_reference
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.entrypoints.cli.quantised import write_wide_checkpoint
 from tests.models.ming.thinker.features import greedy_request
 from tests.testing.golden import TINY, Case, cases, load_case

@@ -9,17 +9,13 @@ from dataclasses import replace
 import pytest
 
 from sglang_omni.engines.runtime.process import EngineProcess
-from sglang_omni.engines.thinker.contract import (
-    Grammar,
-    SamplingParams,
-    ThinkerOutput,
-    ThinkerRequest,
-)
+from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
 from sglang_omni.models.ming.prompt.tools import CallReader
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
+from sglang_omni.protocol.sampling import Grammar, SamplingParams
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
 from tests.testing.golden import TINY
 

@@ -8,9 +8,10 @@ import pytest
 
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.runtime.shared_array import SharedArray
-from sglang_omni.engines.thinker.contract import SamplingParams, ThinkerOutput, ThinkerRequest
+from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.models.ming.thinker.features import greedy_request
 from tests.testing.golden import cases, load_case
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from sglang_omni.config.options import load_config
-from sglang_omni.entrypoints.cli.serve import _run, bind
+from sglang_omni.entrypoints.cli.serve import _run, bind_socket
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.transport.uvicorn_server import run
 from sglang_omni.pipeline.request import Event, Finished, TextDelta, Usage
@@ -46,7 +46,7 @@ class SlowServer(FakeBackend):
 
 
 if __name__ == "__main__":
-    with bind("127.0.0.1", int(sys.argv[1])) as listener:
+    with bind_socket("127.0.0.1", int(sys.argv[1])) as listener:
         server: Any = SlowServer(*sys.argv[1:3])
         options = {"ssl_certfile": __file__} if sys.argv[3:] == ["broken"] else {}
         run(_run(server, listener, Access(), options))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.config.options import Config, as_yaml, load_config
-from sglang_omni.entrypoints.cli.access import read_access, tls_options
+from sglang_omni.config.options import Config, load_config, to_yaml
+from sglang_omni.entrypoints.cli.access import build_tls_options, read_access
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server
 from sglang_omni.protocol.errors import ConfigError
 
@@ -25,7 +25,7 @@ def test_a_printed_configuration_shows_where_keys_are_and_no_key(
     monkeypatch.setenv("KEYS", "a-secret-of-ours")
     asked = config(api_key="env:KEYS")
     assert read_access(asked).keys.match("a-secret-of-ours")
-    assert "env:KEYS" in as_yaml(asked) and "secret" not in as_yaml(asked)
+    assert "env:KEYS" in to_yaml(asked) and "secret" not in to_yaml(asked)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_an_open_server_that_others_reach_is_said_to_be_so(
     host: str, warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     read_access(config(host=host))
-    assert ("no --api-key" in caplog.text) == warned
+    assert ("set --api-key" in caplog.text) == warned
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_an_open_server_that_others_reach_is_said_to_be_so(
 )
 def test_half_of_a_certificate_is_refused(values: dict[str, str], param: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        tls_options(config(**values))
+        build_tls_options(config(**values))
     assert refused.value.param == param
 
 
 def test_without_a_certificate_there_is_no_tls() -> None:
-    assert tls_options(config()) == {}
+    assert build_tls_options(config()) == {}
 
 
 @pytest.mark.parametrize("client_ca", [False, True])
@@ -78,7 +78,7 @@ def test_the_options_are_uvicorns(client_ca: bool) -> None:
     values = {"tls_certificate": str(CERTIFICATE), "tls_key": str(KEY)}
     if client_ca:
         values["tls_client_ca"] = str(CERTIFICATE)
-    server = create_web_server(lambda: None, "critical", 0, **tls_options(config(**values)))  # type: ignore[arg-type,misc]
+    server = create_web_server(lambda: None, "critical", 0, **build_tls_options(config(**values)))  # type: ignore[arg-type,misc]
     server.config.load()
     assert server.config.ssl is not None
     assert server.config.ssl.verify_mode == (ssl.CERT_REQUIRED if client_ca else ssl.CERT_NONE)

@@ -138,8 +138,8 @@ def test_an_absent_server_is_a_clear_error(talk, free_port):
     url = f"http://127.0.0.1:{free_port}"
     status, _, error = talk(["one"], url=url)
     assert status == 1
-    assert error.startswith(f"sgl-omni: no server at {url} (")
-    assert error.rstrip().endswith("run sgl-omni serve")
+    assert error.startswith(f"sgl-omni: cannot reach a server at {url} (")
+    assert error.rstrip().endswith("start one with sgl-omni serve")
     assert len(error.splitlines()) == 1
 
 
@@ -147,7 +147,7 @@ def test_an_absent_server_is_a_clear_error(talk, free_port):
 def test_an_address_that_is_none_is_a_clear_error(talk, url):
     status, _, error = talk(["one"], url=url)
     assert status == 1
-    assert f"no server at {url} (" in error
+    assert f"cannot reach a server at {url} (" in error
 
 
 def test_a_server_that_goes_away_between_two_questions_is_a_clear_error(monkeypatch, capsys):
@@ -164,7 +164,7 @@ def test_a_server_that_goes_away_between_two_questions_is_a_clear_error(monkeypa
         assert main(["chat", "--base-url", url]) == 1
     printed = capsys.readouterr()
     assert printed.out == "one \n"
-    assert f"no server at {url} (" in printed.err
+    assert f"cannot reach a server at {url} (" in printed.err
 
 
 def test_a_refusal_is_printed_with_the_server_s_words(talk, tmp_path):

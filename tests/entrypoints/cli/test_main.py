@@ -86,11 +86,11 @@ def test_a_busy_port_is_an_error_and_nothing_starts(nothing_starts, taken_port, 
 
 def test_a_port_is_taken_before_anything_is_loaded():
     """So of two servers that start together one fails at once, not after its engines loaded."""
-    with serve.bind("127.0.0.1", 0) as listener:
+    with serve.bind_socket("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(StartupError, match=f"port {port} .* is in use"):
-            serve.bind("127.0.0.1", port)
-    serve.bind("127.0.0.1", port).close()
+            serve.bind_socket("127.0.0.1", port)
+    serve.bind_socket("127.0.0.1", port).close()
 
 
 def test_an_address_of_another_machine_cannot_be_bound(nothing_starts, capsys):
@@ -105,7 +105,7 @@ def test_a_missing_checkpoint_is_a_clear_error(
     monkeypatch.chdir(tmp_path)
     assert main([*command, "--model-path", str(tmp_path / "nowhere")]) == 1
     error = capsys.readouterr().err
-    assert f"{tmp_path / 'nowhere'} holds no config.json" in error
+    assert f"{tmp_path / 'nowhere'} is not a checkpoint folder" in error
     assert len(error.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -128,8 +128,8 @@ def unwritable(tmp_path):
     """Places that nobody can write to, root neither, and what is said of each."""
     (tmp_path / "file").touch()
     return {
-        tmp_path / "none" / "x.wav": "there is no folder",
-        tmp_path / "file" / "x.wav": "there is no folder",
+        tmp_path / "none" / "x.wav": f"the folder {tmp_path / 'none'} does not exist",
+        tmp_path / "file" / "x.wav": f"the folder {tmp_path / 'file'} does not exist",
         tmp_path: "Is a directory",
         Path("/proc/x.wav"): "No such file or directory",
     }
@@ -184,7 +184,7 @@ def refused(capsys, *arguments):
         (["--served-model-name", ""], "served_model_name must not be empty"),
         (["--voices-dir", "/proc/voices"], "voices_dir /proc/voices: No such file"),
         (["--profile-folder", "/dev/null"], "profile_folder /dev/null: File exists"),
-        (["--allowed-local-media-path", "/nowhere"], "there is no folder /nowhere"),
+        (["--allowed-local-media-path", "/nowhere"], "the folder /nowhere does not exist"),
         (
             ["--tls-certificate", "/no.crt", "--tls-key", "/no.key"],
             "tls_certificate /no.crt: No such file",

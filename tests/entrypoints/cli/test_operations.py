@@ -106,8 +106,8 @@ def test_what_is_wrong_with_a_certificate_is_said_before_engines_load(tmp_path: 
         ({"tls_key": tmp_path}, f"tls_key {tmp_path}: Is a directory"),
         ({"tls_key": other}, f"tls_key {other} is not the key of tls_certificate {CERTIFICATE}"),
         ({"tls_key": encrypted}, f"tls_key {encrypted} has a passphrase; decrypt it: openssl"),
-        ({"tls_key": CERTIFICATE}, f"tls_key {CERTIFICATE} holds no private key in PEM form"),
-        ({"tls_client_ca": KEY}, f"tls_client_ca {KEY} holds no certificate in PEM form"),
+        ({"tls_key": CERTIFICATE}, f"tls_key {CERTIFICATE} holds no private key in PEM format"),
+        ({"tls_client_ca": KEY}, f"tls_client_ca {KEY} holds no certificate in PEM format"),
     ):
         assert refused(**{**pair, **changed}).startswith(f"sgl-omni: {line}")
 
@@ -121,7 +121,7 @@ def test_an_expired_certificate_is_warned_of(tmp_path: Path) -> None:
     certificate = builder.sign(key, SHA256())
     pair["tls_certificate"].write_bytes(certificate.public_bytes(Encoding.PEM))
     with started(**pair) as server:
-        server.says(f"clients will refuse tls_certificate {pair['tls_certificate']}")
+        server.says(f"clients will reject tls_certificate {pair['tls_certificate']}")
         assert "certificate has expired" in server.printed
 
 
@@ -149,7 +149,9 @@ def test_sighup_reloads_keys_and_certificate_and_keeps_the_old_where_the_new_are
         keys.write_text(SECOND)
         pair["tls_certificate"].write_bytes(after)
         server.process.send_signal(signal.SIGHUP)
-        server.says("SIGHUP: nothing was reloaded, the old stays in use: tls_key")
+        server.says(
+            "SIGHUP: nothing was reloaded; the old keys and certificate stay in use: tls_key"
+        )
         assert (status(FIRST), status(SECOND)) == (200, 401)
         assert issued_to(server.port).strip() == before.strip()
         pair["tls_key"].write_bytes(new["tls_key"].read_bytes())

@@ -16,13 +16,13 @@ def config(**values: object) -> Config:
 
 
 @pytest.fixture
-def two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuple(Gpu(index, "NVIDIA H200", 150 * GB, 149 * GB) for index in range(2))
     monkeypatch.setattr(serve, "visible_gpus", lambda: found)
 
 
-@pytest.mark.usefixtures("two_cards")
-def test_auto_prints_its_plan_and_gives_every_engine_its_card(
+@pytest.mark.usefixtures("two_gpus")
+def test_auto_prints_its_plan_and_gives_every_engine_its_gpu(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     placed = serve.apply_placement(config(placement="auto"), TINY)
@@ -33,7 +33,7 @@ def test_auto_prints_its_plan_and_gives_every_engine_its_card(
     assert "thinker in bfloat16 on 1 rank(s)" in shown and "1: NVIDIA H200" in shown
 
 
-@pytest.mark.usefixtures("two_cards")
+@pytest.mark.usefixtures("two_gpus")
 def test_by_hand_nothing_is_moved() -> None:
     assert serve.apply_placement(config(), TINY) == config()
 

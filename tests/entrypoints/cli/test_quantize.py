@@ -10,15 +10,15 @@ from torch import Tensor
 from sglang_omni.entrypoints.cli import quantize as command
 from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.entrypoints.cli.quantize import quantize
-from sglang_omni.models.ming.thinker.fp8 import dequantise
+from sglang_omni.models.ming.thinker.fp8 import dequantize_weight
 from sglang_omni.models.ming.thinker.fp8_layout import (
-    block_fp8,
-    is_quantised,
-    with_scales,
+    add_scales,
+    is_block_fp8,
+    is_quantized,
 )
 from sglang_omni.models.ming.thinker.hf_config import MingConfig, MingTextConfig
-from sglang_omni.models.ming.thinker.loading import destination, load_thinker
-from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
+from sglang_omni.models.ming.thinker.loading import find_destination, load_thinker
+from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, list_thinker_tensors
 from sglang_omni.models.weights import TensorFolder
 from sglang_omni.protocol.errors import CheckpointError, StartupError
 from tests.entrypoints.cli.quantised import write_wide_checkpoint
@@ -26,7 +26,7 @@ from tests.testing.golden import TINY
 
 # One step of a three-bit mantissa, halved by rounding.
 FP8_ERROR = 2.0**-4
-SMALL_PIECE = 400_000
+SMALL_PART = 400_000
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +46,12 @@ def quantised(source: Path) -> Path:
 
 def test_values_are_within_the_error_of_eight_bits(source: Path, quantised: Path) -> None:
     before, after = TensorFolder(source), TensorFolder(quantised)
-    matrices = [name for name in before if is_quantised(name)]
+    matrices = [name for name in before if is_quantized(name)]
     assert len(matrices) == 3 * (2 + 3) + 2 * 16 * 3
     for name in matrices:
         weight = before[name].float()
         assert after[name].dtype == torch.float8_e4m3fn
-        error = dequantise(after[name], after[name + "_scale_inv"]) - weight
+        error = dequantize_weight(after[name], after[name + "_scale_inv"]) - weight
         # Values far below a block's largest are subnormal: their error is one of the block.
         floor = weight.abs().max() * 2.0**-9 / 448 * 2**6
         assert (error.abs() <= FP8_ERROR * weight.abs() + floor).all(), name
@@ -60,7 +60,7 @@ def test_values_are_within_the_error_of_eight_bits(source: Path, quantised: Path
 
 def test_everything_else_is_the_same_to_the_bit(source: Path, quantised: Path) -> None:
     before, after = TensorFolder(source), TensorFolder(quantised)
-    kept = [name for name in before if not is_quantised(name)]
+    kept = [name for name in before if not is_quantized(name)]
     assert any(".gate.weight" in name for name in kept)
     assert any(is_encoder_tensor(name) for name in kept)
     for name in kept:
@@ -75,10 +75,10 @@ def test_everything_else_is_the_same_to_the_bit(source: Path, quantised: Path) -
 
 def test_the_configuration_is_read_as_block_fp8(quantised: Path) -> None:
     config = MingConfig.from_pretrained(quantised)
-    assert block_fp8(config.quantization_config)
-    assert not block_fp8(None)
+    assert is_block_fp8(config.quantization_config)
+    assert not is_block_fp8(None)
     with pytest.raises(CheckpointError, match="only FP8 in blocks"):
-        block_fp8({"quant_method": "awq"})
+        is_block_fp8({"quant_method": "awq"})
 
 
 class Filled(torch.nn.Module):
@@ -90,8 +90,8 @@ class Filled(torch.nn.Module):
         self._config = config
 
     def named_parameters(self, *_: object, **__: object) -> list[tuple[str, torch.nn.Parameter]]:
-        names = with_scales(thinker_tensors(self._config))
-        targets = {destination(name, self._config.num_experts).parameter for name in names}
+        names = add_scales(list_thinker_tensors(self._config))
+        targets = {find_destination(name, self._config.num_experts).parameter for name in names}
         return [(name, self._blank(name)) for name in targets]
 
     def _blank(self, name: str) -> torch.nn.Parameter:
@@ -127,22 +127,22 @@ def test_it_loads_strictly(quantised: Path) -> None:
 def test_a_cut_off_run_is_no_checkpoint_and_goes_on(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, done, quantise_piece = tmp_path / "fp8", [], command._quantise_piece
+    target, done, quantize_part = tmp_path / "fp8", [], command._quantize_part
 
     def cut_off(*arguments: object) -> None:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(arguments)
-        quantise_piece(*arguments)  # type: ignore[arg-type]
+        quantize_part(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(command, "_quantise_piece", cut_off)
+    monkeypatch.setattr(command, "_quantize_part", cut_off)
     with pytest.raises(KeyboardInterrupt):
-        quantize(source, target, SMALL_PIECE)
+        quantize(source, target, SMALL_PART)
     assert not (target / "config.json").exists()
     written = {path: path.stat().st_mtime_ns for path in target.glob("*.safetensors")}
     assert len(written) == 3
-    monkeypatch.setattr(command, "_quantise_piece", quantise_piece)
-    quantize(source, target, SMALL_PIECE)
+    monkeypatch.setattr(command, "_quantize_part", quantize_part)
+    quantize(source, target, SMALL_PART)
     assert {path: path.stat().st_mtime_ns for path in written} == written
     index = json.loads((target / "model.safetensors.index.json").read_text())
     assert len(set(index["weight_map"].values())) > 3
@@ -151,8 +151,8 @@ def test_a_cut_off_run_is_no_checkpoint_and_goes_on(
 
 
 def test_pieces_bound_what_is_in_memory(source: Path) -> None:
-    pieces = list(command.plan_pieces(source, SMALL_PIECE))
-    assert all(piece.source_bytes <= SMALL_PIECE or len(piece.names) == 1 for piece in pieces)
+    pieces = list(command.plan_parts(source, SMALL_PART))
+    assert all(piece.source_bytes <= SMALL_PART or len(piece.names) == 1 for piece in pieces)
     names = [name for piece in pieces for name in piece.names]
     assert sorted(names) == sorted(TensorFolder(source))
 
@@ -160,10 +160,10 @@ def test_pieces_bound_what_is_in_memory(source: Path) -> None:
 def test_what_cannot_be_quantised_is_refused(
     source: Path, quantised: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(CheckpointError, match="quantised already"):
+    with pytest.raises(CheckpointError, match="quantized already"):
         quantize(quantised, tmp_path / "again")
     with pytest.raises(StartupError, match="not an empty folder"):
         quantize(source, source.parent)
     # Its experts are narrower than a block.
     assert main(["quantize", str(TINY), str(tmp_path / "out"), "--fp8"]) == 1
-    assert "does not divide into blocks of 128" in capsys.readouterr().err
+    assert "must be multiples of 128" in capsys.readouterr().err

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.config.options import options
-from sglang_omni.entrypoints.cli.main import main, option_name
-from sglang_omni.entrypoints.cli.reference import reference, takes
+from sglang_omni.config.options import list_options
+from sglang_omni.entrypoints.cli.main import main, to_flag
+from sglang_omni.entrypoints.cli.reference import describe_type, render_reference
 
 COMMITTED = Path(__file__).parents[3] / "docs" / "reference.md"
 
@@ -21,9 +21,9 @@ def test_the_committed_reference_is_made_of_this_code(
 
 
 def test_every_route_option_and_body_is_in_it() -> None:
-    text = reference(option_name)
-    for option in options():
-        assert f"`{option_name(option)}`" in text
+    text = render_reference(to_flag)
+    for option in list_options():
+        assert f"`{to_flag(option)}`" in text
     for route in (
         "POST /v1/chat/completions",
         "WS /v1/realtime",
@@ -45,4 +45,4 @@ def test_every_route_option_and_body_is_in_it() -> None:
     ],
 )
 def test_what_is_taken_is_told_in_words(schema: dict[str, object], words: str) -> None:
-    assert takes(schema) == words
+    assert describe_type(schema) == words

@@ -13,8 +13,13 @@ from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.entrypoints.cli import start_progress as progress
 from sglang_omni.entrypoints.cli import startup_banner as screen
-from sglang_omni.entrypoints.cli.start_progress import Board, kind_of
-from sglang_omni.entrypoints.cli.startup_banner import header, public_address, ready_lines, show
+from sglang_omni.entrypoints.cli.start_progress import StartProgress, get_engine_kind
+from sglang_omni.entrypoints.cli.startup_banner import (
+    format_header,
+    format_startup_banner,
+    get_public_url,
+    print_text,
+)
 from tests.testing.golden import TINY
 
 
@@ -36,11 +41,11 @@ def config(**values: Any) -> Config:
     ],
 )
 def test_the_address_can_be_opened_on_this_machine(host: str, shown: str) -> None:
-    assert public_address(config(), host, 80) == shown
+    assert get_public_url(config(), host, 80) == shown
 
 
 def test_tls_is_in_the_address() -> None:
-    assert public_address(config(tls_certificate="a.crt"), "::1", 80) == "https://[::1]:80"
+    assert get_public_url(config(tls_certificate="a.crt"), "::1", 80) == "https://[::1]:80"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +57,7 @@ def test_tls_is_in_the_address() -> None:
     ],
 )
 def test_who_may_ask_is_said(values: dict[str, str], said: str) -> None:
-    text = ready_lines(config(**values), "http://h:1", {}, ())
+    text = format_startup_banner(config(**values), "http://h:1", {}, ())
     assert f"Limits  {said}\n" in text
     assert ("Bearer KEY" in text) == ("api_key" in values)
 
@@ -61,33 +66,33 @@ def test_replicas_count_together_and_a_missing_prompt_leaves_no_line() -> None:
     talker = TalkerInfo(44100, 0.32, ("v",), slots=8)
     processes = {"thinker": engine(info=ThinkerInfo(1, 1, 16))}
     processes |= {"talker": engine(info=talker), "talker-1": engine(info=talker)}
-    text = ready_lines(config(), "http://h:1", processes, ())
+    text = format_startup_banner(config(), "http://h:1", processes, ())
     assert "16 chats · 16 voices" in text and "Try" not in text
 
 
-def test_cards_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuple(Gpu(index, "NVIDIA H200", 1, 1) for index in range(2))
     monkeypatch.setattr(screen, "visible_gpus", lambda: found)
-    assert header(TINY, "cuda").endswith(f" · {TINY.name} · 2 x NVIDIA H200")
+    assert format_header(TINY, "cuda").endswith(f" · {TINY.name} · 2 x NVIDIA H200")
 
 
 def test_a_terminal_without_the_characters_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", terminal)
-    show("✓ ready")
+    print_text("✓ ready")
     assert terminal.buffer.getvalue() == b"? ready\n"  # type: ignore[attr-defined]
 
 
 def test_processes_of_a_kind_are_one_entry_of_the_summary() -> None:
     names = ("media_decoder-0", "media_decoder-1", "image_encoder", "talker-1", "thinker")
-    assert [kind_of(name) for name in names] == [
+    assert [get_engine_kind(name) for name in names] == [
         "decoders",
         "decoders",
         "image encoder",
         "talker",
         "thinker",
     ]
-    board = Board({"media_decoder-0": engine(), "media_decoder-1": engine()}, io.StringIO())
+    board = StartProgress({"media_decoder-0": engine(), "media_decoder-1": engine()}, io.StringIO())
     board.draw()
     assert board.summary() == "✓ decoders 0.0 s"
 
@@ -96,7 +101,7 @@ def test_a_long_start_says_what_it_is_at(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     processes = {"talker": engine(), "thinker": engine("starting", doing="loading weights 3/12")}
-    board = Board(processes, io.StringIO())
+    board = StartProgress(processes, io.StringIO())
     board.draw()
     board.report()
     assert capsys.readouterr().out == ""

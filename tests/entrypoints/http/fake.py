@@ -150,7 +150,7 @@ class FakeBackend:
         store = VoiceStore(Path(self.folder.name), Quota(max_stored=4, max_per_owner=3), "weights")
         store.load()
         self.cloner = FakeCloner()
-        self.shelf = VoiceRegistry(self.cloner, store)
+        self.voice_registry = VoiceRegistry(self.cloner, store)
         self.script: Script = echo
         self.requests: list[Any] = []
         self.profiles: list[str | None] = []
@@ -159,7 +159,7 @@ class FakeBackend:
         self.capabilities = RELEASED
         self.ready = True
 
-    def token_piece(self, token_id: int) -> tuple[str, bytes]:
+    def decode_token(self, token_id: int) -> tuple[str, bytes]:
         return f"<{token_id}>", bytes([token_id]) if token_id else b""
 
     def engines(self) -> dict[str, dict[str, Any]]:
@@ -231,7 +231,7 @@ def serving(
     recorder = wiring.pop("recorder", None) or TraceRecorder(lambda: backend.sample_rate)
     app = create_app(backend, access, recorder=recorder, **wiring)
     options: dict[str, Any] = {"frame_bytes": backend.realtime.frame_bytes, "limits": limits}
-    options["on_refusal"] = recorder.refuse
+    options["on_refusal"] = recorder.record_refusal
     server = create_web_server(app, "critical", 1, **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

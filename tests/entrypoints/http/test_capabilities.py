@@ -46,7 +46,7 @@ def test_the_list_of_models_tells_them(http: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("change", "param", "words"),
     [
-        ({"instructions": "Slowly."}, "instructions", "Small speaks in one manner only"),
+        ({"instructions": "Slowly."}, "instructions", "Small does not support them"),
         ({"instructions": {"emotion": "happy"}}, "instructions", "leave them out"),
         ({"task": "music", "input": MUSIC}, "task", "Small does not make music; it makes speech"),
         ({"task": "sound"}, "task", "does not make sound"),

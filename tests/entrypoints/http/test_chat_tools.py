@@ -291,7 +291,7 @@ def test_a_later_turn_cites_a_spoken_answer_by_its_id_alone(
 
 def test_what_was_said_is_forgotten_in_time_by_size_and_for_others() -> None:
     now = [0.0]
-    spoken = AudioTranscriptCache(most_characters=10, clock=lambda: now[0])
+    spoken = AudioTranscriptCache(max_characters=10, clock=lambda: now[0])
     spoken.keep("ada", "a", "12345")
     spoken.keep("ada", "b", "67890")
     assert (spoken.recall("ada", "a"), spoken.recall("bob", "a")) == ("12345", None)

@@ -8,8 +8,8 @@ import numpy as np
 import openai
 import pytest
 
-from sglang_omni.media.encode import AudioFormat
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, TextDelta, Usage
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.errors import (
     EngineFailed,
     EngineUnavailable,

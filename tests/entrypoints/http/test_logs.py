@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from sglang_omni.engines.runtime.failure import as_omni_error
-from sglang_omni.observability.logs import RequestId
+from sglang_omni.observability.logs import RequestIdFilter
 from sglang_omni.pipeline.request import Event, TextDelta
 from sglang_omni.protocol.errors import EngineFailed, safe_traceback
 from tests.entrypoints.http.fake import FakeBackend, words
@@ -69,7 +69,7 @@ def test_an_engine_logs_no_message_either(caplog: pytest.LogCaptureFixture) -> N
 def test_every_request_leaves_a_line_with_its_id_and_nothing_of_its_content(
     http: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.handler.addFilter(RequestId())
+    caplog.handler.addFilter(RequestIdFilter())
     with caplog.at_level(logging.INFO, "sglang_omni.access"):
         chat = http.post("/v1/chat/completions", json=CHAT)
         lost = http.get(f"/v1/nowhere/{SECRET}?{SECRET}")

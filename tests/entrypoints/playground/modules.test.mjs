@@ -4,12 +4,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { named } from "./field_names.js";
-import { Measured } from "./measured.js";
-import { fromBase64, toBase64 } from "./pcm.js";
+import { withFieldLabel } from "./field_names.js";
+import { RequestTimings } from "./measured.js";
+import { decodePcm, encodePcm } from "./pcm.js";
 import { PlaybackQueue } from "./playback_queue.js";
 import { Resampler } from "./resampler.js";
-import { serverSentEvents } from "./server_sent_events.js";
+import { parseServerSentEvents } from "./server_sent_events.js";
 
 const QUANTUM = 128;
 
@@ -34,7 +34,7 @@ test("pieces of any size are played without a gap, each sample once", () => {
   assert.deepEqual(sound.slice(0, 1388), ramp(1, 1388));
   assert.ok(sound.slice(1388).every((sample) => sample === 0));
   assert.equal(queue.played, 1388);
-  assert.equal(queue.gaps, 0);
+  assert.equal(queue.underruns, 0);
   assert.ok(queue.drained);
 });
 
@@ -42,12 +42,12 @@ test("a sound that runs dry is one gap, and goes on when there is enough of it",
   const queue = new PlaybackQueue(1000);
   queue.push(ramp(1, 100));
   played(queue, 512);
-  assert.equal(queue.gaps, 1);
+  assert.equal(queue.underruns, 1);
   queue.push(ramp(101, 199));
   assert.ok(played(queue, 256).every((sample) => sample === 0));
   queue.push(ramp(300, 1));
   assert.deepEqual(played(queue, 128), ramp(101, 128));
-  assert.equal(queue.gaps, 1);
+  assert.equal(queue.underruns, 1);
 });
 
 test("the rest of a sound is played however short it is", () => {
@@ -64,7 +64,7 @@ test("silence comes within milliseconds, without a click, and tells what was hea
   const queue = new PlaybackQueue(24_000);
   queue.push(new Float32Array(24_000).fill(0.5));
   played(queue, 1280);
-  assert.equal(queue.silence(), 1280);
+  assert.equal(queue.stop(), 1280);
   const rest = played(queue, 512);
   const steps = rest.map((sample, at) => (at === 0 ? 0.5 : rest[at - 1]) - sample);
   assert.ok(Math.max(...steps) < 0.005);
@@ -77,10 +77,10 @@ test("silence comes within milliseconds, without a click, and tells what was hea
 
 test("samples survive their way through base64, and what is too loud is clipped", () => {
   const sound = Float32Array.from([0, 0.25, -0.5, 1, -1, 2, -2]);
-  const back = fromBase64(toBase64(sound));
+  const back = decodePcm(encodePcm(sound));
   const expected = [0, 0.25, -0.5, 1, -1, 1, -1];
   back.forEach((sample, at) => assert.ok(Math.abs(sample - expected[at]) < 1e-4));
-  assert.equal(toBase64(Float32Array.from([1 / 32767])), "AQA=");
+  assert.equal(encodePcm(Float32Array.from([1 / 32767])), "AQA=");
 });
 
 function tone(hertz, rate, seconds) {
@@ -125,7 +125,7 @@ async function objects(...pieces) {
     },
   });
   const found = [];
-  for await (const object of serverSentEvents(body)) found.push(object);
+  for await (const object of parseServerSentEvents(body)) found.push(object);
   return found;
 }
 
@@ -140,7 +140,7 @@ test("an error event is thrown with the server's words", async () => {
 });
 
 const refused = (param, message) => Object.assign(new Error(message), { param });
-const fileNames = { "messages.2.content.0.image_url.url": "bad.png", max_tokens: "Max tokens" };
+const labels = { "messages.2.content.0.image_url.url": "bad.png", max_tokens: "Max tokens" };
 
 test("an error names what the user sees in place of a field of the API", () => {
   const cases = [
@@ -150,7 +150,7 @@ test("an error names what the user sees in place of a field of the API", () => {
   ];
   for (const [param, reason, expected] of cases) {
     const error = refused(param, `${param}: ${reason}`);
-    assert.equal(named(error, (field) => fileNames[field]).message, expected);
+    assert.equal(withFieldLabel(error, (field) => labels[field]).message, expected);
   }
 });
 
@@ -162,23 +162,23 @@ test("an error stays as it is where the user sees no such field", () => {
     [undefined, "The server does not answer."],
   ]) {
     const error = refused(param, message);
-    assert.equal(named(error, (field) => fileNames[field]), error);
+    assert.equal(withFieldLabel(error, (field) => labels[field]), error);
   }
 });
 
 test("figures are those of the user's waiting", () => {
   let now = 10;
-  const measured = new Measured(() => now);
-  assert.deepEqual(measured.figures(), []);
+  const timings = new RequestTimings(() => now);
+  assert.deepEqual(timings.getFigures(), []);
   now = 10.25;
-  measured.text();
+  timings.recordText();
   now = 10.5;
-  measured.sound(1);
+  timings.recordAudio(1);
   now = 11;
-  measured.text();
-  measured.sound(1);
-  measured.gap(2);
-  assert.deepEqual(measured.figures(), [
+  timings.recordText();
+  timings.recordAudio(1);
+  timings.recordUnderruns(2);
+  assert.deepEqual(timings.getFigures(), [
     ["TTFT", "0.250 s"],
     ["TTFA", "0.500 s"],
     ["RTF", "0.500"],

@@ -161,7 +161,7 @@ def test_an_answer_that_breaks_off_says_why(page: Any, expect: Any, backend: Fak
     backend.script = playing(TextDelta("I was "), then=EngineFailed("the thinker died"))
     ask(page, "hello")
     expect(page.get_by_role("alert")).to_contain_text("the thinker died")
-    expect(page.locator("#chat-log .answer")).to_contain_text("Broken off.")
+    expect(page.locator("#chat-log .answer")).to_contain_text("The answer is incomplete.")
 
 
 def test_a_refused_question_can_be_sent_again(
@@ -214,7 +214,7 @@ def test_a_voice_is_cloned_chosen_used_and_deleted(
     page.get_by_label("The speaker agrees").check()
     clone.click()
     expect(page.locator("#voices-state")).to_have_text("myself can speak now")
-    expect(page.locator("#voices-list li")).to_contain_text("myself (2.5 s, with its words)")
+    expect(page.locator("#voices-list li")).to_contain_text("myself (2.5 s, with transcript)")
     expect(page.get_by_role("combobox", name="Voice")).to_have_value("myself")
     picture_of(page, "voices")
     page.get_by_role("tab", name="Chat").click()
@@ -244,7 +244,7 @@ def test_speech_over_an_answer_silences_it(page: Any, expect: Any, backend: Fake
     )
     # It spoke for about two seconds, less what the voice detection takes.
     assert heard is not None and 500 < int(heard[1]) < 4000
-    expect(page.locator("#talk-log article.answer").first).to_contain_text("s, then spoken over.")
+    expect(page.locator("#talk-log article.answer").first).to_contain_text("Interrupted after")
     picture_of(page, "talk_barge_in")
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(state).to_have_text("Not connected")

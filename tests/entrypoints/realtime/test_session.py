@@ -560,7 +560,9 @@ async def test_g711_both_ways() -> None:
 async def test_a_stored_voice_answers() -> None:
     async with talking() as talk:
         part = MediaPart("audio", ("data:,RIFF",), "audio_sample")
-        await talk.backend.shelf.add(UploadedRecording("Ada", part, None, "she agreed", None), ())
+        await talk.backend.voice_registry.add(
+            UploadedRecording("Ada", part, None, "she agreed", None), ()
+        )
         await talk.update(audio={"output": {"voice": "Ada"}})
         await talk.write("go on")
         await talk.send("response.create")

@@ -16,7 +16,7 @@ from sglang_omni.engines.grammar_checker.checker import GrammarChecker
 from sglang_omni.engines.grammar_checker.contract import GrammarSettings
 from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
 from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
-from sglang_omni.entrypoints.cli.serve import bind
+from sglang_omni.entrypoints.cli.serve import bind_socket
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
@@ -76,9 +76,9 @@ async def main() -> None:
     await backend.start()
     recorder = TraceRecorder(lambda: backend.sample_rate)
     app = create_app(backend, recorder=recorder, bodies=BODIES)
-    options = {"limits": HTTP, "on_refusal": recorder.refuse, "log_config": None}
+    options = {"limits": HTTP, "on_refusal": recorder.record_refusal, "log_config": None}
     freeze_gc()
-    with bind("127.0.0.1", 0) as listener:
+    with bind_socket("127.0.0.1", 0) as listener:
         print(listener.getsockname()[1], flush=True)
         try:
             await create_web_server(app, "warning", 1, access_log=False, **options).serve(

@@ -27,7 +27,7 @@ from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
 from sglang_omni.models.ming.speech.voices import VoicePrompt, load_voices, open_speaker_encoder
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import ThinkerReference, load_reference
-from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
+from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, list_thinker_tensors
 from sglang_omni.models.ming.tiny import write, write_tiny_checkpoint
 from sglang_omni.models.ming.tiny.words import LANGUAGES
 from sglang_omni.models.weights import TensorFolder
@@ -135,7 +135,7 @@ def test_thinker_tensors_are_exactly_those_the_loader_wants(
 ) -> None:
     tensors = TensorFolder(checkpoint)
     stored = {name: tuple(tensors[name].shape) for name in tensors if not is_encoder_tensor(name)}
-    assert stored == thinker_tensors(config.llm_config)
+    assert stored == list_thinker_tensors(config.llm_config)
 
 
 @pytest.mark.parametrize("part", [".", "talker", "talker/vae"])
@@ -248,7 +248,7 @@ def answer(
 ) -> list[int]:
     """Tokens up to `end`, greedy without a seed, else sampled at temperature 1."""
     draw = torch.Generator().manual_seed(seed or 0)
-    keys, start, said = thinker.new_keys(), 0, list[int]()
+    keys, start, said = thinker.new_cache(), 0, list[int]()
     new = torch.tensor(ids)
     while len(said) < most:
         positions = torch.arange(start, start + len(new)).expand(3, -1)
@@ -307,7 +307,7 @@ def test_hidden_states_keep_their_scale_and_experts_share_the_work(
         layer.mlp.register_forward_pre_hook(lambda _, args, at=index: inputs.update({at: args}))
     x = thinker.model.word_embeddings(ids)
     final = thinker.model(
-        x, torch.arange(len(ids)).expand(3, -1), torch.zeros_like(ids), thinker.new_keys()
+        x, torch.arange(len(ids)).expand(3, -1), torch.zeros_like(ids), thinker.new_cache()
     )
     assert 0.9 < final.square().mean().sqrt() < 1.1
     for index, layer in enumerate(thinker.model.layers[1:], 1):

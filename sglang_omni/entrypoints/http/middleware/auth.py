@@ -38,6 +38,10 @@ class Access:
     origins: tuple[str, ...] = ()
     hosts: frozenset[str] = frozenset()
 
+    def derive_owner_id(self, key: str) -> str | None:
+        """Return an id of the key's owner that survives restarts, or None if unknown."""
+        return self.keys.derive_owner_id(key) or self.admin_keys.derive_owner_id(key)
+
 
 class AuthMiddleware:
     """ASGI middleware that rejects requests that `access` does not allow.
@@ -73,7 +77,7 @@ class AuthMiddleware:
         admin = access.admin_keys.match(key) if key else None
         tenant = access.keys.match(key) if key else None
         state["tenant"] = tenant or admin
-        state["owner"] = access.keys.mark(key) or access.admin_keys.mark(key) if key else None
+        state["owner"] = access.derive_owner_id(key) if key else None
         if trace := current_trace():
             trace.tenant, trace.owner = state["tenant"], state["owner"]
         state["is_admin"] = admin is not None

@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sglang_omni.entrypoints.http.errors import build_error_response, to_public_error
 from sglang_omni.entrypoints.http.paths import is_monitoring_path
 from sglang_omni.entrypoints.http.request_body.reader import ClientDisconnected
-from sglang_omni.observability.refusals import address_of
-from sglang_omni.observability.trace import Trace, tracing
+from sglang_omni.observability.refusals import parse_client_address
+from sglang_omni.observability.trace import Trace, use_trace
 from sglang_omni.observability.trace_recorder import TraceRecorder
 
 UNMATCHED_ROUTE = "unmatched"
@@ -35,8 +35,8 @@ class RequestContextMiddleware:
         scope.setdefault("state", {})["request_id"] = request_id
         trace = self._recorder.begin(request_id)
         trace.parent = Headers(scope=scope).get("traceparent")
-        trace.client = address_of(scope.get("client"))
-        with tracing(trace):
+        trace.client = parse_client_address(scope.get("client"))
+        with use_trace(trace):
             try:
                 await self._serve(scope, receive, _Sender(send, trace))
             finally:

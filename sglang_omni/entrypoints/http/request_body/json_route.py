@@ -18,8 +18,8 @@ from sglang_omni.entrypoints.http.request_body.budget import HeldBody
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
 from sglang_omni.entrypoints.http.request_body.reader import LARGE_BODY_KEY, MAX_SMALL_BODY_BYTES
-from sglang_omni.entrypoints.unicode import check_json
-from sglang_omni.entrypoints.work_threads import run_off_loop
+from sglang_omni.entrypoints.unicode import check_json_unicode
+from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.errors import UnsupportedMediaType
 
 JSON_TYPE = "application/json"
@@ -109,7 +109,7 @@ async def require_json(request: Request) -> None:
         # `BodyLimitMiddleware` checks only declared JSON; a large body is checked when parsed.
         if get_large_body(request) is None:
             check_small_json(await request.body())
-            check_json(await request.body())
+            check_json_unicode(await request.body())
         return
     raise UnsupportedMediaType(
         f"the body is of type {media_type[:100]}; send JSON with 'Content-Type: {JSON_TYPE}'"

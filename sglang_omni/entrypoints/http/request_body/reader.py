@@ -14,7 +14,7 @@ from sglang_omni.entrypoints.http.paths import is_monitoring_path
 from sglang_omni.entrypoints.http.request_body.budget import BodyBudget, HeldBody
 from sglang_omni.entrypoints.http.request_body.rate import BodyRate
 from sglang_omni.entrypoints.http.request_metadata import TIMEOUT_HEADER, parse_timeout
-from sglang_omni.entrypoints.unicode import check_json_body
+from sglang_omni.entrypoints.unicode import check_small_body
 from sglang_omni.protocol.errors import (
     DeadlineExceeded,
     InvalidRequest,
@@ -91,7 +91,7 @@ class BodyLimitMiddleware:
                 return
             body = bytes(held_body.take())
             try:
-                check_json_body(scope, body)
+                check_small_body(scope, body)
             except InvalidRequest as error:
                 await build_error_response(error)(scope, receive, send)
                 return

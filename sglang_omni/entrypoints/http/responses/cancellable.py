@@ -40,9 +40,9 @@ async def require_finished(events: AsyncGenerator[Event, None]) -> AsyncGenerato
 
 def _record_in_trace(trace: Trace, event: Event) -> None:
     if isinstance(event, AudioDelta):
-        trace.spoke(event.pcm.size)
+        trace.record_audio(event.pcm.size)
     elif isinstance(event, TextDelta):
-        trace.wrote()
+        trace.record_text()
 
 
 async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:

@@ -160,7 +160,7 @@ async def build_completion(choices: Choices, answer: Answer) -> Json:
 async def _build_choice(
     events: AsyncGenerator[Event, None], answer: Answer, index: int
 ) -> tuple[Json, Usage]:
-    encoder = answer.audio.encoder(streaming=False) if answer.audio else None
+    encoder = answer.audio.make_encoder(streaming=False) if answer.audio else None
     received: list[Event] = []
     async with aclosing(events):
         async for event in events:
@@ -244,7 +244,7 @@ class ChunkWriter:
 
     def __init__(self, answer: Answer, index: int = 0) -> None:
         self._answer, self._index = answer, index
-        self._encoder = answer.audio.encoder(streaming=True) if answer.audio else None
+        self._encoder = answer.audio.make_encoder(streaming=True) if answer.audio else None
         self._is_opened = False
         self._num_calls = 0
         self._transcripts: list[str] = []

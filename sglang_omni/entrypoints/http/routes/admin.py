@@ -1,4 +1,4 @@
-"""What administrators do. `AccessLayer` lets nobody else come here."""
+"""Admin routes. `AuthMiddleware` restricts them to administrators."""
 
 import time
 from typing import Any
@@ -11,25 +11,25 @@ from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.paths import ADMIN_PREFIX
 
 
-def routes(backend: Backend) -> APIRouter:
-    """`/admin/profile/{engine}/start` and `/stop`."""
+def create_router(backend: Backend) -> APIRouter:
+    """Return the routes `/admin/profile/{engine}/start` and `/stop`."""
     router = APIRouter(tags=["admin"], prefix=ADMIN_PREFIX.rstrip("/"))
 
     @router.post("/profile/{engine}/start", status_code=202, responses=RESPONSES)
     async def start_profile(engine: str) -> JSONResponse:
-        """Begin to profile an engine with PyTorch's profiler; the answer names the folder that the
-        traces will be written to. It costs speed until it is stopped."""
+        """Start PyTorch's profiler in an engine, which runs more slowly until it is stopped. The
+        response names the folder for the traces."""
         folder = backend.profile(engine, f"{engine}-{time.strftime('%Y%m%d-%H%M%S')}")
-        return _accepted({"engine": engine, "folder": folder})
+        return _accept({"engine": engine, "folder": folder})
 
     @router.post("/profile/{engine}/stop", status_code=202, responses=RESPONSES)
     async def stop_profile(engine: str) -> JSONResponse:
-        """End it, and have the traces written."""
+        """Stop the profiler of an engine, and write the traces."""
         backend.profile(engine, None)
-        return _accepted({"engine": engine})
+        return _accept({"engine": engine})
 
     return router
 
 
-def _accepted(body: dict[str, Any]) -> JSONResponse:
+def _accept(body: dict[str, Any]) -> JSONResponse:
     return JSONResponse(body, status_code=202)

@@ -1,4 +1,4 @@
-"""`POST /v1/chat/completions`."""
+"""The route `POST /v1/chat/completions`."""
 
 import json
 from dataclasses import replace
@@ -17,10 +17,14 @@ from sglang_omni.entrypoints.http.audio_output import (
 )
 from sglang_omni.entrypoints.http.audio_transcript_cache import AudioTranscriptCache
 from sglang_omni.entrypoints.http.errors import RESPONSES
-from sglang_omni.entrypoints.http.message_content import Recall, to_messages
-from sglang_omni.entrypoints.http.openapi import EVENTS, examples, success
+from sglang_omni.entrypoints.http.message_content import RecallTranscript, to_messages
+from sglang_omni.entrypoints.http.openapi import EVENT_STREAM, document_examples, document_success
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute, get_large_body_size
-from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
+from sglang_omni.entrypoints.http.request_metadata import (
+    RequestMetadata,
+    build_request_metadata,
+    get_owner,
+)
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
 from sglang_omni.entrypoints.http.responses.chat_completion import (
@@ -28,102 +32,107 @@ from sglang_omni.entrypoints.http.responses.chat_completion import (
     build_completion,
     stream_chunks,
 )
-from sglang_omni.entrypoints.http.tool_choice import NO_LARK, check_calling
-from sglang_omni.entrypoints.text_limit import chat_texts, check_text
-from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.pipeline.request import ChatRequest, SamplingParams, Voice
+from sglang_omni.entrypoints.http.tool_choice import NO_GRAMMAR_SUPPORT, check_tool_choice
+from sglang_omni.entrypoints.text_limit import check_text_length, iterate_chat_texts
+from sglang_omni.pipeline.request import ChatRequest, Voice
+from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.functions import AllowedChoice, FunctionChoice, PlainChoice
+from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.protocol.tools import Tool, ToolChoice
 
 
-def check(body: ChatBody, backend: Backend) -> None:
-    """Refuse what no single field shows to be wrong. Raises `InvalidRequest`."""
+def check_body(body: ChatBody, backend: Backend) -> None:
+    """Check what involves several fields. Raises `InvalidRequest`."""
     require_model(body.model, backend)
-    check_text(chat_texts(body), backend.context_length)
+    check_text_length(iterate_chat_texts(body), backend.context_length)
     if body.messages[-1].role not in ("user", "tool"):
-        message = "messages: the last message must be the user's or a tool's"
+        message = "messages: the last message must have the role 'user' or 'tool'"
         raise InvalidRequest(message, param="messages")
     if len(set(body.modalities)) < len(body.modalities):
-        raise InvalidRequest("modalities: each may be named once", param="modalities")
+        raise InvalidRequest("modalities: must not repeat a value", param="modalities")
     if body.audio is not None and not body.wants_audio:
-        raise InvalidRequest("audio: needs 'audio' among the modalities", param="audio")
+        raise InvalidRequest("audio: requires 'audio' in modalities", param="audio")
     if body.stream_options is not None and not body.stream:
-        raise InvalidRequest("stream_options: needs stream=true", param="stream_options")
+        raise InvalidRequest("stream_options: requires stream=true", param="stream_options")
     if body.top_logprobs is not None and not body.logprobs:
-        raise InvalidRequest("top_logprobs: needs logprobs=true", param="top_logprobs")
-    check_format(body, backend)
-    check_calling(callable_tools(body), calling(body), backend)
+        raise InvalidRequest("top_logprobs: requires logprobs=true", param="top_logprobs")
+    check_response_format(body, backend)
+    check_tool_choice(get_callable_tools(body), build_tool_choice(body), backend)
 
 
-def check_format(body: ChatBody, backend: Backend) -> None:
-    """Refuse a form of the answer that cannot be kept to. Raises `InvalidRequest`."""
+def check_response_format(body: ChatBody, backend: Backend) -> None:
+    """Check that the server can enforce the response format. Raises `InvalidRequest`."""
     if body.response_format.type == "text":
         return
     reason = None
     if not backend.has_grammars:
         reason = "the thinker was started without a grammar back end"
-    elif not backend.supports_grammar and (body.thinks or callable_tools(body)):
-        reason = f"not together with thinking or tools: {NO_LARK}"
+    elif not backend.supports_grammar and (body.thinks or get_callable_tools(body)):
+        reason = f"cannot be combined with thinking or tools: {NO_GRAMMAR_SUPPORT}"
     if reason is not None:
         raise InvalidRequest(f"response_format: {reason}", param="response_format")
 
 
-def json_schema(body: ChatBody) -> str | None:
-    """The schema of the answer, as JSON in text; None for ordinary text."""
+def build_json_schema(body: ChatBody) -> str | None:
+    """Return the JSON schema of the answer as text, or None for ordinary text."""
     match body.response_format:
-        case SchemaFormat(json_schema=named):
-            return json.dumps(named.schema_)
+        case SchemaFormat(json_schema=named_schema):
+            return json.dumps(named_schema.schema_)
         case PlainFormat(type="json_object"):
             return json.dumps({"type": "object"})
     return None
 
 
-def callable_tools(body: ChatBody) -> tuple[Tool, ...]:
-    """The functions that the model may call."""
+def get_callable_tools(body: ChatBody) -> tuple[Tool, ...]:
+    """Return the functions that the model may call."""
     if body.tool_choice.type == "none":
         return ()
-    functions = (tool.function for tool in body.tools)
-    return tuple(Tool(one.name, one.description, one.parameters, one.strict) for one in functions)
+    specs = (tool.function for tool in body.tools)
+    return tuple(Tool(spec.name, spec.description, spec.parameters, spec.strict) for spec in specs)
 
 
-def calling(body: ChatBody) -> ToolChoice:
-    """Which of them the answer calls."""
-    several = body.parallel_tool_calls
+def build_tool_choice(body: ChatBody) -> ToolChoice:
+    """Return which functions the answer may or must call."""
+    is_parallel = body.parallel_tool_calls
     match body.tool_choice:
-        case FunctionChoice(function=named):
-            return ToolChoice(forced=True, only=(named.name,), parallel=False)
+        case FunctionChoice(function=function):
+            return ToolChoice(forced=True, only=(function.name,), parallel=False)
         case AllowedChoice(allowed_tools=allowed):
             names = tuple(choice.function.name for choice in allowed.tools)
-            return ToolChoice(allowed.mode == "required", names, several)
+            return ToolChoice(allowed.mode == "required", names, is_parallel)
         case PlainChoice(type=choice):
-            return ToolChoice(forced=choice == "required", parallel=several)
+            return ToolChoice(forced=choice == "required", parallel=is_parallel)
 
 
-def token_limit(body: ChatBody, backend: Backend) -> int:
-    """The most tokens to generate. Raises `InvalidRequest` where the body's two names disagree,
-    or ask for more than the server allows."""
-    asked = {
+def choose_token_limit(body: ChatBody, backend: Backend) -> int:
+    """Return the maximum number of tokens to generate.
+
+    Raises:
+        InvalidRequest: The two names of the limit have different values, or the limit exceeds the
+            server's.
+    """
+    limits = {
         name: value
         for name in ("max_tokens", "max_completion_tokens")
         if (value := getattr(body, name)) is not None
     }
-    if len(set(asked.values())) > 1:
+    if len(set(limits.values())) > 1:
         raise InvalidRequest(
             "max_tokens: differs from max_completion_tokens, its newer name", param="max_tokens"
         )
-    for name, value in asked.items():
+    for name, value in limits.items():
         if value > backend.max_tokens:
             raise InvalidRequest(f"{name}: must be at most {backend.max_tokens}", param=name)
-    usual = min(SamplingParams.max_tokens, backend.max_tokens)
-    return next(iter(asked.values()), usual)
+    default = min(SamplingParams.max_tokens, backend.max_tokens)
+    return next(iter(limits.values()), default)
 
 
-def to_sampling(body: ChatBody, backend: Backend) -> SamplingParams:
-    """How the thinker shall sample. Raises `InvalidRequest` for the token limit."""
+def build_sampling_params(body: ChatBody, backend: Backend) -> SamplingParams:
+    """Return the thinker's sampling parameters. Raises `InvalidRequest` for the token limit."""
     return SamplingParams(
-        max_tokens=token_limit(body, backend),
+        max_tokens=choose_token_limit(body, backend),
         temperature=body.temperature,
         top_p=body.top_p,
         top_k=body.top_k,
@@ -134,43 +143,47 @@ def to_sampling(body: ChatBody, backend: Backend) -> SamplingParams:
         logit_bias=tuple((int(token), bias) for token, bias in body.logit_bias.items()),
         stop=tuple(body.stop),
         seed=body.seed,
-        json_schema=json_schema(body),
+        json_schema=build_json_schema(body),
         top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
     )
 
 
-def to_voice(body: ChatBody, backend: Backend, owner: str | None) -> Voice | None:
-    """Who speaks, or None for a text-only answer. Raises `InvalidRequest`, naming the field."""
+def choose_answer_voice(body: ChatBody, backend: Backend, owner: str | None) -> Voice | None:
+    """Return the voice, or None for a text-only answer. Raises `InvalidRequest` for a field."""
     if not body.wants_audio:
         return None
     return choose_speaker(body.audio or ChatAudio(), body.seed, backend, owner, "audio.")
 
 
-def to_request(
-    body: ChatBody, backend: Backend, terms: RequestMetadata, owner: str | None, recall: Recall
+def build_chat_request(
+    body: ChatBody,
+    backend: Backend,
+    metadata: RequestMetadata,
+    owner: str | None,
+    recall: RecallTranscript,
 ) -> ChatRequest:
-    """Translate a body. Raises `InvalidRequest`, naming the field."""
-    check(body, backend)
+    """Convert a body to a request of the pipeline. Raises `InvalidRequest`, naming the field."""
+    check_body(body, backend)
     return ChatRequest(
-        **vars(terms),
+        **vars(metadata),
         messages=to_messages(body, recall),
-        sampling=to_sampling(body, backend),
-        voice=to_voice(body, backend, owner),
+        sampling=build_sampling_params(body, backend),
+        voice=choose_answer_voice(body, backend, owner),
         thinking=body.thinks,
-        tools=callable_tools(body),
-        tool_choice=calling(body),
+        tools=get_callable_tools(body),
+        tool_choice=build_tool_choice(body),
     )
 
 
-def each_choice(chat: ChatRequest, count: int) -> list[ChatRequest]:
-    """The same question `count` times, each with an id and, where one is given, a seed of its own.
+def expand_choices(chat: ChatRequest, count: int) -> list[ChatRequest]:
+    """Return `count` copies of a request, each with its own id and, if one is given, its own seed.
 
-    They share the prompt's cache in the thinker.
+    The copies share the cached prompt in the thinker.
     """
-    return [chat, *(_another(chat, number) for number in range(1, count))]
+    return [chat, *(_copy_for_choice(chat, number) for number in range(1, count))]
 
 
-def _another(chat: ChatRequest, number: int) -> ChatRequest:
+def _copy_for_choice(chat: ChatRequest, number: int) -> ChatRequest:
     seed, voice = chat.sampling.seed, chat.voice
     return replace(
         chat,
@@ -180,8 +193,8 @@ def _another(chat: ChatRequest, number: int) -> ChatRequest:
     )
 
 
-def to_output(body: ChatBody, backend: Backend) -> AudioOutputChoice | None:
-    """What the audio shall be, or None for a text-only answer."""
+def choose_audio_output(body: ChatBody, backend: Backend) -> AudioOutputChoice | None:
+    """Return the format of the audio, or None for a text-only answer."""
     if not body.wants_audio:
         return None
     audio = body.audio or ChatAudio()
@@ -189,34 +202,34 @@ def to_output(body: ChatBody, backend: Backend) -> AudioOutputChoice | None:
     return choose_output(audio_format, audio.sample_rate, backend, param="audio.sample_rate")
 
 
-def seed_scope(body: ChatBody, backend: Backend) -> tuple[str, ...] | None:
-    """What the given seed fixes: audio always, sampled text only where the thinker can.
+def get_seed_scope(body: ChatBody, backend: Backend) -> tuple[str, ...] | None:
+    """Return what the given seed fixes, or None without a seed.
 
-    Greedy text does not depend on chance, so it is fixed as well. None without a seed.
+    It always fixes audio. It fixes text if the thinker is deterministic or decoding is greedy.
     """
     if body.seed is None:
         return None
-    fixed_text = backend.deterministic_text or body.temperature == 0
-    return (*(["text"] if fixed_text else []), *(["audio"] if body.wants_audio else []))
+    is_text_fixed = backend.deterministic_text or body.temperature == 0
+    return (*(["text"] if is_text_fixed else []), *(["audio"] if body.wants_audio else []))
 
 
-def to_answer(
-    body: ChatBody, backend: Backend, chat: ChatRequest, spoken: AudioTranscriptCache
+def build_answer(
+    body: ChatBody, backend: Backend, chat: ChatRequest, transcripts: AudioTranscriptCache
 ) -> Answer:
-    """What the answer will look like."""
+    """Return the properties of the answer."""
     return Answer(
         request_id=chat.id,
         model=backend.model,
         shows_text=body.wants_text,
-        audio=to_output(body, backend),
-        seed_applies_to=seed_scope(body, backend),
+        audio=choose_audio_output(body, backend),
+        seed_applies_to=get_seed_scope(body, backend),
         include_usage=body.stream_options is not None and body.stream_options.include_usage,
-        token_text=backend.token_piece if body.logprobs else None,
-        remember=partial(spoken.keep, chat.tenant),
+        token_text=backend.decode_token if body.logprobs else None,
+        remember=partial(transcripts.keep, chat.tenant),
     )
 
 
-def _examples(model: str) -> dict[str, Any]:
+def _build_examples(model: str) -> dict[str, Any]:
     question = {"role": "user", "content": "What is 17 + 25?"}
     text = {"model": model, "messages": [question], "max_tokens": 64}
     return {
@@ -226,39 +239,42 @@ def _examples(model: str) -> dict[str, Any]:
     }
 
 
-def routes(backend: Backend) -> APIRouter:
-    """The chat route of `backend`."""
+def create_router(backend: Backend) -> APIRouter:
+    """Return the chat route of `backend`."""
     router = APIRouter(tags=["chat"], route_class=JSONRoute)
-    spoken = AudioTranscriptCache()
+    transcripts = AudioTranscriptCache()
 
     @router.post(
         "/v1/chat/completions",
         response_class=Response,
-        responses=success("The answer, whole or in chunks", "application/json", EVENTS) | RESPONSES,
-        openapi_extra=examples(**_examples(backend.model)),
+        responses=document_success(
+            "The answer, whole or in chunks", "application/json", EVENT_STREAM
+        )
+        | RESPONSES,
+        openapi_extra=document_examples(**_build_examples(backend.model)),
     )
     async def create_chat_completion(body: ChatBody, request: Request) -> Response:
-        """Answer a conversation with text, speech or both, or by calling a function.
+        """Answer a conversation with text, speech or both, or with a function call.
 
-        Streamed answers are server-sent events. `seed_applies_to` in the answer says what a
-        given `seed` fixes: the noise of the speech (`audio`), and where that can be, the sampled
-        `text`.
+        Streamed answers are server-sent events. `seed_applies_to` in the answer says what a given
+        `seed` fixes: the noise of the speech (`audio`) and, if the server can, the sampled `text`.
         """
-        terms = terms_of(request, body)
-        recall = partial(spoken.recall, terms.tenant)
-        owner = owner_of(request)
-        # What is large has had a parse of its own; to look through it takes about as long.
+        metadata = build_request_metadata(request, body)
+        recall = partial(transcripts.recall, metadata.tenant)
+        owner = get_owner(request)
+        # Converting a large body takes about as long as parsing it, so it runs in a thread too.
         size = get_large_body_size(request)
-        chat = await run_off_loop(size, to_request, body, backend, terms, owner, recall)
-        answer = to_answer(body, backend, chat, spoken)
-        choices = [require_finished(backend.respond(one)) for one in each_choice(chat, body.n)]
+        chat = await run_off_loop(size, build_chat_request, body, backend, metadata, owner, recall)
+        answer = build_answer(body, backend, chat, transcripts)
+        requests = expand_choices(chat, body.n)
+        choices = [require_finished(backend.respond(choice)) for choice in requests]
         headers = answer.audio.headers if answer.audio else {}
         if body.stream:
             return sse.SSEResponse(stream_chunks(choices, answer), headers, sse.DONE)
 
-        async def whole() -> Response:
+        async def make_response() -> Response:
             return JSONResponse(await build_completion(choices, answer), headers=headers)
 
-        return CancellableResponse(whole)
+        return CancellableResponse(make_response)
 
     return router

@@ -1,4 +1,4 @@
-"""What the server is and how it fares: models, `/health`, `/ready`."""
+"""The routes `/v1/models`, `/health` and `/ready`."""
 
 import time
 from typing import Any
@@ -11,12 +11,12 @@ from sglang_omni.entrypoints.http.audio_output import require_model
 from sglang_omni.entrypoints.http.errors import RESPONSES
 
 
-def model_routes(backend: Backend) -> APIRouter:
-    """`/v1/models`."""
+def create_model_router(backend: Backend) -> APIRouter:
+    """Return the routes of `/v1/models`."""
     router = APIRouter(tags=["models"])
     created = int(time.time())
 
-    def card() -> dict[str, Any]:
+    def build_model() -> dict[str, Any]:
         return {
             "id": backend.model,
             "object": "model",
@@ -27,41 +27,41 @@ def model_routes(backend: Backend) -> APIRouter:
 
     @router.get("/v1/models")
     async def list_models() -> dict[str, Any]:
-        """The one model that this server serves, and what its checkpoint can do."""
-        return {"object": "list", "data": [card()]}
+        """List the one served model and what its checkpoint can do."""
+        return {"object": "list", "data": [build_model()]}
 
     @router.get("/v1/models/{model_id:path}", responses=RESPONSES)
     async def retrieve_model(model_id: str) -> dict[str, Any]:
-        """The served model, by name (which may contain slashes)."""
+        """Return the served model by its name, which may contain slashes."""
         require_model(model_id, backend)
-        return card()
+        return build_model()
 
     return router
 
 
-def health_routes(backend: Backend) -> APIRouter:
-    """`/health` and `/ready`."""
+def create_health_router(backend: Backend) -> APIRouter:
+    """Return the routes `/health` and `/ready`."""
     router = APIRouter(tags=["health"])
 
-    def seen_by(request: Request) -> dict[str, Any]:
-        """The engines, for whoever may know of them."""
+    def build_engines(request: Request) -> dict[str, Any]:
+        """Return the state of the engines if the caller may see it."""
         return {"engines": backend.engines()} if request.state.is_trusted else {}
 
     @router.get("/health")
     async def health(request: Request) -> dict[str, Any]:
-        """The API process is alive, whatever the engines do. Where keys are asked for, only their
-        owners see the engines."""
-        return {"status": "alive", **seen_by(request)}
+        """Return 200 while the API process runs, whatever the state of the engines. If the server
+        requires keys, only requests with a key see the engines."""
+        return {"status": "alive", **build_engines(request)}
 
     @router.get("/ready", responses={503: {"description": "An engine is not ready"}})
     async def ready(request: Request) -> JSONResponse:
-        """200 once every engine is loaded and warm, 503 before, whenever one is down with all of
-        its replicas, and once the server drains. Decoders of files count as down once all have
+        """Return 200 if every engine has at least one loaded and warm replica, else 503. Also
+        return 503 while the server drains. Media decoders count as down after all of them have
         failed to restart for 30 s."""
         status = "ready" if backend.ready else "not_ready"
         if backend.draining.is_set():
             status = "draining"
-        body = {"status": status, **seen_by(request)}
+        body = {"status": status, **build_engines(request)}
         return JSONResponse(body, status_code=200 if status == "ready" else 503)
 
     return router

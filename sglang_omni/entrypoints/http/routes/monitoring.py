@@ -1,4 +1,4 @@
-"""For those who run the server: metrics, and what happened to a request."""
+"""The routes for metrics and for timelines of requests."""
 
 import asyncio
 import time
@@ -10,41 +10,41 @@ from starlette.concurrency import run_in_threadpool
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import RESPONSES
-from sglang_omni.entrypoints.http.openapi import success
-from sglang_omni.observability.metrics import EngineCollector, exposition
-from sglang_omni.observability.timeline import as_json
+from sglang_omni.entrypoints.http.openapi import document_success
+from sglang_omni.observability.metrics import EngineCollector, render_metrics
+from sglang_omni.observability.timeline import trace_to_dict
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.protocol.errors import RequestNotFound
 
 
-def routes(backend: Backend, observer: TraceRecorder) -> APIRouter:
-    """`/metrics` and `/v1/requests/{id}`."""
+def create_router(backend: Backend, recorder: TraceRecorder) -> APIRouter:
+    """Return the routes `/metrics` and `/v1/requests/{id}`."""
     router = APIRouter(tags=["watch"])
-    engines = CollectorRegistry()
-    engines.register(EngineCollector(lambda: backend.engines()))
+    engine_registry = CollectorRegistry()
+    engine_registry.register(EngineCollector(lambda: backend.engines()))
 
     @router.get(
         "/metrics",
         response_class=Response,
-        responses=success("Every series", CONTENT_TYPE_PLAIN_0_0_4),
+        responses=document_success("All metrics", CONTENT_TYPE_PLAIN_0_0_4),
     )
     async def metrics() -> Response:
-        """Everything that is counted, in Prometheus' text format."""
-        observer.metrics.tasks.set(len(asyncio.all_tasks()))
-        ours = exposition(observer.metrics.registry, engines)
-        # SGLang's numbers are in files.
-        theirs = await run_in_threadpool(exposition, *backend.registries)
-        return Response(ours + theirs, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        """Return all metrics in Prometheus' text format."""
+        recorder.metrics.tasks.set(len(asyncio.all_tasks()))
+        own_metrics = render_metrics(recorder.metrics.registry, engine_registry)
+        # SGLang keeps its metrics in files, which are read in a thread.
+        sglang_metrics = await run_in_threadpool(render_metrics, *backend.registries)
+        return Response(own_metrics + sglang_metrics, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @router.get("/v1/requests/{request_id}", responses=RESPONSES)
     async def timeline(request_id: str, request: Request) -> dict[str, Any]:
-        """The stages of a request under way, or of one of the latest, with their times. Where keys
-        are asked for, only its own key finds it."""
-        trace = observer.find(request_id)
+        """Return the stages of a running or recent request with their times. If the server
+        requires keys, only the key of that request and administrators may see it."""
+        trace = recorder.find(request_id)
         state = request.state
-        mine = trace is not None and (trace.tenant == state.tenant or state.is_admin)
-        if trace is None or not mine or trace.id == state.request_id:
-            raise RequestNotFound(f"no request {request_id[:64]!r} among the latest")
-        return as_json(trace, time.monotonic())
+        is_visible = trace is not None and (trace.tenant == state.tenant or state.is_admin)
+        if trace is None or not is_visible or trace.id == state.request_id:
+            raise RequestNotFound(f"no running or recent request {request_id[:64]!r}")
+        return trace_to_dict(trace, time.monotonic())
 
     return router

@@ -1,4 +1,4 @@
-"""`POST /v1/audio/speech`."""
+"""The route `POST /v1/audio/speech`."""
 
 import base64
 from collections.abc import AsyncGenerator
@@ -10,30 +10,35 @@ from fastapi import APIRouter, Request, Response
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import choose_output, require_model
 from sglang_omni.entrypoints.http.errors import RESPONSES
-from sglang_omni.entrypoints.http.openapi import EVENTS, examples, success
+from sglang_omni.entrypoints.http.openapi import EVENT_STREAM, document_examples, document_success
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
-from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
+from sglang_omni.entrypoints.http.request_metadata import (
+    RequestMetadata,
+    build_request_metadata,
+    get_owner,
+)
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream, require_finished
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
-from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, get_media_type
+from sglang_omni.media.encode import OutputAudioEncoder, get_media_type
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
+from sglang_omni.pipeline.work_threads import run_off_loop
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.speech import SpeechBody
 
 
-def to_request(
-    body: SpeechBody, backend: Backend, terms: RequestMetadata, owner: str | None
+def to_speech_request(
+    body: SpeechBody, backend: Backend, metadata: RequestMetadata, owner: str | None
 ) -> SpeechRequest:
-    """Translate a body. Raises `InvalidRequest`, naming the field."""
+    """Convert a body to a request of the pipeline. Raises `InvalidRequest`, naming the field."""
     require_model(body.model, backend)
-    return build_speech_request(body.input, body, backend, terms, owner)
+    return build_speech_request(body.input, body, backend, metadata, owner)
 
 
-async def audio_bytes(
+async def stream_audio(
     events: AsyncGenerator[Event, None], encoder: OutputAudioEncoder
 ) -> AsyncGenerator[bytes, None]:
-    """The pieces of the audio file, none of them empty."""
+    """Yield the audio file in non-empty chunks."""
     async with aclosing(events):
         async for event in events:
             if isinstance(event, AudioDelta) and (data := await encoder.encode(event.pcm)):
@@ -42,26 +47,26 @@ async def audio_bytes(
         yield data
 
 
-async def speech_events(
+async def stream_speech_events(
     events: AsyncGenerator[Event, None], encoder: OutputAudioEncoder
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """The audio as OpenAI's `speech.audio.delta` objects, then `speech.audio.done`."""
+    """Yield OpenAI's `speech.audio.delta` objects, then `speech.audio.done`."""
     async with aclosing(events):
         async for event in events:
             if isinstance(event, AudioDelta) and (data := await encoder.encode(event.pcm)):
-                yield _audio_delta(data)
+                yield _build_audio_delta(data)
             elif isinstance(event, Finished):
                 if data := await encoder.close():
-                    yield _audio_delta(data)
-                yield {"type": "speech.audio.done", "usage": usage_json(event.usage)}
+                    yield _build_audio_delta(data)
+                yield {"type": "speech.audio.done", "usage": build_usage(event.usage)}
 
 
-def _audio_delta(data: bytes) -> dict[str, Any]:
+def _build_audio_delta(data: bytes) -> dict[str, Any]:
     return {"type": "speech.audio.delta", "audio": base64.b64encode(data).decode("ascii")}
 
 
-def usage_json(usage: Usage) -> dict[str, int]:
-    """Text tokens in, talker patches out."""
+def build_usage(usage: Usage) -> dict[str, int]:
+    """Return the usage object. Input tokens are text tokens, output tokens are talker patches."""
     return {
         "input_tokens": usage.prompt_tokens,
         "output_tokens": usage.audio_tokens,
@@ -69,18 +74,18 @@ def usage_json(usage: Usage) -> dict[str, int]:
     }
 
 
-def reply(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response:
-    """Start speaking, in the form that the body asks for."""
+def start_response(body: SpeechBody, backend: Backend, speech: SpeechRequest) -> Response:
+    """Start the speech, and return the response in the requested format."""
     events = require_finished(backend.speak(speech))
     output = choose_output(body.response_format, body.sample_rate, backend, body.speed)
-    encoder = output.encoder(streaming=True)
+    encoder = output.make_encoder(streaming=True)
     if body.stream_format == "sse":
-        return sse.SSEResponse(speech_events(events, encoder), output.headers)
-    audio = audio_bytes(events, encoder)
+        return sse.SSEResponse(stream_speech_events(events, encoder), output.headers)
+    audio = stream_audio(events, encoder)
     return CancellableStream(audio, get_media_type(body.response_format), output.headers)
 
 
-def _examples(model: str) -> dict[str, Any]:
+def _build_examples(model: str) -> dict[str, Any]:
     speech = {"model": model, "input": "Hello! The mill stands by the river."}
     return {
         "wav": speech,
@@ -89,30 +94,34 @@ def _examples(model: str) -> dict[str, Any]:
     }
 
 
-def routes(backend: Backend) -> APIRouter:
-    """The speech route of `backend`."""
+def create_router(backend: Backend) -> APIRouter:
+    """Return the speech route of `backend`."""
     router = APIRouter(tags=["audio"], route_class=JSONRoute)
 
     @router.post(
         "/v1/audio/speech",
         response_class=Response,
-        responses=success("The audio", *map(get_media_type, get_args(AudioFormat)), EVENTS)
+        responses=document_success(
+            "The audio", *map(get_media_type, get_args(AudioFormat)), EVENT_STREAM
+        )
         | RESPONSES,
-        openapi_extra=examples(**_examples(backend.model)),
+        openapi_extra=document_examples(**_build_examples(backend.model)),
     )
     async def create_speech(body: SpeechBody, request: Request) -> Response:
-        """Read a text aloud, however long it is; or make music or a sound of a description.
+        """Read a text of any length aloud, or make music or a sound from a description.
 
-        Every format is streamed as it is synthesised, so its header does not tell the length:
-        both sizes of a `wav` header are 0xFFFFFFFF, which readers take as "until the end", and a
-        `flac` header has 0 samples, FLAC's word for "unknown". `pcm` has 24 kHz unless
-        `sample_rate` asks otherwise. `stream_format` "sse" sends the same file in server-sent
-        events. An error after the first byte breaks the connection off, so that a file that
-        arrived whole is whole. `POST /v1/audio/speech/batch` gives files with true lengths.
+        Every format is streamed during synthesis, so its header does not contain the length: both
+        sizes in a `wav` header are 0xFFFFFFFF, which readers take as "until the end", and a `flac`
+        header has 0 samples, which means "unknown". `pcm` has 24 kHz unless `sample_rate` is set.
+        `stream_format` "sse" sends the same file in server-sent events. An error after the first
+        byte aborts the connection, so a response that ends normally is complete.
+        `POST /v1/audio/speech/batch` returns files with correct lengths.
         """
-        terms, owner = terms_of(request, body), owner_of(request)
-        # A book takes a second to look through.
-        speech = await run_off_loop(len(body.input), to_request, body, backend, terms, owner)
-        return reply(body, backend, speech)
+        metadata, owner = build_request_metadata(request, body), get_owner(request)
+        # Checking the text of a whole book takes a second.
+        speech = await run_off_loop(
+            len(body.input), to_speech_request, body, backend, metadata, owner
+        )
+        return start_response(body, backend, speech)
 
     return router

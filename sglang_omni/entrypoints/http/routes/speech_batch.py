@@ -1,4 +1,4 @@
-"""`POST /v1/audio/speech/batch`: several texts read aloud by one request."""
+"""The route `POST /v1/audio/speech/batch`, which reads several texts aloud."""
 
 import asyncio
 import base64
@@ -19,90 +19,101 @@ from sglang_omni.entrypoints.http.errors import (
     to_invalid_request,
     to_public_error,
 )
-from sglang_omni.entrypoints.http.openapi import examples
+from sglang_omni.entrypoints.http.openapi import document_examples
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
-from sglang_omni.entrypoints.http.request_metadata import RequestMetadata, owner_of, terms_of
+from sglang_omni.entrypoints.http.request_metadata import (
+    RequestMetadata,
+    build_request_metadata,
+    get_owner,
+)
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
-from sglang_omni.entrypoints.http.routes.speech import usage_json
+from sglang_omni.entrypoints.http.routes.speech import build_usage
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
-from sglang_omni.entrypoints.work_threads import run_off_loop
 from sglang_omni.media.encode import get_media_type
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.request import AudioDelta, Usage
+from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.speech import SpeechOptions, SpokenText
 
-MOST_ITEMS = 32
-# Of one batch at once: the others may have a share of the talker, too.
-AT_ONCE = 4
+MAX_ITEMS = 32
+# Items of one batch in progress at once, so that other requests get a share of the talker.
+MAX_CONCURRENT_ITEMS = 4
 SPEAKER_FIELDS = frozenset({"voice", "ref_audio", "ref_text"})
 
 
 class BatchItem(SpeechOptions):
-    """A text, and what differs for it from the rest of the batch."""
+    """A text, and its options where they differ from the batch's."""
 
     input: SpokenText
 
 
-# Documented as an item and left as it came, for `read_item` to validate: one that is invalid must
-# not refuse the others.
+# Documented as an item, but validated later by `validate_item`, so that an invalid item does not
+# fail the others.
 UncheckedItem = Annotated[BatchItem, WrapValidator(lambda value, _: value)]
 
 
 class BatchBody(SpeechOptions):
-    """The body of `POST /v1/audio/speech/batch`: options for all items beside the items."""
+    """The body of `POST /v1/audio/speech/batch`: items, and options for all of them."""
 
     model: str
-    items: Annotated[list[UncheckedItem], Field(min_length=1, max_length=MOST_ITEMS)]
+    items: Annotated[list[UncheckedItem], Field(min_length=1, max_length=MAX_ITEMS)]
 
 
-def read_item(value: Any, index: int) -> BatchItem:
+def validate_item(value: Any, index: int) -> BatchItem:
     """Validate item `index` of a batch. Raises `InvalidRequest`, naming `items.N.field`."""
     try:
         return BatchItem.model_validate(value)
     except ValidationError as error:
-        place = ("body", "items", index)
-        problems = [{**one, "loc": (*place, *one["loc"])} for one in error.errors()]
+        path = ("body", "items", index)
+        problems = [{**detail, "loc": (*path, *detail["loc"])} for detail in error.errors()]
         raise to_invalid_request(problems) from None
 
 
 @contextmanager
-def naming_item(index: int) -> Iterator[None]:
-    """Let an error that names an option name the item of the batch that has it, too."""
+def with_item_path(index: int) -> Iterator[None]:
+    """Add the path of item `index` to an error that names a field."""
     try:
         yield
     except InvalidRequest as error:
         if error.param is not None:
-            place = f"items.{index}."
+            path = f"items.{index}."
             if error.message.startswith(f"{error.param}:"):
-                error.message = place + error.message
-            error.param = place + error.param
+                error.message = path + error.message
+            error.param = path + error.param
         raise
 
 
-def options_of(item: BatchItem, batch: BatchBody) -> SpeechOptions:
-    """The item's own options over those of the batch. A speaker is not mixed from both."""
+def merge_options(item: BatchItem, batch: BatchBody) -> SpeechOptions:
+    """Return the batch's options, overridden by the item's.
+
+    If the item sets any field of the speaker, the batch's speaker is ignored.
+    """
     shared = {name: getattr(batch, name) for name in batch.model_fields_set}
     own = {name: getattr(item, name) for name in item.model_fields_set}
     if SPEAKER_FIELDS & own.keys():
         shared = {name: value for name, value in shared.items() if name not in SPEAKER_FIELDS}
     merged = {**shared, **own}
-    known = SpeechOptions.model_fields.keys()
+    fields = SpeechOptions.model_fields.keys()
     return SpeechOptions.model_construct(
-        **{name: value for name, value in merged.items() if name in known}
+        **{name: value for name, value in merged.items() if name in fields}
     )
 
 
 async def speak_item(
-    text: str, options: SpeechOptions, backend: Backend, terms: RequestMetadata, owner: str | None
+    text: str,
+    options: SpeechOptions,
+    backend: Backend,
+    metadata: RequestMetadata,
+    owner: str | None,
 ) -> dict[str, Any]:
-    """One item's audio, whole. Raises what is wrong with it."""
-    # A book takes a second to look through.
+    """Return the complete audio of one item. Raises `OmniError`."""
+    # Checking the text of a whole book takes a second.
     speech = await run_off_loop(
-        len(text), build_speech_request, text, options, backend, terms, owner
+        len(text), build_speech_request, text, options, backend, metadata, owner
     )
     output = choose_output(options.response_format, options.sample_rate, backend, options.speed)
-    encoder, usage = output.encoder(streaming=False), Usage()
+    encoder, usage = output.make_encoder(streaming=False), Usage()
     async with aclosing(require_finished(backend.speak(speech))) as events:
         async for event in events:
             if isinstance(event, AudioDelta):
@@ -113,18 +124,18 @@ async def speak_item(
         "audio": base64.b64encode(await encoder.close()).decode("ascii"),
         "media_type": get_media_type(options.response_format),
         "sample_rate": output.sample_rate,
-        "usage": usage_json(usage),
+        "usage": build_usage(usage),
     }
 
 
-def routes(backend: Backend) -> APIRouter:
-    """The batch route of `backend`."""
+def create_router(backend: Backend) -> APIRouter:
+    """Return the batch route of `backend`."""
     router = APIRouter(tags=["audio"], route_class=JSONRoute)
 
     @router.post(
         "/v1/audio/speech/batch",
         responses=RESPONSES,
-        openapi_extra=examples(
+        openapi_extra=document_examples(
             two_texts={
                 "model": backend.model,
                 "items": [{"input": "Good morning."}, {"input": "Good night.", "speed": 0.8}],
@@ -133,31 +144,34 @@ def routes(backend: Backend) -> APIRouter:
         ),
     )
     async def create_speech_batch(body: BatchBody, request: Request) -> Response:
-        """Read up to 32 texts aloud. Each has a status and a complete audio file, or an error, of
-        its own: one that fails, or is invalid, does not fail the others."""
+        """Read up to 32 texts aloud. Each result has its own status and a complete audio file or an
+        error; a failed or invalid item does not fail the others."""
         require_model(body.model, backend)
-        batch_id, owner = terms_of(request, body).id, owner_of(request)
-        room = asyncio.Semaphore(AT_ONCE)
+        batch_id, owner = build_request_metadata(request, body).id, get_owner(request)
+        semaphore = asyncio.Semaphore(MAX_CONCURRENT_ITEMS)
 
-        async def attempt(index: int, value: Any) -> dict[str, Any]:
+        async def process_item(index: int, value: Any) -> dict[str, Any]:
             try:
-                item = read_item(value, index)
-                options = options_of(item, body)
-                terms = replace(terms_of(request, options), id=f"{batch_id}-{index}")
-                async with room:
-                    with naming_item(index):
-                        made = await speak_item(item.input, options, backend, terms, owner)
+                item = validate_item(value, index)
+                options = merge_options(item, body)
+                metadata = replace(
+                    build_request_metadata(request, options), id=f"{batch_id}-{index}"
+                )
+                async with semaphore:
+                    with with_item_path(index):
+                        result = await speak_item(item.input, options, backend, metadata, owner)
             except Exception as error:
                 return {"index": index, "status": "error", **build_envelope(to_public_error(error))}
-            return {"index": index, "status": "success", **made}
+            return {"index": index, "status": "success", **result}
 
-        async def whole() -> Response:
-            numbered = enumerate(body.items)
-            results = await gather_or_cancel(attempt(index, item) for index, item in numbered)
+        async def make_response() -> Response:
+            results = await gather_or_cancel(
+                process_item(index, item) for index, item in enumerate(body.items)
+            )
             failed = sum(result["status"] == "error" for result in results)
             counts = {"total": len(results), "succeeded": len(results) - failed, "failed": failed}
             return JSONResponse({"id": f"batch-{batch_id}", **counts, "results": results})
 
-        return CancellableResponse(whole)
+        return CancellableResponse(make_response)
 
     return router

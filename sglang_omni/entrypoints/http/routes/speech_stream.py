@@ -1,9 +1,9 @@
-"""`WS /v1/audio/speech/stream`: a text spoken while it is written, an LLM's tokens for instance.
+"""The route `WS /v1/audio/speech/stream`, which speaks a text while it is written.
 
-The client sends `session.config` once, then `input.text` as often as it likes, and `input.done`
-where a text ends; another may follow. The server answers each piece that it speaks with
-`audio.start` (what is spoken), binary frames (the audio) and `audio.done`, and each text with
-`session.done`. All frames of a text, joined, are one file.
+The text may come from an LLM token by token. The client sends `session.config`, then any number of
+`input.text`, and `input.done` at the end of a text; another text may follow. For each segment the
+server sends `audio.start` (with its text), binary frames (the audio) and `audio.done`, and for each
+text `session.done`. The joined frames of a text are one file.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import check_spoken, choose_output, require_model
+from sglang_omni.entrypoints.http.audio_output import check_speakable, choose_output, require_model
 from sglang_omni.entrypoints.http.errors import (
     build_envelope,
     build_error_response,
@@ -27,28 +27,29 @@ from sglang_omni.entrypoints.http.errors import (
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
 from sglang_omni.entrypoints.http.request_body.reader import MAX_SMALL_BODY_BYTES, get_offload_size
-from sglang_omni.entrypoints.http.request_metadata import owner_of, terms_of
+from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
 from sglang_omni.entrypoints.http.responses.cancellable import require_finished
-from sglang_omni.entrypoints.http.routes.speech import usage_json
+from sglang_omni.entrypoints.http.routes.speech import build_usage
 from sglang_omni.entrypoints.http.speech_options import build_speech_request
 from sglang_omni.entrypoints.session_limiter import SessionLimiter
-from sglang_omni.entrypoints.unicode import check_json
-from sglang_omni.entrypoints.work_threads import run_off_loop
-from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder
+from sglang_omni.entrypoints.unicode import check_json_unicode
+from sglang_omni.media.encode import OutputAudioEncoder
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta
+from sglang_omni.pipeline.work_threads import run_off_loop
+from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.body import Body
 from sglang_omni.protocol.errors import Draining, InvalidRequest, OmniError, Overloaded
 from sglang_omni.protocol.speech import SpeechOptions
 
-MOST_CHARACTERS = 128 << 10
-# Events of the client that wait to be looked at; its frames beyond wait in the socket.
-WAITING = 64
-FIRST_EVENT_S = 10.0
-GOING_AWAY, POLICY, BROKEN = 1001, 1008, 1011
+MAX_TEXT_CHARACTERS = 128 << 10
+# Client events in the queue. Further frames wait in the socket.
+MAX_QUEUED_EVENTS = 64
+FIRST_EVENT_TIMEOUT_S = 10.0
+GOING_AWAY, POLICY_VIOLATION, INTERNAL_ERROR = 1001, 1008, 1011
 
 
 class SpeechStreamConfig(SpeechOptions):
-    """How the texts that follow are to be spoken."""
+    """Options of the texts that follow."""
 
     type: Literal["session.config"]
     model: str | None = None
@@ -56,10 +57,10 @@ class SpeechStreamConfig(SpeechOptions):
 
 
 class TextInput(Body):
-    """More of the text."""
+    """The next part of the text."""
 
     type: Literal["input.text"]
-    text: Annotated[str, Field(max_length=MOST_CHARACTERS)]
+    text: Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
 
 
 class InputDone(Body):
@@ -69,7 +70,7 @@ class InputDone(Body):
 
 
 class SessionClose(Body):
-    """Stop speaking and close."""
+    """Stop speaking and close the session."""
 
     type: Literal["session.close"]
 
@@ -77,115 +78,119 @@ class SessionClose(Body):
 ClientEvent = Annotated[
     SpeechStreamConfig | TextInput | InputDone | SessionClose, Field(discriminator="type")
 ]
-EVENTS: TypeAdapter[Any] = TypeAdapter(ClientEvent)
+EVENT_ADAPTER: TypeAdapter[Any] = TypeAdapter(ClientEvent)
 
 
-def parse(frame: str) -> Any:
-    """An event of the client. Raises `InvalidRequest`, naming the field."""
+def parse_event(frame: str) -> Any:
+    """Return the client event of a frame. Raises `InvalidRequest`, naming the field."""
     text = frame.encode()
     try:
         if len(text) > MAX_SMALL_BODY_BYTES:
-            return EVENTS.validate_python(parse_json(text, "the event"))
+            return EVENT_ADAPTER.validate_python(parse_json(text, "the event"))
         check_small_json(text)
-        check_json(text)
-        return EVENTS.validate_json(text)
+        check_json_unicode(text)
+        return EVENT_ADAPTER.validate_json(text)
     except ValidationError as error:
-        problems = [{**one, "loc": ("body", *one["loc"][1:])} for one in error.errors()]
+        problems = [{**detail, "loc": ("body", *detail["loc"][1:])} for detail in error.errors()]
         raise to_invalid_request(problems) from None
 
 
 class TextFeed:
-    """The text of one reading, from whoever receives it to whoever speaks it."""
+    """Queue of the parts of one text, from the receiver to the talker."""
 
     def __init__(self) -> None:
-        self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        self._parts: asyncio.Queue[str | None] = asyncio.Queue()
 
-    def put(self, piece: str) -> None:
-        """More of it."""
-        self._pieces.put_nowait(piece)
+    def put(self, part: str) -> None:
+        """Add the next part."""
+        self._parts.put_nowait(part)
 
     def close(self) -> None:
-        """All of it is there."""
-        self._pieces.put_nowait(None)
+        """Mark the text as complete."""
+        self._parts.put_nowait(None)
 
-    async def pieces(self) -> AsyncGenerator[str, None]:
-        """What comes, up to its end."""
-        while (piece := await self._pieces.get()) is not None:
-            yield piece
+    async def stream(self) -> AsyncGenerator[str, None]:
+        """Yield the parts up to the end of the text."""
+        while (part := await self._parts.get()) is not None:
+            yield part
 
 
 class SpeechSession:
-    """One client: a task reads its events, this one speaks."""
+    """One client's session. One task reads its events, another speaks."""
 
-    def __init__(self, socket: WebSocket, backend: Backend) -> None:
-        self._socket, self._backend = socket, backend
-        self._events: asyncio.Queue[Any] = asyncio.Queue(WAITING)
+    def __init__(self, websocket: WebSocket, backend: Backend) -> None:
+        self._websocket, self._backend = websocket, backend
+        self._events: asyncio.Queue[Any] = asyncio.Queue(MAX_QUEUED_EVENTS)
         self._config = SpeechStreamConfig(type="session.config")
-        self._texts = 0
-        self._over = False
+        self._num_texts = 0
+        self._is_closed = False
 
     async def run(self) -> None:
-        """Serve until the client leaves or closes. Raises `OmniError` for what ends the session."""
-        reading = asyncio.create_task(self._read())
+        """Serve until the client disconnects or closes. Raises `OmniError` on a fatal error."""
+        read_task = asyncio.create_task(self._read())
         try:
-            first = await self._next(FIRST_EVENT_S)
-            if first is not None and not isinstance(first, SpeechStreamConfig):
+            event = await self._next(FIRST_EVENT_TIMEOUT_S)
+            if event is not None and not isinstance(event, SpeechStreamConfig):
                 raise InvalidRequest("the first event must be session.config", param="type")
-            while not self._over and first is not None and not isinstance(first, SessionClose):
-                await self._handle(first)
-                if not self._over:
-                    first = await self._next(self._backend.realtime.idle_seconds)
+            while not (self._is_closed or event is None or isinstance(event, SessionClose)):
+                await self._handle(event)
+                if not self._is_closed:
+                    event = await self._next(self._backend.realtime.idle_seconds)
         finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            read_task.cancel()
+            await asyncio.gather(read_task, return_exceptions=True)
 
     async def _handle(self, event: Any) -> None:
         if isinstance(event, SpeechStreamConfig):
             if event.model is not None:
                 require_model(event.model, self._backend)
             if event.task != "speech":
-                raise InvalidRequest("task: only speech can be written on", param="task")
+                raise InvalidRequest("task: this route supports only 'speech'", param="task")
             self._config = event
-            # Refused now, not with the first word.
+            # Report invalid options now, not with the first text.
             build_speech_request(
-                "a", event, self._backend, terms_of(self._socket, event), self._owner
+                "a",
+                event,
+                self._backend,
+                build_request_metadata(self._websocket, event),
+                self._owner,
             )
             choose_output(event.response_format, event.sample_rate, self._backend)
         elif isinstance(event, TextInput):
             await self._speak(event)
         else:
-            raise InvalidRequest("input.done: there is no text", param="type")
+            raise InvalidRequest("input.done: no input.text came before it", param="type")
 
     async def _speak(self, first: TextInput) -> None:
         """Speak a text while the rest of it arrives."""
         feed = TextFeed()
-        self._put(first.text, feed)
-        speaking = asyncio.create_task(self._say(feed))
+        self._add_text(first.text, feed)
+        speak_task = asyncio.create_task(self._send_speech(feed))
         try:
-            while not speaking.done():
-                receiving = asyncio.ensure_future(self._events.get())
-                await asyncio.wait((speaking, receiving), return_when=asyncio.FIRST_COMPLETED)
-                if not receiving.done():
-                    receiving.cancel()
+            while not speak_task.done():
+                event_task = asyncio.ensure_future(self._events.get())
+                await asyncio.wait((speak_task, event_task), return_when=asyncio.FIRST_COMPLETED)
+                if not event_task.done():
+                    event_task.cancel()
                     break
-                if not self._take(receiving.result(), feed):
+                if not self._handle_while_speaking(event_task.result(), feed):
                     return
-            await speaking
+            await speak_task
         finally:
-            speaking.cancel()
+            speak_task.cancel()
             with suppress(asyncio.CancelledError, Exception):
-                await speaking
+                await speak_task
 
-    def _put(self, piece: str, feed: TextFeed) -> None:
-        """More of a text. Raises `InvalidRequest` for what the checkpoint does not speak."""
-        check_spoken(piece, self._backend.capabilities, "text")
-        feed.put(piece)
+    def _add_text(self, part: str, feed: TextFeed) -> None:
+        """Add part of a text. Raises `InvalidRequest` if the checkpoint cannot speak it."""
+        check_speakable(part, self._backend.capabilities, "text")
+        feed.put(part)
 
-    def _take(self, event: Any, feed: TextFeed) -> bool:
-        """An event that comes while a text is spoken; False if it ends the session."""
+    def _handle_while_speaking(self, event: Any, feed: TextFeed) -> bool:
+        """Handle an event while a text is spoken, and return whether the session continues."""
         match event:
             case TextInput(text=text):
-                self._put(text, feed)
+                self._add_text(text, feed)
             case InputDone():
                 feed.close()
             case Exception():
@@ -193,20 +198,20 @@ class SpeechSession:
             case SpeechStreamConfig():
                 raise InvalidRequest("session.config: wait for session.done", param="type")
             case _:
-                self._over = True
+                self._is_closed = True
                 return False
         return True
 
-    async def _say(self, feed: TextFeed) -> None:
+    async def _send_speech(self, feed: TextFeed) -> None:
         config, backend = self._config, self._backend
-        terms = terms_of(self._socket, config)
-        terms = replace(terms, id=f"{terms.id}-{self._texts}")
-        self._texts += 1
-        request = build_speech_request("", config, backend, terms, self._owner)
+        metadata = build_request_metadata(self._websocket, config)
+        metadata = replace(metadata, id=f"{metadata.id}-{self._num_texts}")
+        self._num_texts += 1
+        request = build_speech_request("", config, backend, metadata, self._owner)
         output = choose_output(config.response_format, config.sample_rate, backend, config.speed)
-        encoder, index = output.encoder(streaming=True), -1
+        encoder, index = output.make_encoder(streaming=True), -1
         async with aclosing(
-            require_finished(backend.stream_speech(request, feed.pieces()))
+            require_finished(backend.stream_speech(request, feed.stream()))
         ) as events:
             async for event in events:
                 match event:
@@ -214,67 +219,71 @@ class SpeechSession:
                         if index >= 0:
                             await self._send({"type": "audio.done", "index": index})
                         index += 1
-                        about = {"format": output.format, "sample_rate": output.sample_rate}
+                        audio_info = {"format": output.format, "sample_rate": output.sample_rate}
                         await self._send(
-                            {"type": "audio.start", "index": index, "text": text, **about}
+                            {"type": "audio.start", "index": index, "text": text, **audio_info}
                         )
                     case AudioDelta(pcm):
                         await self._send(await encoder.encode(pcm))
                     case Finished():
-                        await self._end(event, encoder, index)
+                        await self._send_end(event, encoder, index)
 
-    async def _end(self, finished: Finished, encoder: OutputAudioEncoder, index: int) -> None:
+    async def _send_end(self, finished: Finished, encoder: OutputAudioEncoder, index: int) -> None:
         await self._send(await encoder.close())
         if index >= 0:
             await self._send({"type": "audio.done", "index": index})
-        usage = usage_json(finished.usage)
+        usage = build_usage(finished.usage)
         await self._send({"type": "session.done", "usage": usage, "reason": finished.reason})
 
     async def _send(self, message: dict[str, Any] | bytes) -> None:
-        """Send, and wait while the client's window is full. Raises `SpeechClientTooSlow`."""
+        """Send a message once the client has read enough. Raises `SpeechClientTooSlow`."""
         if not message:
             return
         try:
             async with asyncio.timeout(self._backend.realtime.stall_seconds):
                 if isinstance(message, bytes):
-                    await self._socket.send_bytes(message)
+                    await self._websocket.send_bytes(message)
                 else:
-                    await self._socket.send_json(message)
+                    await self._websocket.send_json(message)
         except TimeoutError:
-            raise SpeechClientTooSlow("the client takes nothing") from None
+            raise SpeechClientTooSlow("the client does not read its messages") from None
 
-    async def _next(self, seconds: float) -> Any:
-        """The next event, None when the client has left. Raises `Expired` after `seconds`, and
-        `Draining` when the server ends."""
-        event = asyncio.ensure_future(self._events.get())
-        draining = asyncio.ensure_future(self._backend.draining.wait())
+    async def _next(self, timeout_s: float) -> Any:
+        """Return the next event, or None if the client disconnected.
+
+        Raises:
+            SpeechSessionExpired: No event arrived within `timeout_s` seconds.
+            Draining: The server is shutting down.
+            InvalidRequest: The client sent an invalid event.
+        """
+        event_task = asyncio.ensure_future(self._events.get())
+        drain_task = asyncio.ensure_future(self._backend.draining.wait())
         try:
-            waiting = (event, draining)
-            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if event.done():
-                if isinstance(event.result(), Exception):
-                    raise event.result()
-                return event.result()
-            if draining.done():
-                raise Draining("the server is shutting down; begin a new session")
-            raise Expired(f"no event came for {seconds:g} s")
+            tasks = (event_task, drain_task)
+            await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if event_task.done():
+                if isinstance(event_task.result(), Exception):
+                    raise event_task.result()
+                return event_task.result()
+            if drain_task.done():
+                raise Draining("the server is shutting down; start a new session")
+            raise SpeechSessionExpired(f"no event came for {timeout_s:g} s")
         finally:
-            event.cancel()
-            draining.cancel()
+            event_task.cancel()
+            drain_task.cancel()
 
     async def _read(self) -> None:
-        """Hand over what the client sends; its end is a None, what is wrong an error."""
+        """Queue the client's events: None for a disconnect, an error for an invalid event."""
         while True:
             try:
-                message = await self._socket.receive()
+                message = await self._websocket.receive()
                 if message["type"] == "websocket.disconnect":
                     event = None
                 elif message.get("text") is None:
-                    raise InvalidRequest("an event is a text frame that holds a JSON object")
+                    raise InvalidRequest("an event must be a text frame with a JSON object")
                 else:
-                    event = await run_off_loop(
-                        get_offload_size(message["text"]), parse, message["text"]
-                    )
+                    text = message["text"]
+                    event = await run_off_loop(get_offload_size(text), parse_event, text)
             except WebSocketDisconnect:
                 event = None
             except InvalidRequest as error:
@@ -285,73 +294,73 @@ class SpeechSession:
 
     @property
     def _owner(self) -> str | None:
-        return owner_of(self._socket)
+        return get_owner(self._websocket)
 
 
-class Expired(InvalidRequest):
-    """Nothing came from the client for too long."""
+class SpeechSessionExpired(InvalidRequest):
+    """The client sent no event for too long."""
 
     code = "session_expired"
 
 
 class SpeechClientTooSlow(InvalidRequest):
-    """The client reads nothing of what it is sent."""
+    """The client does not read what the server sends."""
 
     code = "slow_reader"
 
 
-def routes(backend: Backend) -> APIRouter:
-    """The streaming route of `backend`."""
+def create_router(backend: Backend) -> APIRouter:
+    """Return the route of `backend` for streaming text."""
     router = APIRouter(tags=["audio"])
-    seats = SessionLimiter(backend.realtime.max_sessions)
+    sessions = SessionLimiter(backend.realtime.max_sessions)
 
     @router.websocket("/v1/audio/speech/stream")
     async def speech_stream(websocket: WebSocket) -> None:
         """Speak a text while it is written."""
-        leave = seats.take()
-        if leave is None:
-            error = Overloaded(f"there are {seats.taken} speech sessions, the most allowed")
+        release = sessions.acquire()
+        if release is None:
+            error = Overloaded(f"limit of {sessions.num_active} speech sessions reached")
             await websocket.send_denial_response(build_error_response(error))
             return
         try:
             await websocket.accept()
             await _serve(websocket, backend)
         finally:
-            leave()
+            release()
 
     return router
 
 
-def documentation() -> APIRouter:
-    """The events of clients for the generated documentation, which knows no WebSockets."""
+def create_documentation_router() -> APIRouter:
+    """Return a route that documents the client events, because OpenAPI has no WebSockets."""
     router = APIRouter(tags=["audio"])
 
     @router.post("/v1/audio/speech/stream: an event of the client")
     async def client_event(event: ClientEvent) -> None:
-        """A text frame of `WS /v1/audio/speech/stream` holds one of these objects."""
+        """Send one of these objects in a text frame of `WS /v1/audio/speech/stream`."""
 
     return router
 
 
 async def _serve(websocket: WebSocket, backend: Backend) -> None:
-    """Run a session; whatever ends it is told to the client, if that is still there."""
+    """Run a session. If an error ends it, send the error to the client if still connected."""
     try:
         await SpeechSession(websocket, backend).run()
         code, reason = 1000, ""
     except WebSocketDisconnect:
         return
     except Exception as error:
-        known = to_public_error(error)
-        code, reason = _close_code(known), known.code
+        public_error = to_public_error(error)
+        code, reason = _choose_close_code(public_error), public_error.code
         with suppress(WebSocketDisconnect, RuntimeError, TimeoutError):
             async with asyncio.timeout(1.0):
-                await websocket.send_json({"type": "error", **build_envelope(known)})
+                await websocket.send_json({"type": "error", **build_envelope(public_error)})
     if websocket.application_state is WebSocketState.CONNECTED:
         with suppress(WebSocketDisconnect, RuntimeError):
             await websocket.close(code, reason)
 
 
-def _close_code(error: OmniError) -> int:
-    if isinstance(error, Draining | Expired):
+def _choose_close_code(error: OmniError) -> int:
+    if isinstance(error, Draining | SpeechSessionExpired):
         return GOING_AWAY
-    return POLICY if isinstance(error, InvalidRequest) else BROKEN
+    return POLICY_VIOLATION if isinstance(error, InvalidRequest) else INTERNAL_ERROR

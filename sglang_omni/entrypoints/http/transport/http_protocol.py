@@ -21,9 +21,9 @@ from sglang_omni.observability.refusals import (
     ARRIVING,
     NO_ROUTE,
     Refusal,
-    address_of,
+    get_reason,
     is_audited,
-    reason_of,
+    parse_client_address,
 )
 from sglang_omni.protocol.errors import (
     HeadersTooLarge,
@@ -252,8 +252,8 @@ class SlowClientProtocol(HttpToolsProtocol):
         self._start_lingering()
 
     def _report(self, error: OmniError) -> None:
-        client = address_of(self.client)
-        reason = reason_of(error) if is_audited(error) else MALFORMED
+        client = parse_client_address(self.client)
+        reason = get_reason(error) if is_audited(error) else MALFORMED
         route = ARRIVING if self._has_pending_response() else NO_ROUTE
         self.on_refusal(Refusal(error.status, reason, route, client=client))
 

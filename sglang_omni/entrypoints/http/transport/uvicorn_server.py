@@ -20,7 +20,7 @@ from sglang_omni.entrypoints.http.transport.http_protocol import configure_proto
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.websocket_protocol import BufferedWebSocket
 from sglang_omni.observability.refusals import Refusal
-from sglang_omni.serving.malloc import map_large_memory
+from sglang_omni.system.malloc import use_mmap_for_large_blocks
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     Raise the limit on open files first, and let freed memory return to the system.
     """
     _raise_file_limit()
-    map_large_memory()
+    use_mmap_for_large_blocks()
     return uvloop.run(main)
 
 

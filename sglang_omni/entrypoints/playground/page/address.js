@@ -1,4 +1,4 @@
-/** Addresses of the server that this page came from. */
+/** URLs of the server that this page was loaded from. */
 
-/** The address of a route, wherever the page is mounted. */
-export const address = (path) => new URL(path, document.baseURI);
+/** Return the URL of a route, wherever the page is mounted. */
+export const resolveUrl = (path) => new URL(path, document.baseURI);

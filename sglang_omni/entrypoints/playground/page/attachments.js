@@ -1,15 +1,15 @@
-/** Files that the user attaches to a message: pictures, clips and recordings. */
+/** Files that the user attaches to a message: images, audio and video. */
 
-import { button, element, find } from "./dom.js";
+import { createButton, createElement, find } from "./dom.js";
 
 const KINDS = ["image", "audio", "video"];
-const SHOWN_BY = { image: "img", audio: "audio", video: "video" };
+const ELEMENT_NAMES = { image: "img", audio: "audio", video: "video" };
 
-/** The file that each part of a message holds. */
+/** The file of each content part. */
 const fileByPart = new WeakMap();
 
-/** Which kind of medium a file is. Throws for any other. */
-function kindOf(file) {
+/** Return the kind of media of a file. Throws for any other file. */
+function getMediaKind(file) {
   const kind = file.type.split("/")[0];
   if (!KINDS.includes(kind)) throw new Error(`${file.name} is not an image, video or recording`);
   return kind;
@@ -24,48 +24,48 @@ function readAsDataUri(file) {
   });
 }
 
-/** The part of a message that holds a file. */
-export async function partOf(file) {
-  const type = `${kindOf(file)}_url`;
+/** Return the content part of a message for a file. */
+export async function toContentPart(file) {
+  const type = `${getMediaKind(file)}_url`;
   const part = { type, [type]: { url: await readAsDataUri(file) } };
   fileByPart.set(part, file);
   return part;
 }
 
-/** The name of the file in a part of a message; undefined for a text. */
-export const fileName = (part) => fileByPart.get(part)?.name;
+/** Return the name of the file in a content part; undefined for text. */
+export const getFileName = (part) => fileByPart.get(part)?.name;
 
-/** An element that shows a file, by an address in memory. */
+/** Create an element that shows a file by an object URL. */
 export function preview(file) {
-  const kind = kindOf(file);
-  const shown = element(SHOWN_BY[kind], { src: URL.createObjectURL(file) });
-  if (kind === "image") shown.alt = file.name;
-  else Object.assign(shown, { controls: true, ariaLabel: file.name });
-  return shown;
+  const kind = getMediaKind(file);
+  const media = createElement(ELEMENT_NAMES[kind], { src: URL.createObjectURL(file) });
+  if (kind === "image") media.alt = file.name;
+  else Object.assign(media, { controls: true, ariaLabel: file.name });
+  return media;
 }
 
-/** Give the memory back that previews hold. */
-export function forgetPreviews(previews) {
+/** Release the memory of previews. */
+export function revokePreviews(previews) {
   previews.forEach(({ src }) => URL.revokeObjectURL(src));
 }
 
-/** The files of the message that is being written, in a list with a button to remove each. */
+/** The files of the message being written, shown as a list with a button to remove each. */
 export class Attachments {
   #files = [];
 
-  /** Take files in, but none if one of them is no medium: then it throws. */
+  /** Add files. Throws, and adds none, if one of them is not an image, audio or video. */
   add(files) {
-    [...files].forEach(kindOf);
+    [...files].forEach(getMediaKind);
     this.#files.push(...files);
     this.#show();
   }
 
-  /** The files, which are the message's own from now on. */
+  /** Return the files and clear the list. */
   take() {
-    const taken = this.#files;
+    const files = this.#files;
     this.#files = [];
     this.#show();
-    return taken;
+    return files;
   }
 
   #show() {
@@ -76,7 +76,7 @@ export class Attachments {
         find("chat-attach").focus();
       };
       const label = { ariaLabel: `Remove ${file.name}` };
-      return element("li", {}, file.name, button("Remove", remove, label));
+      return createElement("li", {}, file.name, createButton("Remove", remove, label));
     });
     find("chat-files").replaceChildren(...rows);
   }

@@ -1,73 +1,73 @@
-/** A written conversation, with files, answered in text and speech. */
+/** The chat tab: written messages with files, answered in text and speech. */
 
-import { Attachments, fileName, forgetPreviews, partOf, preview } from "./attachments.js";
+import { Attachments, getFileName, preview, revokePreviews, toContentPart } from "./attachments.js";
 import { find } from "./dom.js";
-import { named } from "./field_names.js";
-import { beginRequest } from "./last_request.js";
+import { withFieldLabel } from "./field_names.js";
+import { startRequest } from "./last_request.js";
 import { addTurn } from "./log.js";
 import { Notice } from "./notice.js";
-import { fromBase64 } from "./pcm.js";
-import { playerAt } from "./player.js";
-import { servedModel, stream } from "./server.js";
-import { chosenVoice, instructions, maxTokens } from "./settings.js";
-import { showStarters } from "./starters.js";
+import { decodePcm } from "./pcm.js";
+import { getPlayer } from "./player.js";
+import { getModelId, stream } from "./server.js";
+import { getInstructions, getMaxTokens, getVoice } from "./settings.js";
+import { updateStarterVisibility } from "./starters.js";
 
-/** The rate at which the server makes speech. */
-export const RATE = 44_100;
+/** The sample rate to request for speech, in Hz. */
+export const SAMPLE_RATE = 44_100;
 
 class Chat {
   #notice = new Notice("chat-notice");
-  #attached = new Attachments();
-  /** What was asked and answered; each conversation has a list of its own. */
+  #attachments = new Attachments();
+  /** The messages of the conversation. A new conversation has a new array. */
   #messages = [];
-  /** Stops the last answer; why is among the `NOTES`. */
-  #stopping = new AbortController();
-  /** Resolves when nothing more comes of the last answer. */
-  #answering = Promise.resolve();
+  /** Stops the last answer. The reason is a key of `NOTES`. */
+  #abortController = new AbortController();
+  /** Resolves when the last answer has ended. */
+  #answerDone = Promise.resolve();
   #player = null;
 
-  /** Send what was written and attached. Resolves when the server has taken it: the answer is shown
-   * as it comes, and stopped by the next message. */
+  /** Send the message with its files, and stop the answer before it. Resolves when the server has
+   * accepted it; the answer is shown while it streams. */
   async send(text) {
     this.#notice.clear();
     const conversation = this.#messages;
-    const files = this.#attached.take();
+    const files = this.#attachments.take();
     const previews = files.map(preview);
     const question = addTurn(find("chat-log"), "You", ...previews);
-    question.write(text);
+    question.appendText(text);
     question.end();
-    showStarters();
-    this.#stopping.abort("interrupted");
-    this.#stopping = new AbortController();
-    const { signal } = this.#stopping;
+    updateStarterVisibility();
+    this.#abortController.abort("interrupted");
+    this.#abortController = new AbortController();
+    const { signal } = this.#abortController;
     try {
-      await this.#answering;
-      const message = { role: "user", content: await contentOf(files, text) };
-      await this.#ask(conversation, message, signal);
+      await this.#answerDone;
+      const message = { role: "user", content: await buildContent(files, text) };
+      await this.#requestAnswer(conversation, message, signal);
     } catch (error) {
-      forgetPreviews(previews);
+      revokePreviews(previews);
       if (conversation !== this.#messages) return;
       question.remove();
-      this.#giveBack(files, text);
+      this.#restoreDraft(files, text);
       if (!signal.aborted) this.#notice.show(error);
     }
   }
 
-  /** Stop the answer, and what is played of it. */
+  /** Stop the answer and its playback. */
   async stop() {
-    this.#stopping.abort("stopped");
-    await this.#player?.silence();
+    this.#abortController.abort("stopped");
+    await this.#player?.stop();
   }
 
-  /** Begin another conversation: nothing is left of the last one, nor of what was being written. */
-  async begin() {
+  /** Start a new conversation. Discards the last one and the message being written. */
+  async reset() {
     this.#messages = [];
-    this.#attached.take();
+    this.#attachments.take();
     this.#notice.clear();
     const log = find("chat-log");
-    forgetPreviews(log.querySelectorAll("[src]"));
+    revokePreviews(log.querySelectorAll("[src]"));
     log.replaceChildren();
-    showStarters();
+    updateStarterVisibility();
     find("chat-text").value = "";
     find("chat-text").focus();
     await this.stop();
@@ -76,116 +76,116 @@ class Chat {
   attach(files) {
     this.#notice.clear();
     try {
-      this.#attached.add(files);
+      this.#attachments.add(files);
     } catch (error) {
       this.#notice.show(error);
     }
   }
 
-  /** A message that was not taken can be changed and sent again. */
-  #giveBack(files, text) {
-    showStarters();
-    this.#attached.add(files);
+  /** Restore a message that the server did not accept, so that the user can edit and resend it. */
+  #restoreDraft(files, text) {
+    updateStarterVisibility();
+    this.#attachments.add(files);
     const draft = find("chat-text");
     draft.value = [text, draft.value].filter(Boolean).join("\n");
   }
 
-  /** Resolves when the answer begins. */
-  async #ask(conversation, message, signal) {
-    const player = await this.#quietPlayer();
-    const body = await bodyOf([...conversation, message], player !== null);
-    const request = beginRequest();
+  /** Request the answer. Resolves when it starts. */
+  async #requestAnswer(conversation, message, signal) {
+    const player = await this.#preparePlayer();
+    const body = await buildBody([...conversation, message], player !== null);
+    const request = startRequest();
     const { id, events } = await stream("v1/chat/completions", body, signal).catch((error) => {
-      throw named(error, (field) => nameOf(field, body));
+      throw withFieldLabel(error, (field) => getLabel(field, body));
     });
     signal.throwIfAborted();
-    if (player) player.ondrained = (gaps) => request.gaps(gaps);
+    if (player) player.ondrained = (underruns) => request.recordUnderruns(underruns);
     const answer = addTurn(find("chat-log"), "Answer");
-    const shown = follow(events, { answer, request, player, signal });
-    this.#answering = shown.then(({ said, reason, error }) => {
+    const done = showAnswer(events, { answer, request, player, signal });
+    this.#answerDone = done.then(({ content, reason, error }) => {
       player?.end();
       answer.end(NOTES[reason]);
-      if (said) conversation.push(message, { role: "assistant", content: said });
+      if (content) conversation.push(message, { role: "assistant", content });
       if (error && conversation === this.#messages) this.#notice.show(error);
       request.end(id).catch((problem) => this.#notice.show(problem));
     });
   }
 
-  /** Who speaks the answer, if it is to be spoken; nothing else is played any more. */
-  async #quietPlayer() {
-    await this.#player?.silence();
-    this.#player = find("chat-speech").checked ? await playerAt(RATE) : null;
-    await this.#player?.silence();
+  /** Stop all playback. Return the player for the answer, null if speech is off. */
+  async #preparePlayer() {
+    await this.#player?.stop();
+    this.#player = find("chat-speech").checked ? await getPlayer(SAMPLE_RATE) : null;
+    await this.#player?.stop();
     return this.#player;
   }
 }
 
-/** The parts of a message. */
-async function contentOf(files, text) {
-  const parts = await Promise.all(files.map(partOf));
+/** Build the content parts of a message. */
+async function buildContent(files, text) {
+  const parts = await Promise.all(files.map(toContentPart));
   return text ? [...parts, { type: "text", text }] : parts;
 }
 
-/** The body of a request for the answer to messages. */
-async function bodyOf(messages, spoken) {
-  const told = instructions();
+/** Build the body of a chat request. */
+async function buildBody(messages, spoken) {
+  const system = getInstructions();
   return {
-    model: await servedModel(),
-    messages: told ? [{ role: "system", content: told }, ...messages] : messages,
-    max_tokens: maxTokens(),
+    model: await getModelId(),
+    messages: system ? [{ role: "system", content: system }, ...messages] : messages,
+    max_tokens: getMaxTokens(),
     stream: true,
     modalities: spoken ? ["text", "audio"] : ["text"],
-    ...(spoken && { audio: { voice: chosenVoice(), format: "pcm16", sample_rate: RATE } }),
+    ...(spoken && { audio: { voice: getVoice(), format: "pcm16", sample_rate: SAMPLE_RATE } }),
   };
 }
 
-/** What the user calls a field of such a body: a file by its name. */
-function nameOf(field, { messages }) {
+/** Return the label of a field of the body that the user knows; for a file, its name. */
+function getLabel(field, { messages }) {
   if (field === "max_tokens") return "Max tokens";
-  const place = /^messages\.(\d+)\.content\.(\d+)\./.exec(field);
-  return place === null ? undefined : fileName(messages[place[1]].content[place[2]]);
+  const match = /^messages\.(\d+)\.content\.(\d+)\./.exec(field);
+  return match === null ? undefined : getFileName(messages[match[1]].content[match[2]]);
 }
 
-/** What is said of an answer that did not end by itself. */
+/** Notes for an answer that did not end by itself. */
 const NOTES = {
   length: "Stopped at Max tokens.",
   stopped: "Stopped.",
   interrupted: "Stopped by the next message.",
-  "broken off": "Broken off.",
+  incomplete: "The answer is incomplete.",
 };
 
-/** Show and play an answer as it comes. Resolves to its text, to why it ended, and to what went
- * wrong, if something did. */
-async function follow(events, { answer, request, player, signal }) {
-  let said = "";
-  let reason = "broken off";
+/** Show and play an answer while it streams. Resolves to its text, the reason why it ended, and the
+ * error if there was one. */
+async function showAnswer(events, { answer, request, player, signal }) {
+  let content = "";
+  let reason = "incomplete";
   try {
     for await (const { choices } of events) {
       signal.throwIfAborted();
       const [{ delta, finish_reason }] = choices;
       reason = finish_reason ?? reason;
       if (delta.content) {
-        said += delta.content;
-        request.text();
-        answer.write(delta.content);
+        content += delta.content;
+        request.recordText();
+        answer.appendText(delta.content);
       }
-      if (delta.audio?.data) play(delta.audio.data, player, request);
+      if (delta.audio?.data) playDelta(delta.audio.data, player, request);
     }
   } catch (error) {
-    if (!signal.aborted) return { said, reason: "broken off", error };
+    if (!signal.aborted) return { content, reason: "incomplete", error };
     reason = signal.reason;
   }
-  return { said, reason };
+  return { content, reason };
 }
 
-/** Play a piece of speech, and measure it. */
-export function play(data, player, request) {
-  const samples = fromBase64(data);
-  request.sound(samples, player.rate);
+/** Play a chunk of speech, and record it for the figures. */
+export function playDelta(data, player, request) {
+  const samples = decodePcm(data);
+  request.recordAudio(samples, player.rate);
   player.push(samples);
 }
 
-/** Make the tab work. */
+/** Set up the tab. */
 export function startChat() {
   const chat = new Chat();
   const form = find("chat-form");
@@ -196,7 +196,7 @@ export function startChat() {
     const written = text.value.trim();
     if (sendButton.disabled || !(written || find("chat-files").children.length > 0)) return;
     text.value = "";
-    // Until a message is taken it may yet come back to where the next one is written.
+    // A message that is rejected returns to the text field, so wait before the next one is sent.
     sendButton.disabled = true;
     await chat.send(written);
     sendButton.disabled = false;
@@ -207,12 +207,12 @@ export function startChat() {
     form.requestSubmit();
   };
   find("chat-stop").onclick = () => chat.stop();
-  find("chat-new").onclick = () => chat.begin();
-  takeFiles(chat, find("chat"));
+  find("chat-new").onclick = () => chat.reset();
+  setUpFileInputs(chat, find("chat"));
 }
 
-/** Files come by a button, by drag and drop, and from the clipboard. */
-function takeFiles(chat, panel) {
+/** Set up the ways to attach files: button, drag and drop, and clipboard. */
+function setUpFileInputs(chat, panel) {
   const picker = find("chat-picker");
   find("chat-attach").onclick = () => picker.click();
   picker.onchange = () => {

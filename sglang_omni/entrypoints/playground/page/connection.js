@@ -1,49 +1,49 @@
-/** Whether the server answers, and the banner that says when it does not. */
+/** Polls the server, and shows a banner while it does not answer. */
 
-import { address } from "./address.js";
+import { resolveUrl } from "./address.js";
 import { find } from "./dom.js";
 
-const PERIOD_MS = 5000;
-/** While it is away, the user waits for it. */
-const AWAY_PERIOD_MS = 1000;
-/** A busy server may be slow to answer; that is not yet being away. */
+const POLL_MS = 5000;
+/** Poll more often while the user waits for the server. */
+const OFFLINE_POLL_MS = 1000;
+/** Long enough for a busy server to answer. */
 const TIMEOUT_MS = 10_000;
 
-let away = false;
+let isOffline = false;
 let onreturn = () => {};
 
-/** Find out whether the server answers now; the banner follows. */
-export async function serverAnswers() {
+/** Return whether the server answers, and update the banner. */
+export async function checkServer() {
   const options = { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) };
-  const reply = await fetch(address("health"), options).catch(() => null);
-  const answers = reply?.ok ?? false;
-  show(!answers);
-  return answers;
+  const response = await fetch(resolveUrl("health"), options).catch(() => null);
+  const isUp = response?.ok ?? false;
+  updateBanner(!isUp);
+  return isUp;
 }
 
-/** The error that says why a request got no reply. */
-export async function noReply() {
-  const reason = (await serverAnswers())
+/** Return the error for a request without a response. */
+export async function makeConnectionError() {
+  const reason = (await checkServer())
     ? "The connection to the server broke. Try again."
     : "The server does not answer. Try again when it is back.";
   return new Error(reason);
 }
 
-/** Keep looking whether the server answers. Calls `callback` whenever it is back. */
+/** Poll the server for ever. Calls `callback` whenever it answers again. */
 export async function watchServer(callback) {
   onreturn = callback;
   for (;;) {
-    await new Promise((resolve) => setTimeout(resolve, away ? AWAY_PERIOD_MS : PERIOD_MS));
-    if (!document.hidden) await serverAnswers();
+    await new Promise((resolve) => setTimeout(resolve, isOffline ? OFFLINE_POLL_MS : POLL_MS));
+    if (!document.hidden) await checkServer();
   }
 }
 
-function show(isAway) {
-  if (isAway === away) return;
-  away = isAway;
+function updateBanner(isNowOffline) {
+  if (isNowOffline === isOffline) return;
+  isOffline = isNowOffline;
   const banner = find("away");
-  banner.hidden = !away;
-  // A screen reader reads what is put into a banner that it knows already.
-  banner.textContent = away ? "The server does not answer. Reconnecting…" : "";
-  if (!away) onreturn();
+  banner.hidden = !isOffline;
+  // A screen reader announces text only if the element existed before.
+  banner.textContent = isOffline ? "The server does not answer. Reconnecting…" : "";
+  if (!isOffline) onreturn();
 }

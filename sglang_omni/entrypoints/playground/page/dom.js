@@ -1,22 +1,22 @@
-/** Elements of the page. Whatever is put into them stays text: nothing is parsed. */
+/** Helpers for elements. Strings are inserted as text and never parsed as HTML. */
 
-/** The element of the page with this id. */
+/** Return the element with this id. */
 export const find = (id) => document.getElementById(id);
 
-/** A new element with these properties, around nodes and texts. */
-export function element(name, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
+/** Create an element with properties and children. */
+export function createElement(name, properties = {}, ...children) {
+  const node = Object.assign(document.createElement(name), properties);
+  node.append(...children);
+  return node;
 }
 
-/** A button that is none of a form's. */
-export function button(text, onclick, properties = {}) {
-  return element("button", { type: "button", onclick, ...properties }, text);
+/** Create a button that does not submit a form. */
+export function createButton(text, onclick, properties = {}) {
+  return createElement("button", { type: "button", onclick, ...properties }, text);
 }
 
-/** The number in a field, which is called `name` where it is wrong. Throws where it holds none. */
-export function checkedNumber(id, name) {
+/** Return the number in a field. Throws an error with its `name` if the value is invalid. */
+export function readNumber(id, name) {
   const field = find(id);
   if (!field.reportValidity()) throw new Error(`${name}: ${field.validationMessage}`);
   return field.valueAsNumber;

@@ -1,12 +1,12 @@
-/** Errors of the server in the words of this page. */
+/** Replaces API field names in the server's errors by the labels of this page. */
 
-/** How a reason begins that goes on from a name without a colon: "must be at most 50". */
+/** Reasons that follow a label without a colon: "must be at most 50". */
 const VERB = /^(is|has|must|cannot|needs) /;
 
-/** The error, with `nameOf` of the field at fault in place of the field's name in the API. As it is
- * where there is none. */
-export function named(error, nameOf) {
-  const name = error.param ? nameOf(error.param) : undefined;
+/** Return the error with the label `getLabel(field)` in place of the field's API name. Return it
+ * unchanged if there is no label. */
+export function withFieldLabel(error, getLabel) {
+  const name = error.param ? getLabel(error.param) : undefined;
   const prefix = `${error.param}: `;
   if (name === undefined || !error.message.startsWith(prefix)) return error;
   const reason = error.message.slice(prefix.length);

@@ -1,30 +1,30 @@
-/** The key that the server may ask for. It is kept for this tab, until that is closed. */
+/** The API key that the server may require. It is stored until this tab is closed. */
 
 import { find } from "./dom.js";
 
 const NAME = "sglang-omni-key";
 
-/** The key, or null. */
-export const currentKey = () => sessionStorage.getItem(NAME);
+/** Return the key, or null. */
+export const getKey = () => sessionStorage.getItem(NAME);
 
-/** The header that presents the key, if there is one. */
-export function credentials() {
-  const key = currentKey();
+/** Return the authorization header, empty without a key. */
+export function getAuthHeaders() {
+  const key = getKey();
   return key === null ? {} : { Authorization: `Bearer ${key}` };
 }
 
-let asking = null;
+let pending = null;
 
-/** Ask the user for a key. Resolves to whether there is another one now; who asks while the
- * question stands gets the same answer. */
+/** Ask the user for a key. Resolves to whether the key has changed. Concurrent calls share one
+ * dialog. */
 export function askForKey(reason) {
-  asking ??= ask(reason).finally(() => {
-    asking = null;
+  pending ??= showDialog(reason).finally(() => {
+    pending = null;
   });
-  return asking;
+  return pending;
 }
 
-function ask(reason) {
+function showDialog(reason) {
   const dialog = find("key-dialog");
   const input = find("key-input");
   find("key-reason").textContent = reason;

@@ -1,79 +1,79 @@
-/** What is shown of the last request: its figures, its sound and its stages. */
+/** Shows the last request: its figures, its waveform and its stages. */
 
-import { element, find } from "./dom.js";
-import { Measured } from "./measured.js";
+import { createElement, find } from "./dom.js";
+import { RequestTimings } from "./measured.js";
 import { ServerError, get } from "./server.js";
 import { hideStages, showStages } from "./stages.js";
 import { Waveform } from "./waveform.js";
 
 const MEANINGS = {
   TTFT: "Time to the first text",
-  TTFA: "Time to the first sound",
-  RTF: "Real-time factor: seconds of making for each second of sound",
-  Speech: "Sound that came",
-  Gaps: "How often the sound ran dry",
+  TTFA: "Time to the first audio",
+  RTF: "Real-time factor: seconds of generation per second of audio",
+  Speech: "Length of the received audio",
+  Gaps: "Number of playback underruns",
 };
-/** The server ends a request a moment after its last byte. */
-const PATIENCE_MS = 100;
-const TRIES = 5;
+/** Interval between polls: the server ends a request shortly after its last byte. */
+const POLL_MS = 100;
+const MAX_POLLS = 5;
 
 let waveform = null;
-let present = null;
+let current = null;
 
-/** A request leaves now; it takes the place of the one before. */
-export function beginRequest() {
+/** Start to show a new request in place of the last one. */
+export function startRequest() {
   waveform ??= new Waveform(find("last-sound"));
   waveform.clear();
   hideStages();
-  present = new LastRequest();
-  present.show();
-  return present;
+  current = new LastRequest();
+  current.show();
+  return current;
 }
 
 class LastRequest {
-  #measured = new Measured();
+  #timings = new RequestTimings();
 
-  /** Text came. */
-  text() {
-    this.#measured.text();
+  /** Record that text arrived. */
+  recordText() {
+    this.#timings.recordText();
     this.show();
   }
 
-  /** Sound came: samples from -1 to 1, `rate` a second. */
-  sound(samples, rate) {
-    this.#measured.sound(samples.length / rate);
-    if (this === present) waveform.push(samples, rate);
+  /** Record audio that arrived: samples from -1 to 1 at `rate` Hz. */
+  recordAudio(samples, rate) {
+    this.#timings.recordAudio(samples.length / rate);
+    if (this === current) waveform.push(samples, rate);
     this.show();
   }
 
-  /** The sound ran dry so often. */
-  gaps(count) {
-    this.#measured.gap(count);
+  /** Record playback underruns. */
+  recordUnderruns(count) {
+    this.#timings.recordUnderruns(count);
     this.show();
   }
 
-  /** The request is over: show what the server says of its stages, which it may have forgotten. */
+  /** The request has ended: show its stages, unless the server has dropped them. */
   async end(id) {
-    for (let tries = 0; tries < TRIES && this === present; tries += 1) {
-      await new Promise((resolve) => setTimeout(resolve, PATIENCE_MS));
-      const timeline = await get(`v1/requests/${id}`).catch(unlessForgotten);
-      if (timeline === null || this !== present) return;
+    for (let tries = 0; tries < MAX_POLLS && this === current; tries += 1) {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      const timeline = await get(`v1/requests/${id}`).catch(nullIfNotFound);
+      if (timeline === null || this !== current) return;
       showStages(timeline);
       if (timeline.ended) return;
     }
   }
 
   show() {
-    if (this !== present) return;
-    const shown = this.#measured.figures().map(([name, value]) => {
-      const term = element("dt", {}, element("abbr", { title: MEANINGS[name] }, name));
-      return element("div", {}, term, element("dd", {}, value));
+    if (this !== current) return;
+    const shown = this.#timings.getFigures().map(([name, value]) => {
+      const term = createElement("dt", {}, createElement("abbr", { title: MEANINGS[name] }, name));
+      return createElement("div", {}, term, createElement("dd", {}, value));
     });
     find("last-figures").replaceChildren(...shown);
   }
 }
 
-function unlessForgotten(error) {
+function nullIfNotFound(error) {
   if (error instanceof ServerError && error.status === 404) return null;
   throw error;
 }

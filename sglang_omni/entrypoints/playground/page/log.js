@@ -1,30 +1,30 @@
-/** Turns of a conversation, one below the other. A screen reader reads each when it is complete. */
+/** The turns of a conversation. A screen reader announces each turn when it is complete. */
 
-import { element } from "./dom.js";
+import { createElement } from "./dom.js";
 
-/** Append a turn of `who` (its heading) to a log. */
+/** Append a turn with the heading `who` to a log. */
 export function addTurn(log, who, ...media) {
-  const text = element("p");
-  const heading = element("h2", {}, who);
+  const text = createElement("p");
+  const heading = createElement("h2", {}, who);
   const className = who === "You" ? "user" : "answer";
-  const turn = element("article", { className, ariaBusy: "true" }, heading, ...media, text);
+  const turn = createElement("article", { className, ariaBusy: "true" }, heading, ...media, text);
   log.append(turn);
   const follow = () => log.scrollTo({ top: log.scrollHeight });
   follow();
   return {
-    /** More of its text. */
-    write(more) {
-      text.append(more);
+    /** Append text. */
+    appendText(addition) {
+      text.append(addition);
       follow();
     },
-    /** Its text, whatever it was before. */
-    say(whole) {
-      text.textContent = whole;
+    /** Replace the text. */
+    setText(replacement) {
+      text.textContent = replacement;
       follow();
     },
-    /** Nothing is to come. */
+    /** Mark the turn as complete. */
     end(note = "") {
-      if (note) turn.append(element("p", { className: "hint" }, note));
+      if (note) turn.append(createElement("p", { className: "hint" }, note));
       turn.ariaBusy = "false";
       follow();
     },

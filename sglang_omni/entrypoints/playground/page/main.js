@@ -1,26 +1,26 @@
-/** The page comes to life. */
+/** Starts the page. */
 
-import { offer } from "./capabilities.js";
+import { showCapabilities } from "./capabilities.js";
 import { startChat } from "./chat.js";
 import { watchServer } from "./connection.js";
 import { find } from "./dom.js";
 import { askForKey } from "./key.js";
 import { Notice } from "./notice.js";
 import { startReading } from "./read.js";
-import { askForModel } from "./server.js";
+import { loadModel } from "./server.js";
 import { startTabs } from "./tabs.js";
 import { startTalking } from "./talk.js";
 import { showVoices, startVoices } from "./voices.js";
 
 const notice = new Notice("notice");
 
-/** Show what the server has. */
-async function look() {
+/** Show the server's model and voices. */
+async function loadServer() {
   notice.clear();
   try {
-    const model = await askForModel();
+    const model = await loadModel();
     find("model").textContent = model.id;
-    offer(model);
+    showCapabilities(model);
     await showVoices();
   } catch (error) {
     notice.show(error);
@@ -33,8 +33,8 @@ startTalking();
 startReading();
 startVoices();
 find("change-key").onclick = async () => {
-  if (await askForKey("It can be replaced, or forgotten.")) await look();
+  if (await askForKey("Enter a new key, or forget the old one.")) await loadServer();
 };
-void look();
-// A server that is back may be another one.
-void watchServer(look);
+void loadServer();
+// A server that answers again may have another model.
+void watchServer(loadServer);

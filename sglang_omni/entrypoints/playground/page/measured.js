@@ -1,48 +1,48 @@
-/** What the user waited for: times of one request, as this page saw them. */
+/** Timings of one request, as measured by this page. */
 
-export class Measured {
+export class RequestTimings {
   #now;
-  #began;
-  #firstText = null;
-  #firstSound = null;
-  #lastSound = null;
-  #sound = 0;
-  #gaps = 0;
+  #startedAt;
+  #firstTextAt = null;
+  #firstAudioAt = null;
+  #lastAudioAt = null;
+  #audioSeconds = 0;
+  #underruns = 0;
 
-  /** The request leaves now. `now` tells the time in seconds. */
+  /** Start the timings. `now` returns the time in seconds. */
   constructor(now = () => performance.now() / 1000) {
     this.#now = now;
-    this.#began = now();
+    this.#startedAt = now();
   }
 
-  /** Text came. */
-  text() {
-    this.#firstText ??= this.#now();
+  /** Record that text arrived. */
+  recordText() {
+    this.#firstTextAt ??= this.#now();
   }
 
-  /** So many seconds of sound came. */
-  sound(seconds) {
-    this.#lastSound = this.#now();
-    this.#firstSound ??= this.#lastSound;
-    this.#sound += seconds;
+  /** Record that `seconds` of audio arrived. */
+  recordAudio(seconds) {
+    this.#lastAudioAt = this.#now();
+    this.#firstAudioAt ??= this.#lastAudioAt;
+    this.#audioSeconds += seconds;
   }
 
-  /** The player had nothing to play though there was more to come. */
-  gap(count) {
-    this.#gaps += count;
+  /** Record playback underruns. */
+  recordUnderruns(count) {
+    this.#underruns += count;
   }
 
-  /** Names and values to show, of what there was. */
-  figures() {
-    const since = (moment) => `${(moment - this.#began).toFixed(3)} s`;
-    const found = [];
-    if (this.#firstText !== null) found.push(["TTFT", since(this.#firstText)]);
-    if (this.#firstSound === null) return found;
-    const making = this.#lastSound - this.#began;
-    found.push(["TTFA", since(this.#firstSound)]);
-    found.push(["RTF", (making / this.#sound).toFixed(3)]);
-    found.push(["Speech", `${this.#sound.toFixed(2)} s`]);
-    found.push(["Gaps", `${this.#gaps}`]);
-    return found;
+  /** Return the names and values of the figures to show. */
+  getFigures() {
+    const since = (time) => `${(time - this.#startedAt).toFixed(3)} s`;
+    const figures = [];
+    if (this.#firstTextAt !== null) figures.push(["TTFT", since(this.#firstTextAt)]);
+    if (this.#firstAudioAt === null) return figures;
+    const generationSeconds = this.#lastAudioAt - this.#startedAt;
+    figures.push(["TTFA", since(this.#firstAudioAt)]);
+    figures.push(["RTF", (generationSeconds / this.#audioSeconds).toFixed(3)]);
+    figures.push(["Speech", `${this.#audioSeconds.toFixed(2)} s`]);
+    figures.push(["Gaps", `${this.#underruns}`]);
+    return figures;
   }
 }

@@ -1,11 +1,11 @@
-/** What the user says, as samples. */
+/** Records samples from the microphone. */
 
-import { address } from "./address.js";
+import { resolveUrl } from "./address.js";
 import { loadWorklet } from "./worklet.js";
 
-const WANTED = { echoCancellation: true, noiseSuppression: true, autoGainControl: true };
+const CONSTRAINTS = { echoCancellation: true, noiseSuppression: true, autoGainControl: true };
 
-/** What to do where a browser gives no microphone, by the name of its error. */
+/** What the user can do if the microphone cannot be opened, by the name of the browser's error. */
 const ADVICE = {
   NotAllowedError:
     "This page may not use the microphone. Allow it in the browser's settings for this site " +
@@ -19,14 +19,14 @@ export class Microphone {
   #stream;
   #context;
 
-  /** Listen; `onsound` gets samples from -1 to 1, `rate` of them a second. Throws when there is no
-   * microphone, or the user does not allow it. */
-  static async open(rate, onsound) {
-    const stream = await recorded();
+  /** Start recording. `onsamples` receives samples from -1 to 1 at `rate` Hz. Throws if there is no
+   * microphone, or the user denies access. */
+  static async open(rate, onsamples) {
+    const stream = await openStream();
     try {
-      return new Microphone(stream, await listening(stream, rate, onsound));
+      return new Microphone(stream, await createContext(stream, rate, onsamples));
     } catch (error) {
-      release(stream);
+      stopTracks(stream);
       throw error;
     }
   }
@@ -36,42 +36,42 @@ export class Microphone {
     this.#context = context;
   }
 
-  /** Stop listening. */
+  /** Stop recording. */
   async close() {
-    release(this.#stream);
+    stopTracks(this.#stream);
     await this.#context.close();
   }
 }
 
-/** What the microphone records. */
-async function recorded() {
+/** Open the microphone's stream. */
+async function openStream() {
   if (!navigator.mediaDevices) {
     throw new Error("Browsers offer a microphone only over https, or on the server's own machine.");
   }
   try {
-    return await navigator.mediaDevices.getUserMedia({ audio: WANTED });
+    return await navigator.mediaDevices.getUserMedia({ audio: CONSTRAINTS });
   } catch (error) {
     throw new Error(ADVICE[error.name] ?? `The microphone cannot be opened: ${error.message}`);
   }
 }
 
-/** An audio context that hands a stream on. */
-async function listening(stream, rate, onsound) {
-  // At the device's own rate: not every browser connects another one.
+/** Create an audio context that sends the stream's samples to `onsamples`. */
+async function createContext(stream, rate, onsamples) {
+  // Use the device's own rate: not every browser resamples a stream.
   const context = new AudioContext();
-  await loadWorklet(context, address("playground/microphone_worklet.js"));
+  await loadWorklet(context, resolveUrl("playground/microphone_worklet.js"));
   const node = new AudioWorkletNode(context, "microphone", {
     numberOfOutputs: 0,
     channelCount: 1,
     channelCountMode: "explicit",
     processorOptions: { rate },
   });
-  node.port.onmessage = ({ data }) => onsound(data);
+  node.port.onmessage = ({ data }) => onsamples(data);
   context.createMediaStreamSource(stream).connect(node);
   await context.resume();
   return context;
 }
 
-function release(stream) {
+function stopTracks(stream) {
   stream.getTracks().forEach((track) => track.stop());
 }

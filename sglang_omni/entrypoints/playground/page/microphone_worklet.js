@@ -1,28 +1,28 @@
-/** Hands what the microphone hears to the page, at the rate that the page asks for. */
+/** Sends the microphone's samples to the page, resampled to the requested rate. */
 
 import { Resampler } from "./resampler.js";
 
-/** A message to the page carries so much sound. */
-const PIECE_SECONDS = 0.04;
+/** Length of the audio in one message to the page. */
+const CHUNK_SECONDS = 0.04;
 
 class Microphone extends AudioWorkletProcessor {
   #resampler;
-  #size;
-  #heard = [];
+  #chunkSamples;
+  #buffer = [];
 
   constructor({ processorOptions: { rate } }) {
     super();
     this.#resampler = new Resampler(sampleRate, rate);
-    this.#size = PIECE_SECONDS * rate;
+    this.#chunkSamples = CHUNK_SECONDS * rate;
   }
 
   process([[input]]) {
-    // Without a channel there is no microphone any more.
+    // The input has no channel once the microphone is closed.
     if (input === undefined) return true;
-    this.#heard.push(...this.#resampler.push(input));
-    if (this.#heard.length >= this.#size) {
-      this.port.postMessage(Float32Array.from(this.#heard));
-      this.#heard = [];
+    this.#buffer.push(...this.#resampler.push(input));
+    if (this.#buffer.length >= this.#chunkSamples) {
+      this.port.postMessage(Float32Array.from(this.#buffer));
+      this.#buffer = [];
     }
     return true;
   }

@@ -1,25 +1,25 @@
-/** What went wrong, beside what the user works with: each tab has a place for it. */
+/** Shows errors. Each tab has an element for them, near its controls. */
 
 import { find } from "./dom.js";
 
 export class Notice {
-  #place;
+  #element;
 
-  /** `id` names the element that shows it. */
+  /** Create a notice in the element with this id. */
   constructor(id) {
-    this.#place = find(id);
+    this.#element = find(id);
   }
 
-  /** Show an error, where the user sees it. */
+  /** Show an error and scroll to it. */
   show(error) {
-    this.#place.textContent = error.message;
-    this.#place.hidden = false;
-    this.#place.scrollIntoView({ block: "nearest" });
+    this.#element.textContent = error.message;
+    this.#element.hidden = false;
+    this.#element.scrollIntoView({ block: "nearest" });
   }
 
-  /** Take the last error away. */
+  /** Hide the last error. */
   clear() {
-    this.#place.hidden = true;
-    this.#place.textContent = "";
+    this.#element.hidden = true;
+    this.#element.textContent = "";
   }
 }

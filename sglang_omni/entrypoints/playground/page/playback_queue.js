@@ -1,92 +1,92 @@
-/** Samples that wait to be played, without a gap between the pieces that they came in. */
+/** A queue of samples to play without a gap between chunks. */
 
-/** What of a silenced sound is still played, more softly with each sample, lest it clicks. */
+/** Length of the fade-out after a stop, which avoids a click. */
 const FADE_SECONDS = 0.005;
-/** After a gap so much must be there before it goes on, or it would stutter. */
+/** Audio to buffer after an underrun before playback continues; with less it would stutter. */
 const REFILL_SECONDS = 0.2;
 
 export class PlaybackQueue {
-  #pieces = [];
+  #chunks = [];
   #offset = 0;
-  #waiting = 0;
+  #numQueued = 0;
   #ended = true;
   #refilling = false;
   #rate;
 
-  /** Of the sound, in samples a second. */
+  /** Create a queue for audio at `rate` Hz. */
   constructor(rate) {
     this.#rate = rate;
-    /** Samples played, less those that faded out. */
+    /** Number of samples played, without those of a fade-out. */
     this.played = 0;
-    /** How often sound was due and none was there; whoever reads it may set it to zero. */
-    this.gaps = 0;
+    /** Number of underruns; the reader may reset it. */
+    this.underruns = 0;
   }
 
-  /** Whether there is nothing to play, and nothing to come. */
+  /** Whether the audio has ended and everything was played. */
   get drained() {
-    return this.#ended && this.#waiting === 0;
+    return this.#ended && this.#numQueued === 0;
   }
 
-  /** More sound, and still more to come. */
+  /** Add samples of an audio that continues. */
   push(samples) {
     if (samples.length === 0) return;
     this.#ended = false;
-    this.#pieces.push(samples);
-    this.#waiting += samples.length;
+    this.#chunks.push(samples);
+    this.#numQueued += samples.length;
   }
 
-  /** No more is to come. */
+  /** Mark the audio as complete. */
   end() {
     this.#ended = true;
   }
 
-  /** Fall silent within milliseconds. Returns how many samples were played. */
-  silence() {
-    const fading = Math.min(Math.round(FADE_SECONDS * this.#rate), this.#waiting);
-    const last = new Float32Array(fading);
-    const heard = this.played;
-    this.#take(last);
-    this.#pieces = [last.map((sample, at) => sample * (1 - (at + 1) / fading))];
+  /** Stop within milliseconds. Returns the number of samples played. */
+  stop() {
+    const fadeLength = Math.min(Math.round(FADE_SECONDS * this.#rate), this.#numQueued);
+    const fade = new Float32Array(fadeLength);
+    const played = this.played;
+    this.#dequeue(fade);
+    this.#chunks = [fade.map((sample, index) => sample * (1 - (index + 1) / fadeLength))];
     this.#offset = 0;
-    this.#waiting = fading;
+    this.#numQueued = fadeLength;
     this.#ended = true;
     this.#refilling = false;
-    // What fades is not counted.
-    this.played = -fading;
-    this.gaps = 0;
-    return heard;
+    // The fade-out does not count as played.
+    this.played = -fadeLength;
+    this.underruns = 0;
+    return played;
   }
 
-  /** Fill the next samples of the output; where there are none, with silence. */
+  /** Fill the output with the next samples, and with silence if there are too few. */
   fill(output) {
     if (this.#refilling) {
-      if (!this.#ended && this.#waiting < REFILL_SECONDS * this.#rate) return output.fill(0);
+      if (!this.#ended && this.#numQueued < REFILL_SECONDS * this.#rate) return output.fill(0);
       this.#refilling = false;
     }
-    const count = this.#take(output);
+    const count = this.#dequeue(output);
     this.played += count;
     if (count < output.length && !this.#ended) {
-      this.gaps += 1;
+      this.underruns += 1;
       this.#refilling = true;
     }
     return output.fill(0, count);
   }
 
-  /** Move what is there into the output. Returns how many samples. */
-  #take(output) {
+  /** Move queued samples into the output. Returns their number. */
+  #dequeue(output) {
     let done = 0;
-    while (done < output.length && this.#pieces.length > 0) {
-      const piece = this.#pieces[0];
-      const part = piece.subarray(this.#offset, this.#offset + output.length - done);
+    while (done < output.length && this.#chunks.length > 0) {
+      const chunk = this.#chunks[0];
+      const part = chunk.subarray(this.#offset, this.#offset + output.length - done);
       output.set(part, done);
       done += part.length;
       this.#offset += part.length;
-      if (this.#offset === piece.length) {
-        this.#pieces.shift();
+      if (this.#offset === chunk.length) {
+        this.#chunks.shift();
         this.#offset = 0;
       }
     }
-    this.#waiting -= done;
+    this.#numQueued -= done;
     return done;
   }
 }

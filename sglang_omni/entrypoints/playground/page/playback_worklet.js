@@ -1,4 +1,4 @@
-/** Plays what the page sends to its port, on the browser's audio thread. */
+/** Plays the samples that the page sends to its port, on the browser's audio thread. */
 
 import { PlaybackQueue } from "./playback_queue.js";
 
@@ -8,17 +8,17 @@ class Playback extends AudioWorkletProcessor {
 
   constructor() {
     super();
-    this.port.onmessage = ({ data }) => this.#take(data);
+    this.port.onmessage = ({ data }) => this.#handleMessage(data);
   }
 
-  #take({ push, end, silence }) {
+  #handleMessage({ push, end, stop }) {
     if (push) {
       this.#queue.push(push);
       this.#drained = false;
     }
     if (end) this.#queue.end();
-    if (silence) {
-      this.port.postMessage({ silenced: this.#queue.silence() });
+    if (stop) {
+      this.port.postMessage({ stopped: this.#queue.stop() });
       this.#drained = true;
     }
   }
@@ -27,8 +27,8 @@ class Playback extends AudioWorkletProcessor {
     this.#queue.fill(output);
     if (this.#queue.drained && !this.#drained) {
       this.#drained = true;
-      this.port.postMessage({ drained: true, gaps: this.#queue.gaps });
-      this.#queue.gaps = 0;
+      this.port.postMessage({ drained: true, underruns: this.#queue.underruns });
+      this.#queue.underruns = 0;
     }
     return true;
   }

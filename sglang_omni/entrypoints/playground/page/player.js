@@ -1,13 +1,13 @@
-/** Plays speech as it streams. */
+/** Plays speech while it streams. */
 
-import { address } from "./address.js";
+import { resolveUrl } from "./address.js";
 import { loadWorklet } from "./worklet.js";
 
 const players = new Map();
 
-/** The player for sound of this many samples a second. Must first be called when the user does
- * something: browsers let no page make noise unasked. */
-export async function playerAt(rate) {
+/** Return the player for audio at `rate` Hz. The first call must come from a user action, because
+ * browsers block audio without one. */
+export async function getPlayer(rate) {
   if (!players.has(rate)) players.set(rate, await Player.open(rate));
   const player = players.get(rate);
   await player.resume();
@@ -17,29 +17,29 @@ export async function playerAt(rate) {
 class Player {
   #context;
   #node;
-  /** Who waits for it to fall silent, in the order of asking. */
-  #silencing = [];
-  /** Samples since it was last silent, of these those before the present sound. */
+  /** Callbacks of pending stops, in order. */
+  #stopCallbacks = [];
+  /** Samples pushed since the last stop, and those of them before the current item. */
   #pushed = 0;
-  #begun = 0;
+  #itemStart = 0;
 
   static async open(rate) {
     const context = new AudioContext({ sampleRate: rate });
-    await loadWorklet(context, address("playground/playback_worklet.js"));
+    await loadWorklet(context, resolveUrl("playground/playback_worklet.js"));
     return new Player(context);
   }
 
   constructor(context) {
     this.#context = context;
     this.rate = context.sampleRate;
-    /** Called when everything was played to its end, with the number of gaps in it. */
+    /** Called with the number of underruns when everything was played to its end. */
     this.ondrained = () => {};
     const options = { numberOfInputs: 0, outputChannelCount: [1] };
     this.#node = new AudioWorkletNode(context, "playback", options);
     this.#node.connect(context.destination);
     this.#node.port.onmessage = ({ data }) => {
-      if (data.drained) this.ondrained(data.gaps);
-      else this.#silencing.shift()(data.silenced);
+      if (data.drained) this.ondrained(data.underruns);
+      else this.#stopCallbacks.shift()(data.stopped);
     };
   }
 
@@ -47,31 +47,32 @@ class Player {
     return this.#context.resume();
   }
 
-  /** What is pushed from now on is another sound. */
-  begin() {
-    this.#begun = this.#pushed;
+  /** Start a new item: samples pushed from now on belong to it. */
+  startItem() {
+    this.#itemStart = this.#pushed;
   }
 
-  /** More of the sound: samples from -1 to 1. */
+  /** Play samples from -1 to 1 after those before. */
   push(samples) {
     this.#pushed += samples.length;
     this.#node.port.postMessage({ push: samples });
   }
 
-  /** The sound is complete. */
+  /** Mark the item as complete. */
   end() {
     this.#node.port.postMessage({ end: true });
   }
 
-  /** Fall silent. Resolves to the seconds that were played of the present sound. */
-  async silence() {
+  /** Stop playback. Resolves to the seconds of the current item that were played. */
+  async stop() {
     const played = await new Promise((resolve) => {
-      this.#silencing.push(resolve);
-      this.#node.port.postMessage({ silence: true });
+      this.#stopCallbacks.push(resolve);
+      this.#node.port.postMessage({ stop: true });
     });
-    const heard = Math.min(Math.max(played - this.#begun, 0), this.#pushed - this.#begun);
+    const itemLength = this.#pushed - this.#itemStart;
+    const itemPlayed = Math.min(Math.max(played - this.#itemStart, 0), itemLength);
     this.#pushed = 0;
-    this.#begun = 0;
-    return heard / this.rate;
+    this.#itemStart = 0;
+    return itemPlayed / this.rate;
   }
 }

@@ -1,12 +1,12 @@
-/** A button that acts while it is held: by a pointer, by the space bar, or, for whoever cannot hold
- * it, such as a screen reader, from one click to the next. */
+/** Make a push-to-talk button. It is active while held by a pointer or the space bar. For users who
+ * cannot hold it, such as those of a screen reader, a click starts and the next click ends. */
 
-export function holdable(button, { press, release }) {
-  const hold = () => {
+export function makeHoldable(button, { press, release }) {
+  const start = () => {
     button.ariaPressed = "true";
     press();
   };
-  const letGo = () => {
+  const finish = () => {
     if (button.ariaPressed !== "true") return;
     button.ariaPressed = "false";
     release();
@@ -14,26 +14,26 @@ export function holdable(button, { press, release }) {
   button.onpointerdown = (event) => {
     if (event.button !== 0) return;
     button.setPointerCapture(event.pointerId);
-    hold();
+    start();
   };
-  button.onpointerup = letGo;
-  button.onpointercancel = letGo;
-  button.onblur = letGo;
+  button.onpointerup = finish;
+  button.onpointercancel = finish;
+  button.onblur = finish;
   button.onkeydown = (event) => {
     if (event.key !== " " && event.key !== "Enter") return;
     event.preventDefault();
-    if (!event.repeat) hold();
+    if (!event.repeat) start();
   };
   button.onkeyup = (event) => {
     if (event.key !== " " && event.key !== "Enter") return;
-    // Or it would count as a click.
+    // Prevents the click that would follow.
     event.preventDefault();
-    letGo();
+    finish();
   };
   button.onclick = (event) => {
-    // A pointer's clicks have a number, and were held already.
+    // Clicks of a pointer have a count; its down and up events were handled already.
     if (event.detail > 0) return;
-    if (button.ariaPressed === "true") letGo();
-    else hold();
+    if (button.ariaPressed === "true") finish();
+    else start();
   };
 }

@@ -1,52 +1,52 @@
-/** A text read aloud, in a voice and a style. */
+/** The tab that reads a text aloud, in a voice and a style. */
 
-import { RATE, play } from "./chat.js";
+import { SAMPLE_RATE, playDelta } from "./chat.js";
 import { find } from "./dom.js";
-import { named } from "./field_names.js";
-import { beginRequest } from "./last_request.js";
+import { withFieldLabel } from "./field_names.js";
+import { startRequest } from "./last_request.js";
 import { Notice } from "./notice.js";
-import { playerAt } from "./player.js";
-import { servedModel, stream } from "./server.js";
-import { chosenVoice } from "./settings.js";
+import { getPlayer } from "./player.js";
+import { getModelId, stream } from "./server.js";
+import { getVoice } from "./settings.js";
 
-/** What the user calls the fields of the request. */
+/** Labels of the request's fields. */
 const FIELDS = { input: "Text", speed: "Playback speed" };
 
 const notice = new Notice("read-notice");
-let stopping = new AbortController();
+let abortController = new AbortController();
 
-/** What the form asks for, as the body of a request. */
-async function body(form) {
-  const style = styleIn(form);
+/** Build the body of the request from the form. */
+async function buildBody(form) {
+  const style = readStyle(form);
   return {
-    model: await servedModel(),
+    model: await getModelId(),
     input: find("read-text").value,
-    voice: chosenVoice(),
+    voice: getVoice(),
     ...(Object.keys(style).length > 0 && { instructions: style }),
     speed: find("read-speed").valueAsNumber,
     response_format: "pcm",
-    sample_rate: RATE,
+    sample_rate: SAMPLE_RATE,
     stream_format: "sse",
   };
 }
 
-/** The style that is asked for; none where the model follows none. */
-function styleIn(form) {
-  const given = [...new FormData(form)].map(([name, value]) => [name, value.trim()]);
-  return Object.fromEntries(given.filter(([, value]) => value));
+/** Return the style fields that are filled in; empty if the model supports no style. */
+function readStyle(form) {
+  const fields = [...new FormData(form)].map(([name, value]) => [name, value.trim()]);
+  return Object.fromEntries(fields.filter(([, value]) => value));
 }
 
-async function read(form, signal) {
-  const player = await playerAt(RATE);
-  await player.silence();
-  const asked = await body(form);
-  const request = beginRequest();
+async function readAloud(form, signal) {
+  const player = await getPlayer(SAMPLE_RATE);
+  await player.stop();
+  const requestBody = await buildBody(form);
+  const request = startRequest();
   find("read-state").value = "Waiting";
-  const { id, events } = await stream("v1/audio/speech", asked, signal).catch((error) => {
-    throw named(error, (field) => FIELDS[field]);
+  const { id, events } = await stream("v1/audio/speech", requestBody, signal).catch((error) => {
+    throw withFieldLabel(error, (field) => FIELDS[field]);
   });
-  player.ondrained = (gaps) => {
-    request.gaps(gaps);
+  player.ondrained = (underruns) => {
+    request.recordUnderruns(underruns);
     find("read-state").value = "Done";
   };
   try {
@@ -54,7 +54,7 @@ async function read(form, signal) {
       signal.throwIfAborted();
       if (event.type !== "speech.audio.delta") continue;
       find("read-state").value = "Speaking";
-      play(event.audio, player, request);
+      playDelta(event.audio, player, request);
     }
   } finally {
     player.end();
@@ -63,24 +63,24 @@ async function read(form, signal) {
 }
 
 async function stop() {
-  stopping.abort();
-  await (await playerAt(RATE)).silence();
+  abortController.abort();
+  await (await getPlayer(SAMPLE_RATE)).stop();
   find("read-state").value = "Stopped";
 }
 
-/** Make the tab work. */
+/** Set up the tab. */
 export function startReading() {
   const form = find("read-form");
   form.onsubmit = async (event) => {
     event.preventDefault();
     notice.clear();
-    stopping = new AbortController();
+    abortController = new AbortController();
     find("read-send").disabled = true;
     try {
-      await read(form, stopping.signal);
+      await readAloud(form, abortController.signal);
     } catch (error) {
-      find("read-state").value = stopping.signal.aborted ? "Stopped" : "Failed";
-      if (!stopping.signal.aborted) notice.show(error);
+      find("read-state").value = abortController.signal.aborted ? "Stopped" : "Failed";
+      if (!abortController.signal.aborted) notice.show(error);
     } finally {
       find("read-send").disabled = false;
     }

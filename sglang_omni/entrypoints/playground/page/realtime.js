@@ -1,20 +1,20 @@
-/** A session of `/v1/realtime`: events in, events out. */
+/** A client of `/v1/realtime`. */
 
-import { address } from "./address.js";
-import { noReply, serverAnswers } from "./connection.js";
-import { currentKey } from "./key.js";
+import { resolveUrl } from "./address.js";
+import { checkServer, makeConnectionError } from "./connection.js";
+import { getKey } from "./key.js";
 
-/** Every sound of a session has this rate, in samples a second. */
-export const RATE = 24_000;
-const FORMAT = { type: "audio/pcm", rate: RATE };
-/** How browsers, which can set no header for a WebSocket, present a key. */
+/** Sample rate of all audio of a session, in Hz. */
+export const SAMPLE_RATE = 24_000;
+const FORMAT = { type: "audio/pcm", rate: SAMPLE_RATE };
+/** Prefix of the subprotocol that carries a key: browsers cannot set headers of a WebSocket. */
 const KEY_PROTOCOL = "openai-insecure-api-key.";
 
-/** Whether the server finds where a turn ends, or the client says so. */
-export const turnDetection = (handsFree) => (handsFree ? { type: "server_vad" } : null);
+/** Return the turn detection: by the server if hands-free, else by the client. */
+export const getTurnDetection = (handsFree) => (handsFree ? { type: "server_vad" } : null);
 
-/** What the session shall be. */
-export function sessionOf({ voice, speed, instructions, maxTokens, handsFree }) {
+/** Build the settings of a session. */
+export function buildSession({ voice, speed, instructions, maxTokens, handsFree }) {
   return {
     type: "realtime",
     output_modalities: ["audio"],
@@ -24,34 +24,35 @@ export function sessionOf({ voice, speed, instructions, maxTokens, handsFree }) 
       input: {
         format: FORMAT,
         transcription: {},
-        turn_detection: turnDetection(handsFree),
+        turn_detection: getTurnDetection(handsFree),
       },
       output: { format: FORMAT, voice, speed },
     },
   };
 }
 
-/** Why there is no session; browsers do not tell what the server said. */
-async function refusal() {
-  if (!(await serverAnswers())) return noReply();
-  return new Error("The server refused the session: as many as it allows may be open. Try later.");
+/** Return the error for a rejected session; browsers hide the server's response. */
+async function makeRejectionError() {
+  if (!(await checkServer())) return makeConnectionError();
+  return new Error(
+    "The server rejected the session. The maximum number of sessions may be open; try again later.",
+  );
 }
 
 export class RealtimeSession {
   #socket;
 
-  /** Begin a session with a model. `onevent` gets every event with who sent it, "server" or
-   * "client"; `onclose` is called with the reason when it is over. Throws where the server does not
-   * take it. */
+  /** Open a session. `onevent` receives every event and its sender, "server" or "client"; `onclose`
+   * receives the reason when the session ends. Throws if the server rejects it. */
   static async open(model, onevent, onclose) {
-    const url = address(`v1/realtime?model=${encodeURIComponent(model)}`);
+    const url = resolveUrl(`v1/realtime?model=${encodeURIComponent(model)}`);
     url.protocol = url.protocol.replace("http", "ws");
-    const key = currentKey();
+    const key = getKey();
     const protocols = key === null ? [] : [KEY_PROTOCOL + key];
     const socket = new WebSocket(url, ["realtime", ...protocols]);
     await new Promise((resolve, reject) => {
       socket.onopen = resolve;
-      socket.onclose = () => refusal().then(reject);
+      socket.onclose = () => makeRejectionError().then(reject);
     });
     return new RealtimeSession(socket, onevent, onclose);
   }
@@ -63,7 +64,7 @@ export class RealtimeSession {
     socket.onclose = ({ reason }) => onclose(reason);
   }
 
-  /** Send an event, unless the session is over. */
+  /** Send an event unless the session has ended. */
   send(event) {
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.send(JSON.stringify(event));

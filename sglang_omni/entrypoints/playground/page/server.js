@@ -1,11 +1,11 @@
-/** Requests to the server that this page came from. */
+/** Requests to the server that this page was loaded from. */
 
-import { address } from "./address.js";
-import { noReply } from "./connection.js";
-import { askForKey, credentials, currentKey } from "./key.js";
-import { serverSentEvents } from "./server_sent_events.js";
+import { resolveUrl } from "./address.js";
+import { makeConnectionError } from "./connection.js";
+import { askForKey, getAuthHeaders, getKey } from "./key.js";
+import { parseServerSentEvents } from "./server_sent_events.js";
 
-/** An answer that says why there is none: the server's message, and the field at fault, if any. */
+/** An error response: the server's message, and the field at fault if there is one. */
 export class ServerError extends Error {
   constructor({ message, param = null }, status) {
     super(message);
@@ -15,65 +15,65 @@ export class ServerError extends Error {
   }
 }
 
-/** The response to a request. Asks the user for a key where the server does. Throws `ServerError`,
- * or an error that says that no reply came. */
+/** Send a request and return the response. Asks the user for a key if the server requires one.
+ * Throws `ServerError`, or an error that says why there is no response. */
 export async function request(path, options = {}) {
   for (;;) {
-    const headers = { ...options.headers, ...credentials() };
-    const used = currentKey();
-    const reply = await replyTo(path, { ...options, headers });
-    if (reply.ok) return reply;
-    const error = await errorOf(reply);
-    const another = reply.status === 401 && currentKey() !== used;
-    if (reply.status !== 401 || !(another || (await askForKey(error.message)))) throw error;
+    const headers = { ...options.headers, ...getAuthHeaders() };
+    const used = getKey();
+    const response = await fetchResponse(path, { ...options, headers });
+    if (response.ok) return response;
+    const error = await toServerError(response);
+    const another = response.status === 401 && getKey() !== used;
+    if (response.status !== 401 || !(another || (await askForKey(error.message)))) throw error;
   }
 }
 
-async function replyTo(path, options) {
+async function fetchResponse(path, options) {
   try {
-    return await fetch(address(path), options);
+    return await fetch(resolveUrl(path), options);
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw await noReply();
+    throw await makeConnectionError();
   }
 }
 
-async function errorOf(reply) {
-  const body = await reply.json().catch(() => null);
-  const error = body?.error ?? { message: `The server answered ${reply.status}.` };
-  return new ServerError(error, reply.status);
+async function toServerError(response) {
+  const body = await response.json().catch(() => null);
+  const error = body?.error ?? { message: `The server returned status ${response.status}.` };
+  return new ServerError(error, response.status);
 }
 
-/** The object that a route answers with. */
+/** Return the JSON object of a route. */
 export const get = async (path) => (await request(path)).json();
 
-/** Post an object; the answer is a stream of objects. Resolves to the id of the request and an
- * iterator over the objects. */
+/** Post an object to a streaming route. Resolves to the id of the request and an iterator over the
+ * objects of the stream. */
 export async function stream(path, body, signal) {
   const headers = { "Content-Type": "application/json" };
   const options = { method: "POST", headers, body: JSON.stringify(body), signal };
-  const reply = await request(path, options);
-  return { id: reply.headers.get("X-Request-Id"), events: received(reply.body, signal) };
+  const response = await request(path, options);
+  return { id: response.headers.get("X-Request-Id"), events: readEvents(response.body, signal) };
 }
 
-/** The objects in the body of a reply. */
-async function* received(body, signal) {
+/** Yield the objects in the body of a response. */
+async function* readEvents(body, signal) {
   try {
-    yield* serverSentEvents(body);
+    yield* parseServerSentEvents(body);
   } catch (error) {
-    // What `fetch` throws when a connection breaks.
+    // `fetch` throws a TypeError when the connection breaks.
     if (!(error instanceof TypeError) || signal.aborted) throw error;
-    throw await noReply();
+    throw await makeConnectionError();
   }
 }
 
 let model = null;
 
-/** Ask the server what it serves. Resolves to the model as `/v1/models` describes it. */
-export async function askForModel() {
+/** Load the served model as `/v1/models` describes it. */
+export async function loadModel() {
   model = (await get("v1/models")).data[0];
   return model;
 }
 
-/** The name of the served model. */
-export const servedModel = async () => (model ?? (await askForModel())).id;
+/** Return the id of the served model. */
+export const getModelId = async () => (model ?? (await loadModel())).id;

@@ -1,22 +1,22 @@
-/** Server-sent events whose data are JSON objects. */
+/** Parses server-sent events whose data are JSON objects. */
 
-/** The objects in a stream of bytes, up to its end or `[DONE]`. Throws what an error event tells.
- */
-export async function* serverSentEvents(body) {
+/** Yield the objects in a stream of bytes, up to its end or `[DONE]`. Throws the error of an error
+ * event. */
+export async function* parseServerSentEvents(body) {
   let rest = "";
-  for await (const text of texts(body)) {
+  for await (const text of readText(body)) {
     const events = (rest + text).split("\n\n");
     rest = events.pop();
     for (const event of events) {
-      const data = dataOf(event);
+      const data = getEventData(event);
       if (data === "[DONE]") return;
-      if (data) yield checked(JSON.parse(data));
+      if (data) yield throwIfError(JSON.parse(data));
     }
   }
 }
 
-/** Not every browser can iterate over a stream. */
-async function* texts(body) {
+/** Yield the text of a stream. Not every browser can iterate over a stream itself. */
+async function* readText(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (;;) {
@@ -29,13 +29,13 @@ async function* texts(body) {
   }
 }
 
-/** The data of an event; comments have none. */
-function dataOf(event) {
+/** Return the data of an event; comments have none. */
+function getEventData(event) {
   const lines = event.split("\n").filter((line) => line.startsWith("data:"));
   return lines.map((line) => line.slice(5).trimStart()).join("\n");
 }
 
-function checked(object) {
+function throwIfError(object) {
   if (object.error) throw new Error(object.error.message);
   return object;
 }

@@ -1,31 +1,31 @@
-/** What holds for every answer: who speaks, how long at most, and what it is told beforehand. */
+/** The settings of every answer: voice, maximum length and instructions. */
 
-import { checkedNumber, element, find } from "./dom.js";
+import { createElement, find, readNumber } from "./dom.js";
 import { get } from "./server.js";
 
-/** The voice that is chosen. */
-export const chosenVoice = () => find("voice").value;
+/** Return the selected voice. */
+export const getVoice = () => find("voice").value;
 
-/** How many tokens an answer may have. Throws where the field holds no such number. */
-export const maxTokens = () => checkedNumber("max-tokens", "Max tokens");
+/** Return the maximum tokens of an answer. Throws if the field is invalid. */
+export const getMaxTokens = () => readNumber("max-tokens", "Max tokens");
 
-/** What the model is told before a conversation; null for nothing. */
-export const instructions = () => find("instructions").value.trim() || null;
+/** Return the system instructions; null if there are none. */
+export const getInstructions = () => find("instructions").value.trim() || null;
 
-/** Ask the server for its voices and offer them. Returns what it said. */
-export async function offerVoices() {
-  const known = await get("v1/audio/voices");
-  const stored = known.uploaded_voices.map((voice) => voice.name);
-  const presets = known.voices.filter((name) => !stored.includes(name));
+/** Load the server's voices and fill the selection. Returns the server's response. */
+export async function loadVoices() {
+  const response = await get("v1/audio/voices");
+  const stored = response.uploaded_voices.map((voice) => voice.name);
+  const presets = response.voices.filter((name) => !stored.includes(name));
   const select = find("voice");
-  const chosen = select.value || known.default_voice;
-  select.replaceChildren(...group("Presets", presets), ...group("Your voices", stored));
-  select.value = known.voices.includes(chosen) ? chosen : known.default_voice;
-  return known;
+  const selected = select.value || response.default_voice;
+  select.replaceChildren(...createGroup("Presets", presets), ...createGroup("Your voices", stored));
+  select.value = response.voices.includes(selected) ? selected : response.default_voice;
+  return response;
 }
 
-function group(label, names) {
+function createGroup(label, names) {
   if (names.length === 0) return [];
-  const options = names.map((name) => element("option", { value: name }, name));
-  return [element("optgroup", { label }, ...options)];
+  const options = names.map((name) => createElement("option", { value: name }, name));
+  return [createElement("optgroup", { label }, ...options)];
 }

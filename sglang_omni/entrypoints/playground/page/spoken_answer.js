@@ -1,47 +1,46 @@
-/** The answer that is being played: how much of it was heard, and what becomes of it when the user
- * speaks over it. */
+/** Playback of a spoken answer, and its truncation when the user interrupts it. */
 
 export class SpokenAnswer {
   #player;
   #item = null;
-  #stale = null;
+  #stoppedItem = null;
 
   constructor(player) {
     this.#player = player;
   }
 
-  /** Whether an answer is being played, or about to be. */
+  /** Whether an answer is playing or will play. */
   get isPlaying() {
     return this.#item !== null;
   }
 
-  /** Play more of an item. Returns false for one that was silenced already. */
+  /** Play samples of an item. Returns false if the item was stopped. */
   push(item, samples) {
-    if (item === this.#stale) return false;
-    if (item !== this.#item) this.#player.begin();
+    if (item === this.#stoppedItem) return false;
+    if (item !== this.#item) this.#player.startItem();
     this.#item = item;
     this.#player.push(samples);
     return true;
   }
 
-  /** The item is complete. */
+  /** Mark the item as complete. */
   end(item) {
     if (item === this.#item) this.#player.end();
   }
 
-  /** Everything was played. */
-  over() {
+  /** Handle the end of playback. */
+  clear() {
     this.#item = null;
   }
 
-  /** Fall silent. Resolves to the event that tells the server how much was heard, null where
-   * nothing was being played. */
-  async silence() {
+  /** Stop playback. Resolves to the event that truncates the item to the part that was played; null
+   * if nothing was playing. */
+  async stop() {
     const item = this.#item;
     if (item === null) return null;
-    this.#stale = item;
+    this.#stoppedItem = item;
     this.#item = null;
-    const seconds = await this.#player.silence();
+    const seconds = await this.#player.stop();
     const audio_end_ms = Math.floor(seconds * 1000);
     return { type: "conversation.item.truncate", item_id: item, content_index: 0, audio_end_ms };
   }

@@ -1,55 +1,56 @@
-/** The stages of a request, as the server saw them: a table with a bar for each. */
+/** Shows the stages of a request, as the server recorded them, in a table with bars. */
 
-import { element, find } from "./dom.js";
+import { createElement, find } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-/** The bars' own unit of width. */
+/** Width of the bars' view box. */
 const WIDTH = 1000;
 
-/** Take the last request's stages away. */
+/** Hide the stages of the last request. */
 export function hideStages() {
   find("last-stages").hidden = true;
 }
 
-/** Show what `/v1/requests/{id}` tells. */
+/** Show the stages of a response of `/v1/requests/{id}`. */
 export function showStages({ seconds, stages }) {
-  const rows = stages.map((stage) => row(stage, Math.max(seconds, 1e-9)));
+  const rows = stages.map((stage) => createRow(stage, Math.max(seconds, 1e-9)));
   const region = find("last-stages");
   region.querySelector("tbody").replaceChildren(...rows);
   region.hidden = false;
 }
 
-function row(stage, seconds) {
+function createRow(stage, seconds) {
   const until = stage.ended_s ?? seconds;
-  const name = element("th", { scope: "row" }, stage.name);
+  const name = createElement("th", { scope: "row" }, stage.name);
   if (stage.error !== null) {
-    name.append(" ", element("span", { className: "failed" }, stage.error));
+    name.append(" ", createElement("span", { className: "failed" }, stage.error));
   }
-  const bar = element("td", { className: "bar" }, drawing(stage, until, seconds));
-  return element("tr", {}, name, ...[stage.began_s, stage.first_s, until].map(number), bar);
+  const bar = createElement("td", { className: "bar" }, createBar(stage, until, seconds));
+  const numbers = [stage.began_s, stage.first_s, until].map(createNumberCell);
+  return createElement("tr", {}, name, ...numbers, bar);
 }
 
-function number(seconds) {
+function createNumberCell(seconds) {
   const text = seconds === null ? "" : seconds.toFixed(3);
-  return element("td", { className: "number" }, text);
+  return createElement("td", { className: "number" }, text);
 }
 
-/** From the stage's begin to its end, with a line at its first output. */
-function drawing(stage, until, seconds) {
-  const place = (moment) => (moment / seconds) * WIDTH;
-  const picture = drawn("svg", { viewBox: `0 0 ${WIDTH} 10`, preserveAspectRatio: "none" });
-  picture.ariaHidden = "true";
-  const width = Math.max(place(until - stage.began_s), WIDTH / 200);
-  picture.append(drawn("rect", { x: place(stage.began_s), y: 1, width, height: 8 }));
+/** Create a bar from the stage's start to its end, with a line at its first output. */
+function createBar(stage, until, seconds) {
+  const toX = (time) => (time / seconds) * WIDTH;
+  const svg = createSvgElement("svg", { viewBox: `0 0 ${WIDTH} 10`, preserveAspectRatio: "none" });
+  svg.ariaHidden = "true";
+  const width = Math.max(toX(until - stage.began_s), WIDTH / 200);
+  svg.append(createSvgElement("rect", { x: toX(stage.began_s), y: 1, width, height: 8 }));
   if (stage.first_s !== null) {
-    const x = place(stage.first_s);
-    picture.append(drawn("line", { x1: x, x2: x, y1: 0, y2: 10 }));
+    const x = toX(stage.first_s);
+    svg.append(createSvgElement("line", { x1: x, x2: x, y1: 0, y2: 10 }));
   }
-  return picture;
+  return svg;
 }
 
-function drawn(name, attributes) {
-  const made = document.createElementNS(SVG, name);
-  Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
-  return made;
+function createSvgElement(name, attributes) {
+  const node = document.createElementNS(SVG, name);
+  Object.entries(attributes).forEach(([key, value]) => node.setAttribute(key, value));
+  return node;
 }

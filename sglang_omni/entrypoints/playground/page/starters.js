@@ -1,22 +1,22 @@
-/** First messages that the model answers well, offered while the conversation is empty. */
+/** Example messages that the model answers well, shown while the conversation is empty. */
 
-import { button, find } from "./dom.js";
+import { createButton, find } from "./dom.js";
 
-/** Offer these messages; a button sends its own. */
-export function offerStarters(prompts) {
-  find("chat-starter-list").replaceChildren(...prompts.map(starter));
-  showStarters();
+/** Create a button for each prompt, which sends it. */
+export function setStarters(prompts) {
+  find("chat-starter-list").replaceChildren(...prompts.map(createStarter));
+  updateStarterVisibility();
 }
 
-/** Show them where the conversation is empty, and only there. */
-export function showStarters() {
+/** Show the prompts if the conversation is empty, else hide them. */
+export function updateStarterVisibility() {
   const empty = find("chat-log").children.length === 0;
   const any = find("chat-starter-list").children.length > 0;
   find("chat-starters").hidden = !(empty && any);
 }
 
-function starter(prompt) {
-  return button(prompt, () => {
+function createStarter(prompt) {
+  return createButton(prompt, () => {
     find("chat-text").value = prompt;
     find("chat-form").requestSubmit();
   });

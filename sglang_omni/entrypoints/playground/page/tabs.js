@@ -1,8 +1,8 @@
-/** Tabs, as the keyboard and screen readers expect them. */
+/** Accessible tabs for mouse, keyboard and screen readers. */
 
 const STEPS = { ArrowRight: 1, ArrowLeft: -1 };
 
-/** Let the tabs of this list show their panels, the first one now. */
+/** Set up the tabs of a list, and select the first one. */
 export function startTabs(list) {
   const tabs = [...list.querySelectorAll("[role=tab]")];
   const choose = (chosen) => {

@@ -1,29 +1,29 @@
-/** A conversation by voice: who speaks, what is shown and heard of it. */
+/** The tab for a conversation by voice. */
 
-import { noReply } from "./connection.js";
-import { checkedNumber, find } from "./dom.js";
+import { makeConnectionError } from "./connection.js";
+import { find, readNumber } from "./dom.js";
 import { clearEvents, logEvent } from "./event_log.js";
-import { beginRequest } from "./last_request.js";
+import { startRequest } from "./last_request.js";
 import { addTurn } from "./log.js";
 import { Microphone } from "./microphone.js";
 import { Notice } from "./notice.js";
-import { fromBase64, toBase64 } from "./pcm.js";
-import { playerAt } from "./player.js";
-import { holdable } from "./push_button.js";
-import { RATE, RealtimeSession, sessionOf, turnDetection } from "./realtime.js";
-import { askForModel } from "./server.js";
-import { chosenVoice, instructions, maxTokens } from "./settings.js";
+import { decodePcm, encodePcm } from "./pcm.js";
+import { getPlayer } from "./player.js";
+import { makeHoldable } from "./push_button.js";
+import { RealtimeSession, SAMPLE_RATE, buildSession, getTurnDetection } from "./realtime.js";
+import { loadModel } from "./server.js";
+import { getInstructions, getMaxTokens, getVoice } from "./settings.js";
 import { SpokenAnswer } from "./spoken_answer.js";
 
-/** The server takes no shorter turn. */
-const SHORTEST_SECONDS = 0.1;
-/** The answer had ended when the user stopped it: nothing is wrong. */
-const TOO_LATE = "response_cancel_not_active";
-/** What is said of an answer that did not end by itself; who spoke over it knows. */
-const NOTES = { incomplete: "Stopped at Max tokens.", failed: "Broken off." };
+/** The server's minimum length of a turn. */
+const MIN_TURN_SECONDS = 0.1;
+/** Code of the error if the response had ended before the user stopped it. It is harmless. */
+const NOT_ACTIVE_CODE = "response_cancel_not_active";
+/** Notes for a response that did not end by itself. One that the user interrupted has its own. */
+const NOTES = { incomplete: "Stopped at Max tokens.", failed: "The answer is incomplete." };
 
-const chosenSpeed = () => checkedNumber("talk-speed", "Speed");
-const handsFree = () => find("talk-mode").querySelector(":checked").value === "hands-free";
+const getSpeed = () => readNumber("talk-speed", "Speed");
+const isHandsFree = () => find("talk-mode").querySelector(":checked").value === "hands-free";
 const showState = (state) => {
   find("talk-state").value = state;
 };
@@ -37,9 +37,9 @@ class Talk {
   #turns = new Map();
   #responding = false;
   #talking = false;
-  #heard = 0;
+  #numSamples = 0;
 
-  /** Begin a session, and listen. */
+  /** Start a session and listen. */
   async start() {
     this.#notice.clear();
     clearEvents();
@@ -48,9 +48,9 @@ class Talk {
     find("talk-start").disabled = true;
     showState("Connecting");
     try {
-      this.#wanted(); // What is wrong with it is said before a session begins.
+      this.#buildSettings(); // Report invalid settings before a session starts.
       await this.#open();
-      this.#connected(true);
+      this.#updateButtons(true);
     } catch (error) {
       await this.stop();
       this.#notice.show(error);
@@ -58,28 +58,30 @@ class Talk {
   }
 
   async #open() {
-    const player = await playerAt(RATE);
+    const player = await getPlayer(SAMPLE_RATE);
     this.#answer = new SpokenAnswer(player);
-    player.ondrained = (gaps) => {
-      this.#answer.over();
-      this.#request?.gaps(gaps);
+    player.ondrained = (underruns) => {
+      this.#answer.clear();
+      this.#request?.recordUnderruns(underruns);
       if (!this.#talking) showState("Listening");
     };
-    // Nobody is asked for a microphone in vain; and a WebSocket could not ask for a key.
-    const { id: model } = await askForModel();
-    this.#microphone = await Microphone.open(RATE, (samples) => this.#hear(samples));
+    // First of all, because a WebSocket cannot ask for a key, and before the user is asked for the
+    // microphone.
+    const { id: model } = await loadModel();
+    this.#microphone = await Microphone.open(SAMPLE_RATE, (samples) => this.#sendAudio(samples));
     this.#session = await RealtimeSession.open(
       model,
-      (event, sender) => this.#take(event, sender),
-      (reason) => this.#closed(reason),
+      (event, sender) => this.#handleEvent(event, sender),
+      (reason) => this.#handleClose(reason),
     );
   }
 
-  /** The session has ended, by whoever ended it. */
-  async #closed(reason) {
+  /** Handle the end of the session. */
+  async #handleClose(reason) {
     if (this.#session === null) return;
     await this.stop();
-    this.#notice.show(reason ? new Error(`The session has ended: ${reason}`) : await noReply());
+    const ended = new Error(`The session has ended: ${reason}`);
+    this.#notice.show(reason ? ended : await makeConnectionError());
   }
 
   /** End the session. */
@@ -90,41 +92,41 @@ class Talk {
     this.#responding = false;
     this.#talking = false;
     session?.close();
-    await this.#answer?.silence();
+    await this.#answer?.stop();
     await microphone?.close();
     this.#turns.forEach((turn) => turn.end());
-    this.#connected(false);
+    this.#updateButtons(false);
     showState("Not connected");
   }
 
-  /** The user wants to talk in another way from now on, or to be answered at another speed. */
+  /** Apply a change of the mode or the speed. */
   change() {
-    this.#connected(this.#session !== null);
+    this.#updateButtons(this.#session !== null);
     try {
-      const input = { turn_detection: turnDetection(handsFree()) };
-      const audio = { input, output: { speed: chosenSpeed() } };
+      const input = { turn_detection: getTurnDetection(isHandsFree()) };
+      const audio = { input, output: { speed: getSpeed() } };
       this.#session?.send({ type: "session.update", session: { type: "realtime", audio } });
     } catch (error) {
       this.#notice.show(error);
     }
   }
 
-  /** The user pushes the button: whatever is being said ends. */
+  /** Handle a press of the button: stop the answer and start a turn. */
   press() {
     if (this.#session === null || this.#talking) return;
     this.#talking = true;
-    this.#heard = 0;
+    this.#numSamples = 0;
     showState("You are speaking");
     this.#session.send({ type: "input_audio_buffer.clear" });
     if (this.#responding) this.#session.send({ type: "response.cancel" });
     void this.#interrupt();
   }
 
-  /** The user lets the button go: what was said is a turn. */
+  /** Handle the release of the button: commit the turn. */
   release() {
     if (!this.#talking) return;
     this.#talking = false;
-    if (this.#heard < SHORTEST_SECONDS * RATE) {
+    if (this.#numSamples < MIN_TURN_SECONDS * SAMPLE_RATE) {
       showState("Listening");
       this.#notice.show(new Error("Hold the button for as long as you speak."));
       return;
@@ -132,86 +134,86 @@ class Talk {
     this.#notice.clear();
     this.#session.send({ type: "input_audio_buffer.commit" });
     this.#session.send({ type: "response.create" });
-    this.#await();
+    this.#expectAnswer();
   }
 
-  #hear(samples) {
-    if (this.#session === null || !(handsFree() || this.#talking)) return;
-    this.#heard += samples.length;
-    this.#session.send({ type: "input_audio_buffer.append", audio: toBase64(samples) });
+  #sendAudio(samples) {
+    if (this.#session === null || !(isHandsFree() || this.#talking)) return;
+    this.#numSamples += samples.length;
+    this.#session.send({ type: "input_audio_buffer.append", audio: encodePcm(samples) });
   }
 
-  /** The user has spoken; an answer is due. */
-  #await() {
+  /** Show that an answer is expected. */
+  #expectAnswer() {
     showState("Thinking");
-    this.#request = beginRequest();
+    this.#request = startRequest();
   }
 
-  /** Fall silent, and tell the server how much of the answer was heard. */
+  /** Stop playback, and tell the server how much of the answer was played. */
   async #interrupt() {
-    const cut = await this.#answer.silence();
-    if (cut === null) return;
-    this.#session?.send(cut);
-    const seconds = (cut.audio_end_ms / 1000).toFixed(1);
-    this.#turns.get(cut.item_id)?.end(`Heard for ${seconds} s, then spoken over.`);
+    const truncation = await this.#answer.stop();
+    if (truncation === null) return;
+    this.#session?.send(truncation);
+    const seconds = (truncation.audio_end_ms / 1000).toFixed(1);
+    this.#turns.get(truncation.item_id)?.end(`Interrupted after ${seconds} s.`);
   }
 
-  #take(event, sender) {
+  #handleEvent(event, sender) {
     logEvent(event, sender);
     if (sender !== "server") return;
     switch (event.type) {
       case "session.created":
-        return this.#session.send({ type: "session.update", session: this.#wanted() });
+        return this.#session.send({ type: "session.update", session: this.#buildSettings() });
       case "session.updated":
         return showState("Listening");
       case "input_audio_buffer.speech_started":
         showState("You are speaking");
         return void this.#interrupt();
       case "input_audio_buffer.speech_stopped":
-        return this.#await();
+        return this.#expectAnswer();
       case "input_audio_buffer.committed":
-        return this.#turn(event.item_id, "You").write("…");
+        return this.#getTurn(event.item_id, "You").appendText("…");
       case "conversation.item.input_audio_transcription.completed":
-        return this.#written(event.item_id, event.transcript);
+        return this.#setTranscript(event.item_id, event.transcript);
       case "conversation.item.input_audio_transcription.failed":
-        return this.#written(event.item_id, "(no transcript)");
+        return this.#setTranscript(event.item_id, "(no transcript)");
       case "error":
-        if (event.error.code !== TOO_LATE) this.#notice.show(new Error(event.error.message));
+        if (event.error.code !== NOT_ACTIVE_CODE) this.#notice.show(new Error(event.error.message));
         return undefined;
       default:
-        return this.#takeAnswer(event);
+        return this.#handleResponseEvent(event);
     }
   }
 
-  #takeAnswer(event) {
+  #handleResponseEvent(event) {
     switch (event.type) {
       case "response.created":
         this.#responding = true;
-        // Where it was not the user's turn that brought it.
-        this.#request ??= beginRequest();
+        // A response after the idle timeout has no user turn before it.
+        this.#request ??= startRequest();
         break;
       case "response.output_audio_transcript.delta":
-        this.#request.text();
-        this.#turn(event.item_id, "Answer").write(event.delta);
+        this.#request.recordText();
+        this.#getTurn(event.item_id, "Answer").appendText(event.delta);
         break;
       case "response.output_audio.delta":
-        this.#play(event.item_id, fromBase64(event.delta));
+        this.#play(event.item_id, decodePcm(event.delta));
         break;
       case "response.output_audio.done":
         this.#answer.end(event.item_id);
         break;
       case "response.done":
-        this.#done(event.response);
+        this.#finishResponse(event.response);
     }
   }
 
   #play(item, samples) {
     if (!this.#answer.push(item, samples)) return;
-    this.#request.sound(samples, RATE);
+    this.#request.recordAudio(samples, SAMPLE_RATE);
     showState("Speaking");
   }
 
-  #done({ id, status, status_details, output }) {
+  #finishResponse({ id, status, status_details, output }) {
     this.#responding = false;
     output.forEach((item) => this.#turns.get(item.id)?.end(NOTES[status]));
     if (status_details?.error) this.#notice.show(new Error(status_details.error.message));
@@ -219,41 +221,41 @@ class Talk {
     this.#request.end(id).catch((error) => this.#notice.show(error));
   }
 
-  #turn(item, who) {
+  #getTurn(item, who) {
     if (!this.#turns.has(item)) this.#turns.set(item, addTurn(find("talk-log"), who));
     return this.#turns.get(item);
   }
 
-  #written(item, text) {
-    const turn = this.#turn(item, "You");
-    turn.say(text);
+  #setTranscript(item, text) {
+    const turn = this.#getTurn(item, "You");
+    turn.setText(text);
     turn.end();
   }
 
-  #wanted() {
-    return sessionOf({
-      voice: chosenVoice(),
-      speed: chosenSpeed(),
-      instructions: instructions(),
-      maxTokens: maxTokens(),
-      handsFree: handsFree(),
+  #buildSettings() {
+    return buildSession({
+      voice: getVoice(),
+      speed: getSpeed(),
+      instructions: getInstructions(),
+      maxTokens: getMaxTokens(),
+      handsFree: isHandsFree(),
     });
   }
 
-  #connected(connected) {
+  #updateButtons(connected) {
     find("talk-start").disabled = connected;
     find("talk-stop").disabled = !connected;
-    find("talk-push").disabled = !connected || handsFree();
+    find("talk-push").disabled = !connected || isHandsFree();
   }
 }
 
-/** Make the tab work. */
+/** Set up the tab. */
 export function startTalking() {
   const talk = new Talk();
   find("talk-start").onclick = () => talk.start();
   find("talk-stop").onclick = () => talk.stop();
   find("talk-mode").onchange = () => talk.change();
-  holdable(find("talk-push"), {
+  makeHoldable(find("talk-push"), {
     press: () => talk.press(),
     release: () => talk.release(),
   });

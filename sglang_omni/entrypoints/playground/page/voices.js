@@ -1,59 +1,59 @@
-/** Voices that the user stores: what there is, one more, one less. */
+/** The tab that lists, adds and deletes stored voices. */
 
-import { button, element, find } from "./dom.js";
-import { named } from "./field_names.js";
+import { createButton, createElement, find } from "./dom.js";
+import { withFieldLabel } from "./field_names.js";
 import { Notice } from "./notice.js";
 import { request } from "./server.js";
-import { offerVoices } from "./settings.js";
+import { loadVoices } from "./settings.js";
 
-/** What the user calls the fields of the form. */
+/** Labels of the form's fields. */
 const FIELDS = { audio_sample: "The recording", name: "Name", ref_text: "Transcript" };
-/** What is kept with the voice as the speaker's consent. */
+/** The text that is stored with the voice as the speaker's consent. */
 const CONSENT = "The speaker agrees that this voice is cloned and stored.";
 
 const notice = new Notice("voices-notice");
 
-/** Ask for the voices, and show those that can be deleted. */
+/** Load the voices, and list those that can be deleted. */
 export async function showVoices() {
-  const { uploaded_voices: stored, speaker_vectors: complete } = await offerVoices();
+  const { uploaded_voices: stored, speaker_vectors: complete } = await loadVoices();
   const about = stored.length === 0 ? "None are stored. " : "";
   const less = "The checkpoint has no speaker network: a cloned voice resembles its speaker less.";
   find("voices-about").textContent = complete ? about : about + less;
-  find("voices-list").replaceChildren(...stored.map(row));
+  find("voices-list").replaceChildren(...stored.map(createRow));
 }
 
-function row(voice) {
+function createRow(voice) {
   const seconds = `${voice.duration_seconds.toFixed(1)} s`;
   const label = { ariaLabel: `Delete the voice ${voice.name}` };
-  return element(
+  return createElement(
     "li",
     {},
-    `${voice.name} (${seconds}${voice.has_transcript ? ", with its words" : ""})`,
-    button("Delete", () => remove(voice).catch((error) => notice.show(error)), label),
+    `${voice.name} (${seconds}${voice.has_transcript ? ", with transcript" : ""})`,
+    createButton("Delete", () => deleteVoice(voice).catch((error) => notice.show(error)), label),
   );
 }
 
-async function remove(voice) {
+async function deleteVoice(voice) {
   notice.clear();
   await request(`v1/audio/voices/${encodeURIComponent(voice.id)}`, { method: "DELETE" });
   await showVoices();
   find("voices-state").value = `${voice.name} is deleted`;
 }
 
-async function clone(form) {
+async function cloneVoice(form) {
   const body = new FormData(form);
   body.set("consent", CONSENT);
   if (!body.get("ref_text").trim()) body.delete("ref_text");
-  find("voices-state").value = "Listening to the recording";
-  const reply = await request("v1/audio/voices", { method: "POST", body });
-  const { name } = await reply.json();
+  find("voices-state").value = "Encoding the recording";
+  const response = await request("v1/audio/voices", { method: "POST", body });
+  const { name } = await response.json();
   form.reset();
   await showVoices();
   find("voice").value = name;
   find("voices-state").value = `${name} can speak now`;
 }
 
-/** Make the tab work. */
+/** Set up the tab. */
 export function startVoices() {
   const form = find("voices-form");
   form.onsubmit = async (event) => {
@@ -61,10 +61,10 @@ export function startVoices() {
     notice.clear();
     find("voices-send").disabled = true;
     try {
-      await clone(form);
+      await cloneVoice(form);
     } catch (error) {
       find("voices-state").value = "";
-      notice.show(named(error, (field) => FIELDS[field]));
+      notice.show(withFieldLabel(error, (field) => FIELDS[field]));
     } finally {
       find("voices-send").disabled = false;
     }

@@ -1,6 +1,6 @@
-/** A picture of a sound while it comes. */
+/** Draws the waveform of audio while it streams. */
 
-/** Each bar stands for so much sound. */
+/** Length of the audio that each bar represents. */
 const BAR_SECONDS = 0.01;
 
 export class Waveform {
@@ -9,14 +9,14 @@ export class Waveform {
   #peak = 0;
   #count = 0;
   #seconds = 0;
-  #due = false;
+  #isDrawScheduled = false;
 
   constructor(canvas) {
     this.#canvas = canvas;
     new ResizeObserver(() => this.#draw()).observe(canvas);
   }
 
-  /** Begin with another sound. */
+  /** Clear the waveform for new audio. */
   clear() {
     this.#peaks = [];
     this.#peak = 0;
@@ -26,7 +26,7 @@ export class Waveform {
     this.#draw();
   }
 
-  /** More of it: samples from -1 to 1, `rate` a second. */
+  /** Add samples from -1 to 1 at `rate` Hz. */
   push(samples, rate) {
     this.#seconds += samples.length / rate;
     for (const sample of samples) {
@@ -39,13 +39,13 @@ export class Waveform {
       }
     }
     this.#canvas.ariaLabel = `Waveform of ${this.#seconds.toFixed(1)} seconds of sound`;
-    if (!this.#due) requestAnimationFrame(() => this.#draw());
-    this.#due = true;
+    if (!this.#isDrawScheduled) requestAnimationFrame(() => this.#draw());
+    this.#isDrawScheduled = true;
   }
 
-  /** All of the sound, across the whole width. */
+  /** Draw all of the audio across the whole width. */
   #draw() {
-    this.#due = false;
+    this.#isDrawScheduled = false;
     const canvas = this.#canvas;
     const { clientWidth, clientHeight } = canvas;
     canvas.width = clientWidth * devicePixelRatio;

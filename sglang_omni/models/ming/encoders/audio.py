@@ -1,7 +1,7 @@
-"""The audio encoder: a Whisper-style tower and a convolutional projector, plain PyTorch.
+"""The audio encoder: a Whisper-style tower and a convolutional projector, in plain PyTorch.
 
-Clips are packed one after the other and never padded: a convolution looks its neighbours up by
-number, and finds zeros beyond the ends of its own clip.
+Clips are packed one after the other without padding. A convolution gathers its input rows by
+index, and reads zeros beyond the ends of a clip.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from sglang_omni.models.ming.config import (
     read_encoder_config,
 )
 from sglang_omni.models.ming.encoders.attention import SegmentAttention, Segments
-from sglang_omni.models.ming.encoders.loading import audio_filler, fill_from
-from sglang_omni.models.ming.encoders.mel import mel_frames
+from sglang_omni.models.ming.encoders.loading import build_audio_filler, fill_from_checkpoint
+from sglang_omni.models.ming.encoders.mel import count_mel_frames
 from sglang_omni.models.ming.media_rules import MEL_HOP, SAMPLE_RATE
 from sglang_omni.models.weights import created_as
 from sglang_omni.protocol.errors import InvalidRequest
@@ -28,26 +28,28 @@ TOWER_STRIDE = 2
 Lengths = tuple[int, ...]
 
 
-def strided(length: int, stride: int) -> int:
-    """Outputs of a convolution of kernel 3, padding 1 and this stride over `length` inputs."""
+def compute_output_length(length: int, stride: int) -> int:
+    """Return the output length of a convolution with kernel 3, padding 1 and this stride."""
     return (length - 1) // stride + 1
 
 
-def feature_rows(samples: int, config: AudioEncoderConfig) -> int:
-    """Feature rows of a clip of `samples` at 16 kHz, which is also its number of tokens.
+def count_feature_rows(samples: int, config: AudioEncoderConfig) -> int:
+    """Return the number of feature rows, and thus of tokens, of a clip of `samples` at 16 kHz.
 
-    Raises `InvalidRequest` for a clip that is too short for one frame or longer than the table
-    of positions.
+    Raises:
+        InvalidRequest: The clip is too short for one frame, or longer than the position table.
     """
-    states = strided(mel_frames(samples), TOWER_STRIDE)
+    states = compute_output_length(count_mel_frames(samples), TOWER_STRIDE)
     if states > config.n_ctx:
         limit = config.n_ctx * TOWER_STRIDE * MEL_HOP / SAMPLE_RATE
-        raise InvalidRequest(f"a clip of {samples / SAMPLE_RATE:g} s exceeds {limit:g} s")
-    return strided(states, config.ds_stride)
+        raise InvalidRequest(
+            f"the audio is {samples / SAMPLE_RATE:g} s long; the maximum is {limit:g} s"
+        )
+    return compute_output_length(states, config.ds_stride)
 
 
 class PackedConvolution(nn.Module):
-    """A convolution of kernel 3 and padding 1 over packed clips, as one matrix product."""
+    """A convolution with kernel 3 and padding 1 over packed clips, as one matrix product."""
 
     def __init__(self, size: int, out: int, stride: int = 1) -> None:
         super().__init__()
@@ -56,34 +58,34 @@ class PackedConvolution(nn.Module):
         self.bias = nn.Parameter(torch.empty(out))
 
     def forward(self, x: Tensor, lengths: Lengths) -> tuple[Tensor, Lengths]:
-        """x [rows, in] of clips of these `lengths` to rows [rows', out] and their lengths."""
-        windows = F.pad(x, (0, 0, 0, 1))[window_rows(lengths, self.stride).to(x.device)]
+        """Map x [rows, in] of clips of these `lengths` to rows [rows_out, out] and lengths."""
+        windows = F.pad(x, (0, 0, 0, 1))[list_window_rows(lengths, self.stride).to(x.device)]
         kernel = self.weight.transpose(1, 2).flatten(1)
         out = F.linear(windows.flatten(1), kernel, self.bias)
-        return out, tuple(strided(length, self.stride) for length in lengths)
+        return out, tuple(compute_output_length(length, self.stride) for length in lengths)
 
-    def plain(self, x: Tensor) -> Tensor:
-        """The reference: one clip x [rows, in] through PyTorch's own convolution."""
+    def forward_reference(self, x: Tensor) -> Tensor:
+        """Run one clip x [rows, in] through PyTorch's own convolution: the reference."""
         return F.conv1d(x.T, self.weight, self.bias, self.stride, padding=1).T
 
 
-def window_rows(lengths: Lengths, stride: int) -> Tensor:
-    """Input rows under each output of a convolution of kernel 3: [outputs, 3].
+def list_window_rows(lengths: Lengths, stride: int) -> Tensor:
+    """Return the input rows of each output of a convolution with kernel 3: [outputs, 3].
 
-    What lies beyond the ends of a clip is row `sum(lengths)`, which the caller makes zero.
+    Positions beyond the ends of a clip map to row `sum(lengths)`, which the caller sets to zero.
     """
-    zero, start, windows = sum(lengths), 0, []
+    zero_row, start, windows = sum(lengths), 0, []
     for length in lengths:
         centres = torch.arange(0, length, stride)[:, None]
         rows = centres + torch.arange(-1, 2)
-        inside = (rows >= 0) & (rows < length)
-        windows.append(torch.where(inside, rows + start, zero))
+        is_inside = (rows >= 0) & (rows < length)
+        windows.append(torch.where(is_inside, rows + start, zero_row))
         start += length
     return torch.cat(windows)
 
 
 class SelfAttention(nn.Module):
-    """Full attention within each clip; the key has no bias."""
+    """Full attention within each clip; the key projection has no bias."""
 
     def __init__(self, config: AudioEncoderConfig, attention: SegmentAttention) -> None:
         super().__init__()
@@ -100,7 +102,7 @@ class SelfAttention(nn.Module):
 
 
 class AudioBlock(nn.Module):
-    """One pre-norm block."""
+    """One pre-norm transformer block."""
 
     def __init__(self, config: AudioEncoderConfig, attention: SegmentAttention) -> None:
         super().__init__()
@@ -118,7 +120,7 @@ class AudioBlock(nn.Module):
 
 
 class AudioTower(nn.Module):
-    """Two convolutions, loaded positions, blocks and the last norm."""
+    """Two convolutions, stored position embeddings, blocks and the final norm."""
 
     positional_embedding: Tensor
 
@@ -132,23 +134,23 @@ class AudioTower(nn.Module):
         self.ln_post = nn.LayerNorm(state)
 
     def embed(self, mel: Tensor, lengths: Lengths) -> tuple[Tensor, Lengths]:
-        """The input of block 0 [states, n_state] of packed log-mels [frames, n_mels]."""
+        """Return the input of block 0, [states, n_state], for packed log-mels [frames, n_mels]."""
         x, lengths = self.conv1(mel.to(self.conv1.weight.dtype), lengths)
         x, lengths = self.conv2(F.gelu(x), lengths)
         positions = [self.positional_embedding[:length] for length in lengths]
         return F.gelu(x) + torch.cat(positions), lengths
 
     def forward(self, mel: Tensor, lengths: Lengths) -> tuple[Tensor, Lengths]:
-        """States [states, n_state] of packed log-mels, and the states of each clip."""
+        """Return states [states, n_state] of packed log-mels, and the number of states per clip."""
         x, lengths = self.embed(mel, lengths)
-        clips = Segments.of(lengths, x.device)
+        clips = Segments.from_lengths(lengths, x.device)
         for block in self.blocks:
             x = block(x, clips)
         return self.ln_post(x), lengths
 
 
 class AudioProjector(nn.ModuleDict):
-    """Convolution, GELU, linear; the checkpoint's other indexes have no weights."""
+    """Convolution, GELU, linear; the other indices of the checkpoint have no weights."""
 
     def __init__(self, config: AudioEncoderConfig, hidden: int) -> None:
         convolution = PackedConvolution(config.n_state, hidden, config.ds_stride)
@@ -160,7 +162,7 @@ class AudioProjector(nn.ModuleDict):
 
 
 class AudioEncoder(nn.Module):
-    """The tower and its projector to the thinker, under the checkpoint's names."""
+    """The tower and its projector to the thinker, under the tensor names of the checkpoint."""
 
     def __init__(self, config: EncoderConfig, attention: SegmentAttention) -> None:
         super().__init__()
@@ -169,22 +171,22 @@ class AudioEncoder(nn.Module):
         self.linear_proj_audio = AudioProjector(config.audio, config.hidden_size)
 
     def forward(self, mels: Sequence[Tensor]) -> list[Tensor]:
-        """Unit-norm features [rows, hidden] of each clip's log-mel [frames, n_mels].
+        """Return unit-norm features [rows, hidden] for the log-mel [frames, n_mels] of each clip.
 
-        Clips do not influence each other. Their lengths must have passed `feature_rows`.
+        Clips do not influence each other. Check their lengths with `count_feature_rows` first.
         """
         states, lengths = self.audio(torch.cat(list(mels)), tuple(len(mel) for mel in mels))
         projected, rows = self.linear_proj_audio(states, lengths)
-        unit = F.normalize(projected.float(), dim=-1).to(projected.dtype)
-        return list(unit.split(list(rows)))
+        normalized = F.normalize(projected.float(), dim=-1).to(projected.dtype)
+        return list(normalized.split(list(rows)))
 
 
 def load_audio(
     checkpoint: Path, attention: SegmentAttention, device: torch.device, dtype: torch.dtype
 ) -> AudioEncoder:
-    """Load the audio encoder of a checkpoint. Raises `CheckpointError`."""
+    """Load the audio encoder of a checkpoint; raise `CheckpointError` if it does not fit."""
     config = read_encoder_config(checkpoint)
     with created_as(device, dtype):
         encoder = AudioEncoder(config, attention)
-    fill_from(checkpoint, audio_filler(encoder, config))
+    fill_from_checkpoint(checkpoint, build_audio_filler(encoder, config))
     return encoder.eval().requires_grad_(False)

@@ -1,7 +1,7 @@
-"""The linear maps of the vision encoder, by who makes them: PyTorch, or SGLang.
+"""Linear layers of the vision encoder, made by PyTorch or by SGLang.
 
-SGLang's split their work over tensor-parallel ranks and know quantisation. Where there is one rank
-and neither card nor quantisation they come to PyTorch's own, and cost ten seconds of imports.
+SGLang's layers split the work over tensor-parallel ranks and support quantization. On one rank,
+without a GPU and without quantization, they are PyTorch's own, but cost ten seconds of imports.
 """
 
 from typing import Protocol
@@ -10,34 +10,34 @@ from torch import Tensor, nn
 
 
 class Linears(Protocol):
-    """Makes layers that return (product, None). `prefix` is the layer's name in the checkpoint."""
+    """Factory of layers that return (product, None); `prefix` is the name in the checkpoint."""
 
-    def qkv(self, hidden: int, heads: int, head_dim: int, prefix: str) -> nn.Module:
-        """Queries, keys and values of this rank's heads, side by side."""
+    def build_qkv(self, hidden: int, heads: int, head_dim: int, prefix: str) -> nn.Module:
+        """Build a projection to the queries, keys and values of this rank's heads, concatenated."""
 
-    def column(self, size: int, out: int, prefix: str) -> nn.Module:
-        """A map whose outputs are split over the ranks."""
+    def build_column(self, size: int, out: int, prefix: str) -> nn.Module:
+        """Build a layer whose outputs are split over the ranks."""
 
-    def row(self, size: int, out: int, prefix: str) -> nn.Module:
-        """A map whose inputs are split over the ranks; its outputs are whole on every rank."""
+    def build_row(self, size: int, out: int, prefix: str) -> nn.Module:
+        """Build a layer whose inputs are split over the ranks; each rank gets all outputs."""
 
 
 class PlainLinear(nn.Linear):
-    """PyTorch's layer with the manners of SGLang's."""
+    """PyTorch's layer with the return value of SGLang's layers."""
 
     def forward(self, x: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
         return super().forward(x), None
 
 
 class PlainLinears:
-    """One rank, without SGLang."""
+    """Layers of one rank, without SGLang."""
 
-    def qkv(self, hidden: int, heads: int, head_dim: int, prefix: str) -> nn.Module:
-        """Queries, keys and values of all heads, side by side."""
+    def build_qkv(self, hidden: int, heads: int, head_dim: int, prefix: str) -> nn.Module:
+        """Build a projection to the queries, keys and values of all heads, concatenated."""
         return PlainLinear(hidden, 3 * heads * head_dim)
 
-    def column(self, size: int, out: int, prefix: str) -> nn.Module:
-        """A whole map."""
+    def build_column(self, size: int, out: int, prefix: str) -> nn.Module:
+        """Build an unsplit layer."""
         return PlainLinear(size, out)
 
-    row = column
+    build_row = build_column

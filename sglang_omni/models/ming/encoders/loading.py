@@ -1,4 +1,4 @@
-"""Fill an encoder from the checkpoint, strictly: what is missing, misshapen or unknown is named."""
+"""Load an encoder from a checkpoint, strictly; errors name the tensor."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,20 +9,20 @@ from torch import Tensor, nn
 from sglang_omni.models.ming.config import EncoderConfig
 from sglang_omni.models.ming.encoders.tensors import (
     AUDIO_PREFIXES,
-    DEEPSTACK,
+    DEEPSTACK_PREFIX,
     VISION_PREFIXES,
-    audio_tensors,
-    encoder_name,
-    vision_tensors,
+    list_audio_tensors,
+    list_vision_tensors,
+    strip_encoder_prefix,
 )
 from sglang_omni.models.weights import LoadReport, TensorFolder
 from sglang_omni.protocol.errors import CheckpointError
 
 
 class WeightFiller:
-    """Takes the tensors of one encoder in any order and puts each where it belongs.
+    """Copy the tensors of one encoder, in any order, to its parameters.
 
-    A parameter of SGLang's parallel layers takes this rank's part of the whole tensor.
+    A parameter of SGLang's parallel layers takes this rank's part of the full tensor.
     """
 
     def __init__(
@@ -33,57 +33,63 @@ class WeightFiller:
         self._seen: set[str] = set()
         self._ignored: list[str] = []
 
-    def wants(self, name: str) -> bool:
-        """Whether the checkpoint's tensor `name` belongs to this encoder."""
-        bare = encoder_name(name)
-        return bare is not None and bare.startswith(self._prefixes)
+    def accepts(self, name: str) -> bool:
+        """Whether the checkpoint tensor `name` belongs to this encoder."""
+        stripped = strip_encoder_prefix(name)
+        return stripped is not None and stripped.startswith(self._prefixes)
 
     def fill(self, name: str, tensor: Tensor) -> None:
-        """Take one tensor that `wants` accepts. Raises `CheckpointError` if it does not fit."""
-        bare = encoder_name(name)
-        if bare is None or bare not in self._shapes:
-            raise CheckpointError(f"tensor {name!r} is not part of the model")
-        if tuple(tensor.shape) != self._shapes[bare]:
-            shapes = f"{list(tensor.shape)}, the model needs {list(self._shapes[bare])}"
+        """Copy one accepted tensor; raise `CheckpointError` if it does not fit."""
+        stripped = strip_encoder_prefix(name)
+        if stripped is None or stripped not in self._shapes:
+            raise CheckpointError(f"unexpected tensor {name!r}: it is not part of the model")
+        if tuple(tensor.shape) != self._shapes[stripped]:
+            shapes = f"{list(tensor.shape)}; expected {list(self._shapes[stripped])}"
             raise CheckpointError(f"tensor {name!r} has shape {shapes}")
-        self._seen.add(bare)
-        if bare.startswith(DEEPSTACK):
-            self._ignored.append(bare)
+        self._seen.add(stripped)
+        if stripped.startswith(DEEPSTACK_PREFIX):
+            self._ignored.append(stripped)
         else:
-            _put(self._targets[bare], tensor)
+            _copy_tensor(self._targets[stripped], tensor)
 
     def finish(self) -> LoadReport:
-        """Check that nothing is missing, or raise `CheckpointError`; say what was left out."""
+        """Raise `CheckpointError` if a tensor is missing; return what was loaded and ignored."""
         missing = sorted(self._shapes.keys() - self._seen)
         if missing:
-            raise CheckpointError(f"tensor {missing[0]!r} is missing ({len(missing)} in all)")
+            raise CheckpointError(
+                f"tensor {missing[0]!r} is missing ({len(missing)} missing in total)"
+            )
         return LoadReport(len(self._seen) - len(self._ignored), tuple(sorted(self._ignored)))
 
 
-def vision_filler(module: nn.Module, config: EncoderConfig) -> WeightFiller:
-    """A filler for a `VisionEncoder`; the deepstack mergers are checked and left out."""
-    return WeightFiller(module, vision_tensors(config.vision, config.hidden_size), VISION_PREFIXES)
+def build_vision_filler(module: nn.Module, config: EncoderConfig) -> WeightFiller:
+    """Return a filler for a `VisionEncoder`; deepstack mergers are checked and ignored."""
+    return WeightFiller(
+        module, list_vision_tensors(config.vision, config.hidden_size), VISION_PREFIXES
+    )
 
 
-def audio_filler(module: nn.Module, config: EncoderConfig) -> WeightFiller:
-    """A filler for an `AudioEncoder`."""
-    return WeightFiller(module, audio_tensors(config.audio, config.hidden_size), AUDIO_PREFIXES)
+def build_audio_filler(module: nn.Module, config: EncoderConfig) -> WeightFiller:
+    """Return a filler for an `AudioEncoder`."""
+    return WeightFiller(
+        module, list_audio_tensors(config.audio, config.hidden_size), AUDIO_PREFIXES
+    )
 
 
-def fill_from(checkpoint: Path, filler: WeightFiller) -> LoadReport:
-    """Give `filler` all its tensors of a checkpoint folder, file by file."""
+def fill_from_checkpoint(checkpoint: Path, filler: WeightFiller) -> LoadReport:
+    """Fill an encoder with all its tensors of a checkpoint folder, file by file."""
     folder = TensorFolder(checkpoint)
     for name in folder:
-        if filler.wants(name):
+        if filler.accepts(name):
             filler.fill(name, folder[name])
     return filler.finish()
 
 
 @torch.no_grad()
-def _put(target: Tensor, tensor: Tensor) -> None:
+def _copy_tensor(target: Tensor, tensor: Tensor) -> None:
     loader = getattr(target, "weight_loader", None)
     if loader is not None:
         loader(target, tensor)
     else:
-        # The patch embedding's convolution kernel lies flattened.
+        # The convolution kernel of the patch embedding is stored unflattened.
         target.copy_(tensor.reshape(target.shape))

@@ -1,4 +1,4 @@
-"""Rotary embedding of queries and keys in one pass over their memory, as a Triton kernel."""
+"""Triton kernel for the rotary embedding of queries and keys in one pass over their memory."""
 
 import triton
 import triton.language as tl
@@ -16,26 +16,26 @@ def _rotate_kernel(  # type: ignore[no-untyped-def]
     HEAD_BLOCK: tl.constexpr,
     HALF_BLOCK: tl.constexpr,
 ):
-    """One patch: every query head and every key head, which lie one after the other."""
+    """Rotate all query and key heads of one patch; they are adjacent in memory."""
     patch = tl.program_id(0).to(tl.int64)
     heads = tl.arange(0, HEAD_BLOCK)[:, None]
-    places = tl.arange(0, HALF_BLOCK)[None, :]
-    inside = (heads < HEADS) & (places < HALF)
-    first_at = qkv + patch * row_stride + heads * (2 * HALF) + places
-    angle = patch * HALF + places
-    c = tl.load(cos + angle, mask=places < HALF, other=0.0)
-    s = tl.load(sin + angle, mask=places < HALF, other=0.0)
-    first = tl.load(first_at, mask=inside, other=0.0).to(tl.float32)
-    second = tl.load(first_at + HALF, mask=inside, other=0.0).to(tl.float32)
+    dims = tl.arange(0, HALF_BLOCK)[None, :]
+    mask = (heads < HEADS) & (dims < HALF)
+    first_ptrs = qkv + patch * row_stride + heads * (2 * HALF) + dims
+    angle_offs = patch * HALF + dims
+    c = tl.load(cos + angle_offs, mask=dims < HALF, other=0.0)
+    s = tl.load(sin + angle_offs, mask=dims < HALF, other=0.0)
+    first = tl.load(first_ptrs, mask=mask, other=0.0).to(tl.float32)
+    second = tl.load(first_ptrs + HALF, mask=mask, other=0.0).to(tl.float32)
     dtype = qkv.dtype.element_ty
-    tl.store(first_at, (first * c - second * s).to(dtype), mask=inside)
-    tl.store(first_at + HALF, (second * c + first * s).to(dtype), mask=inside)
+    tl.store(first_ptrs, (first * c - second * s).to(dtype), mask=mask)
+    tl.store(first_ptrs + HALF, (second * c + first * s).to(dtype), mask=mask)
 
 
 def rotate_qkv_in_place(qkv: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Rotate q and k inside qkv [patches, 3, heads, head_dim]; return views of q, k and v.
+    """Rotate q and k in place in qkv [patches, 3, heads, head_dim]; return views of q, k and v.
 
-    cos and sin are float32 [patches, head_dim / 2], contiguous, as qkv must be.
+    `cos` and `sin` are float32 [patches, head_dim / 2]. All arguments must be contiguous.
     """
     patches, _, heads, head_dim = qkv.shape
     assert qkv.is_contiguous() and cos.is_contiguous() and sin.is_contiguous()

@@ -1,7 +1,7 @@
-"""The vision encoder as it is served, on SGLang's parallel layers or on plain ones.
+"""The vision encoder for serving, on SGLang's parallel layers or on plain ones.
 
-It sets nothing up: it is built under whatever parallel state the process has, in an encoder's own
-process or inside SGLang's scheduler as a part of the thinker.
+It sets up no parallel state: it is built under that of the process, in an encoder process or
+within SGLang's scheduler as a part of the thinker.
 """
 
 import logging
@@ -15,10 +15,15 @@ from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import EncoderConfig, VisionConfig, read_encoder_config
 from sglang_omni.models.ming.encoders.attention import SegmentAttention, Segments
-from sglang_omni.models.ming.encoders.grid import Grid, angles, frame_places, sample_positions
+from sglang_omni.models.ming.encoders.grid import (
+    Grid,
+    compute_patch_positions,
+    compute_rotary_angles,
+    interpolate_positions,
+)
 from sglang_omni.models.ming.encoders.linears import Linears
-from sglang_omni.models.ming.encoders.loading import fill_from, vision_filler
-from sglang_omni.models.ming.encoders.rotary import RotateQKV, choose_rotation
+from sglang_omni.models.ming.encoders.loading import build_vision_filler, fill_from_checkpoint
+from sglang_omni.models.ming.encoders.rotary import RotateQKV, select_rotary_kernel
 from sglang_omni.models.weights import created_as
 
 LOGGER = logging.getLogger(__name__)
@@ -28,8 +33,11 @@ NORM_EPS = 1e-6
 
 @dataclass(frozen=True)
 class BlockInputs:
-    """What the blocks work on: `hidden` [patches, hidden], rotary `cos` and `sin` [patches,
-    head_dim / 2] in float32, and the frames as `segments`."""
+    """Inputs of the blocks.
+
+    `hidden` [patches, hidden], rotary `cos` and `sin` float32 [patches, head_dim / 2], and the
+    frames as `segments`.
+    """
 
     hidden: Tensor
     cos: Tensor
@@ -39,14 +47,14 @@ class BlockInputs:
 
 @dataclass(frozen=True)
 class Kernels:
-    """The kernels that every block uses."""
+    """The kernels that all blocks use."""
 
     attention: SegmentAttention
     rotate: RotateQKV
 
 
 def add_prefix(name: str, prefix: str) -> str:
-    """The name of a part of what is named `prefix`."""
+    """Return the full name of the submodule `name` of the module `prefix`."""
     return f"{prefix}.{name}" if prefix else name
 
 
@@ -62,10 +70,12 @@ class VisionAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.kernels, self.head_dim = kernels, config.head_dim
-        self.qkv = linears.qkv(
+        self.qkv = linears.build_qkv(
             config.hidden_size, config.num_heads, config.head_dim, add_prefix("qkv", prefix)
         )
-        self.proj = linears.row(config.hidden_size, config.hidden_size, add_prefix("proj", prefix))
+        self.proj = linears.build_row(
+            config.hidden_size, config.hidden_size, add_prefix("proj", prefix)
+        )
 
     def forward(self, x: Tensor, inputs: BlockInputs) -> Tensor:
         qkv, _ = self.qkv(x)
@@ -76,7 +86,7 @@ class VisionAttention(nn.Module):
 
 
 class VisionMLP(nn.Module):
-    """Linear, GELU, linear, the width split over the ranks."""
+    """Linear, GELU, linear; the width is split over the ranks."""
 
     def __init__(
         self,
@@ -88,16 +98,16 @@ class VisionMLP(nn.Module):
         super().__init__()
         size, width, out = sizes
         self.approximate = approximate
-        self.linear_fc1 = linears.column(size, width, add_prefix("linear_fc1", prefix))
-        self.linear_fc2 = linears.row(width, out, add_prefix("linear_fc2", prefix))
+        self.linear_fc1 = linears.build_column(size, width, add_prefix("linear_fc1", prefix))
+        self.linear_fc2 = linears.build_row(width, out, add_prefix("linear_fc2", prefix))
 
     def forward(self, x: Tensor) -> Tensor:
-        wide, _ = self.linear_fc1(x)
-        return self.linear_fc2(F.gelu(wide, approximate=self.approximate))[0]
+        hidden, _ = self.linear_fc1(x)
+        return self.linear_fc2(F.gelu(hidden, approximate=self.approximate))[0]
 
 
 class VisionBlock(nn.Module):
-    """One pre-norm block."""
+    """One pre-norm transformer block."""
 
     def __init__(
         self,
@@ -120,7 +130,7 @@ class VisionBlock(nn.Module):
 
 
 class VisionMerger(VisionMLP):
-    """Puts the patches of a token side by side and projects them."""
+    """Concatenate the patches of a token and project them."""
 
     def __init__(self, config: VisionConfig, linears: Linears, prefix: str) -> None:
         merged = config.merged_size
@@ -133,7 +143,7 @@ class VisionMerger(VisionMLP):
 
 
 class VisionPatchEmbedding(nn.Module):
-    """The checkpoint's convolution as the linear map it is; whole on every rank."""
+    """The convolution of the checkpoint as an equivalent linear layer, unsplit on every rank."""
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
@@ -164,19 +174,23 @@ class VisionTransformer(nn.Module):
         self.merger = VisionMerger(config, linears, add_prefix("merger", prefix))
 
     def embed(self, patches: Tensor, grids: Sequence[Grid]) -> BlockInputs:
-        """The input of block 0 for patches [patches, width] of several pictures."""
+        """Return the input of block 0 for patches [patches, width] of several images."""
         config, table = self.config, self.pos_embed.weight
-        positions, turns, lengths = [], [], []
+        positions, angles, lengths = [], [], []
         for grid in grids:
-            places = frame_places(grid, config, patches.device)
-            positions.append(sample_positions(table, places).repeat(grid.frames, 1))
-            turns.append(angles(places, config.head_dim).repeat(grid.frames, 1))
+            patch_positions = compute_patch_positions(grid, config, patches.device)
+            positions.append(interpolate_positions(table, patch_positions).repeat(grid.frames, 1))
+            angles.append(
+                compute_rotary_angles(patch_positions, config.head_dim).repeat(grid.frames, 1)
+            )
             lengths += [grid.frame_patches] * grid.frames
-        hidden, turn = self.patch_embed(patches) + torch.cat(positions), torch.cat(turns)
-        return BlockInputs(hidden, turn.cos(), turn.sin(), Segments.of(lengths, patches.device))
+        hidden, angle = self.patch_embed(patches) + torch.cat(positions), torch.cat(angles)
+        return BlockInputs(
+            hidden, angle.cos(), angle.sin(), Segments.from_lengths(lengths, patches.device)
+        )
 
     def forward(self, inputs: BlockInputs) -> Tensor:
-        """Merged tokens [patches / 4, out]: every block and the merger."""
+        """Run all blocks and the merger; return merged tokens [patches / 4, out]."""
         x = inputs.hidden
         for block in self.blocks:
             x = block(x, inputs)
@@ -184,7 +198,7 @@ class VisionTransformer(nn.Module):
 
 
 class VisionProjector(nn.ModuleDict):
-    """Two linear maps with a GELU between them; index 1 of the checkpoint is the GELU."""
+    """Two linear layers with a GELU between them; index 1 of the checkpoint is the GELU."""
 
     def __init__(
         self,
@@ -196,8 +210,8 @@ class VisionProjector(nn.ModuleDict):
         first, second = add_prefix("0", prefix), add_prefix("2", prefix)
         super().__init__(
             {
-                "0": linears.column(size, hidden, first),
-                "2": linears.row(hidden, hidden, second),
+                "0": linears.build_column(size, hidden, first),
+                "2": linears.build_row(hidden, hidden, second),
             }
         )
 
@@ -206,11 +220,11 @@ class VisionProjector(nn.ModuleDict):
 
 
 class VisionEncoder(nn.Module):
-    """The vision transformer and its projector, under the checkpoint's names.
+    """The vision transformer and its projector, under the tensor names of the checkpoint.
 
-    Build it on the device and in the dtype it is to run in (`checkpoint.created_as`), under an
+    Build it on the device and with the dtype it runs in (`weights.created_as`), under an
     initialised tensor-parallel group if `linears` are SGLang's, and fill it with
-    `loading.vision_filler`.
+    `loading.build_vision_filler`.
     """
 
     def __init__(
@@ -223,7 +237,7 @@ class VisionEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.config, self.attention, vision = config, attention, config.vision
-        kernels = Kernels(attention, choose_rotation(device))
+        kernels = Kernels(attention, select_rotary_kernel(device))
         tower, projector = add_prefix("vision", prefix), add_prefix("linear_proj", prefix)
         self.vision = VisionTransformer(vision, kernels, linears, tower)
         self.linear_proj = VisionProjector(
@@ -231,14 +245,15 @@ class VisionEncoder(nn.Module):
         )
 
     def forward(self, patches: Tensor, grids: Sequence[Grid]) -> Tensor:
-        """Unit-norm features [patches / 4, hidden] of patches [patches, width], in merge order.
+        """Return unit-norm features [patches / 4, hidden] of patches [patches, width].
 
-        Pictures follow each other in the order of `grids` and do not influence each other.
+        Patches are in merge order. Images follow each other in the order of `grids` and do not
+        influence each other.
         """
         return self.encode(self.vision.embed(patches, grids))
 
     def encode(self, inputs: BlockInputs) -> Tensor:
-        """The part that can be captured: blocks, merger, projector and normalisation."""
+        """Run the part that CUDA graphs can capture: blocks, merger, projector, normalisation."""
         projected = self.linear_proj(self.vision(inputs))
         return F.normalize(projected.float(), dim=-1).to(projected.dtype)
 
@@ -250,10 +265,10 @@ def load_vision(
     device: torch.device,
     dtype: torch.dtype,
 ) -> VisionEncoder:
-    """Load the vision encoder of a checkpoint, this rank's part of it. Raises `CheckpointError`."""
+    """Load this rank's part of a checkpoint's vision encoder, or raise `CheckpointError`."""
     config = read_encoder_config(checkpoint)
     with created_as(device, dtype):
         encoder = VisionEncoder(config, attention, linears, device)
-    report = fill_from(checkpoint, vision_filler(encoder, config))
-    LOGGER.info("vision: loaded %d tensors, left out %d", report.loaded, len(report.ignored))
+    report = fill_from_checkpoint(checkpoint, build_vision_filler(encoder, config))
+    LOGGER.info("vision: loaded %d tensors, ignored %d", report.loaded, len(report.ignored))
     return encoder.eval().requires_grad_(False)

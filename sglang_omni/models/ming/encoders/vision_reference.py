@@ -1,7 +1,7 @@
-"""The vision encoder as plain PyTorch: short and differentiable.
+"""The vision encoder in plain PyTorch: short and differentiable.
 
-Module and parameter names are the checkpoint's. Parity tests and training use it; serving does
-not.
+Modules and parameters have the checkpoint's tensor names. Parity tests and training use it;
+serving does not.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,25 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import EncoderConfig, VisionConfig, read_encoder_config
-from sglang_omni.models.ming.encoders.grid import Grid, angles, frame_places, sample_positions
-from sglang_omni.models.ming.encoders.rotary import rotate
-from sglang_omni.models.ming.encoders.tensors import DEEPSTACK, VISION_PREFIXES, encoder_name
+from sglang_omni.models.ming.encoders.grid import (
+    Grid,
+    compute_patch_positions,
+    compute_rotary_angles,
+    interpolate_positions,
+)
+from sglang_omni.models.ming.encoders.rotary import apply_rotary
+from sglang_omni.models.ming.encoders.tensors import (
+    DEEPSTACK_PREFIX,
+    VISION_PREFIXES,
+    strip_encoder_prefix,
+)
 from sglang_omni.models.weights import TensorFolder, load_strict
 
 NORM_EPS = 1e-6
 
 
 class VisionReferenceAttention(nn.Module):
-    """Full attention with biases, within one frame at a time."""
+    """Full attention with biases, one frame at a time."""
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
@@ -30,9 +39,9 @@ class VisionReferenceAttention(nn.Module):
         self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size)
         self.proj = nn.Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, x: Tensor, turns: Tensor, lengths: Sequence[int]) -> Tensor:
+    def forward(self, x: Tensor, angles: Tensor, lengths: Sequence[int]) -> Tensor:
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(1)
-        q, k = (rotate(part, turns.cos(), turns.sin()) for part in (q, k))
+        q, k = (apply_rotary(part, angles.cos(), angles.sin()) for part in (q, k))
         frames = zip(*(part.split(list(lengths)) for part in (q, k, v)), strict=True)
         out = [F.scaled_dot_product_attention(*(y.transpose(0, 1) for y in f)) for f in frames]
         return self.proj(torch.cat([y.transpose(0, 1).flatten(1) for y in out]))
@@ -62,13 +71,13 @@ class VisionReferenceBlock(nn.Module):
         self.norm2 = nn.LayerNorm(size, NORM_EPS)
         self.mlp = VisionReferenceMLP(size, config.intermediate_size, size, "tanh")
 
-    def forward(self, x: Tensor, turns: Tensor, lengths: Sequence[int]) -> Tensor:
-        x = x + self.attn(self.norm1(x), turns, lengths)
+    def forward(self, x: Tensor, angles: Tensor, lengths: Sequence[int]) -> Tensor:
+        x = x + self.attn(self.norm1(x), angles, lengths)
         return x + self.mlp(self.norm2(x))
 
 
 class VisionReferenceMerger(VisionReferenceMLP):
-    """Puts the patches of a token side by side and projects them."""
+    """Concatenate the patches of a token and project them."""
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__(config.merged_size, config.merged_size, config.out_hidden_size, "none")
@@ -79,7 +88,7 @@ class VisionReferenceMerger(VisionReferenceMLP):
 
 
 class VisionReferencePatchEmbedding(nn.Module):
-    """The convolution of the checkpoint: its kernel is its stride, so it is a linear map."""
+    """The convolution of the checkpoint. Its kernel equals its stride, so it is a linear layer."""
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
@@ -102,15 +111,17 @@ class VisionReferenceTransformer(nn.Module):
         self.merger = VisionReferenceMerger(config)
 
     def forward(self, patches: Tensor, grids: Sequence[Grid]) -> Tensor:
-        """Merged tokens [patches / 4, out] of patches [patches, width] in merge order."""
+        """Return merged tokens [patches / 4, out] of patches [patches, width] in merge order."""
         config = self.config
         frames = [grid for grid in grids for _ in range(grid.frames)]
-        places = [frame_places(grid, config, patches.device) for grid in frames]
-        positions = torch.cat([sample_positions(self.pos_embed.weight, p) for p in places])
-        turns = torch.cat([angles(p, config.head_dim) for p in places])
+        patch_positions = [compute_patch_positions(grid, config, patches.device) for grid in frames]
+        positions = torch.cat(
+            [interpolate_positions(self.pos_embed.weight, p) for p in patch_positions]
+        )
+        angles = torch.cat([compute_rotary_angles(p, config.head_dim) for p in patch_positions])
         x = self.patch_embed(patches) + positions
         for block in self.blocks:
-            x = block(x, turns, [grid.frame_patches for grid in frames])
+            x = block(x, angles, [grid.frame_patches for grid in frames])
         return self.merger(x)
 
 
@@ -127,17 +138,17 @@ class VisionReference(nn.Module):
         )
 
     def forward(self, patches: Tensor, grids: Sequence[Grid]) -> Tensor:
-        """Unit-norm features [patches / 4, hidden] of patches [patches, width]."""
+        """Return unit-norm features [patches / 4, hidden] of patches [patches, width]."""
         return F.normalize(self.linear_proj(self.vision(patches, grids)), dim=-1)
 
 
 def load_vision_reference(checkpoint: Path) -> VisionReference:
-    """Load the vision encoder of a checkpoint in float32, strictly. Raises `CheckpointError`."""
+    """Load the vision encoder of a checkpoint in float32, strictly; raise `CheckpointError`."""
     model = VisionReference(read_encoder_config(checkpoint))
     folder = TensorFolder(checkpoint)
-    named = ((encoder_name(name), name) for name in folder)
-    ours = {bare: folder[name] for bare, name in named if _is_vision(bare)}
-    load_strict(model, ours, ignore=lambda name: name.startswith(DEEPSTACK))
+    name_pairs = ((strip_encoder_prefix(name), name) for name in folder)
+    tensors = {stripped: folder[name] for stripped, name in name_pairs if _is_vision(stripped)}
+    load_strict(model, tensors, ignore=lambda name: name.startswith(DEEPSTACK_PREFIX))
     return model.eval()
 
 

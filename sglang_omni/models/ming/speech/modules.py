@@ -10,8 +10,8 @@ from sglang_omni.models.ming.speech.speaker_encoder import SpeakerEncoder
 from sglang_omni.models.ming.speech.talker import Talker, load_talker
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
 from sglang_omni.models.ming.speech.voices import VoicePrompt, load_voices, open_speaker_encoder
-from sglang_omni.models.progress import report_progress
 from sglang_omni.protocol.errors import CheckpointError, ConfigError
+from sglang_omni.system.progress import report_progress
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

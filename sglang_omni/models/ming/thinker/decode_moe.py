@@ -1,8 +1,8 @@
-"""The experts of a decode step in seven kernels, beside SGLang's fourteen.
+"""The experts of a decode step in seven kernels; SGLang needs fourteen.
 
-Two products for few rows and, around them, router and eight bits, order, SwiGLU in eight bits, and
-the sum, which the norm after them takes over where there is one rank. What they compute is what
-`SparseMLP` has SGLang compute, before any all-reduce.
+Two expert products for small batches and, around them, the router with FP8 quantization, grouping
+by expert, SwiGLU with FP8 quantization, and the sum. On one rank, the norm after them computes
+the sum. The result is that of `ThinkerSparseMLP` with SGLang's kernels, before any all-reduce.
 """
 
 from dataclasses import dataclass
@@ -14,30 +14,30 @@ from sglang.srt.utils import is_sm90_supported
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import (
-    HEIGHT,
+    TILE_ROWS,
     MoeGemmTile,
-    can_multiply,
-    expert_product,
+    multiply_experts,
+    supports_expert_sizes,
 )
 from sglang_omni.models.ming.thinker.decode_moe_triton import (
-    activate,
+    apply_swiglu,
     group_by_expert,
     sum_experts,
 )
-from sglang_omni.models.ming.thinker.router_triton import can_route_rows, route_rows
+from sglang_omni.models.ming.thinker.router_triton import route_rows, supports_router_sizes
 from sglang_omni.models.ming.thinker.routing import TEXT
 
 
 @dataclass(frozen=True)
 class MoeTiling:
-    """How a layer's products are cut."""
+    """Tilings of the two expert products of a layer."""
 
     up: MoeGemmTile
     down: MoeGemmTile
 
 
-# By the rows of a step, or the next more: found by `benchmarks.thinker.tune_decode_moe` on an H200.
-CUTS = {
+# By maximum rows of a step; measured by `benchmarks.thinker.tune_decode_moe` on an H200.
+TILINGS = {
     1: MoeTiling(MoeGemmTile(64, 4, 6), MoeGemmTile(128, 4, 3)),
     8: MoeTiling(MoeGemmTile(64, 4, 6), MoeGemmTile(64, 4, 6)),
     16: MoeTiling(MoeGemmTile(64, 4, 5), MoeGemmTile(64, 4, 3)),
@@ -46,66 +46,75 @@ CUTS = {
 }
 
 
-def cut_for(rows: int) -> MoeTiling:
-    """How the products of so many rows are cut."""
-    return CUTS[min(most for most in CUTS if rows <= most)]
+def select_tiling(rows: int) -> MoeTiling:
+    """Return the tiling for a number of rows."""
+    return TILINGS[min(max_rows for max_rows in TILINGS if rows <= max_rows)]
 
 
 @dataclass(frozen=True)
 class StepExperts:
-    """One layer's routers and experts, for rows [tokens, hidden] of text in a decode step."""
+    """The routers and experts of one layer, for text rows [tokens, hidden] in a decode step."""
 
     router: Any
     experts: Any
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The sum [tokens, hidden] of what each row's experts give, on this rank."""
-        return sum_experts(self.parts(x), pdl=True)
+        """Return the summed expert outputs [tokens, hidden] of this rank."""
+        return sum_experts(self.compute_parts(x), pdl=True)
 
-    def parts(self, x: Tensor, cut: MoeTiling | None = None) -> Tensor:
-        """What each row's experts give, before it is summed: [tokens, experts, hidden]."""
+    def compute_parts(self, x: Tensor, tiling: MoeTiling | None = None) -> Tensor:
+        """Return the expert outputs before the sum, [tokens, experts, hidden]."""
         router, layer = self.router, self.experts
-        cut = cut or cut_for(len(x))
+        tiling = tiling or select_tiling(len(x))
         up, up_scale = layer.w13_weight, layer.w13_weight_scale_inv
         down, down_scale = layer.w2_weight, layer.w2_weight_scale_inv
         weight, bias = router.weight[TEXT], router.expert_bias[TEXT]
         routed = route_rows(x, weight, bias, router.routing, pdl=True)
-        # The shared expert is every token's: its weight can be asked for at once.
-        order = group_by_expert(routed.ids, len(up), HEIGHT, routed.places, ahead=up[-1], pdl=True)
+        # Every token uses the shared expert, so its weight can be prefetched.
+        order = group_by_expert(
+            routed.ids, len(up), TILE_ROWS, routed.total_slots, prefetch_weight=up[-1], pdl=True
+        )
         gate_up = x.new_empty(routed.ids.numel(), up.shape[1])
         rows = routed.rows, routed.scales
-        expert_product(rows, (up, up_scale), order, gate_up, cut.up, pdl=True)
-        rows = activate(gate_up, pdl=True)
+        multiply_experts(rows, (up, up_scale), order, gate_up, tiling.up, pdl=True)
+        rows = apply_swiglu(gate_up, pdl=True)
         parts = x.new_empty(*routed.ids.shape, down.shape[1])
-        expert_product(
+        multiply_experts(
             rows,
             (down, down_scale),
             order,
             parts.flatten(0, 1),
-            cut.down,
+            tiling.down,
             routed.weights,
             pdl=True,
         )
         return parts
 
 
-def may_differ() -> bool:
-    """Whether kernels of a decode step may be others than a prompt's: on Hopper cards, where they
-    were measured, unless answers must not depend on who else is in the batch."""
+def supports_decode_kernels() -> bool:
+    """Whether decode steps may use other kernels than prefills.
+
+    True on Hopper GPUs, where the kernels were measured, unless results must not depend on the
+    other requests of a batch (deterministic inference).
+    """
     return is_sm90_supported() and not get_server_args().enable_deterministic_inference
 
 
-def decode_moe(router: nn.Module, experts: nn.Module) -> StepExperts | None:
-    """This way for a layer's routers and experts; None where SGLang's is to be kept.
+def build_step_experts(router: nn.Module, experts: nn.Module) -> StepExperts | None:
+    """Return `StepExperts` for a layer, or None where SGLang's kernels must be used.
 
-    It is for experts in blocks of eight bits that SGLang multiplies by Triton.
+    Requires block-FP8 experts that SGLang multiplies with Triton.
     """
     method: Any = getattr(experts, "quant_method", None)
-    if not may_differ():
+    if not supports_decode_kernels():
         return None
     if not isinstance(method, Fp8MoEMethod) or not method.block_quant or method.use_mxfp8:
         return None
-    way = StepExperts(router, experts)
-    fits = can_route_rows(*way.router.weight[TEXT].shape)
-    fits = fits and can_multiply(way.experts.w2_weight.shape)
-    return way if method.runner.runner_backend.is_triton() and fits else None
+    step_experts = StepExperts(router, experts)
+    has_supported_sizes = supports_router_sizes(*step_experts.router.weight[TEXT].shape)
+    has_supported_sizes = has_supported_sizes and supports_expert_sizes(
+        step_experts.experts.w2_weight.shape
+    )
+    return (
+        step_experts if method.runner.runner_backend.is_triton() and has_supported_sizes else None
+    )

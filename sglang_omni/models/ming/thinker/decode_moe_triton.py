@@ -1,8 +1,8 @@
-"""What stands around the products of a decode step's experts: their order, SwiGLU and the sum.
+"""Kernels around the expert products of a decode step: grouping by expert, SwiGLU and the sum.
 
-SGLang has two kernels for the order, two between the products and a generic one for the sum; for
-few rows each costs more to start than to run. Where `pdl`, a kernel starts before the one in
-front of it has ended. The plain forms are in the tests.
+SGLang has two kernels for grouping, two between the products and a generic one for the sum. For
+small batches each costs more to start than to run. With `pdl`, kernels use programmatic dependent
+launch. The plain forms are in the tests.
 """
 
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import bytes_of, fetch, wait_for_inputs
+from sglang_omni.kernels.pdl import prefetch_part, view_as_bytes, wait_for_inputs
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
-from sglang_omni.models.ming.thinker.fp8_triton import empty_rows, to_eight_bits
+from sglang_omni.models.ming.thinker.fp8_triton import allocate_fp8_rows, to_fp8
 
-SUM_COLUMNS = 1024
+SUM_COLUMNS_PER_PROGRAM = 1024
 
 
 @dataclass(frozen=True)
-class Order:
-    """Rows by expert, in tiles that have one expert each, as SGLang's products want them.
+class ExpertOrder:
+    """Rows grouped by expert, in tiles of one expert each, as SGLang's kernels expect them.
 
-    `slots` are indices into the flat ids, each expert's filled up to whole tiles with the number of
-    ids; `experts` has one for each tile; `total` is the number of slots in use.
+    `slots` are indices into the flat expert ids; each expert's are padded to whole tiles with the
+    number of ids. `experts` has the expert of each tile. `total` is the number of slots in use.
     """
 
     slots: Tensor
@@ -38,39 +38,43 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     slots,
     experts,
     total,
-    ahead,
+    prefetch_weight,
     lines,
     TOKENS,
     TOP_K: tl.constexpr,
     TOKENS_PAD: tl.constexpr,
     HEIGHT: tl.constexpr,
-    FETCH: tl.constexpr,
+    PREFETCH: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """One expert takes as many tiles as its rows need, wherever the next ones are free: which comes
-    first changes where rows are computed, not what."""
-    # The shared expert, whose weight is on its way, is likely the first then.
+    """Write the slots of one expert to as many tiles as its rows need, at the next free tiles.
+
+    The order of experts changes where rows are computed, not their values.
+    """
+    # Start with the shared expert: its weight is being prefetched.
     expert = tl.num_programs(0) - 1 - tl.program_id(0)
-    if FETCH:
-        fetch(ahead, lines, tl.program_id(0), tl.num_programs(0))
+    if PREFETCH:
+        prefetch_part(prefetch_weight, lines, tl.program_id(0), tl.num_programs(0))
     tokens = tl.arange(0, TOKENS_PAD)
     wait_for_inputs(PDL)
-    # Without sums across threads: a token has an expert once at most.
-    mine = tl.zeros((TOKENS_PAD,), tl.int32)
+    # No sums across threads are needed: a token has an expert at most once.
+    is_assigned = tl.zeros((TOKENS_PAD,), tl.int32)
     rank = tl.zeros((TOKENS_PAD,), tl.int32)
-    for one in tl.static_range(TOP_K):
-        held = tl.load(ids + tokens * TOP_K + one, mask=tokens < TOKENS, other=-1)
-        mine += (held == expert).to(tl.int32)
-        rank += (held == expert).to(tl.int32) * one
-    rows = tl.sum(mine, axis=0)
+    for column in tl.static_range(TOP_K):
+        expert_ids = tl.load(ids + tokens * TOP_K + column, mask=tokens < TOKENS, other=-1)
+        is_assigned += (expert_ids == expert).to(tl.int32)
+        rank += (expert_ids == expert).to(tl.int32) * column
+    rows = tl.sum(is_assigned, axis=0)
     if rows > 0:
         tiles = (rows + HEIGHT - 1) // HEIGHT
         start = tl.atomic_add(total, tiles * HEIGHT)
-        place = slots + start + tl.cumsum(mine, axis=0) - 1
-        tl.store(place, tokens * TOP_K + rank, mask=mine > 0)
-        spare = rows + tl.arange(0, HEIGHT)
-        tl.store(slots + start + spare, spare * 0 + TOKENS * TOP_K, mask=spare < tiles * HEIGHT)
-        # As many tiles as there are tokens are enough for any height.
+        slot_ptrs = slots + start + tl.cumsum(is_assigned, axis=0) - 1
+        tl.store(slot_ptrs, tokens * TOP_K + rank, mask=is_assigned > 0)
+        padding = rows + tl.arange(0, HEIGHT)
+        tl.store(
+            slots + start + padding, padding * 0 + TOKENS * TOP_K, mask=padding < tiles * HEIGHT
+        )
+        # As many tiles as there are tokens suffice for any tile height.
         tl.store(experts + start // HEIGHT + tokens, tokens * 0 + expert, mask=tokens < tiles)
 
 
@@ -79,19 +83,24 @@ def group_by_expert(
     experts: int,
     height: int,
     total: Tensor,
-    ahead: Tensor | None = None,
+    prefetch_weight: Tensor | None = None,
     pdl: bool = False,
-) -> Order:
-    """Order the expert ids [tokens, top_k] (int32) for tiles of `height` rows. A token has each
-    expert once at most. `total` is one int32, zero, and becomes the order's. `ahead` is a weight
-    that is read next in any case."""
+) -> ExpertOrder:
+    """Group the expert ids [tokens, top_k] (int32) into tiles of `height` rows.
+
+    Args:
+        ids: A token has each expert at most once.
+        total: One int32, zero; becomes `ExpertOrder.total`.
+        prefetch_weight: A weight that the next kernels read in any case.
+        pdl: Launch with programmatic dependent launch.
+    """
     tokens, top_k = ids.shape
     count = ids.numel()
     assert ids.is_contiguous()
     tiles = min(count, (count + experts * (height - 1)) // height)
     slots = torch.empty(tiles * height, dtype=torch.int32, device=ids.device)
-    order = Order(slots, torch.empty(tiles, dtype=torch.int32, device=ids.device), total)
-    data, lines = (ids, 0) if ahead is None else bytes_of(ahead)
+    order = ExpertOrder(slots, torch.empty(tiles, dtype=torch.int32, device=ids.device), total)
+    data, lines = (ids, 0) if prefetch_weight is None else view_as_bytes(prefetch_weight)
     _group_kernel[(experts,)](
         ids,
         order.slots,
@@ -103,7 +112,7 @@ def group_by_expert(
         TOP_K=top_k,
         TOKENS_PAD=triton.next_power_of_2(tokens),
         HEIGHT=height,
-        FETCH=ahead is not None,
+        PREFETCH=prefetch_weight is not None,
         PDL=pdl,
         num_warps=1,
         launch_pdl=pdl,
@@ -112,7 +121,7 @@ def group_by_expert(
 
 
 @triton.jit
-def _activate_kernel(  # type: ignore[no-untyped-def]
+def _swiglu_kernel(  # type: ignore[no-untyped-def]
     gate_up,
     out,
     scales,
@@ -121,26 +130,31 @@ def _activate_kernel(  # type: ignore[no-untyped-def]
     BLOCKS: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """One row."""
+    """Compute one row."""
     row = tl.program_id(0)
     wait_for_inputs(PDL)
     blocks = tl.arange(0, BLOCKS)
-    exists = blocks < WIDTH // BLOCK
-    at = blocks[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
-    gate = tl.load(gate_up + row * 2 * WIDTH + at, mask=exists[:, None], other=0.0).to(tl.float32)
-    up = tl.load(gate_up + row * 2 * WIDTH + WIDTH + at, mask=exists[:, None], other=0.0)
-    made, factors = to_eight_bits(gate / (1.0 + tl.exp(-gate)) * up.to(tl.float32))
-    tl.store(out + row * WIDTH + at, made, mask=exists[:, None])
-    tl.store(scales + row * (WIDTH // BLOCK) + blocks, factors, mask=exists)
+    block_mask = blocks < WIDTH // BLOCK
+    offs = blocks[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    gate = tl.load(gate_up + row * 2 * WIDTH + offs, mask=block_mask[:, None], other=0.0).to(
+        tl.float32
+    )
+    up = tl.load(gate_up + row * 2 * WIDTH + WIDTH + offs, mask=block_mask[:, None], other=0.0)
+    values, block_scales = to_fp8(gate / (1.0 + tl.exp(-gate)) * up.to(tl.float32))
+    tl.store(out + row * WIDTH + offs, values, mask=block_mask[:, None])
+    tl.store(scales + row * (WIDTH // BLOCK) + blocks, block_scales, mask=block_mask)
 
 
-def activate(gate_up: Tensor, pdl: bool = False) -> tuple[Tensor, Tensor]:
-    """silu(gate) * up of gate_up [rows, 2 * width] in eight bits: values [rows, width], and scales
-    [rows, width / 128]. It rounds once, where SGLang's two kernels round to bfloat16 between."""
+def apply_swiglu(gate_up: Tensor, pdl: bool = False) -> tuple[Tensor, Tensor]:
+    """Compute silu(gate) * up of gate_up [rows, 2 * width] and quantize it to FP8.
+
+    Returns values [rows, width] and scales [rows, width / 128]. The result is rounded once;
+    SGLang's two kernels also round to bfloat16 in between.
+    """
     rows, width = gate_up.shape[0], gate_up.shape[1] // 2
     assert gate_up.is_contiguous() and width % BLOCK == 0
-    out, scales = empty_rows(rows, width, gate_up.device)
-    _activate_kernel[(rows,)](
+    out, scales = allocate_fp8_rows(rows, width, gate_up.device)
+    _swiglu_kernel[(rows,)](
         gate_up,
         out,
         scales,
@@ -163,29 +177,29 @@ def _sum_kernel(  # type: ignore[no-untyped-def]
     COLUMNS: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """Some columns of one token."""
+    """Sum some columns of one token."""
     token = tl.program_id(0)
     cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    inside = cols < WIDTH
+    mask = cols < WIDTH
     wait_for_inputs(PDL)
     acc = tl.zeros((COLUMNS,), tl.float32)
     for part in tl.static_range(COUNT):
-        held = tl.load(parts + (token * COUNT + part) * WIDTH + cols, mask=inside, other=0.0)
-        acc += held.to(tl.float32)
-    tl.store(out + token * WIDTH + cols, acc.to(out.dtype.element_ty), mask=inside)
+        part_row = tl.load(parts + (token * COUNT + part) * WIDTH + cols, mask=mask, other=0.0)
+        acc += part_row.to(tl.float32)
+    tl.store(out + token * WIDTH + cols, acc.to(out.dtype.element_ty), mask=mask)
 
 
 def sum_experts(parts: Tensor, pdl: bool = False) -> Tensor:
-    """The sums [tokens, hidden] of what a token's experts gave, parts [tokens, top_k, hidden]."""
+    """Return the sums [tokens, hidden] of expert outputs [tokens, top_k, hidden]."""
     tokens, count, width = parts.shape
     assert parts.is_contiguous()
     out = torch.empty(tokens, width, dtype=parts.dtype, device=parts.device)
-    _sum_kernel[(tokens, triton.cdiv(width, SUM_COLUMNS))](
+    _sum_kernel[(tokens, triton.cdiv(width, SUM_COLUMNS_PER_PROGRAM))](
         parts,
         out,
         WIDTH=width,
         COUNT=count,
-        COLUMNS=SUM_COLUMNS,
+        COLUMNS=SUM_COLUMNS_PER_PROGRAM,
         PDL=pdl,
         num_warps=4,
         launch_pdl=pdl,

@@ -1,4 +1,4 @@
-"""Weights in eight bits, in blocks of 128 x 128, and back."""
+"""Quantize weights to FP8 in blocks of 128 x 128, and dequantize them."""
 
 import torch
 from torch import Tensor
@@ -6,38 +6,45 @@ from torch import Tensor
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.protocol.errors import CheckpointError
 
-LARGEST = torch.finfo(torch.float8_e4m3fn).max
-# Of a block of zeros.
-SMALLEST_SCALE = 1e-12
+FP8_MAX = torch.finfo(torch.float8_e4m3fn).max
+# Scale of a block of zeros.
+MIN_SCALE = 1e-12
 
 
-def quantise(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Values [rows, columns] in float8_e4m3fn and scales [row blocks, column blocks] in float32.
+def quantize_weight(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Quantize a weight [rows, columns] to float8_e4m3fn with float32 scales per block.
 
-    A value times its block's scale is the weight. Raises `CheckpointError` for sizes that blocks
-    do not divide.
+    Returns:
+        Values [rows, columns] and scales [row blocks, column blocks]; a value times the scale of
+        its block is the weight.
+
+    Raises:
+        CheckpointError: The sizes are not multiples of the block size.
     """
-    _check(tuple(weight.shape))
-    # In place on one copy: a checkpoint is 200 GB of these.
-    blocks = _blocks(weight.to(torch.float32, copy=True))
-    low, high = blocks.aminmax(dim=-1)
-    largest = torch.maximum(high, -low).amax(dim=1)
-    scale = (largest / LARGEST).clamp_(min=SMALLEST_SCALE)
-    blocks.div_(scale[:, None, :, None]).clamp_(-LARGEST, LARGEST)
+    _check_shape(tuple(weight.shape))
+    # In place on one copy, because a checkpoint has 200 GB of weights.
+    blocks = _view_blocks(weight.to(torch.float32, copy=True))
+    min_values, max_values = blocks.aminmax(dim=-1)
+    max_abs = torch.maximum(max_values, -min_values).amax(dim=1)
+    scale = (max_abs / FP8_MAX).clamp_(min=MIN_SCALE)
+    blocks.div_(scale[:, None, :, None]).clamp_(-FP8_MAX, FP8_MAX)
     return blocks.to(torch.float8_e4m3fn).reshape(weight.shape), scale
 
 
-def dequantise(values: Tensor, scale: Tensor) -> Tensor:
-    """The float32 weight [rows, columns] of quantised values and scales."""
-    return (_blocks(values.float()) * scale[:, None, :, None]).reshape(values.shape)
+def dequantize_weight(values: Tensor, scale: Tensor) -> Tensor:
+    """Return the float32 weight [rows, columns] of quantized values and scales."""
+    return (_view_blocks(values.float()) * scale[:, None, :, None]).reshape(values.shape)
 
 
-def _blocks(matrix: Tensor) -> Tensor:
-    """A view [row blocks, BLOCK, column blocks, BLOCK]."""
+def _view_blocks(matrix: Tensor) -> Tensor:
+    """Return a view [row blocks, BLOCK, column blocks, BLOCK]."""
     rows, columns = matrix.shape
     return matrix.view(rows // BLOCK, BLOCK, columns // BLOCK, BLOCK)
 
 
-def _check(shape: tuple[int, ...]) -> None:
+def _check_shape(shape: tuple[int, ...]) -> None:
     if len(shape) != 2 or any(size % BLOCK for size in shape):
-        raise CheckpointError(f"a matrix of {list(shape)} does not divide into blocks of {BLOCK}")
+        raise CheckpointError(
+            f"a matrix of shape {list(shape)} cannot be quantized; "
+            f"its sizes must be multiples of {BLOCK}"
+        )

@@ -1,9 +1,9 @@
-"""The thinker in eight bits: which tensors, in which blocks, and under which names.
+"""FP8 layout of the thinker: which tensors are quantized, their blocks and their names. No torch.
 
-A matrix is cut into blocks of 128 x 128; each has one float32 scale, and its values are stored as
-float8_e4m3fn. Matrices of attention, of experts and of dense layers are quantised. Routers, norms,
-embeddings, the head and everything outside the thinker's layers keep their dtype. Names and layout
-are those that SGLang's `fp8` method with `weight_block_size` reads. No torch.
+A matrix is split into blocks of 128 x 128. Each block has one float32 scale; its values are
+stored as float8_e4m3fn. The matrices of attention, experts and dense layers are quantized.
+Routers, norms, embeddings, the head and everything outside the thinker's layers keep their dtype.
+Names and layout are those that SGLang's `fp8` method with `weight_block_size` reads.
 """
 
 from collections.abc import Mapping
@@ -30,32 +30,33 @@ _MATRICES = (
 )
 
 
-def is_quantised(name: str) -> bool:
-    """Whether FP8 checkpoints store the tensor `name` in eight bits."""
+def is_quantized(name: str) -> bool:
+    """Whether FP8 checkpoints store the tensor `name` in FP8."""
     return name.startswith(_LAYERS) and name.endswith(_MATRICES)
 
 
-def with_scales(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of an FP8 checkpoint from those of the same checkpoint in bfloat16."""
+def add_scales(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Return the tensor shapes of an FP8 checkpoint from those of its bfloat16 original."""
     scales = {
         name + SCALE_SUFFIX: tuple(-(-size // BLOCK) for size in shape)
         for name, shape in shapes.items()
-        if is_quantised(name)
+        if is_quantized(name)
     }
     return {**shapes, **scales}
 
 
-def block_fp8(config: Mapping[str, Any] | None) -> bool:
-    """Whether `quantization_config` of a `config.json` means this layout; False without one.
+def is_block_fp8(config: Mapping[str, Any] | None) -> bool:
+    """Whether `quantization_config` of a `config.json` selects this layout; False for None.
 
-    Raises `CheckpointError` for any other quantisation.
+    Raises:
+        CheckpointError: The checkpoint has another quantization.
     """
     if config is None:
         return False
-    wanted = {key: QUANTIZATION_CONFIG[key] for key in ("quant_method", "weight_block_size")}
-    if {key: config.get(key) for key in wanted} != wanted:
+    expected = {key: QUANTIZATION_CONFIG[key] for key in ("quant_method", "weight_block_size")}
+    if {key: config.get(key) for key in expected} != expected:
         raise CheckpointError(
-            f"the checkpoint is quantised as {dict(config)}; only FP8 in blocks of "
-            f"{BLOCK} x {BLOCK} is supported, as `sgl-omni quantize` writes it"
+            f"the checkpoint is quantized as {dict(config)}; only FP8 in blocks of "
+            f"{BLOCK} x {BLOCK} is supported; create it with `sgl-omni quantize`"
         )
     return True

@@ -1,4 +1,4 @@
-"""The checkpoint's top-level configuration in the form SGLang reads."""
+"""The top-level configuration of the checkpoint, in the form that SGLang reads."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ ARCHITECTURE = "BailingMM2NativeForConditionalGeneration"
 
 ENCODERS = ("vision_config", "audio_config")
 
-# Frequencies of the rotary half that follow rows (t, h, w) of a position. The released model
-# hard-codes them for 32 frequencies.
+# Numbers of rotary frequencies for the axes (t, h, w). The released model hard-codes them for 32
+# frequencies.
 MROPE_SECTION = (8, 12, 12)
 
 
@@ -45,14 +45,14 @@ class MingTextConfig(PretrainedConfig):
 
     @property
     def rotary_dim(self) -> int:
-        """Leading dimensions of a head that are rotated."""
+        """Return the number of leading dimensions of a head that are rotated."""
         return int(self.head_dim * self.partial_rotary_factor)
 
 
 class MingEncoderConfig(PretrainedConfig):
-    """`vision_config` or `audio_config` of `config.json`, as it stands there.
+    """`vision_config` or `audio_config` of `config.json`, unchanged.
 
-    SGLang looks at attributes of both; `config.parse_encoder_config` is what reads them for us.
+    SGLang reads attributes of both; our code reads them with `config.parse_encoder_config`.
     """
 
     model_type = "ming_encoder"
@@ -61,10 +61,10 @@ class MingEncoderConfig(PretrainedConfig):
 class MingConfig(PretrainedConfig):
     """`config.json` of the checkpoint.
 
-    `ming_encoders` says where the encoders run. With `own` the model carries them, so that stock
-    SGLang can see and hear. With `external`, which our server sets by SGLang's override of model
-    arguments, features arrive ready, and the encoders' configurations go: SGLang takes a model
-    that has them for one that holds a vision transformer, and sets memory aside for it.
+    `ming_encoders` says where the encoders run. With `own` the model has them, so that stock SGLang
+    accepts images and audio. With `external`, which our server sets through SGLang's override of
+    model arguments, features arrive ready. The encoder configurations are then removed: SGLang
+    takes a model that has them for one with a vision transformer, and reserves memory for it.
     """
 
     model_type = MODEL_TYPE
@@ -82,17 +82,17 @@ class MingConfig(PretrainedConfig):
         super().__init__(**values)
 
     @property
-    def carries_encoders(self) -> bool:
-        """Whether the model holds its encoders."""
+    def has_encoders(self) -> bool:
+        """Whether the model has its own encoders."""
         return self.ming_encoders == "own"
 
     def update(self, config_dict: dict[str, Any]) -> None:
         """Apply overrides, as SGLang does with `json_model_override_args`."""
         super().update(config_dict)
-        if not self.carries_encoders:
+        if not self.has_encoders:
             for encoder in ENCODERS:
                 vars(self).pop(encoder, None)
 
     def get_text_config(self, *args: Any, **kwargs: Any) -> MingTextConfig:
-        """The thinker's own configuration; `transformers` asks for it by this name."""
+        """Return the configuration of the thinker; `transformers` calls this method."""
         return self.llm_config

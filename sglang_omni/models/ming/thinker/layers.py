@@ -1,4 +1,4 @@
-"""The thinker's layers on SGLang's parallel layers."""
+"""The thinker's layers, built from SGLang's parallel layers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -28,50 +28,54 @@ from sglang.srt.runtime_context import get_parallel
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
-from sglang_omni.models.ming.thinker.decode_moe import decode_moe, may_differ
+from sglang_omni.models.ming.thinker.decode_moe import build_step_experts, supports_decode_kernels
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
-from sglang_omni.models.ming.thinker.rope import rotate
-from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
+from sglang_omni.models.ming.thinker.rope import apply_rotary
+from sglang_omni.models.ming.thinker.rope_triton import LayerKVCache, prepare_queries_and_keys
 from sglang_omni.models.ming.thinker.routing import (
     ROUTERS,
     TEXT,
     Routing,
-    route,
+    append_shared_expert,
+    select_experts,
     select_router,
-    with_shared_expert,
 )
-from sglang_omni.models.ming.thinker.routing_triton import route_fused
+from sglang_omni.models.ming.thinker.routing_triton import select_experts_fused
 from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
-    MOST_ROWS,
-    few_rows_first,
-    scratch,
+    MAX_ROWS,
+    get_workspace,
+    wrap_linear,
 )
 from sglang_omni.protocol.errors import StartupError
 
-MOST_AHEAD = 32
-"""With more rows attention reads so much that a weight asked for before it is gone after it."""
+MAX_PREFETCH_ROWS = 32
+"""With more rows, attention reads so much that it evicts a weight prefetched before it."""
 
 
-def use_few_rows(linear: LinearBase) -> bool:
-    """Have a layer whose weight is in eight bits multiply a decode step's rows in one kernel.
+def use_small_batch_gemm(linear: LinearBase) -> bool:
+    """Make a layer with an FP8 weight use the small-batch kernel for decode steps.
 
-    Returns whether it does. Hopper cards only: later ones keep scales as powers of two, in a layout
+    Returns whether it does. Hopper GPUs only: later ones store scales as powers of two in a layout
     of their own.
     """
     method = linear.quant_method
-    if not may_differ() or not isinstance(method, Fp8LinearMethod) or not method.block_quant:
+    if (
+        not supports_decode_kernels()
+        or not isinstance(method, Fp8LinearMethod)
+        or not method.block_quant
+    ):
         return False
-    space = scratch(linear.weight.device)
-    method.w8a8_block_fp8_linear = few_rows_first(method.w8a8_block_fp8_linear, space)
+    workspace = get_workspace(linear.weight.device)
+    method.w8a8_block_fp8_linear = wrap_linear(method.w8a8_block_fp8_linear, workspace)
     return True
 
 
 @dataclass(frozen=True)
 class StepInputs:
-    """What every layer of one forward pass shares.
+    """Inputs that all layers of one forward pass share.
 
-    `cos` and `sin` are [tokens, rotary_dim / 2]. `routes` [tokens] holds route ids, or is None
-    when every token uses the text router: any decode step and any text prompt.
+    `cos` and `sin` are [tokens, rotary_dim / 2]. `routes` [tokens] holds route ids; it is None when
+    every token uses the text router, as in any decode step and any text prompt.
     """
 
     cos: Tensor
@@ -106,8 +110,8 @@ class ThinkerMLP(nn.Module):
             quant_config=quant_config,
             prefix=add_prefix("down_proj", prefix),
         )
-        use_few_rows(self.gate_up_proj)
-        use_few_rows(self.down_proj)
+        use_small_batch_gemm(self.gate_up_proj)
+        use_small_batch_gemm(self.down_proj)
         self.act_fn = SiluAndMul()
 
     def forward(self, x: Tensor, skip_all_reduce: bool = False) -> Tensor:
@@ -117,44 +121,47 @@ class ThinkerMLP(nn.Module):
 
 
 class MultiRouter(nn.Module):
-    """The text, image and audio routers: one stacked product, then a choice by route id.
+    """The text, image and audio routers: one stacked matrix product, selected by route id.
 
-    A batch of text alone, as any decode step is, costs the product of one router.
+    A batch of text only, as any decode step is, computes the product of one router.
     """
 
     def __init__(self, config: Any) -> None:
         super().__init__()
-        self.routing = Routing.of(config)
+        self.routing = Routing.from_config(config)
         count = len(ROUTERS)
         self.weight = nn.Parameter(torch.empty(count, config.num_experts, config.hidden_size))
-        # float32 keeps the bias exact next to float32 scores.
+        # float32, because the scores are float32 too.
         bias = torch.empty(count, config.num_experts, dtype=torch.float32)
         self.expert_bias = nn.Parameter(bias)
 
     def forward(self, x: Tensor, routes: Tensor | None) -> StandardTopKOutput:
-        """Choose experts for x [tokens, hidden], the shared expert last."""
+        """Select experts for x [tokens, hidden]; the shared expert is last."""
         weight = self.weight[TEXT] if routes is None else self.weight.flatten(0, 1)
         logits = F.linear(x, weight)
-        choose = route_fused if x.is_cuda else _route_plainly
-        return StandardTopKOutput(*choose(logits, self.expert_bias, self.routing, routes), logits)
+        select = select_experts_fused if x.is_cuda else _select_experts_reference
+        return StandardTopKOutput(*select(logits, self.expert_bias, self.routing, routes), logits)
 
 
-def _route_plainly(
+def _select_experts_reference(
     logits: Tensor, bias: Tensor, routing: Routing, routes: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """What `route_fused` computes, in plain PyTorch."""
+    """Compute `select_experts_fused` in plain PyTorch."""
     if routes is None:
-        chosen, biases = logits, bias[TEXT]
+        router_logits, router_bias = logits, bias[TEXT]
     else:
         stacked = logits.unflatten(-1, (len(ROUTERS), -1))
-        chosen, biases = select_router(stacked, bias, routes)
-    weights, ids = route(chosen, biases, routing)
-    return with_shared_expert(weights, ids.int(), routing.experts)
+        router_logits, router_bias = select_router(stacked, bias, routes)
+    weights, ids = select_experts(router_logits, router_bias, routing)
+    return append_shared_expert(weights, ids.int(), routing.experts)
 
 
 class ThinkerSparseMLP(nn.Module):
-    """Routed experts plus one ungated shared expert, which is one more expert of every token: it
-    costs no kernel of its own, and one all-reduce sums everything."""
+    """Routed experts plus one ungated shared expert.
+
+    The shared expert is stored as one more expert, which every token uses. So it needs no kernels
+    of its own, and one all-reduce sums everything.
+    """
 
     def __init__(
         self, config: Any, layer_id: int, quant_config: QuantizationConfig | None, prefix: str
@@ -174,13 +181,16 @@ class ThinkerSparseMLP(nn.Module):
             quant_config=quant_config,
             prefix=add_prefix("experts", prefix),
         )
-        self.step = decode_moe(self.router, self.experts)
+        self.step_experts = build_step_experts(self.router, self.experts)
 
     def forward(self, x: Tensor, routes: Tensor | None, skip_all_reduce: bool) -> Tensor:
-        """Its output [tokens, hidden], or, of few rows on one rank, the parts of that sum [tokens,
-        experts, hidden], which the norm after it takes."""
-        if self.step is not None and routes is None and 0 < len(x) <= MOST_ROWS:
-            out = self.step.parts(x) if self.tp_size == 1 else self.step(x)
+        """Return the output [tokens, hidden].
+
+        For small batches on one rank, returns the expert outputs [tokens, experts, hidden], which
+        the norm after this module sums.
+        """
+        if self.step_experts is not None and routes is None and 0 < len(x) <= MAX_ROWS:
+            out = self.step_experts.compute_parts(x) if self.tp_size == 1 else self.step_experts(x)
         else:
             out = self.experts(x, self.router(x, routes))
         if self.tp_size == 1 or skip_all_reduce:
@@ -193,7 +203,7 @@ class ThinkerSparseMLP(nn.Module):
 
 
 class ThinkerAttention(nn.Module):
-    """Grouped-query attention over SGLang's paged cache, QK-norm before partial rotary."""
+    """Grouped-query attention over SGLang's paged cache, with QK-norm before partial rotary."""
 
     def __init__(
         self, config: Any, layer_id: int, quant_config: QuantizationConfig | None, prefix: str
@@ -211,7 +221,7 @@ class ThinkerAttention(nn.Module):
             prefix=add_prefix("query_key_value", prefix),
             **ranks,
         )
-        use_few_rows(self.query_key_value)
+        use_small_batch_gemm(self.query_key_value)
         self.dense = RowParallelLinear(
             config.num_attention_heads * self.head_dim,
             config.hidden_size,
@@ -221,7 +231,7 @@ class ThinkerAttention(nn.Module):
             prefix=add_prefix("dense", prefix),
             **ranks,
         )
-        self.few_rows = use_few_rows(self.dense)
+        self.uses_small_batch_gemm = use_small_batch_gemm(self.dense)
         self.q_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         self.k_norm = RMSNorm(self.head_dim, eps=config.rms_norm_eps)
         heads = config.num_attention_heads // parallel.attn_tp_size
@@ -239,33 +249,49 @@ class ThinkerAttention(nn.Module):
 
     def forward(self, x: Tensor, inputs: StepInputs, batch: ForwardBatch) -> Tensor:
         qkv, _ = self.query_key_value(x)
-        cache = self._cache(batch) if x.is_cuda else None
-        q, k = self._fused(qkv, inputs, cache) if x.is_cuda else self._plain(qkv, inputs)
+        cache = self._select_cache(batch) if x.is_cuda else None
+        q, k = (
+            self._prepare_fused(qkv, inputs, cache)
+            if x.is_cuda
+            else self._prepare_reference(qkv, inputs)
+        )
         v = qkv[:, -self.sizes[2] :]
         out, _ = self.dense(self.attn(q, k, v, batch, save_kv_cache=cache is None))
         return out
 
-    def _cache(self, batch: ForwardBatch) -> Cache | None:
-        """This layer's part of the KV cache, if its form allows us to write it ourselves."""
+    def _select_cache(self, batch: ForwardBatch) -> LayerKVCache | None:
+        """Return this layer's KV cache, or None if its layout does not support fused writes."""
         if not enable_fused_set_kv_buffer(batch):
             return None
         pool, layer = get_token_to_kv_pool(), self.attn.layer_id
-        return Cache(pool.get_key_buffer(layer), pool.get_value_buffer(layer), batch.out_cache_loc)
+        return LayerKVCache(
+            pool.get_key_buffer(layer), pool.get_value_buffer(layer), batch.out_cache_loc
+        )
 
-    def _fused(self, qkv: Tensor, inputs: StepInputs, cache: Cache | None) -> tuple[Tensor, Tensor]:
+    def _prepare_fused(
+        self, qkv: Tensor, inputs: StepInputs, cache: LayerKVCache | None
+    ) -> tuple[Tensor, Tensor]:
         gains = self.q_norm.weight, self.k_norm.weight
         tables, eps = (inputs.cos, inputs.sin), self.q_norm.variance_epsilon
-        pdl = self.few_rows and len(qkv) <= MOST_ROWS
-        ahead = self.dense.weight if self.few_rows and len(qkv) <= MOST_AHEAD else None
-        return prepare_fused(qkv, gains, tables, self.heads, eps, cache, ahead, pdl=pdl)
+        pdl = self.uses_small_batch_gemm and len(qkv) <= MAX_ROWS
+        prefetch_weight = (
+            self.dense.weight
+            if self.uses_small_batch_gemm and len(qkv) <= MAX_PREFETCH_ROWS
+            else None
+        )
+        return prepare_queries_and_keys(
+            qkv, gains, tables, self.heads, eps, cache, prefetch_weight, pdl=pdl
+        )
 
-    def _plain(self, qkv: Tensor, inputs: StepInputs) -> tuple[Tensor, Tensor]:
+    def _prepare_reference(self, qkv: Tensor, inputs: StepInputs) -> tuple[Tensor, Tensor]:
         q, k, _ = qkv.split(self.sizes, dim=-1)
-        return self._prepare(q, self.q_norm, inputs), self._prepare(k, self.k_norm, inputs)
+        return self._normalize_and_rotate(q, self.q_norm, inputs), self._normalize_and_rotate(
+            k, self.k_norm, inputs
+        )
 
-    def _prepare(self, x: Tensor, norm: RMSNorm, inputs: StepInputs) -> Tensor:
-        normed = norm(x.reshape(-1, self.head_dim)).view(x.shape[0], -1, self.head_dim)
-        return rotate(normed, inputs.cos, inputs.sin).flatten(1)
+    def _normalize_and_rotate(self, x: Tensor, norm: RMSNorm, inputs: StepInputs) -> Tensor:
+        normalized = norm(x.reshape(-1, self.head_dim)).view(x.shape[0], -1, self.head_dim)
+        return apply_rotary(normalized, inputs.cos, inputs.sin).flatten(1)
 
 
 class ThinkerLayer(nn.Module):
@@ -302,14 +328,14 @@ class ThinkerLayer(nn.Module):
     def forward(
         self, x: Tensor, residual: Tensor | None, inputs: StepInputs, batch: ForwardBatch
     ) -> tuple[Tensor, Tensor]:
-        """One layer on x [tokens, hidden]; returns its output and the residual stream."""
+        """Run the layer on x [tokens, hidden]; return its output and the residual stream."""
         x, residual = self.communicator.prepare_attn(x, residual, batch)
         x = self.attention(x, inputs, batch)
         x, residual = self.communicator.prepare_mlp(x, residual, batch)
         fuse = self.communicator.should_fuse_mlp_allreduce_with_next_layer(batch)
         x = self.mlp(x, inputs.routes, fuse) if self.sparse else self.mlp(x, fuse)
         if fuse:
-            # The next layer's norm reduces; SGLang reads this mark there.
+            # The norm of the next layer reduces; SGLang checks this attribute there.
             x._sglang_needs_allreduce_fusion = True  # type: ignore[attr-defined]
             return x, residual
         return self.communicator.postprocess_layer(x, residual, batch)

@@ -1,4 +1,4 @@
-"""The thinker as SGLang serves it."""
+"""The thinker model that SGLang serves."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,24 +20,28 @@ from sglang.srt.model_executor.runner_backend_utils.breakable_cuda_graph import 
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
-from sglang_omni.engines.runtime.timer_slack import restore_exact_timers
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
-from sglang_omni.models.ming.thinker.fp8_layout import block_fp8
+from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.in_process_encoders import InProcessEncoders
 from sglang_omni.models.ming.thinker.layers import StepInputs, ThinkerLayer
 from sglang_omni.models.ming.thinker.loading import load_thinker
-from sglang_omni.models.ming.thinker.prefill import captured_inputs
-from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
+from sglang_omni.models.ming.thinker.prefill import allocate_captured_inputs
+from sglang_omni.models.ming.thinker.rope import (
+    assign_frequency_axes,
+    compute_inverse_frequencies,
+    compute_rotary_tables,
+)
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
 from sglang_omni.protocol.errors import InvalidRequest, StartupError
+from sglang_omni.system.timer_slack import restore_exact_timers
 
 
 class ThinkerDecoder(nn.Module):
     """Embeddings, layers and the final norm."""
 
     inv_freq: Tensor
-    rows: Tensor
+    axes: Tensor
 
     def __init__(
         self, config: Any, quant_config: QuantizationConfig | None = None, prefix: str = ""
@@ -54,19 +58,19 @@ class ThinkerDecoder(nn.Module):
         )
         self.norm = StepNorm(config.hidden_size, eps=config.rms_norm_eps)
         rope = config.rope_parameters
-        # On the CPU, whatever device models are built on: float32 powers differ in the last bit.
+        # Always on the CPU: float32 powers differ between devices in the last bit.
         with torch.device("cpu"):
-            frequencies = inverse_frequencies(config.rotary_dim, rope["rope_theta"])
-        rows = torch.tensor(frequency_rows(rope["mrope_section"]))
+            frequencies = compute_inverse_frequencies(config.rotary_dim, rope["rope_theta"])
+        axes = torch.tensor(assign_frequency_axes(rope["mrope_section"]))
         device = self.norm.weight.device
         self.register_buffer("inv_freq", frequencies.to(device), persistent=False)
-        self.register_buffer("rows", rows.to(device), persistent=False)
-        self.captured = captured_inputs(config.hidden_size, device)
+        self.register_buffer("axes", axes.to(device), persistent=False)
+        self.captured = allocate_captured_inputs(config.hidden_size, device)
         if self.captured is not None:
             self.register_forward_pre_hook(self._fill_captured, with_kwargs=True)
 
     def get_input_embeddings(self) -> nn.Module:
-        """The token embedding, which SGLang splices features into."""
+        """Return the token embedding, into whose output SGLang inserts features."""
         return self.word_embeddings
 
     def forward(
@@ -77,16 +81,16 @@ class ThinkerDecoder(nn.Module):
         input_embeds: Tensor | None,
         routes: Tensor | None = None,
     ) -> Tensor:
-        """Final hidden states [tokens, hidden]; `positions` is [3, tokens].
+        """Return the final hidden states [tokens, hidden]; `positions` is [3, tokens].
 
-        SGLang captures prefills by calling this without embeddings, and with positions of text.
+        To capture prefill graphs, SGLang calls this without embeddings and with text positions.
         """
         x = input_embeds
         if x is None:
             assert self.captured is not None and input_ids is not None
-            x, routes = self.captured.first(len(input_ids))
+            x, routes = self.captured.select_first(len(input_ids))
             positions = forward_batch.mrope_positions
-        inputs = StepInputs(*cos_sin(positions, self.inv_freq, self.rows), routes)
+        inputs = StepInputs(*compute_rotary_tables(positions, self.inv_freq, self.axes), routes)
         residual = None
         for layer in self.layers:
             x, residual = layer(x, residual, inputs, forward_batch)
@@ -96,13 +100,13 @@ class ThinkerDecoder(nn.Module):
         return x
 
     def _fill_captured(self, _module: nn.Module, _args: Any, inputs: dict[str, Any]) -> None:
-        """Before a call that SGLang answers by replaying graphs."""
+        """Fill the inputs of the captured graphs before a call that SGLang replays from them."""
         if self.captured is not None and is_in_breakable_cuda_graph():
             self.captured.fill(inputs["input_embeds"], inputs["routes"])
 
 
 class LanguageModel(nn.Module):
-    """Decoder and head, under the checkpoint's names."""
+    """Decoder and head, under the tensor names of the checkpoint."""
 
     def __init__(
         self, config: Any, quant_config: QuantizationConfig | None, prefix: str = ""
@@ -115,10 +119,10 @@ class LanguageModel(nn.Module):
 
 
 class BailingMM2NativeForConditionalGeneration(nn.Module):
-    """The checkpoint's architecture: the language model and, if it is to carry them, the encoders.
+    """The architecture of the checkpoint: the language model, and optionally the encoders.
 
-    Without encoders images, frames and clips must arrive as precomputed embedding rows; the
-    encoder tensors of the checkpoint are then skipped by name.
+    Without encoders, images, video frames and audio must arrive as precomputed embedding rows, and
+    the encoder tensors of the checkpoint are skipped.
     """
 
     def __init__(
@@ -128,27 +132,27 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         prefix: str = "",
     ) -> None:
         super().__init__()
-        # The process groups and their threads are made; those of a step come later.
+        # Process groups and their threads exist by now; the threads of a step start later.
         restore_exact_timers()
         if get_pp_group().world_size > 1:
             raise StartupError("this model does not support pipeline parallelism; use --tp-size")
         self.config = config
-        self.fp8 = block_fp8(getattr(config, "quantization_config", None))
+        self.fp8 = is_block_fp8(getattr(config, "quantization_config", None))
         self.model = LanguageModel(config.llm_config, quant_config, add_prefix("model", prefix))
         self.logits_processor = LogitsProcessor(config.llm_config)
-        self.encoders = InProcessEncoders(config, prefix) if config.carries_encoders else None
+        self.encoders = InProcessEncoders(config, prefix) if config.has_encoders else None
 
     @property
     def language_model(self) -> nn.Module:
-        """What holds the layers, by the name under which SGLang looks to capture prefills."""
+        """Return the module with the layers; SGLang finds it by this name to capture prefills."""
         return self.model
 
     def get_input_embeddings(self) -> nn.Module:
-        """The token embedding."""
+        """Return the token embedding."""
         return self.model.model.word_embeddings
 
     def pad_input_ids(self, input_ids: list[int], mm_inputs: MultimodalInputs) -> list[int]:
-        """Replace placeholders by content hashes, so that the radix cache tells media apart."""
+        """Replace placeholders by content hashes, so that the radix cache distinguishes media."""
         return MultiModalityDataPaddingPatternMultimodalTokens().pad_input_tokens(
             input_ids, mm_inputs
         )
@@ -161,9 +165,9 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         forward_batch: ForwardBatch,
         **_: Any,
     ) -> LogitsProcessorOutput:
-        """Logits of the last token of each request."""
-        # Before the embedding routine, which clears the batch's multimodal inputs.
-        routes = route_ids(forward_batch, input_ids)
+        """Return the logits of the last token of each request."""
+        # Call this before the embedding routine, which clears the multimodal inputs of the batch.
+        routes = compute_route_ids(forward_batch, input_ids)
         hidden = general_mm_embed_routine(
             input_ids=input_ids,
             forward_batch=forward_batch,
@@ -175,28 +179,28 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         return self.logits_processor(input_ids, hidden, self.model.lm_head, forward_batch)
 
     def get_image_feature(self, items: list[MultimodalDataItem]) -> Tensor:
-        """Feature rows of images or videos that came without precomputed embeddings."""
-        return self._own_encoders().picture_features(items)
+        """Encode images or videos without precomputed embeddings: rows [tokens, hidden]."""
+        return self._require_encoders().compute_image_features(items)
 
     get_video_feature = get_image_feature
 
     def get_audio_feature(self, items: list[MultimodalDataItem]) -> Tensor:
-        """Feature rows of clips that came without precomputed embeddings."""
-        return self._own_encoders().clip_features(items)
+        """Encode audio without precomputed embeddings: rows [tokens, hidden]."""
+        return self._require_encoders().compute_audio_features(items)
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Load the checkpoint strictly. Raises `CheckpointError`."""
-        fillers = self.encoders.fillers() if self.encoders else ()
-        load_thinker(self, self.config.llm_config, weights, fillers, self.fp8)
+        """Load the checkpoint strictly; raise `CheckpointError` if it does not fit."""
+        encoder_fillers = self.encoders.fillers() if self.encoders else ()
+        load_thinker(self, self.config.llm_config, weights, encoder_fillers, self.fp8)
 
-    def _own_encoders(self) -> InProcessEncoders:
+    def _require_encoders(self) -> InProcessEncoders:
         if self.encoders is None:
             raise InvalidRequest("media must arrive as precomputed embeddings", param="messages")
         return self.encoders
 
 
-def route_ids(batch: ForwardBatch, input_ids: Tensor) -> Tensor | None:
-    """Route ids [tokens] of a prefill with media; None when every token is text."""
+def compute_route_ids(batch: ForwardBatch, input_ids: Tensor) -> Tensor | None:
+    """Return the route ids [tokens] of a prefill with media; None if every token is text."""
     if batch.forward_mode.is_decode() or not batch.contains_mm_inputs():
         return None
     routes = torch.full((len(input_ids),), TEXT, dtype=torch.uint8)
@@ -204,17 +208,18 @@ def route_ids(batch: ForwardBatch, input_ids: Tensor) -> Tensor | None:
     for index, (prefix, length) in enumerate(
         zip(batch.extend_prefix_lens_cpu, batch.extend_seq_lens_cpu, strict=True)
     ):
-        for router, first, last in _spans(batch.mm_inputs[index]):
-            # Offsets count from the prompt's start; this batch holds [prefix, prefix + length).
-            low, high = max(first - prefix, 0), min(last + 1 - prefix, length)
-            if low < high:
-                routes[start + low : start + high] = router
+        for router, first, last in _iter_spans(batch.mm_inputs[index]):
+            # Offsets are relative to the prompt; the batch holds its tokens [prefix, prefix +
+            # length).
+            start_offset, end_offset = max(first - prefix, 0), min(last + 1 - prefix, length)
+            if start_offset < end_offset:
+                routes[start + start_offset : start + end_offset] = router
         start += length
     return routes.to(input_ids.device, non_blocking=True)
 
 
-def _spans(inputs: MultimodalInputs | None) -> Iterable[tuple[int, int, int]]:
-    """(router, first, last) of each placeholder run of one request; `last` is inclusive."""
+def _iter_spans(inputs: MultimodalInputs | None) -> Iterable[tuple[int, int, int]]:
+    """Yield (router, first, last) of each placeholder run of one request; `last` is inclusive."""
     if inputs is None:
         return
     for item in inputs.mm_items:

@@ -1,7 +1,7 @@
-"""What experts gave, summed, added to the residual stream and normalised: for few rows.
+"""Sum expert outputs, add them to the residual stream and normalise it, for small batches.
 
-SGLang has a kernel for the sum and one for the rest, and each costs more to start than to run. The
-plain form is `experts_triton.sum_experts` and SGLang's norm.
+SGLang has one kernel for the sum and one for the rest, and each costs more to start than to run.
+The plain form is `decode_moe_triton.sum_experts` and SGLang's norm.
 """
 
 import torch
@@ -25,27 +25,29 @@ def _sum_norm_kernel(  # type: ignore[no-untyped-def]
     BLOCK: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """One row."""
+    """Compute one row."""
     row, cols = tl.program_id(0), tl.arange(0, BLOCK)
-    inside = cols < K
-    # The gain depends on nothing: it travels while the kernel ahead still runs.
-    g = tl.load(gain + cols, mask=inside, other=0.0).to(tl.float32)
+    mask = cols < K
+    # The gain is constant: load it while the previous kernel still runs.
+    gain_row = tl.load(gain + cols, mask=mask, other=0.0).to(tl.float32)
     wait_for_inputs(PDL)
-    at = row * K + cols
-    total = tl.load(residual + at, mask=inside, other=0.0).to(tl.float32)
+    offs = row * K + cols
+    total = tl.load(residual + offs, mask=mask, other=0.0).to(tl.float32)
     for part in tl.static_range(COUNT):
-        held = tl.load(parts + (row * COUNT + part) * K + cols, mask=inside, other=0.0)
-        total += held.to(tl.float32)
-    tl.store(total_out + at, total.to(total_out.dtype.element_ty), mask=inside)
+        part_row = tl.load(parts + (row * COUNT + part) * K + cols, mask=mask, other=0.0)
+        total += part_row.to(tl.float32)
+    tl.store(total_out + offs, total.to(total_out.dtype.element_ty), mask=mask)
     scale = tl.rsqrt(tl.sum(total * total, axis=0) / K + eps)
-    tl.store(out + at, (total * scale * g).to(out.dtype.element_ty), mask=inside)
+    tl.store(out + offs, (total * scale * gain_row).to(out.dtype.element_ty), mask=mask)
 
 
 def sum_norm(
     parts: Tensor, residual: Tensor, gain: Tensor, eps: float, *, pdl: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """RMSNorm, times `gain` [K], of the sum of residual [rows, K] and parts [rows, count, K]; and
-    that sum. In float32, each rounded once."""
+    """Sum residual [rows, K] and parts [rows, count, K]; return its RMSNorm and the sum.
+
+    `gain` [K] is the gain of the norm. Computes in float32; each result is rounded once.
+    """
     rows, count, width = parts.shape
     assert parts.is_contiguous() and residual.is_contiguous() and gain.is_contiguous()
     assert residual.shape == (rows, width) and parts.dtype == residual.dtype

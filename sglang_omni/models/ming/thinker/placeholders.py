@@ -1,4 +1,4 @@
-"""Places for media in the token ids of a prompt that has one placeholder for each of them."""
+"""Expand the placeholders of a prompt, one per media input, to runs of tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,10 @@ from sglang_omni.protocol.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class PlaceholderMedium:
-    """A decoded medium: uint8 frames [frames, height, width, 3] or float32 samples [samples].
-    `seconds` are the times of a video's frame pairs."""
+    """A decoded media input: uint8 frames [frames, height, width, 3] or float32 samples [samples].
+
+    `seconds` are the times of the frame pairs of a video.
+    """
 
     kind: Kind
     content: Tensor
@@ -26,40 +28,47 @@ class PlaceholderMedium:
 
 
 class PlaceholderExpander:
-    """Makes room: a placeholder becomes as many tokens as its medium has feature rows."""
+    """Replace each placeholder by as many tokens as its media input has feature rows."""
 
     def __init__(self, encode: Callable[[str], list[int]]) -> None:
-        """`encode` gives the ids of a text in which special tokens are spelled out."""
+        """Create an expander; `encode` tokenizes text in which special tokens are spelled out."""
         self._encode = encode
         kinds: dict[str, Kind] = {IMAGE_PATCH: "image", FRAME_PATCH: "video", AUDIO_PATCH: "audio"}
-        self._kinds = {self._id(token): kind for token, kind in kinds.items()}
+        self._kinds = {self._token_id(token): kind for token, kind in kinds.items()}
 
     def expand(
         self, ids: Sequence[int], media: Sequence[PlaceholderMedium]
     ) -> tuple[list[int], list[dict[str, Any]]]:
-        """The ids with room, and an item for each medium, in the order of their places.
+        """Return the expanded ids, and an item for each media input, in prompt order.
 
-        Media of a kind fill that kind's placeholders in order. Raises `InvalidRequest` when there
-        are more or fewer of them than placeholders.
+        Media inputs of a kind replace the placeholders of that kind in order.
+
+        Raises:
+            InvalidRequest: There are more or fewer media inputs than placeholders.
         """
         queues = {kind: iter([m for m in media if m.kind == kind]) for kind in self._kinds.values()}
-        room: list[int] = []
+        expanded: list[int] = []
         items: list[dict[str, Any]] = []
         for token in ids:
             if token not in self._kinds:
-                room.append(token)
+                expanded.append(token)
                 continue
             medium = next(queues[self._kinds[token]], None)
             if medium is None:
-                raise InvalidRequest(f"the prompt has more {self._kinds[token]} places than media")
-            items.append(self._place(medium, token, room))
-        left = [kind for kind, queue in queues.items() if next(queue, None)]
-        if left:
-            raise InvalidRequest(f"the prompt has fewer {left[0]} places than media")
-        return room, items
+                kind = self._kinds[token]
+                raise InvalidRequest(f"the prompt has more {kind} placeholders than {kind} inputs")
+            items.append(self._append_medium(medium, token, expanded))
+        unused = [kind for kind, queue in queues.items() if next(queue, None)]
+        if unused:
+            raise InvalidRequest(
+                f"the prompt has fewer {unused[0]} placeholders than {unused[0]} inputs"
+            )
+        return expanded, items
 
-    def _place(self, medium: PlaceholderMedium, token: int, room: list[int]) -> dict[str, Any]:
-        """Append a medium's tokens to `room`, and describe it."""
+    def _append_medium(
+        self, medium: PlaceholderMedium, token: int, expanded: list[int]
+    ) -> dict[str, Any]:
+        """Append the tokens of a media input to `expanded` and return its item."""
         item = {
             "modality": medium.kind,
             "content": medium.content,
@@ -67,30 +76,32 @@ class PlaceholderExpander:
         }
         shape = tuple(medium.content.shape)
         if medium.kind == "audio":
-            return item | {"offsets": [_run(room, token, clip_tokens(shape[0]))]}
+            return item | {"offsets": [_append_run(expanded, token, clip_tokens(shape[0]))]}
         grid = patch_grid(shape)
         tokens = picture_tokens(grid)
         if medium.kind == "image":
-            return item | {"offsets": [_run(room, token, tokens)], "grid": [grid]}
-        runs = list(self._film(PromptVideo(tokens, medium.seconds), token, room))
+            return item | {"offsets": [_append_run(expanded, token, tokens)], "grid": [grid]}
+        runs = list(self._append_video(PromptVideo(tokens, medium.seconds), token, expanded))
         return item | {"offsets": runs, "grid": [(1, *grid[1:])] * len(runs)}
 
-    def _film(self, film: PromptVideo, token: int, room: list[int]) -> Iterator[tuple[int, int]]:
-        """Append what stands between the tags of a video; yields the runs of its frames."""
-        for piece in film_pieces(film):
+    def _append_video(
+        self, video: PromptVideo, token: int, expanded: list[int]
+    ) -> Iterator[tuple[int, int]]:
+        """Append the tokens between the tags of a video; yield the runs of its frames."""
+        for piece in film_pieces(video):
             match piece:
                 case PlaceholderRun(_, count):
-                    yield _run(room, token, count)
+                    yield _append_run(expanded, token, count)
                 case SpecialToken(tag):
-                    room.append(self._id(tag))
+                    expanded.append(self._token_id(tag))
                 case text:
-                    room += self._encode(text)
+                    expanded += self._encode(text)
 
-    def _id(self, token: str) -> int:
-        (only,) = self._encode(token)
-        return only
+    def _token_id(self, token: str) -> int:
+        (token_id,) = self._encode(token)
+        return token_id
 
 
-def _run(room: list[int], token: int, count: int) -> tuple[int, int]:
-    room += [token] * count
-    return len(room) - count, len(room) - 1
+def _append_run(expanded: list[int], token: int, count: int) -> tuple[int, int]:
+    expanded += [token] * count
+    return len(expanded) - count, len(expanded) - 1

@@ -1,26 +1,23 @@
-"""Registration with stock SGLang, by the entry-point group `sglang.srt.plugins`.
+"""Registration of Ming with stock SGLang through the entry-point group `sglang.srt.plugins`.
 
 SGLang calls `register` in the engine and in every scheduler process. Nothing is patched.
 """
 
 import json
-import logging
 from pathlib import Path
 
-from sglang_omni.engines.runtime.log_records import is_engine_process, log_to_server
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM, ROLE_END, SPEAKERS
 
 TEMPLATE = "ming"
 
 
 def register() -> None:
-    """Register the configuration, model, processor, grammar back end and conversation template."""
+    """Register the configuration, model, processor and conversation template."""
     from sglang.srt.configs.model_config import multimodal_model_archs
     from sglang.srt.managers.multimodal_processor import PROCESSOR_MAPPING
     from sglang.srt.models.registry import ModelRegistry
     from transformers import AutoConfig
 
-    from sglang_omni.engines.thinker.grammar_backend import register_backend
     from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE, MODEL_TYPE, MingConfig
     from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
     from sglang_omni.models.ming.thinker.processor import MingProcessor
@@ -31,17 +28,13 @@ def register() -> None:
     if ARCHITECTURE not in multimodal_model_archs:
         multimodal_model_archs.append(ARCHITECTURE)
     register_template()
-    register_backend()
-    # SGLang's level is for its own many lines; ours say what a checkpoint's load left out.
-    logging.getLogger("sglang_omni").setLevel(logging.INFO)
-    if is_engine_process():
-        log_to_server()
-    # SGLang imports the processors of all its models, and warns of each that misses a package.
-    logging.getLogger("sglang.srt.managers.multimodal_processor").setLevel(logging.ERROR)
 
 
 def register_template() -> None:
-    """Let the stock server chat: the checkpoint's tokenizer may bring no chat template."""
+    """Register the chat format as a conversation template of the stock server.
+
+    The tokenizer of the checkpoint may have no chat template.
+    """
     from sglang.srt.parser.conversation import (
         Conversation,
         SeparatorStyle,
@@ -57,7 +50,7 @@ def register_template() -> None:
         sep_style=SeparatorStyle.NO_COLON_SINGLE,
         sep=ROLE_END.token,
         stop_str=ROLE_END.token,
-        # One placeholder for each medium; SGLang adds the line break after an image.
+        # One placeholder per media input; SGLang adds the line break after an image.
         image_token="<image><imagePatch></image>",
         video_token="<video><framePatch></video>",
         audio_token="<audio><audioPatch></audio>",
@@ -67,7 +60,7 @@ def register_template() -> None:
 
 
 def match_template(model_path: str) -> str | None:
-    """The template's name if `model_path` holds a Ming checkpoint."""
+    """Return the name of the template if `model_path` is a Ming checkpoint, else None."""
     from sglang_omni.models.ming.thinker.hf_config import MODEL_TYPE
 
     path = Path(model_path) / "config.json"

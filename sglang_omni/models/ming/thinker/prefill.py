@@ -1,9 +1,9 @@
-"""What prefills replayed from CUDA graphs read, media included.
+"""Inputs of prefills that are replayed from CUDA graphs, media included.
 
-SGLang captures the layers of a prefill for so many tokens, with attention left out between two
-graphs, and replays them for any batch that fits. A graph reads fixed addresses, and SGLang fills
-only those that text needs: token ids, positions, places in the cache. Embeddings, which features of
-pictures and sound are part of, and route ids lie here.
+SGLang captures the layers of a prefill for fixed token counts, with attention outside the graphs,
+and replays them for any batch that fits. A graph reads fixed addresses, and SGLang fills only the
+inputs that text needs: token ids, positions, cache locations. The buffers here hold the others:
+embeddings, which include the features of images and audio, and route ids.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,16 @@ from sglang_omni.protocol.errors import StartupError
 
 @dataclass(frozen=True)
 class CapturedInputs:
-    """`embeds` [most tokens, hidden] and `routes` [most tokens]: a replay reads the first ones."""
+    """Input buffers of the graphs: `embeds` [max tokens, hidden] and `routes` [max tokens].
+
+    A replay reads the first rows.
+    """
 
     embeds: Tensor
     routes: Tensor
 
     def fill(self, embeds: Tensor, routes: Tensor | None) -> None:
-        """Bring the tokens of the next replay; without `routes` all of them are text."""
+        """Copy the tokens of the next replay; without `routes` all of them are text."""
         tokens = len(embeds)
         self.embeds[:tokens].copy_(embeds)
         if routes is None:
@@ -33,21 +36,24 @@ class CapturedInputs:
         else:
             self.routes[:tokens].copy_(routes)
 
-    def first(self, tokens: int) -> tuple[Tensor, Tensor]:
-        """Embeddings and route ids of that many tokens, where graphs read them."""
+    def select_first(self, tokens: int) -> tuple[Tensor, Tensor]:
+        """Return views of the first `tokens` embeddings and route ids."""
         return self.embeds[:tokens], self.routes[:tokens]
 
 
-def captured_inputs(hidden: int, device: torch.device) -> CapturedInputs | None:
-    """Room for the largest prefill that SGLang is to capture; None if it captures none.
+def allocate_captured_inputs(hidden: int, device: torch.device) -> CapturedInputs | None:
+    """Allocate buffers for the largest prefill that SGLang captures; None if it captures none.
 
-    Raises `StartupError` for graphs of another kind, which would give media the text router.
+    Raises:
+        StartupError: The graphs are of another kind, with which media would use the text router.
     """
     prefill = get_server_args().cuda_graph_config.prefill
     if prefill.backend == Backend.DISABLED:
         return None
     if prefill.backend != Backend.BREAKABLE:
-        raise StartupError(f"prefill CUDA graphs must be breakable, not {prefill.backend}")
+        raise StartupError(
+            f"prefill CUDA graphs must use the breakable backend, not {prefill.backend}"
+        )
     tokens = max(prefill.bs)
     return CapturedInputs(
         torch.zeros(tokens, hidden, device=device, dtype=torch.get_default_dtype()),

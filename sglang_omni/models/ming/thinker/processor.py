@@ -1,7 +1,7 @@
-"""SGLang's multimodal processor for Ming: media in, items, places and positions out.
+"""SGLang's multimodal processor for Ming: from media to items, token ids and positions.
 
-Our server sends ready features with the token runs they belong to. The stock server sends what
-its clients sent; that is fetched and decoded here, under the same limits as in our server.
+Our server sends ready features with their token runs. The stock server sends what its clients
+sent; it is fetched and decoded here, under the same limits as in our server.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ MODALITIES = {"image": Modality.IMAGE, "video": Modality.VIDEO, "audio": Modalit
 
 
 class MingProcessor(BaseMultimodalProcessor):
-    """Takes each image, video or clip as SGLang's clients name it, or ready, as a dictionary:
+    """Accept each image, video or audio as SGLang's clients send it, or as a prepared dictionary:
 
-    `modality` image | video | audio; `feature` float tensor [tokens, hidden], or what unpickles as
-    one; `offsets`, a list of inclusive (first, last) token runs; `grid`, the patch grid (t, h, w)
-    of each run, for visual items; `hash`, the integer content hash.
+    `modality` image | video | audio; `feature` float tensor [tokens, hidden], or an object that
+    unpickles to one; `offsets`, a list of inclusive (first, last) token runs; `grid`, the patch
+    grid (t, h, w) of each run, for visual items; `hash`, the integer content hash.
     """
 
     models: ClassVar = [BailingMM2NativeForConditionalGeneration]
@@ -47,56 +47,66 @@ class MingProcessor(BaseMultimodalProcessor):
         request_obj: Any,
         **_: Any,
     ) -> MultimodalProcessorOutput:
-        """Build the items and positions of one request. Raises `InvalidRequest`."""
+        """Build the items and positions of one request; raise `InvalidRequest` for bad media."""
         media = [*(image_data or ()), *(audio_data or ()), *(request_obj.video_data or ())]
         if all(isinstance(entry, dict) for entry in media) and not isinstance(input_text, str):
-            return self._output(list(input_text), media)
-        given: dict[Kind, Sequence[Any]] = {
+            return self._build_output(list(input_text), media)
+        sources_by_kind: dict[Kind, Sequence[Any]] = {
             "image": image_data or (),
             "audio": audio_data or (),
             "video": request_obj.video_data or (),
         }
-        opened = await asyncio.gather(
-            *(open_medium(kind, entry) for kind, entries in given.items() for entry in entries)
+        decoded = await asyncio.gather(
+            *(
+                load_medium(kind, entry)
+                for kind, entries in sources_by_kind.items()
+                for entry in entries
+            )
         )
         ids = self._encode(input_text) if isinstance(input_text, str) else input_text
-        return self._output(*PlaceholderExpander(self._encode).expand(ids, opened))
+        return self._build_output(*PlaceholderExpander(self._encode).expand(ids, decoded))
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return ids
 
-    def _output(self, ids: list[int], media: Sequence[dict[str, Any]]) -> MultimodalProcessorOutput:
-        llm = self.hf_config.llm_config
-        blocks = sorted((b for entry in media for b in _blocks(entry)), key=lambda b: b.start)
+    def _build_output(
+        self, ids: list[int], media: Sequence[dict[str, Any]]
+    ) -> MultimodalProcessorOutput:
+        llm_config = self.hf_config.llm_config
+        blocks = sorted(
+            (b for entry in media for b in _visual_blocks(entry)), key=lambda b: b.start
+        )
         table, delta = positions(len(ids), blocks)
         return MultimodalProcessorOutput(
-            mm_items=[_item(entry) for entry in media],
+            mm_items=[_build_item(entry) for entry in media],
             input_ids=ids,
-            im_token_id=llm.image_patch_token,
-            video_token_id=llm.video_patch_token,
+            im_token_id=llm_config.image_patch_token,
+            video_token_id=llm_config.video_patch_token,
             audio_token_id=next((ids[e["offsets"][0][0]] for e in media if _is_audio(e)), None),
             mrope_positions=torch.from_numpy(table),
             mrope_position_delta=torch.tensor([[delta]]),
         )
 
 
-async def open_medium(kind: Kind, source: Any) -> PlaceholderMedium:
-    """Fetch and decode what a client of the stock server named. Raises `InvalidRequest`."""
-    address = getattr(source, "url", source)
-    if not isinstance(address, str):
+async def load_medium(kind: Kind, source: Any) -> PlaceholderMedium:
+    """Fetch and decode media of a client of the stock server; raise `InvalidRequest` on failure."""
+    url = getattr(source, "url", source)
+    if not isinstance(url, str):
         raise InvalidRequest(f"{kind} data must be a URL or data URI, not {type(source).__name__}")
-    file = await fetch(address, FetchPolicy())
-    array, seconds = await asyncio.to_thread(decode_medium, kind, (file,), MediaLimits(), RULES)
-    return PlaceholderMedium(kind, torch.from_numpy(array), _hash(kind.encode() + file), seconds)
+    file = await fetch(url, FetchPolicy())
+    content, seconds = await asyncio.to_thread(decode_medium, kind, (file,), MediaLimits(), RULES)
+    return PlaceholderMedium(
+        kind, torch.from_numpy(content), _hash_content(kind.encode() + file), seconds
+    )
 
 
 def _is_audio(entry: dict[str, Any]) -> bool:
     return entry["modality"] == "audio"
 
 
-def _blocks(entry: dict[str, Any]) -> list[VisualBlock]:
-    """The visual blocks of an item; audio has none."""
+def _visual_blocks(entry: dict[str, Any]) -> list[VisualBlock]:
+    """Return the visual blocks of an item; audio has none."""
     if _is_audio(entry):
         return []
     return [
@@ -105,8 +115,8 @@ def _blocks(entry: dict[str, Any]) -> list[VisualBlock]:
     ]
 
 
-def _item(entry: dict[str, Any]) -> MultimodalDataItem:
-    """SGLang's item: with ready features, or with `content` for the model to encode."""
+def _build_item(entry: dict[str, Any]) -> MultimodalDataItem:
+    """Build SGLang's item, with ready features or with `content` for the model to encode."""
     item = MultimodalDataItem(
         modality=MODALITIES[entry["modality"]],
         offsets=[tuple(run) for run in entry["offsets"]],
@@ -118,5 +128,5 @@ def _item(entry: dict[str, Any]) -> MultimodalDataItem:
     return item
 
 
-def _hash(data: bytes) -> int:
+def _hash_content(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")

@@ -1,7 +1,7 @@
-"""The thinker as plain PyTorch: short, differentiable, one sequence at a time.
+"""The thinker in plain PyTorch: short, differentiable, one sequence at a time.
 
-Module and parameter names are the checkpoint's. Parity tests and training use it; serving does
-not.
+Modules and parameters have the checkpoint's tensor names. Parity tests and training use it;
+serving does not.
 """
 
 from pathlib import Path
@@ -13,16 +13,16 @@ from torch import Tensor, nn
 
 from sglang_omni.models.ming.speech.qwen2 import RMSNorm
 from sglang_omni.models.ming.thinker.rope import (
-    cos_sin,
-    frequency_rows,
-    inverse_frequencies,
-    rotate,
+    apply_rotary,
+    assign_frequency_axes,
+    compute_inverse_frequencies,
+    compute_rotary_tables,
 )
-from sglang_omni.models.ming.thinker.routing import Routing, route, select_router
+from sglang_omni.models.ming.thinker.routing import Routing, select_experts, select_router
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor
 from sglang_omni.models.weights import TensorFolder, load_strict
 
-Keys = list[tuple[Tensor, Tensor]]
+LayerCache = list[tuple[Tensor, Tensor]]
 
 
 class ReferenceMLP(nn.Module):
@@ -39,7 +39,7 @@ class ReferenceMLP(nn.Module):
 
 
 class ReferenceRouter(nn.Module):
-    """One router's weight and its selection-only bias."""
+    """Weight of one router, and its bias, which affects only the selection."""
 
     def __init__(self, experts: int, hidden: int) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class ReferenceSparseMLP(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         hidden, width = config.hidden_size, config.moe_intermediate_size
-        self.routing = Routing.of(config)
+        self.routing = Routing.from_config(config)
         self.gate = ReferenceRouter(config.num_experts, hidden)
         self.image_gate = ReferenceRouter(config.num_experts, hidden)
         self.audio_gate = ReferenceRouter(config.num_experts, hidden)
@@ -61,24 +61,24 @@ class ReferenceSparseMLP(nn.Module):
         self.shared_experts = ReferenceMLP(hidden, width * config.num_shared_experts)
 
     def forward(self, x: Tensor, routes: Tensor) -> Tensor:
-        weights, ids = self.select(x, routes)
+        weights, ids = self.select_experts(x, routes)
         combined = torch.zeros_like(x, dtype=weights.dtype)
         for index in ids.unique().tolist():
-            token, place = (ids == index).nonzero(as_tuple=True)
-            output = self.experts[index](x[token]) * weights[token, place, None]
+            token, slot = (ids == index).nonzero(as_tuple=True)
+            output = self.experts[index](x[token]) * weights[token, slot, None]
             combined = combined.index_add(0, token, output)
         return combined.to(x.dtype) + self.shared_experts(x)
 
-    def select(self, x: Tensor, routes: Tensor) -> tuple[Tensor, Tensor]:
-        """Combine weights and expert ids, both [tokens, top_k], for x [tokens, hidden]."""
+    def select_experts(self, x: Tensor, routes: Tensor) -> tuple[Tensor, Tensor]:
+        """Return combine weights and expert ids, both [tokens, top_k], for x [tokens, hidden]."""
         routers = self.gate, self.image_gate, self.audio_gate
         logits = torch.stack([F.linear(x, router.weight) for router in routers], dim=1)
         bias = torch.stack([router.expert_bias for router in routers])
-        return route(*select_router(logits, bias, routes), self.routing)
+        return select_experts(*select_router(logits, bias, routes), self.routing)
 
 
 class ReferenceAttention(nn.Module):
-    """Grouped-query attention with QK-norm before partial rotary."""
+    """Grouped-query attention with QK-norm before the partial rotary embedding."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -90,13 +90,13 @@ class ReferenceAttention(nn.Module):
         self.q_norm = RMSNorm(self.head_dim, config.rms_norm_eps)
         self.k_norm = RMSNorm(self.head_dim, config.rms_norm_eps)
 
-    def forward(self, x: Tensor, tables: tuple[Tensor, Tensor], keys: Keys) -> Tensor:
-        """Attend over `keys` (this layer's earlier k and v, extended in place) and x itself."""
+    def forward(self, x: Tensor, tables: tuple[Tensor, Tensor], cache: LayerCache) -> Tensor:
+        """Attend over x and `cache`, this layer's earlier k and v, which is extended in place."""
         qkv = self.query_key_value(x).unflatten(-1, (-1, self.head_dim))
         q, k, v = qkv.split([self.heads[0], self.heads[1], self.heads[1]], dim=1)
-        q, k = rotate(self.q_norm(q), *tables), rotate(self.k_norm(k), *tables)
-        keys.append((k, v))
-        k, v = (torch.cat(part).transpose(0, 1) for part in zip(*keys, strict=True))
+        q, k = apply_rotary(self.q_norm(q), *tables), apply_rotary(self.k_norm(k), *tables)
+        cache.append((k, v))
+        k, v = (torch.cat(part).transpose(0, 1) for part in zip(*cache, strict=True))
         past = k.shape[1] - x.shape[0]
         mask = torch.ones(x.shape[0], k.shape[1], dtype=torch.bool, device=x.device).tril(past)
         out = F.scaled_dot_product_attention(
@@ -122,18 +122,18 @@ class ReferenceLayer(nn.Module):
         )
 
     def forward(
-        self, x: Tensor, tables: tuple[Tensor, Tensor], routes: Tensor, keys: Keys
+        self, x: Tensor, tables: tuple[Tensor, Tensor], routes: Tensor, cache: LayerCache
     ) -> Tensor:
-        x = x + self.attention(self.input_layernorm(x), tables, keys)
-        normed = self.post_attention_layernorm(x)
-        return x + (self.mlp(normed, routes) if self.sparse else self.mlp(normed))
+        x = x + self.attention(self.input_layernorm(x), tables, cache)
+        normalized = self.post_attention_layernorm(x)
+        return x + (self.mlp(normalized, routes) if self.sparse else self.mlp(normalized))
 
 
 class ReferenceDecoder(nn.Module):
     """Embeddings, layers and the final norm."""
 
     inv_freq: Tensor
-    rows: Tensor
+    axes: Tensor
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -143,15 +143,17 @@ class ReferenceDecoder(nn.Module):
         )
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         rope = config.rope_parameters
-        frequencies = inverse_frequencies(config.rotary_dim, rope["rope_theta"])
-        rows = torch.tensor(frequency_rows(rope["mrope_section"]))
+        frequencies = compute_inverse_frequencies(config.rotary_dim, rope["rope_theta"])
+        axes = torch.tensor(assign_frequency_axes(rope["mrope_section"]))
         self.register_buffer("inv_freq", frequencies, persistent=False)
-        self.register_buffer("rows", rows, persistent=False)
+        self.register_buffer("axes", axes, persistent=False)
 
-    def forward(self, x: Tensor, positions: Tensor, routes: Tensor, keys: list[Keys]) -> Tensor:
-        tables = cos_sin(positions, self.inv_freq, self.rows)
-        for layer, layer_keys in zip(self.layers, keys, strict=True):
-            x = layer(x, tables, routes, layer_keys)
+    def forward(
+        self, x: Tensor, positions: Tensor, routes: Tensor, caches: list[LayerCache]
+    ) -> Tensor:
+        tables = compute_rotary_tables(positions, self.inv_freq, self.axes)
+        for layer, cache in zip(self.layers, caches, strict=True):
+            x = layer(x, tables, routes, cache)
         return self.norm(x)
 
 
@@ -164,24 +166,35 @@ class ThinkerReference(nn.Module):
         self.model = ReferenceDecoder(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
 
-    def new_keys(self) -> list[Keys]:
-        """An empty KV cache: per layer a growing list of (k, v)."""
+    def new_cache(self) -> list[LayerCache]:
+        """Return an empty KV cache: per layer a growing list of (k, v)."""
         return [[] for _ in self.model.layers]
 
     def forward(
-        self, embeddings: Tensor, positions: Tensor, routes: Tensor, keys: list[Keys] | None = None
+        self,
+        embeddings: Tensor,
+        positions: Tensor,
+        routes: Tensor,
+        caches: list[LayerCache] | None = None,
     ) -> Tensor:
-        """Logits [tokens, vocab] for one sequence.
+        """Return logits [tokens, vocab] for one sequence.
 
-        `embeddings` is [tokens, hidden], `positions` [3, tokens] and `routes` [tokens] (route
-        ids). With `keys` the tokens continue a cached sequence.
+        Args:
+            embeddings: [tokens, hidden].
+            positions: [3, tokens].
+            routes: Route ids [tokens].
+            caches: KV cache of earlier tokens, which these tokens continue.
         """
-        hidden = self.model(embeddings, positions, routes, keys or self.new_keys())
+        hidden = self.model(embeddings, positions, routes, caches or self.new_cache())
         return self.lm_head(hidden)
 
 
 def load_reference(checkpoint: Path, config: Any) -> ThinkerReference:
-    """Load the thinker of a checkpoint in float32, strictly. Raises `CheckpointError`."""
+    """Load the thinker of a checkpoint in float32, strictly.
+
+    Raises:
+        CheckpointError: A tensor is missing, unexpected or has the wrong shape.
+    """
     model = ThinkerReference(config)
     tensors = TensorFolder(checkpoint)
     load_strict(model, tensors, prefix="model.", ignore=lambda n: is_encoder_tensor("model." + n))

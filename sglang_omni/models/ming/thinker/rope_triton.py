@@ -1,7 +1,7 @@
-"""QK-norm, partial rotation and the write to the KV cache, in one pass over a projection.
+"""QK-norm, partial rotary embedding and the write to the KV cache, in one kernel.
 
-In a decode step attention waits more than it reads; programs beside those of the heads ask for the
-weight of the product after it meanwhile.
+In a decode step, attention waits more than it reads. So additional programs prefetch the weight
+of the product after attention.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import bytes_of, fetch, wait_for_inputs
+from sglang_omni.kernels.pdl import prefetch_part, view_as_bytes, wait_for_inputs
 
 HEADS_PER_PROGRAM = 8
-FETCHING = 132
-"""Programs that ask for a weight: as many as a card has multiprocessors."""
+PREFETCH_PROGRAMS = 132
+"""Number of programs that prefetch a weight: the multiprocessors of an H200."""
 
 
 @dataclass(frozen=True)
-class Cache:
-    """One layer's key and value buffers [slots, kv_heads, head_dim] and each token's slot."""
+class LayerKVCache:
+    """Key and value buffers [slots, kv_heads, head_dim] of one layer, and the slot per token."""
 
     keys: Tensor
     values: Tensor
@@ -39,7 +39,7 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
     key_cache,
     value_cache,
     slots,
-    ahead,
+    prefetch_weight,
     lines,
     qkv_stride,
     key_stride,
@@ -52,79 +52,101 @@ def _prepare_kernel(  # type: ignore[no-untyped-def]
     HALF: tl.constexpr,
     BLOCK: tl.constexpr,
     STORE: tl.constexpr,
-    FETCH: tl.constexpr,
+    PREFETCH: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """BLOCK heads of one token: query heads, then key and value heads; where FETCH, each token's
-    other programs ask for `ahead`."""
+    """Compute BLOCK heads of one token: query heads, then key and value heads.
+
+    With PREFETCH, the remaining programs of each token prefetch `prefetch_weight`.
+    """
     token = tl.program_id(0).to(tl.int64)
     QUERY_BLOCKS: tl.constexpr = (HEADS + BLOCK - 1) // BLOCK
-    if FETCH:
-        others: tl.constexpr = QUERY_BLOCKS + (KV_HEADS + BLOCK - 1) // BLOCK
-        if tl.program_id(1) >= others:
-            part = (tl.program_id(1) - others) * tl.num_programs(0) + tl.program_id(0)
-            fetch(ahead, lines, part, (tl.num_programs(1) - others) * tl.num_programs(0))
+    if PREFETCH:
+        num_head_programs: tl.constexpr = QUERY_BLOCKS + (KV_HEADS + BLOCK - 1) // BLOCK
+        if tl.program_id(1) >= num_head_programs:
+            part = (tl.program_id(1) - num_head_programs) * tl.num_programs(0) + tl.program_id(0)
+            prefetch_part(
+                prefetch_weight,
+                lines,
+                part,
+                (tl.num_programs(1) - num_head_programs) * tl.num_programs(0),
+            )
             return
     wait_for_inputs(PDL)
     is_key = tl.program_id(1) >= QUERY_BLOCKS
     block = tl.program_id(1) - tl.where(is_key, QUERY_BLOCKS, 0)
     heads = (block * BLOCK + tl.arange(0, BLOCK))[:, None]
     dims = tl.arange(0, DIM_BLOCK)[None, :]
-    count = tl.where(is_key, KV_HEADS, HEADS)
-    inside = (heads < count) & (dims < DIM)
+    num_heads = tl.where(is_key, KV_HEADS, HEADS)
+    mask = (heads < num_heads) & (dims < DIM)
 
-    # The partner that a rotated dimension is mixed with; the others stay by themselves.
+    # The partner of each rotated dimension; other dimensions are their own partner.
     partner = tl.where(dims < HALF, dims + HALF, tl.where(dims < 2 * HALF, dims - HALF, dims))
     row = qkv + token * qkv_stride + (tl.where(is_key, HEADS, 0) + heads) * DIM
-    x = tl.load(row + dims, mask=inside, other=0.0).to(tl.float32)
-    y = tl.load(row + partner, mask=inside, other=0.0).to(tl.float32)
-    gain = tl.where(is_key, 1, 0)
-    of_x = tl.load(q_gain + dims, mask=(dims < DIM) & (gain == 0), other=0.0).to(tl.float32)
-    of_x += tl.load(k_gain + dims, mask=(dims < DIM) & (gain == 1), other=0.0).to(tl.float32)
-    of_y = tl.load(q_gain + partner, mask=(dims < DIM) & (gain == 0), other=0.0).to(tl.float32)
-    of_y += tl.load(k_gain + partner, mask=(dims < DIM) & (gain == 1), other=0.0).to(tl.float32)
+    x = tl.load(row + dims, mask=mask, other=0.0).to(tl.float32)
+    y = tl.load(row + partner, mask=mask, other=0.0).to(tl.float32)
+    is_key_gain = tl.where(is_key, 1, 0)
+    x_gain = tl.load(q_gain + dims, mask=(dims < DIM) & (is_key_gain == 0), other=0.0).to(
+        tl.float32
+    )
+    x_gain += tl.load(k_gain + dims, mask=(dims < DIM) & (is_key_gain == 1), other=0.0).to(
+        tl.float32
+    )
+    y_gain = tl.load(q_gain + partner, mask=(dims < DIM) & (is_key_gain == 0), other=0.0).to(
+        tl.float32
+    )
+    y_gain += tl.load(k_gain + partner, mask=(dims < DIM) & (is_key_gain == 1), other=0.0).to(
+        tl.float32
+    )
 
     scale = tl.rsqrt(tl.sum(x * x, axis=1) / DIM + eps)[:, None]
-    rotated = dims < 2 * HALF
-    angle = token * HALF + tl.where(dims < HALF, dims, dims - HALF)
-    c = tl.load(cos + angle, mask=rotated, other=1.0)
-    s = tl.load(sin + angle, mask=rotated, other=0.0)
+    is_rotated = dims < 2 * HALF
+    angle_offs = token * HALF + tl.where(dims < HALF, dims, dims - HALF)
+    c = tl.load(cos + angle_offs, mask=is_rotated, other=1.0)
+    s = tl.load(sin + angle_offs, mask=is_rotated, other=0.0)
     s = tl.where(dims < HALF, -s, s)
-    out = x * scale * of_x * c + y * scale * of_y * s
+    out = x * scale * x_gain * c + y * scale * y_gain * s
 
     if is_key:
-        at = (token * KV_HEADS + heads) * DIM + dims
-        tl.store(k_out + at, out.to(k_out.dtype.element_ty), mask=inside)
+        offs = (token * KV_HEADS + heads) * DIM + dims
+        tl.store(k_out + offs, out.to(k_out.dtype.element_ty), mask=mask)
         if STORE:
             slot = tl.load(slots + token).to(tl.int64)
-            v = tl.load(row + KV_HEADS * DIM + dims, mask=inside, other=0.0)
-            place = heads * DIM + dims
+            v = tl.load(row + KV_HEADS * DIM + dims, mask=mask, other=0.0)
+            cache_offs = heads * DIM + dims
             keys = out.to(key_cache.dtype.element_ty)
-            tl.store(key_cache + slot * key_stride + place, keys, mask=inside)
-            tl.store(value_cache + slot * value_stride + place, v, mask=inside)
+            tl.store(key_cache + slot * key_stride + cache_offs, keys, mask=mask)
+            tl.store(value_cache + slot * value_stride + cache_offs, v, mask=mask)
     else:
-        at = (token * HEADS + heads) * DIM + dims
-        tl.store(q_out + at, out.to(q_out.dtype.element_ty), mask=inside)
+        offs = (token * HEADS + heads) * DIM + dims
+        tl.store(q_out + offs, out.to(q_out.dtype.element_ty), mask=mask)
 
 
-def prepare_fused(
+def prepare_queries_and_keys(
     qkv: Tensor,
     gains: tuple[Tensor, Tensor],
     tables: tuple[Tensor, Tensor],
     heads: tuple[int, int],
     eps: float,
-    cache: Cache | None,
-    ahead: Tensor | None = None,
+    cache: LayerKVCache | None,
+    prefetch_weight: Tensor | None = None,
     pdl: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Queries [tokens, heads * head_dim] and keys [tokens, kv_heads * head_dim] of a projection
-    qkv [tokens, (heads + 2 * kv_heads) * head_dim], normalised and rotated.
+    """Normalise and rotate the queries and keys of a projection; store keys and values.
 
-    `gains` are those of the norms of queries and keys [head_dim], `tables` cos and sin
-    [tokens, rotary_dim / 2] in float32, `heads` the numbers of query and of key heads. With a
-    `cache`, keys and values are stored in it as well. It computes in float32 and rounds once.
-    `ahead` is a weight that the product after attention reads. Where `pdl`, this starts before
-    the kernel in front has ended.
+    Computes in float32 and rounds once.
+
+    Args:
+        qkv: [tokens, (heads + 2 * kv_heads) * head_dim].
+        gains: Gains of the query and key norms, [head_dim] each.
+        tables: float32 cos and sin, [tokens, rotary_dim / 2] each.
+        heads: Numbers of query and of key heads.
+        cache: Where to store keys and values, or None.
+        prefetch_weight: Weight of the product after attention.
+        pdl: Launch with programmatic dependent launch.
+
+    Returns:
+        Queries [tokens, heads * head_dim] and keys [tokens, kv_heads * head_dim].
     """
     tokens, dim = qkv.shape[0], gains[0].shape[0]
     assert qkv.stride(1) == 1 and all(table.is_contiguous() for table in tables)
@@ -132,9 +154,9 @@ def prepare_fused(
     if tokens:
         block = HEADS_PER_PROGRAM
         programs = triton.cdiv(heads[0], block) + triton.cdiv(heads[1], block)
-        fetching = 0 if ahead is None else triton.cdiv(FETCHING, tokens)
-        data, lines = (k, 0) if ahead is None else bytes_of(ahead)
-        _prepare_kernel[(tokens, programs + fetching)](
+        prefetch_programs = 0 if prefetch_weight is None else triton.cdiv(PREFETCH_PROGRAMS, tokens)
+        data, lines = (k, 0) if prefetch_weight is None else view_as_bytes(prefetch_weight)
+        _prepare_kernel[(tokens, programs + prefetch_programs)](
             qkv,
             *gains,
             *tables,
@@ -156,7 +178,7 @@ def prepare_fused(
             HALF=tables[0].shape[1],
             BLOCK=block,
             STORE=cache is not None,
-            FETCH=ahead is not None,
+            PREFETCH=prefetch_weight is not None,
             PDL=pdl,
             num_warps=4,
             launch_pdl=pdl,

@@ -1,9 +1,10 @@
-"""A decode step's router: logits, experts and rows in eight bits, in two kernels.
+"""Router of a decode step in two kernels: logits, selected experts and FP8 rows.
 
-The first multiplies few rows by the text router's weight, in shares of the sum over the width, so
-that many programs read the weight at once. The second adds the shares, rounds logits as a product
-of its own would, and chooses; beside it, programs bring the rows to eight bits for the experts. The
-plain form is `F.linear`, `routing.route` and `fp8.quantise` row by row.
+The first kernel multiplies a small batch by the weight of the text router, split over the hidden
+size (split-K), so that many programs read the weight at once. The second adds the partial sums,
+rounds the logits as a separate product would, and selects experts; its other programs quantize
+the rows to FP8 for the experts. The plain form is `F.linear`, `routing.select_experts` and
+`fp8.quantize_weight` per row.
 """
 
 from dataclasses import dataclass
@@ -17,24 +18,25 @@ from sglang_omni.kernels.pdl import wait_for_inputs
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.fp8_triton import (
     BLOCKS_PER_PROGRAM,
-    empty_rows,
-    quantise_blocks,
+    allocate_fp8_rows,
+    quantize_blocks,
 )
 from sglang_omni.models.ming.thinker.routing import Routing
 from sglang_omni.models.ming.thinker.routing_triton import choose_experts
 
-SHARE = 256
-"""Columns of the width that one program sums: all that it reads is on its way at once."""
+COLUMNS_PER_SPLIT = 256
+"""Columns of the hidden size that one program sums; it loads all of them at once."""
 EXPERTS_PER_PROGRAM = 32
 
 
 @dataclass(frozen=True)
-class Routed:
-    """What the experts of a step need of its rows x [tokens, hidden].
+class RoutedRows:
+    """Inputs of the experts of a decode step for its rows x [tokens, hidden].
 
     `weights` (float32) and `ids` (int32) are [tokens, top_k + 1], the shared expert last; `logits`
     [tokens, experts] have the dtype of x. `rows` is x in float8_e4m3fn, `scales` [tokens, hidden /
-    128] float32. `places` is one int32, zero, for `experts_triton.group_by_expert` to count in.
+    128] float32. `total_slots` is one int32 counter, zero, for
+    `decode_moe_triton.group_by_expert`.
     """
 
     weights: Tensor
@@ -42,7 +44,7 @@ class Routed:
     logits: Tensor
     rows: Tensor
     scales: Tensor
-    places: Tensor
+    total_slots: Tensor
 
 
 @triton.jit
@@ -53,24 +55,24 @@ def _logits_kernel(  # type: ignore[no-untyped-def]
     M,
     EXPERTS: tl.constexpr,
     K: tl.constexpr,
-    SHARE: tl.constexpr,
+    SPAN: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     PRECISION: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """One share of the sums [BM, BN] of some experts."""
-    tile, share = tl.program_id(0), tl.program_id(1)
+    """Compute one split of the sums [BM, BN] for some experts."""
+    tile, split = tl.program_id(0), tl.program_id(1)
     experts, rows = tile * BN + tl.arange(0, BN), tl.arange(0, BM)
-    depth = share * SHARE + tl.arange(0, SHARE)
-    row_in = rows[:, None] < M
-    # The weight depends on nothing: it travels while the kernel ahead still runs.
-    w = tl.load(weight + experts[:, None] * K + depth[None, :])
+    depth = split * SPAN + tl.arange(0, SPAN)
+    row_mask = rows[:, None] < M
+    # The weight is constant: load it while the previous kernel still runs.
+    weight_tile = tl.load(weight + experts[:, None] * K + depth[None, :])
     wait_for_inputs(PDL)
-    held = tl.load(x + rows[:, None] * K + depth[None, :], mask=row_in, other=0.0)
-    acc = tl.dot(held, tl.trans(w), input_precision=PRECISION)
-    at = (share * M + rows[:, None]) * EXPERTS + experts[None, :]
-    tl.store(partial + at, acc, mask=row_in & (experts[None, :] < EXPERTS))
+    x_tile = tl.load(x + rows[:, None] * K + depth[None, :], mask=row_mask, other=0.0)
+    acc = tl.dot(x_tile, tl.trans(weight_tile), input_precision=PRECISION)
+    offs = (split * M + rows[:, None]) * EXPERTS + experts[None, :]
+    tl.store(partial + offs, acc, mask=row_mask & (experts[None, :] < EXPERTS))
 
 
 @triton.jit
@@ -88,37 +90,37 @@ def _route_token(  # type: ignore[no-untyped-def]
     TOP_GROUPS: tl.constexpr,
     TOP_K: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
-    SHARES: tl.constexpr,
+    SPLITS: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """Add the shares of a token's logits, in a fixed order, and choose its experts."""
+    """Add the split sums of the logits of a token, in a fixed order, and select its experts."""
     experts, slots = tl.arange(0, EXPERTS), tl.arange(0, SLOT_BLOCK)
     biases = tl.load(bias + experts)
     wait_for_inputs(PDL)
-    total = tl.zeros((EXPERTS,), tl.float32)
-    for share in tl.static_range(SHARES):
-        total += tl.load(partial + (share * M + token) * EXPERTS + experts)
-    rounded = total.to(logits.dtype.element_ty)
+    logit_sum = tl.zeros((EXPERTS,), tl.float32)
+    for split in tl.static_range(SPLITS):
+        logit_sum += tl.load(partial + (split * M + token) * EXPERTS + experts)
+    rounded = logit_sum.to(logits.dtype.element_ty)
     tl.store(logits + token * EXPERTS + experts, rounded)
-    shares, chosen = choose_experts(
+    expert_weights, expert_ids = choose_experts(
         rounded.to(tl.float32), biases, scale, EXPERTS, GROUPS, TOP_GROUPS, TOP_K, SLOT_BLOCK
     )
-    at = token * (TOP_K + 1) + slots
-    tl.store(weights + at, shares, mask=slots <= TOP_K)
-    tl.store(ids + at, chosen, mask=slots <= TOP_K)
+    offs = token * (TOP_K + 1) + slots
+    tl.store(weights + offs, expert_weights, mask=slots <= TOP_K)
+    tl.store(ids + offs, expert_ids, mask=slots <= TOP_K)
 
 
 @triton.jit
-def _finish_kernel(  # type: ignore[no-untyped-def]
+def _route_and_quantize_kernel(  # type: ignore[no-untyped-def]
     partial,
     bias,
     x,
     weights,
     ids,
     logits,
-    quantised,
+    quantized,
     scales,
-    places,
+    total_slots,
     M,
     scale,
     EXPERTS: tl.constexpr,
@@ -126,13 +128,13 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
     TOP_GROUPS: tl.constexpr,
     TOP_K: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
-    SHARES: tl.constexpr,
+    SPLITS: tl.constexpr,
     K: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """One token: its experts, or, in the other programs, BLOCKS blocks of it in eight bits."""
+    """Select the experts of one token; the other programs quantize BLOCKS of its blocks each."""
     token, part = tl.program_id(0), tl.program_id(1)
     if part == 0:
         _route_token(
@@ -149,57 +151,60 @@ def _finish_kernel(  # type: ignore[no-untyped-def]
             TOP_GROUPS,
             TOP_K,
             SLOT_BLOCK,
-            SHARES,
+            SPLITS,
             PDL,
         )
         if token == 0:
-            tl.store(places, 0)
+            tl.store(total_slots, 0)
     else:
         wait_for_inputs(PDL)
-        quantise_blocks(x, quantised, scales, token, (part - 1) * BLOCKS, K, BLOCK, BLOCKS)
+        quantize_blocks(x, quantized, scales, token, (part - 1) * BLOCKS, K, BLOCK, BLOCKS)
 
 
-def can_route_rows(experts: int, hidden: int) -> bool:
-    """Whether sizes are those that the kernels cut evenly."""
-    return experts % EXPERTS_PER_PROGRAM == 0 and hidden % SHARE == 0
+def supports_router_sizes(experts: int, hidden: int) -> bool:
+    """Whether the kernels divide these sizes evenly."""
+    return experts % EXPERTS_PER_PROGRAM == 0 and hidden % COLUMNS_PER_SPLIT == 0
 
 
-def _room_for(x: Tensor, routing: Routing) -> Routed:
-    """What the kernels write of rows x [tokens, hidden], not written yet."""
+def _allocate_routed_rows(x: Tensor, routing: Routing) -> RoutedRows:
+    """Allocate the outputs for rows x [tokens, hidden]."""
     (tokens, hidden), device = x.shape, x.device
     slots = tokens, routing.top_k + 1
-    rows, scales = empty_rows(tokens, hidden, device)
-    return Routed(
+    rows, scales = allocate_fp8_rows(tokens, hidden, device)
+    return RoutedRows(
         weights=torch.empty(slots, dtype=torch.float32, device=device),
         ids=torch.empty(slots, dtype=torch.int32, device=device),
         logits=torch.empty(tokens, routing.experts, dtype=x.dtype, device=device),
         rows=rows,
         scales=scales,
-        places=torch.empty(1, dtype=torch.int32, device=device),
+        total_slots=torch.empty(1, dtype=torch.int32, device=device),
     )
 
 
 def route_rows(
     x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, pdl: bool = False
-) -> Routed:
-    """Choose experts for the rows x [tokens, hidden] of a decode step, one at least.
+) -> RoutedRows:
+    """Select experts for the rows x [tokens, hidden] of a decode step, tokens >= 1.
 
-    `weight` is [experts, hidden], `bias` [experts] float32. Where `pdl`, both are read before
-    the kernel ahead has ended.
+    Args:
+        weight: [experts, hidden].
+        bias: float32 [experts].
+        pdl: Launch with programmatic dependent launch. The kernels then read weight and bias before
+            the previous kernel has ended.
     """
     (tokens, hidden), device = x.shape, x.device
-    experts, shares = routing.experts, hidden // SHARE
-    assert can_route_rows(experts, hidden) and x.is_contiguous() and weight.is_contiguous()
+    experts, splits = routing.experts, hidden // COLUMNS_PER_SPLIT
+    assert supports_router_sizes(experts, hidden) and x.is_contiguous() and weight.is_contiguous()
     assert bias.is_contiguous() and bias.dtype == torch.float32
-    partial = torch.empty(shares, tokens, experts, dtype=torch.float32, device=device)
-    _logits_kernel[(experts // EXPERTS_PER_PROGRAM, shares)](
+    partial = torch.empty(splits, tokens, experts, dtype=torch.float32, device=device)
+    _logits_kernel[(experts // EXPERTS_PER_PROGRAM, splits)](
         x,
         weight,
         partial,
         tokens,
         EXPERTS=experts,
         K=hidden,
-        SHARE=SHARE,
+        SPAN=COLUMNS_PER_SPLIT,
         BM=max(16, triton.next_power_of_2(tokens)),
         BN=EXPERTS_PER_PROGRAM,
         PRECISION="ieee" if x.dtype == torch.float32 else "tf32",
@@ -207,9 +212,9 @@ def route_rows(
         num_warps=4,
         launch_pdl=pdl,
     )
-    routed = _room_for(x, routing)
+    routed = _allocate_routed_rows(x, routing)
     parts = triton.cdiv(hidden // BLOCK, BLOCKS_PER_PROGRAM)
-    _finish_kernel[(tokens, 1 + parts)](
+    _route_and_quantize_kernel[(tokens, 1 + parts)](
         partial,
         bias,
         x,
@@ -218,7 +223,7 @@ def route_rows(
         routed.logits,
         routed.rows,
         routed.scales,
-        routed.places,
+        routed.total_slots,
         tokens,
         routing.scale,
         EXPERTS=experts,
@@ -226,7 +231,7 @@ def route_rows(
         TOP_GROUPS=routing.top_groups,
         TOP_K=routing.top_k,
         SLOT_BLOCK=triton.next_power_of_2(routing.top_k + 1),
-        SHARES=shares,
+        SPLITS=splits,
         K=hidden,
         BLOCK=BLOCK,
         BLOCKS=BLOCKS_PER_PROGRAM,

@@ -1,7 +1,7 @@
-"""Group-limited sigmoid routing, plain PyTorch.
+"""Group-limited sigmoid routing in plain PyTorch.
 
-Scores choose with a bias and combine without it: a token takes its best experts among the best
-groups, a group being judged by its two largest biased scores.
+Scores select with a bias and combine without it: a token uses its best experts among the best
+groups. A group is ranked by the sum of its two largest biased scores.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 TEXT, IMAGE, AUDIO = 0, 1, 2
-ROUTERS = ("gate", "image_gate", "audio_gate")  # checkpoint names, in the order of route ids
+ROUTERS = ("gate", "image_gate", "audio_gate")  # Checkpoint names, in the order of route ids.
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Routing:
     scale: float
 
     @classmethod
-    def of(cls, config: Any) -> "Routing":
-        """Read them from the text configuration."""
+    def from_config(cls, config: Any) -> "Routing":
+        """Read the constants from the text configuration."""
         return cls(
             experts=config.num_experts,
             groups=config.n_group,
@@ -36,18 +36,20 @@ class Routing:
         )
 
 
-def route(logits: Tensor, bias: Tensor, routing: Routing) -> tuple[Tensor, Tensor]:
+def select_experts(logits: Tensor, bias: Tensor, routing: Routing) -> tuple[Tensor, Tensor]:
     """Select experts for logits [tokens, experts].
 
-    `bias` is [experts] or, when tokens use different routers, [tokens, experts]. Returns
-    float32 weights and int64 ids, both [tokens, top_k]; weights are normalised and scaled.
+    `bias` is [experts] or, when tokens use different routers, [tokens, experts].
+
+    Returns:
+        float32 weights and int64 ids, both [tokens, top_k]; weights are normalised and scaled.
     """
     scores = logits.float().sigmoid()
-    choice = scores + bias.float()
-    grouped = choice.unflatten(-1, (routing.groups, -1))
-    best = grouped.topk(2, dim=-1).values.sum(-1).topk(routing.top_groups, dim=-1).indices
-    closed = torch.ones_like(grouped[..., 0], dtype=torch.bool).scatter_(-1, best, False)
-    allowed = grouped.masked_fill(closed[..., None], float("-inf")).flatten(-2)
+    biased = scores + bias.float()
+    grouped = biased.unflatten(-1, (routing.groups, -1))
+    best_groups = grouped.topk(2, dim=-1).values.sum(-1).topk(routing.top_groups, dim=-1).indices
+    is_closed = torch.ones_like(grouped[..., 0], dtype=torch.bool).scatter_(-1, best_groups, False)
+    allowed = grouped.masked_fill(is_closed[..., None], float("-inf")).flatten(-2)
     ids = allowed.topk(routing.top_k, dim=-1).indices
     weights = scores.gather(-1, ids)
     weights = weights / (weights.sum(-1, keepdim=True) + 1e-20) * routing.scale
@@ -55,7 +57,7 @@ def route(logits: Tensor, bias: Tensor, routing: Routing) -> tuple[Tensor, Tenso
 
 
 def select_router(logits: Tensor, bias: Tensor, routes: Tensor) -> tuple[Tensor, Tensor]:
-    """Pick each token's router from stacked logits [tokens, 3, experts] and bias [3, experts].
+    """Select the router of each token from logits [tokens, 3, experts] and bias [3, experts].
 
     `routes` [tokens] holds route ids. Returns logits and bias, both [tokens, experts].
     """
@@ -64,10 +66,10 @@ def select_router(logits: Tensor, bias: Tensor, routes: Tensor) -> tuple[Tensor,
     return logits[rows, index], bias[index]
 
 
-def with_shared_expert(weights: Tensor, ids: Tensor, experts: int) -> tuple[Tensor, Tensor]:
-    """Append the shared expert, which follows the `experts` routed ones and takes part in full.
+def append_shared_expert(weights: Tensor, ids: Tensor, experts: int) -> tuple[Tensor, Tensor]:
+    """Append the shared expert, which follows the `experts` routed ones, with weight 1.
 
-    `weights` and `ids` are [tokens, top_k]; returns [tokens, top_k + 1].
+    `weights` and `ids` are [tokens, top_k]; returns [tokens, top_k + 1] of each.
     """
-    ones, last = torch.ones_like(weights[:, :1]), torch.full_like(ids[:, :1], experts)
-    return torch.cat((weights, ones), dim=-1), torch.cat((ids, last), dim=-1)
+    ones, shared_ids = torch.ones_like(weights[:, :1]), torch.full_like(ids[:, :1], experts)
+    return torch.cat((weights, ones), dim=-1), torch.cat((ids, shared_ids), dim=-1)

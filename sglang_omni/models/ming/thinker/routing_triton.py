@@ -1,4 +1,4 @@
-"""Group-limited routing in one kernel: router choice, experts and the shared expert's column."""
+"""Group-limited routing in one kernel: router selection, experts and the shared expert."""
 
 import torch
 import triton
@@ -19,37 +19,41 @@ def choose_experts(  # type: ignore[no-untyped-def]
     TOP_K: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
 ):
-    """Weights and ids [SLOT_BLOCK] for one token's logits and biases [EXPERTS] in float32, the
-    shared expert in slot TOP_K. Ties go to the lower index."""
+    """Return weights and ids [SLOT_BLOCK] for one token's float32 logits and biases [EXPERTS].
+
+    The shared expert is in slot TOP_K. Ties go to the lower index.
+    """
     experts = tl.arange(0, EXPERTS)
     scores = 1.0 / (1.0 + tl.exp(-raw))
-    choice = scores + bias
+    biased = scores + bias
 
     SIZE: tl.constexpr = EXPERTS // GROUPS
-    grouped = tl.reshape(choice, (GROUPS, SIZE))
-    largest = tl.argmax(grouped, axis=1)
-    others = tl.where(tl.arange(0, SIZE)[None, :] == largest[:, None], float("-inf"), grouped)
-    judged = tl.max(grouped, axis=1) + tl.max(others, axis=1)
-    # A group is open if fewer than TOP_GROUPS come before it.
+    grouped = tl.reshape(biased, (GROUPS, SIZE))
+    top_index = tl.argmax(grouped, axis=1)
+    rest = tl.where(tl.arange(0, SIZE)[None, :] == top_index[:, None], float("-inf"), grouped)
+    group_scores = tl.max(grouped, axis=1) + tl.max(rest, axis=1)
+    # A group is allowed if fewer than TOP_GROUPS rank before it.
     group = tl.arange(0, GROUPS)
-    tied = (judged[None, :] == judged[:, None]) & (group[None, :] < group[:, None])
-    before = tl.sum(((judged[None, :] > judged[:, None]) | tied).to(tl.int32), axis=1)
-    opened = tl.where((before < TOP_GROUPS)[:, None], grouped, float("-inf"))
+    is_tied = (group_scores[None, :] == group_scores[:, None]) & (group[None, :] < group[:, None])
+    num_better = tl.sum(
+        ((group_scores[None, :] > group_scores[:, None]) | is_tied).to(tl.int32), axis=1
+    )
+    allowed = tl.where((num_better < TOP_GROUPS)[:, None], grouped, float("-inf"))
 
-    # As integers of the same order: a warp finds the largest of those in one instruction.
-    bits = tl.reshape(opened, (EXPERTS,)).to(tl.int32, bitcast=True)
-    left = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    # Integers of the same order: a warp finds their maximum in one instruction.
+    bits = tl.reshape(allowed, (EXPERTS,)).to(tl.int32, bitcast=True)
+    remaining = bits ^ ((bits >> 31) & 0x7FFFFFFF)
     slots = tl.arange(0, SLOT_BLOCK)
     ids = tl.full((SLOT_BLOCK,), EXPERTS, tl.int32)
     for slot in tl.static_range(TOP_K):
-        best = tl.min(tl.where(left == tl.max(left, axis=0), experts, EXPERTS), axis=0)
+        best = tl.min(tl.where(remaining == tl.max(remaining, axis=0), experts, EXPERTS), axis=0)
         ids = tl.where(slots == slot, best, ids)
-        left = tl.where(experts == best, -0x80000000, left)
-    chosen = tl.gather(scores, tl.minimum(ids, EXPERTS - 1), axis=0)
-    chosen = tl.where(slots < TOP_K, chosen, 0.0)
-    share = chosen / (tl.sum(chosen, axis=0) + 1e-20) * scale
-    # The shared expert takes part in full, beside the routed ones.
-    return tl.where(slots == TOP_K, 1.0, share), ids
+        remaining = tl.where(experts == best, -0x80000000, remaining)
+    selected = tl.gather(scores, tl.minimum(ids, EXPERTS - 1), axis=0)
+    selected = tl.where(slots < TOP_K, selected, 0.0)
+    weights = selected / (tl.sum(selected, axis=0) + 1e-20) * scale
+    # The shared expert has weight 1, beside the routed ones.
+    return tl.where(slots == TOP_K, 1.0, weights), ids
 
 
 @triton.jit
@@ -68,32 +72,37 @@ def _route_kernel(  # type: ignore[no-untyped-def]
     SLOT_BLOCK: tl.constexpr,
     ROUTED: tl.constexpr,
 ):
-    """One token."""
+    """Route one token."""
     token = tl.program_id(0).to(tl.int64)
     router = 0
     if ROUTED:
         router = tl.load(routes + token).to(tl.int32)
     experts = tl.arange(0, EXPERTS)
-    raw = tl.load(logits + token * row_stride + router * EXPERTS + experts).to(tl.float32)
-    biases = tl.load(bias + router * EXPERTS + experts)
-    share, chosen = choose_experts(
-        raw, biases, scale, EXPERTS, GROUPS, TOP_GROUPS, TOP_K, SLOT_BLOCK
+    token_logits = tl.load(logits + token * row_stride + router * EXPERTS + experts).to(tl.float32)
+    token_bias = tl.load(bias + router * EXPERTS + experts)
+    expert_weights, expert_ids = choose_experts(
+        token_logits, token_bias, scale, EXPERTS, GROUPS, TOP_GROUPS, TOP_K, SLOT_BLOCK
     )
     slots = tl.arange(0, SLOT_BLOCK)
-    at = token * (TOP_K + 1) + slots
-    tl.store(weights + at, share, mask=slots <= TOP_K)
-    tl.store(ids + at, chosen, mask=slots <= TOP_K)
+    offs = token * (TOP_K + 1) + slots
+    tl.store(weights + offs, expert_weights, mask=slots <= TOP_K)
+    tl.store(ids + offs, expert_ids, mask=slots <= TOP_K)
 
 
-def route_fused(
+def select_experts_fused(
     logits: Tensor, bias: Tensor, routing: Routing, routes: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Select experts as `routing.route` and `with_shared_expert` do, on a GPU.
+    """Select experts on a GPU as `routing.select_experts` and `append_shared_expert` do.
 
-    Without `routes`, `logits` is [tokens, experts], and the first row of `bias` [routers, experts]
-    (float32) is used; with route ids [tokens], `logits` is [tokens, routers * experts]. Returns
-    float32 weights and int32 ids, both [tokens, top_k + 1]. Numbers of experts and groups must be
-    powers of two.
+    The numbers of experts and groups must be powers of two.
+
+    Args:
+        logits: [tokens, experts] without `routes`, else [tokens, routers * experts].
+        bias: float32 [routers, experts]; without `routes` the first row is used.
+        routes: Route ids [tokens].
+
+    Returns:
+        float32 weights and int32 ids, both [tokens, top_k + 1].
     """
     tokens = logits.shape[0]
     assert logits.stride(1) == 1 and bias.is_contiguous() and bias.dtype == torch.float32

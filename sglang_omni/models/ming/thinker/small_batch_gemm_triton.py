@@ -1,11 +1,12 @@
-"""Products of a decode step's few rows with weights in eight bits.
+"""Matrix products of the small batch of a decode step with FP8 weights.
 
-So few rows are bound by reading the weight, once. SGLang's way brings rows to eight bits in a
-kernel of its own, copies the scales and pads rows to the height of a tile; here up to 32 rows stay
-as they are, and the weight becomes bfloat16 on its way, block by block. That is the finer
-arithmetic as well: only the weight is rounded. The plain form is `fp8.dequantise` and a product.
+Small batches are bound by reading the weight once. SGLang quantizes the rows in a kernel of its
+own, copies the scales and pads the rows to the tile height. Here, up to 32 rows stay in their
+dtype, and the weight is converted to bfloat16 block by block as it is loaded. This is also more
+exact, as only the weight is rounded. The plain form is `fp8.dequantize_weight` and a product.
 
-With more rows it is they that are read most, by every tile: they come to eight bits as SGLang's.
+With more rows, every tile reads all of them, and the rows dominate the reads. They are then
+quantized to FP8, as SGLang does.
 """
 
 from collections.abc import Callable
@@ -18,24 +19,24 @@ import triton.language as tl
 from torch import Tensor
 
 from sglang_omni.kernels.pdl import wait_for_inputs
-from sglang_omni.kernels.split_k import MAX_TILES, Workspace, share_sum
+from sglang_omni.kernels.split_k import MAX_TILES, Workspace, reduce_split_k
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
-from sglang_omni.models.ming.thinker.fp8_triton import quantise_rows
+from sglang_omni.models.ming.thinker.fp8_triton import quantize_rows
 
-MOST_ROWS = 64
-"""With more, SGLang's kernels in eight bits are faster."""
-SCRATCH = 1 << 22
-"""Numbers in float32 for shared sums: four times what queries, keys and values of 64 rows take."""
+MAX_ROWS = 64
+"""Maximum batch size; with more rows, SGLang's FP8 kernels are faster."""
+WORKSPACE_SIZE = 1 << 22
+"""float32 elements for split-K sums: four times the need of the qkv projection of 64 rows."""
 
 
 @dataclass(frozen=True)
 class SmallBatchTile:
-    """How a product is cut: columns of a tile, shares of the sum, warps, stages.
+    """Tiling of a product: columns of a tile, splits of the sum (split-K), warps and stages.
 
-    `swapped` has the weight as the first operand: warps in groups of four can then share rows in
-    shared memory, which pays with many of them. Otherwise weights are the second operand and go
-    to registers in wider words. `fp8` brings the rows to eight bits too, in a kernel ahead:
-    as every tile reads all rows, that pays with the most of them.
+    `swapped` makes the weight the first operand: groups of four warps can then share the rows in
+    shared memory, which pays for larger batches. Otherwise the weight is the second operand and is
+    loaded to registers in wider words. `fp8` quantizes the rows in a kernel before the product. As
+    every tile reads all rows, this pays for the largest batches.
     """
 
     cols: int
@@ -46,76 +47,82 @@ class SmallBatchTile:
     fp8: bool = False
 
 
-# By the rows that a tile has: found by `benchmarks.thinker.tune_small_batch_gemm` on an H200.
+# By tile height in rows; measured by `benchmarks.thinker.tune_small_batch_gemm` on an H200.
 TILES = {
     16: SmallBatchTile(32, 4, warps=2),
     32: SmallBatchTile(64, 4, stages=3, swapped=True),
     64: SmallBatchTile(64, 3, fp8=True),
 }
-# So many columns make tiles enough without sharing sums.
-WIDE = 8192
+# From this many outputs on there are enough tiles without split-K.
+MIN_UNSPLIT_OUTPUTS = 8192
 
 
-def tile_for(rows: int, outputs: int) -> SmallBatchTile:
-    """How rows times a weight of so many outputs are cut."""
+def select_tile(rows: int, outputs: int) -> SmallBatchTile:
+    """Return the tiling for a number of rows and of outputs."""
     tile = TILES[max(16, triton.next_power_of_2(rows))]
-    return tile if outputs < WIDE else replace(tile, split=1)
+    return tile if outputs < MIN_UNSPLIT_OUTPUTS else replace(tile, split=1)
 
 
 @triton.jit
-def _product_of_shares(  # type: ignore[no-untyped-def]
+def _multiply_blocks(  # type: ignore[no-untyped-def]
     x,
     x_scales,
     weight,
     scales,
     rows,
-    row_in,
+    row_mask,
     cols,
     first,
     last,
     K: tl.constexpr,
     BLOCK: tl.constexpr,
     SWAPPED: tl.constexpr,
-    EIGHT_BITS: tl.constexpr,
+    ROWS_FP8: tl.constexpr,
 ):
-    """Blocks `first` to `last` of the sums over K: [rows, cols], or [cols, rows] where SWAPPED.
-    Only rows of EIGHT_BITS have scales, one for each block."""
+    """Sum the blocks `first` .. `last` - 1 over K: [rows, cols], or [cols, rows] where SWAPPED.
+
+    `x_scales` holds one scale per row and block, and is used only with ROWS_FP8.
+    """
     depth = tl.arange(0, BLOCK)
     BM: tl.constexpr = rows.shape[0]
     BN: tl.constexpr = cols.shape[0]
     acc = tl.zeros((BN, BM) if SWAPPED else (BM, BN), tl.float32)
-    # A weight's block is as high as or higher than a tile: one scale for all of a step. Scales are
-    # read a step ahead, for nothing else of a step would wait for memory.
-    most: tl.constexpr = K // BLOCK - 1
-    x_scale_at = x_scales + rows * (K // BLOCK)
-    start = tl.minimum(first, most)
-    factor = tl.load(scales + start)
-    if EIGHT_BITS:
-        factor *= tl.load(x_scale_at + start, mask=row_in, other=0.0)
+    # A tile lies within one weight block, so a step has one weight scale. Scales are loaded one
+    # step ahead, so that they do not stall the step.
+    last_block: tl.constexpr = K // BLOCK - 1
+    x_scale_ptrs = x_scales + rows * (K // BLOCK)
+    start = tl.minimum(first, last_block)
+    scale = tl.load(scales + start)
+    if ROWS_FP8:
+        scale *= tl.load(x_scale_ptrs + start, mask=row_mask, other=0.0)
     for block in range(first, last):
-        at = block * BLOCK + depth
-        next_block = tl.minimum(block + 1, most)
-        following = tl.load(scales + next_block)
-        w = tl.load(weight + cols[:, None] * K + at[None, :])
-        if EIGHT_BITS:
-            following *= tl.load(x_scale_at + next_block, mask=row_in, other=0.0)
+        offs = block * BLOCK + depth
+        next_block = tl.minimum(block + 1, last_block)
+        next_scale = tl.load(scales + next_block)
+        weight_tile = tl.load(weight + cols[:, None] * K + offs[None, :])
+        if ROWS_FP8:
+            next_scale *= tl.load(x_scale_ptrs + next_block, mask=row_mask, other=0.0)
         else:
-            # By way of float32: straight to bfloat16 a card converts a quarter as many at a time.
-            w = w.to(tl.float32).to(x.dtype.element_ty)
+            # Via float32: direct conversion to bfloat16 has a quarter of the throughput.
+            weight_tile = weight_tile.to(tl.float32).to(x.dtype.element_ty)
         if SWAPPED:
-            held = tl.load(x + rows[None, :] * K + at[:, None], mask=row_in[None, :], other=0.0)
-            product = tl.dot(w, held)
-            acc += product * (factor[None, :] if EIGHT_BITS else factor)
+            x_tile = tl.load(
+                x + rows[None, :] * K + offs[:, None], mask=row_mask[None, :], other=0.0
+            )
+            product = tl.dot(weight_tile, x_tile)
+            acc += product * (scale[None, :] if ROWS_FP8 else scale)
         else:
-            held = tl.load(x + rows[:, None] * K + at[None, :], mask=row_in[:, None], other=0.0)
-            product = tl.dot(held, tl.trans(w))
-            acc += product * (factor[:, None] if EIGHT_BITS else factor)
-        factor = following
+            x_tile = tl.load(
+                x + rows[:, None] * K + offs[None, :], mask=row_mask[:, None], other=0.0
+            )
+            product = tl.dot(x_tile, tl.trans(weight_tile))
+            acc += product * (scale[:, None] if ROWS_FP8 else scale)
+        scale = next_scale
     return acc
 
 
 @triton.jit
-def _few_rows_kernel(  # type: ignore[no-untyped-def]
+def _small_batch_kernel(  # type: ignore[no-untyped-def]
     x,
     x_scales,
     weight,
@@ -129,81 +136,95 @@ def _few_rows_kernel(  # type: ignore[no-untyped-def]
     BLOCK: tl.constexpr,
     SPLIT: tl.constexpr,
     SWAPPED: tl.constexpr,
-    EIGHT_BITS: tl.constexpr,
+    ROWS_FP8: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     PDL: tl.constexpr,
 ):
-    """One tile of the output, or one of SPLIT shares of its sum over K."""
-    tile, share = tl.program_id(0), tl.program_id(1)
+    """Compute one output tile, or one of SPLIT partial sums over K."""
+    tile, split = tl.program_id(0), tl.program_id(1)
     blocks: tl.constexpr = K // BLOCK
-    span: tl.constexpr = (blocks + SPLIT - 1) // SPLIT
-    # The last shares may be shorter, or empty.
-    first = share * span
-    last = tl.minimum(first + span, blocks)
+    blocks_per_split: tl.constexpr = (blocks + SPLIT - 1) // SPLIT
+    # The last splits may be shorter or empty.
+    first = split * blocks_per_split
+    last = tl.minimum(first + blocks_per_split, blocks)
     cols, rows = tile * BN + tl.arange(0, BN), tl.arange(0, BM)
-    row_in = rows < M
-    # The weight is not asked for before this: it was in the way of what the kernel ahead reads.
+    row_mask = rows < M
+    # No prefetch of the weight before this: it slowed the reads of the previous kernel.
     wait_for_inputs(PDL)
-    scales = scale + tile * BN // BLOCK * blocks
-    acc = _product_of_shares(
-        x, x_scales, weight, scales, rows, row_in, cols, first, last, K, BLOCK, SWAPPED, EIGHT_BITS
+    scale_ptrs = scale + tile * BN // BLOCK * blocks
+    acc = _multiply_blocks(
+        x,
+        x_scales,
+        weight,
+        scale_ptrs,
+        rows,
+        row_mask,
+        cols,
+        first,
+        last,
+        K,
+        BLOCK,
+        SWAPPED,
+        ROWS_FP8,
     )
-    # Only rows can be missing, for tiles divide N; the mask takes the tile's shape.
+    # Only rows can be out of range, as tiles divide N; the mask has the shape of the tile.
     if SWAPPED:
-        place = rows[None, :] * N + cols[:, None]
-        inside = row_in[None, :] & (cols[:, None] < N)
+        offs = rows[None, :] * N + cols[:, None]
+        mask = row_mask[None, :] & (cols[:, None] < N)
     else:
-        place = rows[:, None] * N + cols[None, :]
-        inside = row_in[:, None] & (cols[None, :] < N)
-    finish = True
+        offs = rows[:, None] * N + cols[None, :]
+        mask = row_mask[:, None] & (cols[None, :] < N)
+    is_last = True
     if SPLIT > 1:
-        high: tl.constexpr = BN if SWAPPED else BM
-        wide: tl.constexpr = BM if SWAPPED else BN
-        acc, finish = share_sum(
-            acc, partial, arrived + tile, place, inside, share, M * N, SPLIT, high, wide
+        tile_rows: tl.constexpr = BN if SWAPPED else BM
+        tile_cols: tl.constexpr = BM if SWAPPED else BN
+        acc, is_last = reduce_split_k(
+            acc, partial, arrived + tile, offs, mask, split, M * N, SPLIT, tile_rows, tile_cols
         )
-    if finish:
-        tl.store(out + place, acc.to(out.dtype.element_ty), mask=inside)
+    if is_last:
+        tl.store(out + offs, acc.to(out.dtype.element_ty), mask=mask)
 
 
-def few_rows_linear(
+def small_batch_linear(
     x: Tensor,
     weight: Tensor,
     scale: Tensor,
-    space: Workspace,
+    workspace: Workspace,
     tile: SmallBatchTile | None = None,
     pdl: bool = False,
 ) -> Tensor:
-    """x [rows, K] times the transpose of a quantised weight [N, K]: [rows, N] in x's dtype.
+    """Return x [rows, K] times the transposed FP8 weight [N, K]: [rows, N] in the dtype of x.
 
-    `weight` is float8_e4m3fn, `scale` [N / 128, K / 128] float32. At most `MOST_ROWS` rows, which
-    a tile of `fp8` rounds as well. Where `pdl`, this starts before the kernel in front
-    has ended.
+    Args:
+        x: At most `MAX_ROWS` rows; a tile with `fp8` quantizes them too.
+        weight: float8_e4m3fn [N, K].
+        scale: float32 [N / 128, K / 128].
+        pdl: Launch with programmatic dependent launch.
     """
     (m, k), n = x.shape, weight.shape[0]
-    assert m <= MOST_ROWS
-    tile = tile or tile_for(m, n)
+    assert m <= MAX_ROWS
+    tile = tile or select_tile(m, n)
     assert n % BLOCK == 0 and k % BLOCK == 0 and BLOCK % tile.cols == 0
     assert x.is_contiguous() and weight.is_contiguous() and scale.is_contiguous()
-    assert tile.split * m * n <= space.partial.numel() and n // tile.cols <= MAX_TILES
+    assert tile.split * m * n <= workspace.partial.numel() and n // tile.cols <= MAX_TILES
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
-    rows, row_scales = quantise_rows(x, pdl) if tile.fp8 else (x, scale)
-    _few_rows_kernel[(n // tile.cols, tile.split)](
+    rows, row_scales = quantize_rows(x, pdl) if tile.fp8 else (x, scale)
+    _small_batch_kernel[(n // tile.cols, tile.split)](
         rows,
         row_scales,
         weight,
         scale,
         out,
-        space.partial,
-        space.arrived,
+        workspace.partial,
+        workspace.arrived,
         m,
         n,
         K=k,
         BLOCK=BLOCK,
         SPLIT=tile.split,
         SWAPPED=tile.swapped,
-        EIGHT_BITS=tile.fp8,
+        ROWS_FP8=tile.fp8,
         BM=max(16, triton.next_power_of_2(m)),
         BN=tile.cols,
         PDL=pdl,
@@ -215,18 +236,18 @@ def few_rows_linear(
 
 
 @cache
-def scratch(device: torch.device) -> Workspace:
-    """What all products of a model share: its steps run on one stream, one after the other."""
-    return Workspace(SCRATCH, device)
+def get_workspace(device: torch.device) -> Workspace:
+    """Return the workspace that all products of a model share; its steps run on one stream."""
+    return Workspace(WORKSPACE_SIZE, device)
 
 
-Product = Callable[..., Tensor]
+LinearFunction = Callable[..., Tensor]
 
 
-def few_rows_first(library: Product, space: Workspace) -> Product:
-    """A product of SGLang's signature: ours for a decode step's rows, the library's for more."""
+def wrap_linear(library: LinearFunction, workspace: Workspace) -> LinearFunction:
+    """Return a function of SGLang's signature: this kernel for small batches, else `library`."""
 
-    def product(
+    def linear(
         input: Tensor,
         weight: Tensor,
         block_size: list[int],
@@ -235,7 +256,7 @@ def few_rows_first(library: Product, space: Workspace) -> Product:
         bias: Tensor | None = None,
     ) -> Tensor:
         rows = input.flatten(0, -2)
-        if len(rows) > MOST_ROWS or len(rows) == 0 or bias is not None or input_scale is not None:
+        if len(rows) > MAX_ROWS or len(rows) == 0 or bias is not None or input_scale is not None:
             return library(
                 input=input,
                 weight=weight,
@@ -244,7 +265,7 @@ def few_rows_first(library: Product, space: Workspace) -> Product:
                 input_scale=input_scale,
                 bias=bias,
             )
-        out = few_rows_linear(rows, weight, weight_scale, space, pdl=True)
+        out = small_batch_linear(rows, weight, weight_scale, workspace, pdl=True)
         return out.unflatten(0, input.shape[:-1])
 
-    return product
+    return linear

@@ -7,7 +7,11 @@ import torch
 from torch import Tensor
 
 from sglang_omni.models.ming.config import parse_encoder_config
-from sglang_omni.models.ming.encoders.tensors import POSITIONS, audio_tensors, vision_tensors
+from sglang_omni.models.ming.encoders.tensors import (
+    POSITIONAL_EMBEDDING,
+    list_audio_tensors,
+    list_vision_tensors,
+)
 from sglang_omni.models.ming.tiny.draw import Draw, sane_tensors
 
 # Beside the sinusoids, so that a reader who computes them instead of loading them is found out.
@@ -18,10 +22,10 @@ WHISPER_THETA = 10000.0
 def encoder_weights(draw: Draw, config: dict[str, Any]) -> dict[str, Tensor]:
     """Every tensor of both encoders, float32, for the values of `config.json`."""
     parsed = parse_encoder_config(config, "config.json")
-    shapes = vision_tensors(parsed.vision, parsed.hidden_size)
-    shapes |= audio_tensors(parsed.audio, parsed.hidden_size)
-    noise = draw.normal(POSITIONS, shapes.pop(POSITIONS), POSITION_NOISE)
-    return sane_tensors(draw, shapes) | {POSITIONS: sinusoids(*noise.shape) + noise}
+    shapes = list_vision_tensors(parsed.vision, parsed.hidden_size)
+    shapes |= list_audio_tensors(parsed.audio, parsed.hidden_size)
+    noise = draw.normal(POSITIONAL_EMBEDDING, shapes.pop(POSITIONAL_EMBEDDING), POSITION_NOISE)
+    return sane_tensors(draw, shapes) | {POSITIONAL_EMBEDDING: sinusoids(*noise.shape) + noise}
 
 
 def sinusoids(length: int, width: int) -> Tensor:

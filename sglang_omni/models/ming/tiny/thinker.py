@@ -24,7 +24,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from sglang_omni.models.ming.thinker.routing import ROUTERS
-from sglang_omni.models.ming.thinker.tensors import thinker_tensors
+from sglang_omni.models.ming.thinker.tensors import list_thinker_tensors
 from sglang_omni.models.ming.tiny.draw import Draw, sane_tensors
 from sglang_omni.models.ming.tiny.words import CHINESE, ENGLISH, Language
 
@@ -104,7 +104,7 @@ class Spoken:
 
 def thinker_weights(draw: Draw, config: Any, tokenizer: Tokenizer) -> dict[str, Tensor]:
     """Every tensor of the thinker, float32, for the text configuration `config`."""
-    tensors = sane_tensors(draw, thinker_tensors(config))
+    tensors = sane_tensors(draw, list_thinker_tensors(config))
     for name, tensor in tensors.items():
         if name.endswith(WRITERS):
             tensor[RESERVED] = 0.0

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from sglang_omni.models.checkpoint_files import INDEX, SINGLE
 from sglang_omni.models.ming.config import read_talker_config, read_vae_config
+from sglang_omni.models.ming.encoders.tensors import POSITIONAL_EMBEDDING
 from sglang_omni.models.ming.speech.talker import ROTARY_BUFFERS
 from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
 from sglang_omni.models.ming.tiny import configs
 from sglang_omni.models.ming.tiny.draw import Draw
-from sglang_omni.models.ming.tiny.encoders import POSITIONS, encoder_weights
+from sglang_omni.models.ming.tiny.encoders import encoder_weights
 from sglang_omni.models.ming.tiny.speech import WINDOW, talker_weights, vae_weights
 from sglang_omni.models.ming.tiny.thinker import thinker_weights
 from sglang_omni.models.ming.tiny.tokenizers import build_talker_tokenizer, build_thinker_tokenizer
@@ -27,7 +28,7 @@ from sglang_omni.protocol.errors import StartupError
 
 SHARDS = 2
 # Tables that the released files keep in float32; everything else is bfloat16.
-FLOAT32 = (POSITIONS, WINDOW, *ROTARY_BUFFERS)
+FLOAT32 = (POSITIONAL_EMBEDDING, WINDOW, *ROTARY_BUFFERS)
 
 
 def write_tiny_checkpoint(folder: Path, seed: int = 0) -> None:

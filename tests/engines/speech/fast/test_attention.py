@@ -46,7 +46,7 @@ def stack_of(dtype, device, window=None):
     config = SimpleNamespace(window=window, num_key_value_heads=KV_HEADS, head_dim=SIZE)
     norm = SimpleNamespace(weight=torch.ones(1, dtype=dtype, device=device))
     return SimpleNamespace(
-        tables=lambda positions, like: compute_rotary_tables(positions, frequencies, like),
+        compute_tables=lambda positions, like: compute_rotary_tables(positions, frequencies, like),
         config=config,
         norm=norm,
         layers=[None],

@@ -6,7 +6,7 @@ The tiny model in float32: what differs is the order of sums.
 import pytest
 import torch
 
-from sglang_omni.kernels.pdl import can_chain
+from sglang_omni.kernels.pdl import supports_pdl
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps
@@ -70,7 +70,7 @@ def ops(request, device):
     if request.param == "library":
         return LibraryOps()
     pdl = request.param == "pdl"
-    if pdl and not can_chain():
+    if pdl and not supports_pdl():
         pytest.skip("needs a Hopper GPU")
     return FusedOps(Workspace(1 << 18, device), pdl=pdl)
 

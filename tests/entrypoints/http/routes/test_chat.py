@@ -14,12 +14,12 @@ from sglang_omni.pipeline.request import (
     AudioDelta,
     Finished,
     Message,
-    SamplingParams,
     TextDelta,
     TextPart,
     Usage,
     Voice,
 )
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.entrypoints.http.fake import USAGE, FakeBackend, playing, tone
 
 HELLO = [{"role": "user", "content": "hello big world"}]

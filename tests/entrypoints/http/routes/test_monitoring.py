@@ -14,6 +14,7 @@ from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.pipeline.request import AudioDelta, TextDelta
 from sglang_omni.protocol.errors import EngineFailed
+from sglang_omni.version import package_version
 from tests.entrypoints.http.fake import FakeBackend, Served, hanging, playing, serving, tone
 from tests.entrypoints.http.middleware.test_auth import ADMIN, KEY, OTHER, bearer, keys
 
@@ -54,10 +55,11 @@ def test_requests_are_counted_with_what_was_heard(http: httpx.Client) -> None:
 
     assert more("sgl_omni_requests_total", ROUTE, "200") == 1
     assert more("sgl_omni_requests_total", ROUTE, "400") == 1
-    assert more("sgl_omni_ttft_seconds_count", ROUTE) == 1
-    assert more("sgl_omni_ttfa_seconds_count", ROUTE) == 1
+    assert more("sgl_omni_time_to_first_token_seconds_count", ROUTE) == 1
+    assert more("sgl_omni_time_to_first_audio_seconds_count", ROUTE) == 1
     assert more("sgl_omni_audio_seconds_total", ROUTE) == pytest.approx(0.64)
-    assert more("sgl_omni_rtf_count", ROUTE) == 1
+    assert more("sgl_omni_real_time_factor_count", ROUTE) == 1
+    assert after["sgl_omni_build_info", package_version()] == 1
     assert after["sgl_omni_requests_in_flight",] == 1  # The one that asks for metrics.
 
 

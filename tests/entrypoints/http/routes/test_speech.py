@@ -15,8 +15,9 @@ import pytest
 import soundfile
 
 from sglang_omni.engines.speech.contract import SpeechStyle
-from sglang_omni.media.encode import AudioFormat, get_media_type
+from sglang_omni.media.encode import get_media_type
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage, Voice
+from sglang_omni.protocol.audio import AudioFormat
 from tests.entrypoints.http.fake import USAGE, FakeBackend, hanging, playing, tone
 
 BODY: dict[str, Any] = {"model": "org/ming", "input": "one two three"}

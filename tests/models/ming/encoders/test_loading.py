@@ -7,8 +7,16 @@ from torch import Tensor, nn
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.config import EncoderConfig, parse_encoder_config, read_encoder_config
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
-from sglang_omni.models.ming.encoders.loading import WeightFiller, audio_filler, vision_filler
-from sglang_omni.models.ming.encoders.tensors import audio_tensors, encoder_name, vision_tensors
+from sglang_omni.models.ming.encoders.loading import (
+    WeightFiller,
+    build_audio_filler,
+    build_vision_filler,
+)
+from sglang_omni.models.ming.encoders.tensors import (
+    list_audio_tensors,
+    list_vision_tensors,
+    strip_encoder_prefix,
+)
 from sglang_omni.models.weights import TensorFolder
 from sglang_omni.protocol.errors import CheckpointError
 from tests.testing.golden import TINY
@@ -22,7 +30,7 @@ def config() -> EncoderConfig:
 @pytest.fixture(scope="module")
 def stored() -> dict[str, Tensor]:
     folder = TensorFolder(TINY)
-    return {name: folder[name] for name in folder if encoder_name(name)}
+    return {name: folder[name] for name in folder if strip_encoder_prefix(name)}
 
 
 def fill(filler: WeightFiller, tensors: dict[str, Tensor]) -> tuple[str, ...]:
@@ -35,15 +43,15 @@ def fill(filler: WeightFiller, tensors: dict[str, Tensor]) -> tuple[str, ...]:
 def test_every_encoder_tensor_of_the_checkpoint_is_known(
     config: EncoderConfig, stored: dict[str, Tensor]
 ) -> None:
-    known = vision_tensors(config.vision, config.hidden_size)
-    known |= audio_tensors(config.audio, config.hidden_size)
+    known = list_vision_tensors(config.vision, config.hidden_size)
+    known |= list_audio_tensors(config.audio, config.hidden_size)
     assert known == {name: tuple(tensor.shape) for name, tensor in stored.items()}
 
 
 def test_deepstack_mergers_are_recognised_and_left_out(
     serving: nn.Module, config: EncoderConfig, stored: dict[str, Tensor]
 ) -> None:
-    ignored = fill(vision_filler(serving, config), stored)
+    ignored = fill(build_vision_filler(serving, config), stored)
     assert len(ignored) == 3 * 6
     assert all(name.startswith("vision.deepstack_merger_list.") for name in ignored)
 
@@ -52,8 +60,8 @@ def test_a_leading_model_prefix_is_taken_off(
     audio: AudioEncoder, config: EncoderConfig, stored: dict[str, Tensor]
 ) -> None:
     prefixed = {f"model.{name}": tensor for name, tensor in stored.items()}
-    assert fill(audio_filler(audio, config), prefixed) == ()
-    assert encoder_name("model.model.norm.weight") is None
+    assert fill(build_audio_filler(audio, config), prefixed) == ()
+    assert strip_encoder_prefix("model.model.norm.weight") is None
 
 
 @pytest.mark.parametrize(
@@ -65,7 +73,7 @@ def test_a_missing_tensor_is_named(
 ) -> None:
     rest = {other: tensor for other, tensor in stored.items() if other != name}
     with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
-        fill(audio_filler(audio, config), rest)
+        fill(build_audio_filler(audio, config), rest)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,7 @@ def test_a_tensor_missing_from_the_vision_encoder_is_named(
 ) -> None:
     rest = {other: tensor for other, tensor in stored.items() if other != name}
     with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
-        fill(vision_filler(serving, config), rest)
+        fill(build_vision_filler(serving, config), rest)
 
 
 def test_a_wrong_shape_is_named(
@@ -84,14 +92,14 @@ def test_a_wrong_shape_is_named(
 ) -> None:
     name = "vision.blocks.0.attn.qkv.weight"
     with pytest.raises(CheckpointError, match=r"attn\.qkv\.weight.*\[3, 3\]"):
-        fill(vision_filler(serving, config), stored | {name: torch.zeros(3, 3)})
+        fill(build_vision_filler(serving, config), stored | {name: torch.zeros(3, 3)})
 
 
 def test_an_unknown_tensor_is_named(
     audio: AudioEncoder, config: EncoderConfig, stored: dict[str, Tensor]
 ) -> None:
     with pytest.raises(CheckpointError, match=r"audio\.extra"):
-        fill(audio_filler(audio, config), stored | {"audio.extra": torch.zeros(1)})
+        fill(build_audio_filler(audio, config), stored | {"audio.extra": torch.zeros(1)})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import VisionConfig, read_encoder_config
-from sglang_omni.models.ming.encoders.grid import Grid, grid_of, merge_order, tokens
+from sglang_omni.models.ming.encoders.grid import (
+    Grid,
+    compute_grid,
+    compute_merge_order,
+    count_tokens,
+)
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.models.ming.encoders.cases import IMAGES, SEVERAL, frames, grids
@@ -27,9 +32,9 @@ def patches(case: Case, config: VisionConfig) -> Tensor:
 @pytest.mark.parametrize("name", IMAGES + SEVERAL)
 def test_patches_and_grids_agree(name: str, config: VisionConfig) -> None:
     case = load_case(name)
-    found = [grid_of(picture.shape, config) for picture in frames(case)]
+    found = [compute_grid(picture.shape, config) for picture in frames(case)]
     assert found == grids(case)
-    assert sum(tokens(grid, config) for grid in found) == len(case["features"])
+    assert sum(count_tokens(grid, config) for grid in found) == len(case["features"])
     if "pixel_values" in case.tensors:
         case.check("pixel_values", patches(case, config))
 
@@ -71,7 +76,7 @@ def test_features_do_not_depend_on_the_batch(serving: nn.Module, config: VisionC
         torch.randint(0, 256, (count, height, width, 3), dtype=torch.uint8)
         for count, height, width in ((1, 64, 96), (2, 32, 32), (1, 64, 96), (4, 96, 32))
     ]
-    sizes = [grid_of(picture.shape, config) for picture in pictures]
+    sizes = [compute_grid(picture.shape, config) for picture in pictures]
     with torch.inference_mode():
         packed = serving(torch.cat([patchify(p, config) for p in pictures]), sizes)
         alone = [serving(patchify(p, config), [g]) for p, g in zip(pictures, sizes, strict=True)]
@@ -87,7 +92,7 @@ def test_the_reference_can_be_trained(reference: nn.Module, config: VisionConfig
 
 
 def test_merge_order_puts_the_patches_of_a_token_together() -> None:
-    assert merge_order(2, 4, 2).tolist() == [0, 1, 4, 5, 2, 3, 6, 7]
+    assert compute_merge_order(2, 4, 2).tolist() == [0, 1, 4, 5, 2, 3, 6, 7]
 
 
 @pytest.mark.parametrize(
@@ -104,4 +109,4 @@ def test_frames_that_do_not_fit_are_refused(
     shape: tuple[int, ...], what: str, config: VisionConfig
 ) -> None:
     with pytest.raises(InvalidRequest, match=what):
-        grid_of(shape, config)
+        compute_grid(shape, config)

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
-from sglang_omni.engines.thinker.contract import Features, SamplingParams, ThinkerRequest
+from sglang_omni.engines.thinker.contract import Features, ThinkerRequest
+from sglang_omni.protocol.sampling import SamplingParams
 from tests.models.ming.thinker.prompts import visual_blocks
 from tests.testing.golden import Case
 

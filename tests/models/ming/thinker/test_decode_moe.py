@@ -31,7 +31,7 @@ def is_ours(**changed: bool) -> bool:
         patch.object(steps, "get_server_args", lambda: arguments),
     ):
         return (
-            steps.decode_moe(router, SimpleNamespace(quant_method=method, w2_weight=down))
+            steps.build_step_experts(router, SimpleNamespace(quant_method=method, w2_weight=down))
             is not None
         )
 

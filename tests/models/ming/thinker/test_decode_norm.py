@@ -9,7 +9,7 @@ from torch import Tensor
 
 from sglang_omni.models.ming.thinker import decode_norm as step_norm
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
-from sglang_omni.models.ming.thinker.small_batch_gemm_triton import MOST_ROWS
+from sglang_omni.models.ming.thinker.small_batch_gemm_triton import MAX_ROWS
 
 HIDDEN = 8
 
@@ -33,13 +33,13 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def norm_of(monkeypatch: pytest.MonkeyPatch, pdl: bool) -> StepNorm:
     """A norm on a card where a decode step may or may not have kernels of its own."""
-    monkeypatch.setattr(step_norm, "may_differ", lambda: pdl)
+    monkeypatch.setattr(step_norm, "supports_decode_kernels", lambda: pdl)
     return StepNorm(HIDDEN, eps=1e-6)
 
 
 def test_few_rows_are_ours_summed_or_not(monkeypatch: pytest.MonkeyPatch, taken: list[Any]) -> None:
     norm = norm_of(monkeypatch, pdl=True)
-    for rows in (1, MOST_ROWS):
+    for rows in (1, MAX_ROWS):
         x, parts = torch.randn(rows, HIDDEN), torch.randn(rows, 9, HIDDEN)
         norm.forward_cuda(x, x)
         norm.forward_cuda(parts, x)
@@ -48,7 +48,7 @@ def test_few_rows_are_ours_summed_or_not(monkeypatch: pytest.MonkeyPatch, taken:
 
 
 def test_other_rows_are_sglangs(monkeypatch: pytest.MonkeyPatch, taken: list[Any]) -> None:
-    few, many = torch.randn(2, HIDDEN), torch.randn(MOST_ROWS + 1, HIDDEN)
+    few, many = torch.randn(2, HIDDEN), torch.randn(MAX_ROWS + 1, HIDDEN)
     norm = norm_of(monkeypatch, pdl=True)
     norm.forward_cuda(few)
     norm.forward_cuda(many, many)

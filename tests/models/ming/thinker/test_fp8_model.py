@@ -12,8 +12,8 @@ import torch
 from sglang_omni.engines.thinker.contract import ThinkerSettings
 from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.entrypoints.cli.quantize import quantize
-from sglang_omni.models.ming.thinker.fp8 import dequantise
-from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantised
+from sglang_omni.models.ming.thinker.fp8 import dequantize_weight
+from sglang_omni.models.ming.thinker.fp8_layout import SCALE_SUFFIX, is_quantized
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import load_reference
 from sglang_omni.models.weights import TensorFolder
@@ -31,8 +31,8 @@ def test_the_quantised_model_says_the_same(tmp_path: Path) -> None:
     config, stored = MingConfig.from_pretrained(source).llm_config, TensorFolder(target)
     original, rounded = load_reference(source, config), load_reference(source, config)
     parameters = dict(rounded.named_parameters())
-    for name in filter(is_quantised, stored):
-        weight = dequantise(stored[name], stored[name + SCALE_SUFFIX])
+    for name in filter(is_quantized, stored):
+        weight = dequantize_weight(stored[name], stored[name + SCALE_SUFFIX])
         parameters[name.removeprefix("model.")].data.copy_(weight)
     positions, routes = torch.arange(24).expand(3, -1), torch.zeros(24, dtype=torch.uint8)
     for seed in range(4):

@@ -12,14 +12,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
-from sglang_omni.models.ming.thinker.rope import cos_sin, frequency_rows, inverse_frequencies
-from sglang_omni.models.ming.thinker.rope import rotate as rotate_plainly
+from sglang_omni.models.ming.thinker.rope import apply_rotary as rotate_plainly
+from sglang_omni.models.ming.thinker.rope import (
+    assign_frequency_axes,
+    compute_inverse_frequencies,
+    compute_rotary_tables,
+)
 from sglang_omni.models.ming.thinker.routing import (
     ROUTERS,
     Routing,
-    route,
+    append_shared_expert,
+    select_experts,
     select_router,
-    with_shared_expert,
 )
 from tests.testing.compiling import compiled
 
@@ -32,7 +36,7 @@ SHAPES = [(4, 2, 128), (32, 4, 128), (3, 1, 96)]
 
 def check_routing(routing: Routing, dtype: torch.dtype, device: str, tokens: int) -> None:
     """Of one router and of three by route id, all experts and weights are the plain rule's."""
-    from sglang_omni.models.ming.thinker.routing_triton import route_fused
+    from sglang_omni.models.ming.thinker.routing_triton import select_experts_fused
 
     torch.manual_seed(0)
     count = len(ROUTERS)
@@ -42,10 +46,10 @@ def check_routing(routing: Routing, dtype: torch.dtype, device: str, tokens: int
     text = logits[:, : routing.experts]
     chosen = select_router(logits.unflatten(-1, (count, -1)), bias, routes)
     for fused, plain in (
-        (route_fused(text, bias, routing), route(text, bias[0], routing)),
-        (route_fused(logits, bias, routing, routes), route(*chosen, routing)),
+        (select_experts_fused(text, bias, routing), select_experts(text, bias[0], routing)),
+        (select_experts_fused(logits, bias, routing, routes), select_experts(*chosen, routing)),
     ):
-        weights, ids = with_shared_expert(*plain, routing.experts)
+        weights, ids = append_shared_expert(*plain, routing.experts)
         order, plain_order = fused[1].argsort(-1), ids.argsort(-1)
         torch.testing.assert_close(
             fused[1].long().gather(-1, order), ids.gather(-1, plain_order), rtol=0, atol=0
@@ -64,22 +68,26 @@ def plain_heads(x: Tensor, gain: Tensor, tables: tuple[Tensor, Tensor], dim: int
 
 def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) -> None:
     """Queries and keys are the plain rule's; keys and values lie in their slots of the cache."""
-    from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
+    from sglang_omni.models.ming.thinker.rope_triton import LayerKVCache, prepare_queries_and_keys
 
     torch.manual_seed(1)
     heads, kv_heads, dim = shape
     qkv = torch.randn(7, (heads + 2 * kv_heads) * dim, device=device).to(dtype)
     gains = tuple(torch.rand(dim, device=device).to(dtype) for _ in "qk")
     positions = torch.randint(-50, 30_000, (3, 7), device=device)
-    rows = torch.tensor(frequency_rows((dim // 16, dim * 3 // 32, dim * 3 // 32)), device=device)
-    tables = cos_sin(positions, inverse_frequencies(dim // 2, 1e6).to(device), rows)
-    cache = Cache(
+    rows = torch.tensor(
+        assign_frequency_axes((dim // 16, dim * 3 // 32, dim * 3 // 32)), device=device
+    )
+    tables = compute_rotary_tables(
+        positions, compute_inverse_frequencies(dim // 2, 1e6).to(device), rows
+    )
+    cache = LayerKVCache(
         torch.zeros(20, kv_heads, dim, dtype=dtype, device=device),
         torch.zeros(20, kv_heads, dim, dtype=dtype, device=device),
         torch.tensor([3, 19, 0, 7, 5, 11, 1], device=device),
     )
     pdl = device == "cuda"
-    q, k = prepare_fused(qkv, gains, tables, (heads, kv_heads), 1e-6, cache, pdl=pdl)
+    q, k = prepare_queries_and_keys(qkv, gains, tables, (heads, kv_heads), 1e-6, cache, pdl=pdl)
     split = qkv.split([heads * dim, kv_heads * dim, kv_heads * dim], dim=-1)
     # Interpreted, a cast to bfloat16 truncates where a GPU rounds: one unit in the last place.
     close = (
@@ -92,7 +100,7 @@ def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) ->
     untouched = sorted(set(range(20)) - set(cache.slots.tolist()))
     assert not cache.keys[untouched].any() and not cache.values[untouched].any()
     ahead = torch.zeros(512, 1024, dtype=dtype, device=device) if device == "cuda" else None
-    alone = prepare_fused(qkv, gains, tables, (heads, kv_heads), 1e-6, None, ahead)
+    alone = prepare_queries_and_keys(qkv, gains, tables, (heads, kv_heads), 1e-6, None, ahead)
     assert torch.equal(alone[0], q) and torch.equal(alone[1], k)
 
 
@@ -107,27 +115,27 @@ def check_products(
     """Few rows times a quantised weight are the product with the weight that it stands for, of the
     rows as they are or as their eight bits say."""
     from sglang_omni.kernels.split_k import Workspace
-    from sglang_omni.models.ming.thinker.fp8 import dequantise, quantise
-    from sglang_omni.models.ming.thinker.fp8_triton import quantise_rows
+    from sglang_omni.models.ming.thinker.fp8 import dequantize_weight, quantize_weight
+    from sglang_omni.models.ming.thinker.fp8_triton import quantize_rows
     from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
         SmallBatchTile,
-        few_rows_linear,
+        small_batch_linear,
     )
 
     torch.manual_seed(2)
-    values, scale = quantise(torch.randn(shape) * torch.linspace(0.1, 3, shape[1]))
+    values, scale = quantize_weight(torch.randn(shape) * torch.linspace(0.1, 3, shape[1]))
     x = torch.randn(rows, shape[1]).to(device, dtype)
     space = Workspace(split * rows * shape[0], torch.device(device))
-    taken = {False: x, True: from_eight_bits(*quantise_rows(x))}
+    taken = {False: x, True: from_eight_bits(*quantize_rows(x))}
     for cols, swapped, eight_bits in product((32, 64, 128), (False, True), (False, True)):
         tile = SmallBatchTile(cols, split, swapped=swapped, fp8=eight_bits)
-        wanted = taken[eight_bits].double().cpu() @ dequantise(values, scale).double().T
+        wanted = taken[eight_bits].double().cpu() @ dequantize_weight(values, scale).double().T
         # A card sums products of eight bits in fewer bits than 24, for 128 of them.
         near = 2**-7 if dtype != torch.float32 or (eight_bits and device == "cuda") else 1e-5
         # Twice: a shared sum leaves its counters as it found them.
         for _ in range(2):
             weight = values.to(device), scale.to(device)
-            found = few_rows_linear(x, *weight, space, tile, pdl=device == "cuda")
+            found = small_batch_linear(x, *weight, space, tile, pdl=device == "cuda")
             torch.testing.assert_close(found.double().cpu(), wanted, rtol=near, atol=near * 30)
     assert not space.arrived.any()
 
@@ -136,19 +144,19 @@ def check_all_weights() -> None:
     """Every number that a weight can be passes through a product unchanged."""
     from sglang_omni.kernels.split_k import Workspace
     from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
-        MOST_ROWS,
+        MAX_ROWS,
         SmallBatchTile,
-        few_rows_linear,
+        small_batch_linear,
     )
 
     codes = torch.arange(256, dtype=torch.uint8, device="cuda").repeat(128 * 128 // 256)
     weight = codes.where(codes & 127 != 127, codes - 1).view(torch.float8_e4m3fn).view(128, 128)
-    space = Workspace(MOST_ROWS * 128, torch.device("cuda"))
-    x = torch.eye(128, device="cuda", dtype=torch.bfloat16)[:MOST_ROWS]
+    space = Workspace(MAX_ROWS * 128, torch.device("cuda"))
+    x = torch.eye(128, device="cuda", dtype=torch.bfloat16)[:MAX_ROWS]
     scale = torch.ones(1, 1, device="cuda")
     for swapped in (False, True):
-        found = few_rows_linear(x, weight, scale, space, SmallBatchTile(64, 1, swapped=swapped))
-        assert torch.equal(found, weight.T[:MOST_ROWS].to(torch.bfloat16))
+        found = small_batch_linear(x, weight, scale, space, SmallBatchTile(64, 1, swapped=swapped))
+        assert torch.equal(found, weight.T[:MAX_ROWS].to(torch.bfloat16))
 
 
 def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
@@ -178,40 +186,45 @@ def meta(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
 
 @pytest.mark.parametrize("routed", [False, True])
 def test_routing_compiles_for_a_gpu(routed: bool, compiled: list[Any]) -> None:
-    from sglang_omni.models.ming.thinker.routing_triton import route_fused
+    from sglang_omni.models.ming.thinker.routing_triton import select_experts_fused
 
     bias = meta(3, 256, dtype=torch.float32)
     routes = meta(8, dtype=torch.uint8) if routed else None
-    route_fused(meta(8, 768 if routed else 256), bias, RELEASED, routes)
+    select_experts_fused(meta(8, 768 if routed else 256), bias, RELEASED, routes)
     assert len(compiled) == 1
 
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_heads_compile_for_a_gpu(stored: bool, compiled: list[Any]) -> None:
-    from sglang_omni.models.ming.thinker.rope_triton import Cache, prepare_fused
+    from sglang_omni.models.ming.thinker.rope_triton import LayerKVCache, prepare_queries_and_keys
 
     part = meta(20, 4, 128)
-    cache = Cache(part, part, meta(7, dtype=torch.int64)) if stored else None
+    cache = LayerKVCache(part, part, meta(7, dtype=torch.int64)) if stored else None
     tables = meta(7, 32, dtype=torch.float32), meta(7, 32, dtype=torch.float32)
     gains, ahead = (meta(128), meta(128)), meta(512, 128)
-    prepare_fused(meta(7, 40 * 128), gains, tables, (32, 4), 1e-6, cache, ahead, pdl=True)
+    prepare_queries_and_keys(
+        meta(7, 40 * 128), gains, tables, (32, 4), 1e-6, cache, ahead, pdl=True
+    )
     assert len(compiled) == 1
 
 
 @pytest.mark.parametrize("rows", [1, 17, 33])
 def test_products_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
     from sglang_omni.kernels.split_k import Workspace
-    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import few_rows_linear, tile_for
+    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import (
+        select_tile,
+        small_batch_linear,
+    )
 
     weight, scale = meta(512, 512, dtype=torch.float8_e4m3fn), meta(4, 4, dtype=torch.float32)
     space = Workspace(1 << 20, torch.device("meta"))
-    few_rows_linear(meta(rows, 512), weight, scale, space, pdl=True)
-    assert len(compiled) == (2 if tile_for(rows, 512).fp8 else 1)
+    small_batch_linear(meta(rows, 512), weight, scale, space, pdl=True)
+    assert len(compiled) == (2 if select_tile(rows, 512).fp8 else 1)
 
 
 def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:
     from sglang_omni.kernels.split_k import Workspace
-    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import MOST_ROWS, few_rows_first
+    from sglang_omni.models.ming.thinker.small_batch_gemm_triton import MAX_ROWS, wrap_linear
 
     asked: list[dict[str, Any]] = []
 
@@ -220,8 +233,8 @@ def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:
         return "theirs"
 
     space = Workspace(1, torch.device("cpu"))
-    ours, weight = few_rows_first(library, space), torch.zeros(128, 128)
-    for rows in (0, MOST_ROWS + 1):
+    ours, weight = wrap_linear(library, space), torch.zeros(128, 128)
+    for rows in (0, MAX_ROWS + 1):
         x = torch.zeros(rows, 128)
         assert ours(x, weight, [128, 128], weight) == "theirs"
         assert asked.pop()["input"] is x

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from sglang_omni.models.ming.thinker.hf_config import MingConfig, MingTextConfig
-from sglang_omni.models.ming.thinker.loading import Destination, destination, load_thinker
-from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, thinker_tensors
+from sglang_omni.models.ming.thinker.loading import Destination, find_destination, load_thinker
+from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, list_thinker_tensors
 from sglang_omni.models.weights import TensorFolder
 from sglang_omni.protocol.errors import CheckpointError
 from tests.testing.golden import TINY
@@ -34,14 +34,14 @@ class Recorder(nn.Module):
         self.filled: list[Destination] = []
         self.experts = config.num_experts
         self.routers: dict[str, nn.Parameter] = {}
-        for name, shape in thinker_tensors(config).items():
-            target = destination(name, config.num_experts)
+        for name, shape in list_thinker_tensors(config).items():
+            target = find_destination(name, config.num_experts)
             if target.router is not None:
                 self.routers.setdefault(target.parameter, nn.Parameter(torch.zeros(3, *shape)))
 
     def named_parameters(self, *_: object, **__: object) -> Iterator[tuple[str, nn.Parameter]]:
         yield from self.routers.items()
-        for target in {destination(name, self.experts) for name in self.names}:
+        for target in {find_destination(name, self.experts) for name in self.names}:
             if target.router is None:
                 yield target.parameter, self._recording(target.parameter)
 
@@ -60,7 +60,7 @@ class Recorder(nn.Module):
 
 def recorder(config: MingTextConfig) -> Recorder:
     model = Recorder(config)
-    model.names = tuple(thinker_tensors(config))
+    model.names = tuple(list_thinker_tensors(config))
     return model
 
 
@@ -68,13 +68,13 @@ def test_every_tensor_of_the_checkpoint_is_the_thinkers_or_an_encoders(
     config: MingTextConfig, stored: dict[str, Tensor]
 ) -> None:
     thinker = {name: tuple(t.shape) for name, t in stored.items() if not is_encoder_tensor(name)}
-    assert thinker == thinker_tensors(config)
+    assert thinker == list_thinker_tensors(config)
 
 
 def test_every_part_lands_once(config: MingTextConfig, stored: dict[str, Tensor]) -> None:
     model = recorder(config)
     load_thinker(model, config, stored.items())
-    wanted = [destination(name, config.num_experts) for name in thinker_tensors(config)]
+    wanted = [find_destination(name, config.num_experts) for name in list_thinker_tensors(config)]
     assert sorted(map(repr, model.filled)) == sorted(repr(t) for t in wanted if t.router is None)
     for row, name in enumerate(("gate", "image_gate", "audio_gate")):
         router = model.routers[f"{LAYER}mlp.router.weight"]

@@ -77,7 +77,7 @@ def test_the_stock_prompt_expands_to_the_reference_ids(entry, expander, tokenize
 @pytest.mark.parametrize(("places", "media"), [(2, 1), (1, 2), (0, 1)])
 def test_media_and_places_must_agree(expander, tokenizer, places, media) -> None:
     ids = tokenizer.encode("<image><imagePatch></image>" * places).ids
-    with pytest.raises(InvalidRequest, match="places than media"):
+    with pytest.raises(InvalidRequest, match="placeholders than"):
         expander.expand(ids, [medium(PromptImage(1), number) for number in range(media)])
 
 

@@ -20,7 +20,7 @@ def _configure(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
 
 def _inputs(monkeypatch: pytest.MonkeyPatch, backend: str) -> prefill.CapturedInputs | None:
     _configure(monkeypatch, backend)
-    return prefill.captured_inputs(HIDDEN, torch.device("cpu"))
+    return prefill.allocate_captured_inputs(HIDDEN, torch.device("cpu"))
 
 
 def test_without_graphs_there_is_nothing_to_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def test_greedy_tokens_agree_with_a_cache(
 ) -> None:
     case = load_case(name)
     table, delta = position_table(case, config)
-    keys, generated, steps = model.new_keys(), [], []
+    keys, generated, steps = model.new_cache(), [], []
     x, chosen = embeddings(case, config, model.model.word_embeddings), routes(case, config)
     length = len(case["input_ids"])
     for _ in range(len(case["generated_ids"])):

@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sglang_omni.models.ming.thinker.fp8 import dequantise, quantise
+from sglang_omni.models.ming.thinker.fp8 import dequantize_weight, quantize_weight
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
-from sglang_omni.models.ming.thinker.routing import Routing, route, with_shared_expert
+from sglang_omni.models.ming.thinker.routing import Routing, append_shared_expert, select_experts
 from tests.models.ming.thinker.test_kernels import RELEASED, from_eight_bits, meta
 from tests.testing.compiling import compiled
 
@@ -48,24 +48,26 @@ def check_router(routing: Routing, hidden: int, dtype: torch.dtype, device: str,
     logits = (x.double() @ weight.double().T).float()
     near = 1e-4 if dtype == torch.float32 else 2**-6
     torch.testing.assert_close(found.logits.float(), logits, rtol=near, atol=near)
-    weights, ids = with_shared_expert(*route(found.logits, bias, routing), routing.experts)
+    weights, ids = append_shared_expert(
+        *select_experts(found.logits, bias, routing), routing.experts
+    )
     order, plain = found.ids.argsort(-1), ids.argsort(-1)
     assert torch.equal(found.ids.long().gather(-1, order), ids.gather(-1, plain))
     torch.testing.assert_close(
         found.weights.gather(-1, order), weights.gather(-1, plain), rtol=1e-4, atol=1e-5
     )
     check_eight_bits(found.rows, found.scales, x.float())
-    assert not found.places.any()
+    assert not found.total_slots.any()
 
 
 def check_rows(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
     """Rows in eight bits, blocks of zeros among them, are the same rows."""
-    from sglang_omni.models.ming.thinker.fp8_triton import quantise_rows
+    from sglang_omni.models.ming.thinker.fp8_triton import quantize_rows
 
     torch.manual_seed(8)
     x = torch.randn(rows, width, device=device).to(dtype)
     x[0, :BLOCK] = 0
-    values, scales = quantise_rows(x, pdl=device == "cuda")
+    values, scales = quantize_rows(x, pdl=device == "cuda")
     check_eight_bits(values[:, BLOCK:], scales[:, 1:], x[:, BLOCK:].float())
     assert not values[0, :BLOCK].float().any() and (scales > 0).all()
 
@@ -92,13 +94,13 @@ def check_order(tokens: int, top_k: int, experts: int, height: int, device: str)
 
 def check_activation_and_sum(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
     """SwiGLU in eight bits, and sums over experts, are those in float32, rounded once."""
-    from sglang_omni.models.ming.thinker.decode_moe_triton import activate, sum_experts
+    from sglang_omni.models.ming.thinker.decode_moe_triton import apply_swiglu, sum_experts
 
     torch.manual_seed(5)
     gate_up = torch.randn(rows, 2 * width, device=device).to(dtype)
     gate, up = gate_up.float().chunk(2, dim=-1)
     pdl = device == "cuda"
-    check_eight_bits(*activate(gate_up, pdl=pdl), F.silu(gate) * up)
+    check_eight_bits(*apply_swiglu(gate_up, pdl=pdl), F.silu(gate) * up)
     parts = torch.randn(rows, 3, width, device=device).to(dtype)
     near = 1e-5 if dtype == torch.float32 else 2**-7
     wanted = parts.float().sum(1)
@@ -124,30 +126,30 @@ def check_sum_and_norm(rows: int, width: int, dtype: torch.dtype, device: str) -
 def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> None:
     """Each slot is its row times its expert's weight, times its share."""
     from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import (
-        HEIGHT,
+        TILE_ROWS,
         MoeGemmTile,
-        expert_product,
+        multiply_experts,
     )
-    from sglang_omni.models.ming.thinker.decode_moe_triton import activate, group_by_expert
+    from sglang_omni.models.ming.thinker.decode_moe_triton import apply_swiglu, group_by_expert
 
     torch.manual_seed(7)
     experts, n, k, top_k = 9, 256, 384, 4
     routed = torch.rand(tokens, experts - 1).topk(top_k - 1).indices
     ids = torch.cat((routed, torch.full_like(routed[:, :1], experts - 1)), dim=1).int()
     total = torch.zeros(1, dtype=torch.int32, device=device)
-    order = group_by_expert(ids.to(device), experts, HEIGHT, total)
-    drawn = [quantise(torch.randn(n, k) / k**0.5) for _ in range(experts)]
+    order = group_by_expert(ids.to(device), experts, TILE_ROWS, total)
+    drawn = [quantize_weight(torch.randn(n, k) / k**0.5) for _ in range(experts)]
     weight, scale = (torch.stack(part).to(device) for part in zip(*drawn, strict=True))
     # Any rows in eight bits: of SwiGLU.
     pdl = device == "cuda"
     gate_up = torch.randn(tokens, 2 * k, device=device)
-    rows = activate(gate_up, pdl=pdl)
+    rows = apply_swiglu(gate_up, pdl=pdl)
     held = from_eight_bits(*rows).cpu()
     for shares in (None, torch.rand(tokens, top_k, device=device)):
         out = torch.full((tokens * top_k, n), float("nan"), dtype=dtype, device=device)
-        expert_product(rows, (weight, scale), order, out, MoeGemmTile(cols), shares, pdl=pdl)
+        multiply_experts(rows, (weight, scale), order, out, MoeGemmTile(cols), shares, pdl=pdl)
         wanted = torch.stack(
-            [dequantise(*drawn[e]) @ held[s // top_k] for s, e in enumerate(ids.flatten())]
+            [dequantize_weight(*drawn[e]) @ held[s // top_k] for s, e in enumerate(ids.flatten())]
         )
         if shares is not None:
             wanted *= shares.cpu().flatten()[:, None]
@@ -167,7 +169,7 @@ def check_experts(tokens: int) -> None:
     drawn = [torch.randn(2 * width, hidden) / hidden**0.5 for _ in range(count + 1)]
     drawn_down = [torch.randn(hidden, width) / width**0.5 for _ in range(count + 1)]
     (up, up_scale), (down, down_scale) = (
-        tuple(torch.stack(part).cuda() for part in zip(*map(quantise, some), strict=True))
+        tuple(torch.stack(part).cuda() for part in zip(*map(quantize_weight, some), strict=True))
         for some in (drawn, drawn_down)
     )
     layer = SimpleNamespace(
@@ -186,8 +188,8 @@ def check_experts(tokens: int) -> None:
     wanted = torch.zeros(tokens, hidden, device="cuda")
     for token, slot in ((t, s) for t in range(tokens) for s in range(ids.shape[1])):
         expert = int(ids[token, slot])
-        gate, other = (dequantise(up[expert], up_scale[expert]) @ x[token].float()).chunk(2)
-        made = dequantise(down[expert], down_scale[expert]) @ (F.silu(gate) * other)
+        gate, other = (dequantize_weight(up[expert], up_scale[expert]) @ x[token].float()).chunk(2)
+        made = dequantize_weight(down[expert], down_scale[expert]) @ (F.silu(gate) * other)
         wanted[token] += weights[token, slot] * made
     found = step(x)
     assert torch.equal(step(x), found)
@@ -229,7 +231,7 @@ def test_the_router_compiles_for_a_gpu(rows: int, compiled: list[Any]) -> None:
 
 def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any]) -> None:
     from sglang_omni.models.ming.thinker.decode_moe_triton import (
-        activate,
+        apply_swiglu,
         group_by_expert,
         sum_experts,
     )
@@ -238,7 +240,7 @@ def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any])
     ids = meta(64, 9, dtype=torch.int32)
     total = meta(1, dtype=torch.int32)
     group_by_expert(ids, 257, 16, total, meta(512, 128), pdl=True)
-    activate(meta(576, 2048), pdl=True)
+    apply_swiglu(meta(576, 2048), pdl=True)
     sum_experts(meta(64, 9, 4096), pdl=True)
     sum_norm(meta(64, 9, 4096), meta(64, 4096), meta(4096), 1e-6, pdl=True)
     assert len(compiled) == 4
@@ -246,8 +248,8 @@ def test_what_stands_around_the_products_compiles_for_a_gpu(compiled: list[Any])
 
 @pytest.mark.parametrize("rows", [1, 8, 16, 32, 64])
 def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any]) -> None:
-    from sglang_omni.models.ming.thinker.decode_moe import cut_for
-    from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import expert_product
+    from sglang_omni.models.ming.thinker.decode_moe import select_tiling
+    from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import multiply_experts
     from sglang_omni.models.ming.thinker.decode_moe_triton import group_by_expert
 
     def eight_bits(*shape: int) -> tuple[Tensor, Tensor]:
@@ -256,12 +258,12 @@ def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any
         )
         return meta(*shape, dtype=torch.float8_e4m3fn), scale.float()
 
-    ids, cut = meta(rows, 9, dtype=torch.int32), cut_for(rows)
+    ids, cut = meta(rows, 9, dtype=torch.int32), select_tiling(rows)
     order = group_by_expert(ids, 257, 16, meta(1, dtype=torch.int32))
     up, down = eight_bits(257, 2048, 4096), eight_bits(257, 4096, 1024)
     shares = meta(rows, 9, dtype=torch.float32)
-    expert_product(eight_bits(rows, 4096), up, order, meta(rows * 9, 2048), cut.up, pdl=True)
-    expert_product(
+    multiply_experts(eight_bits(rows, 4096), up, order, meta(rows * 9, 2048), cut.up, pdl=True)
+    multiply_experts(
         eight_bits(rows * 9, 1024),
         down,
         order,

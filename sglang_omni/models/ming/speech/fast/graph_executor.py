@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import can_chain
+from sglang_omni.kernels.pdl import supports_pdl
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.fast.fp8 import Fp8Ops
 from sglang_omni.models.ming.speech.fast.graphs import (
@@ -38,8 +38,8 @@ from sglang_omni.models.ming.speech.fast.step import FastStep
 from sglang_omni.models.ming.speech.fast.tiling import MAX_SMALL_BATCH_ROWS, MIN_FP8_ROWS
 from sglang_omni.models.ming.speech.fast.vocoder import FastVocoder
 from sglang_omni.models.ming.speech.modules import SpeechModules
-from sglang_omni.models.progress import report_progress
 from sglang_omni.models.speech import Admission, StepTimes
+from sglang_omni.system.progress import report_progress
 
 PREFILL_SIZES = (64, 128, 256, 512, 1024, 2048)
 """Token counts of prefill passes that have a graph."""
@@ -159,7 +159,7 @@ class GraphExecutor:
 
     def _select_ops(self, workspace: Workspace, rows: int) -> Ops:
         if rows <= MAX_SMALL_BATCH_ROWS:
-            return FusedOps(workspace, pdl=can_chain())
+            return FusedOps(workspace, pdl=supports_pdl())
         return Fp8Ops() if self._fp8 and rows >= MIN_FP8_ROWS else LibraryOps()
 
     def _run_prefill(self, size: int) -> None:

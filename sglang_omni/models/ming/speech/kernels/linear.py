@@ -13,8 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sglang_omni.kernels.pdl import LINE, prefetch, wait_for_inputs
-from sglang_omni.kernels.split_k import MAX_TILES, Workspace, share_sum
+from sglang_omni.kernels.pdl import LINE, prefetch_lines, wait_for_inputs
+from sglang_omni.kernels.split_k import MAX_TILES, Workspace, reduce_split_k
 from sglang_omni.models.ming.speech.kernels.product import (
     compute_inverse_rms,
     gelu_tanh,
@@ -74,9 +74,9 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     if PDL:
         lines = tl.minimum(split * span + tl.arange(0, LINES) * LINE, K - 1)
         line_offs = tl.minimum(cols, N - 1)[:, None] * K + lines[None, :]
-        prefetch(weight + line_offs)
+        prefetch_lines(weight + line_offs)
         if GATED:
-            prefetch(weight + N * K + line_offs)
+            prefetch_lines(weight + N * K + line_offs)
     wait_for_inputs(PDL)
     if PARTS > 0:
         parts = load_squares(squares, rows, row_mask, PARTS, PARTS_PAD)
@@ -89,7 +89,7 @@ def _linear_kernel(  # type: ignore[no-untyped-def]
     is_last = True
     if SPLIT > 1:
         tile = arrived + tile_m * tl.num_programs(0) + tile_n
-        acc, is_last = share_sum(acc, partial, tile, offs, mask, split, M * N, SPLIT, BM, BN)
+        acc, is_last = reduce_split_k(acc, partial, tile, offs, mask, split, M * N, SPLIT, BM, BN)
     if is_last:
         if PARTS > 0:
             scale = compute_inverse_rms(parts, K, eps)

@@ -8,16 +8,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from sglang_omni.admission.policy import (
+from sglang_omni.protocol.errors import Overloaded
+from sglang_omni.queueing.policy import (
     Capacity,
+    Priority,
     Reservation,
     can_admit,
     estimate_retry_after_s,
     select_next,
     select_rejected,
 )
-from sglang_omni.pipeline.request import Priority
-from sglang_omni.protocol.errors import Overloaded
 
 # The weight of the latest interval in the moving average of the time between two requests' ends.
 _LATEST_WEIGHT = 0.2

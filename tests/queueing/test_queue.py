@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.admission.policy import Capacity
-from sglang_omni.admission.queue import AdmissionQueue, QueueRules
-from sglang_omni.pipeline.request import Priority
 from sglang_omni.protocol.errors import Overloaded
+from sglang_omni.queueing.policy import Capacity, Priority
+from sglang_omni.queueing.queue import AdmissionQueue, QueueRules
 
 
 class Engine:

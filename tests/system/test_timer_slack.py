@@ -4,15 +4,15 @@ import subprocess
 import sys
 import threading
 
-from sglang_omni.engines.runtime import timer_slack as timers
-from sglang_omni.engines.runtime.timer_slack import (
+from sglang_omni.system import timer_slack as timers
+from sglang_omni.system.timer_slack import (
     EXACT_NS,
     RELAXED_NS,
     relaxed_timers,
     restore_exact_timers,
 )
 
-SAY = "from tests.engines.runtime.test_timer_slack import slack; print(slack())"
+SAY = "from tests.system.test_timer_slack import slack; print(slack())"
 
 
 def slack() -> int:

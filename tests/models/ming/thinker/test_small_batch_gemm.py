@@ -31,7 +31,7 @@ def is_ours(hopper: bool, deterministic: bool, block_quant: bool, eight_bits: bo
         patch.object(step_experts, "get_server_args", lambda: arguments),
     ):
         linear = SimpleNamespace(quant_method=method, weight=torch.empty(0))
-        told = layers.use_few_rows(linear)
+        told = layers.use_small_batch_gemm(linear)
     assert told == (method.w8a8_block_fp8_linear is not library)
     return told
 
@@ -48,7 +48,9 @@ def check() -> None:
 def test_our_kernel_is_taken_where_it_was_measured_and_may_round_otherwise() -> None:
     # SGLang reads its environment at import, so it is imported by a process of its own.
     variables = build_environment(ThinkerSettings(TINY, device="cpu"), threads=1)
-    program = "from tests.models.ming.thinker import test_few_rows as t; t.check(); print('done')"
+    program = (
+        "from tests.models.ming.thinker import test_small_batch_gemm as t; t.check(); print('done')"
+    )
     run = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

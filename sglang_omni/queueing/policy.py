@@ -4,9 +4,9 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from sglang_omni.pipeline.request import Priority
-
+Priority = Literal["realtime", "high", "normal", "low"]
 PRIORITY_RANKS: dict[Priority, int] = {"realtime": 0, "high": 1, "normal": 2, "low": 3}
 # The shortest and the longest time that a client is told to wait, in seconds.
 RETRY_RANGE_S = (1.0, 30.0)

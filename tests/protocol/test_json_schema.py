@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.engines.grammar_checker.schema import MAX_SCHEMAS, find_problem
+from sglang_omni.protocol.json_schema import MAX_SCHEMAS, find_problem
 
 GOOD: list[dict[str, Any]] = [
     {},
@@ -25,23 +25,23 @@ GOOD: list[dict[str, Any]] = [
 ]
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"$ref": "#"}, "#", "back to itself"),
+    ({"$ref": "#"}, "#", "refers to itself"),
     (
         {
             "$ref": "#/$defs/a",
             "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
         },
         "#/$defs/",
-        "back to itself",
+        "refers to itself",
     ),
-    ({"properties": {"a": {"allOf": [{"$ref": "#/properties/a"}]}}}, "#/properties/a", "back"),
-    ({"anyOf": [{"type": "string"}, {"$ref": "#"}]}, "#", "back to itself"),
-    ({"items": {"not": {"$ref": "#/items"}}}, "#/items", "back to itself"),
-    ({"properties": {"a": {"$ref": "#/$defs/b"}}}, "#/properties/a", "nowhere"),
-    ({"$ref": "http://example.com/schema"}, "#", "nowhere"),
-    ({"$ref": "#here"}, "#", "nowhere"),
-    ({"$ref": 5}, "#", "nowhere"),
-    ({"$ref": "#/prefixItems/7", "prefixItems": [{}]}, "#", "nowhere"),
+    ({"properties": {"a": {"allOf": [{"$ref": "#/properties/a"}]}}}, "#/properties/a", "refers"),
+    ({"anyOf": [{"type": "string"}, {"$ref": "#"}]}, "#", "refers to itself"),
+    ({"items": {"not": {"$ref": "#/items"}}}, "#/items", "refers to itself"),
+    ({"properties": {"a": {"$ref": "#/$defs/b"}}}, "#/properties/a", "cannot be resolved"),
+    ({"$ref": "http://example.com/schema"}, "#", "cannot be resolved"),
+    ({"$ref": "#here"}, "#", "cannot be resolved"),
+    ({"$ref": 5}, "#", "cannot be resolved"),
+    ({"$ref": "#/prefixItems/7", "prefixItems": [{}]}, "#", "cannot be resolved"),
     ({"type": "array", "minItems": 10**9}, "#", "minItems"),
     ({"items": {"maxItems": 10_001}}, "#/items", "maxItems"),
     ({"patternProperties": {"a": {"minProperties": 1e300}}}, "#/patternProperties/a", "minProp"),
@@ -74,4 +74,4 @@ def test_a_deep_schema_is_walked_without_recursion() -> None:
     for _ in range(5000):
         schema = {"anyOf": [schema]}
     problem = find_problem(schema)
-    assert problem is not None and "back to itself" in problem
+    assert problem is not None and "refers to itself" in problem

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sglang_omni.admission.policy import (
+from sglang_omni.queueing.policy import (
     Capacity,
     Reservation,
     can_admit,

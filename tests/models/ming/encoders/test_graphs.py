@@ -8,9 +8,9 @@ from torch import Tensor
 from sglang_omni.models.ming.encoders.attention import (
     SegmentAttention,
     Segments,
-    default_backend,
+    attend_sdpa,
     load_attention,
-    sdpa,
+    select_backend,
 )
 from sglang_omni.models.ming.encoders.grid import Grid
 from sglang_omni.protocol.errors import ConfigError
@@ -25,7 +25,7 @@ def from_bounds(q: Tensor, k: Tensor, v: Tensor, segments: Segments) -> Tensor:
     """Attention that knows the segments from the device alone, as a graph does; rows in no
     segment become NaN, so that a leak of one would show."""
     lengths = [length for length in segments.bounds.diff().tolist() if length]
-    out = sdpa(q, k, v, Segments.of(lengths, q.device))
+    out = attend_sdpa(q, k, v, Segments.from_lengths(lengths, q.device))
     out[sum(lengths) :] = torch.nan
     return out
 
@@ -35,13 +35,13 @@ def encoder(one_rank):
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import load_vision
 
-    attention = SegmentAttention("bounds", from_bounds, capturable=True)
+    attention = SegmentAttention("bounds", from_bounds, is_capturable=True)
     return load_vision(TINY, attention, ParallelLinears(), CPU, torch.float32)
 
 
 @pytest.fixture(scope="module")
 def graphs(encoder):
-    from sglang_omni.engines.encoder.graphs import BlockGraphs
+    from sglang_omni.models.ming.encoders.graphs import BlockGraphs
 
     with torch.inference_mode():
         return BlockGraphs(encoder, BUCKETS, capture=lambda compute: compute)
@@ -94,19 +94,19 @@ def test_more_patches_or_frames_than_a_bucket_holds_run_eagerly(encoder, graphs)
 
 
 def test_a_kernel_that_reads_on_the_host_is_refused(serving) -> None:
-    from sglang_omni.engines.encoder.graphs import BlockGraphs
+    from sglang_omni.models.ming.encoders.graphs import BlockGraphs
 
-    assert not load_attention("sdpa").capturable
+    assert not load_attention("sdpa").is_capturable
     with pytest.raises(ConfigError, match="sdpa"):
         BlockGraphs(serving, BUCKETS, capture=lambda compute: compute)
 
 
 def test_flash_attention_is_the_default_where_it_can_be() -> None:
     cuda = torch.device("cuda")
-    assert default_backend(cuda, torch.bfloat16, 72) == "mixed"
-    assert default_backend(cuda, torch.bfloat16, 36) == "sdpa"
-    assert default_backend(cuda, torch.float32, 72) == "sdpa"
-    assert default_backend(CPU, torch.bfloat16, 72) == "sdpa"
+    assert select_backend(cuda, torch.bfloat16, 72) == "mixed"
+    assert select_backend(cuda, torch.bfloat16, 36) == "sdpa"
+    assert select_backend(cuda, torch.float32, 72) == "sdpa"
+    assert select_backend(CPU, torch.bfloat16, 72) == "sdpa"
 
 
 def test_an_unknown_kernel_is_refused() -> None:

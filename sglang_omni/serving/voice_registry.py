@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from sglang_omni.admission.queue import AdmissionQueue
 from sglang_omni.config.options import Config
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.models.registry import family_of
-from sglang_omni.serving.engine_config import fetch_policy
+from sglang_omni.queueing.queue import AdmissionQueue
+from sglang_omni.serving.engine_config import build_fetch_policy
 from sglang_omni.voices.cloner import RecordingCloner, RecordingDecoder, RecordingRules
 from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
@@ -29,7 +29,7 @@ def create_voice_registry(
     rules = RecordingRules(
         options.min_seconds, options.max_seconds, options.file_bytes, options.cached
     )
-    cloner = RecordingCloner(fetch_policy(config), rules, media_decoders, talker, media_queue)
+    cloner = RecordingCloner(build_fetch_policy(config), rules, media_decoders, talker, media_queue)
     if config.voices_dir is None:
         return VoiceRegistry(cloner, None)
     quota = Quota(options.stored, options.stored_per_key)

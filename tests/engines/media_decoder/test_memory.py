@@ -2,7 +2,7 @@
 
 import pytest
 
-from sglang_omni.admission.memory import MediaMemory
+from sglang_omni.engines.media_decoder.memory import MediaMemory
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.protocol.errors import Overloaded
 

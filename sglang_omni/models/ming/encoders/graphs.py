@@ -58,7 +58,7 @@ class BlockGraphs:
         Raises:
             ConfigError: The attention kernel reads segments on the host.
         """
-        if not encoder.attention.capturable:
+        if not encoder.attention.is_capturable:
             raise ConfigError(f"attention {encoder.attention.name!r} cannot be captured in a graph")
         self._encoder = encoder
         capture = capture or cuda_capture()
@@ -80,7 +80,7 @@ class BlockGraphs:
         """Return the bucket for these inputs, None if they run eagerly."""
         patches, frames = len(inputs.hidden), len(inputs.segments.lengths)
         size = min((size for size in self._buckets if size >= patches), default=None)
-        if min(inputs.segments.lengths) >= self._encoder.attention.eager_from:
+        if min(inputs.segments.lengths) >= self._encoder.attention.min_eager_rows:
             return None
         if size is None or self._buckets[size].segments < frames:
             return None
@@ -102,7 +102,7 @@ def static_inputs(encoder: VisionEncoder, size: int) -> BlockInputs:
         hidden=weight.new_zeros(size, config.hidden_size),
         cos=rotary,
         sin=rotary.clone(),
-        segments=Segments((), bounds, longest=size),
+        segments=Segments((), bounds, max_length=size),
     )
 
 

@@ -1,6 +1,5 @@
 """Read the sizes of a checkpoint's parts from the headers of its files. Does not import torch."""
 
-from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
@@ -8,8 +7,9 @@ from safetensors import safe_open
 
 from sglang_omni.models.checkpoint_files import shard_files
 from sglang_omni.models.json_file import read_json
-from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, encoder_name
-from sglang_omni.models.ming.thinker.fp8_layout import block_fp8, is_quantised
+from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, strip_encoder_prefix
+from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
+from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.protocol.errors import CheckpointError
 
 ELEMENT_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8, "I32": 4}
@@ -17,39 +17,10 @@ ELEMENT_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8
 SERVED_BYTES = 2
 
 
-@dataclass(frozen=True)
-class CheckpointSizes:
-    """The bytes of each part's weights as they are served.
-
-    `matrices` are the thinker's weights that FP8 stores in eight bits, `rest` its other weights.
-    `kv_bytes` is the size of one token in the KV cache of a rank that holds all heads. Ranks can
-    split the `kv_heads` heads. `context` is in tokens.
-    """
-
-    matrices: int
-    rest: int
-    image_encoder: int
-    audio_encoder: int
-    talker: int
-    kv_bytes: int
-    kv_heads: int
-    context: int
-    fp8: bool
-
-    @property
-    def thinker(self) -> int:
-        """Return the bytes of all weights of the thinker."""
-        return self.matrices + self.rest
-
-    def quantized(self) -> "CheckpointSizes":
-        """Return the sizes after `sgl-omni quantize --fp8`."""
-        return self if self.fp8 else replace(self, matrices=self.matrices // 2, fp8=True)
-
-
 def read_sizes(checkpoint: Path) -> CheckpointSizes:
     """Sum the tensor sizes in the headers of a checkpoint's files. Raises `CheckpointError`."""
     config = read_json(checkpoint / "config.json")
-    fp8 = block_fp8(config.get("quantization_config"))
+    fp8 = is_block_fp8(config.get("quantization_config"))
     parts = {"matrices": 0, "rest": 0, "image_encoder": 0, "audio_encoder": 0}
     for path in shard_files(checkpoint):
         for name, size in _served_sizes(path, fp8):
@@ -70,10 +41,10 @@ def read_sizes(checkpoint: Path) -> CheckpointSizes:
 
 
 def _part(name: str) -> str:
-    encoder = encoder_name(name)
+    encoder = strip_encoder_prefix(name)
     if encoder is not None:
         return "audio_encoder" if encoder.startswith(AUDIO_PREFIXES) else "image_encoder"
-    return "matrices" if is_quantised(name) else "rest"
+    return "matrices" if is_quantized(name) else "rest"
 
 
 def _speech_files(checkpoint: Path) -> list[Path]:
@@ -94,6 +65,6 @@ def _served_sizes(path: Path, fp8: bool) -> list[tuple[str, int]]:
 
 
 def _element_bytes(name: str, dtype: str, fp8: bool) -> int:
-    if fp8 and (is_quantised(name) or name.endswith("_scale_inv")):
+    if fp8 and (is_quantized(name) or name.endswith("_scale_inv")):
         return ELEMENT_BYTES[dtype]
     return min(SERVED_BYTES, ELEMENT_BYTES[dtype])

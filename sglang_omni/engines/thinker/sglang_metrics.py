@@ -1,4 +1,4 @@
-"""SGLang's own metrics, which its processes write to files that any process may read."""
+"""SGLang's own metrics, which its processes write to files (Prometheus multiprocess mode)."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from sglang_omni.observability.temp_dir import TempFolder
 
 
 class SGLangMetrics(Collector):
-    """Owns the folder that the thinker's processes write to. `close` removes it."""
+    """Owns the folder to which the thinker's processes write. `close` removes it."""
 
     def __init__(self) -> None:
         self._folder = TempFolder("sgl-omni-prometheus-")
@@ -24,20 +24,20 @@ class SGLangMetrics(Collector):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the thinker must be started with, to write to files; never set for this process."""
+        """Return the thinker's environment variables. They are never set in this process."""
         return {MULTIPROC_DIR_VARIABLE: str(self._folder.path)}
 
     def collect(self) -> Iterable[Metric]:
-        """What the processes of all the thinker's lives have written; the levels of the last."""
-        self._forget_the_dead()
+        """Return the metrics of all starts of the thinker. Gauges are those of living processes."""
+        self._remove_dead_gauges()
         return _read(self._folder.path)
 
     def close(self) -> None:
         """Remove the files."""
         self._folder.close()
 
-    def _forget_the_dead(self) -> None:
-        """Remove the levels of processes that are gone: what they held is free."""
+    def _remove_dead_gauges(self) -> None:
+        """Remove the gauges of processes that have ended, since they hold nothing any more."""
         for file in self._folder.path.glob("gauge_*.db"):
             pid = file.stem.rpartition("_")[2]
             if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
@@ -47,6 +47,6 @@ class SGLangMetrics(Collector):
 
 def _read(folder: Path) -> Iterator[Metric]:
     collector = MultiProcessCollector(CollectorRegistry(), path=str(folder))
-    # A file may be begun but not yet filled.
+    # A file may be created but not written yet.
     with suppress(OSError, ValueError, KeyError):
         yield from collector.collect()

@@ -1,0 +1,39 @@
+"""How large the parts of a checkpoint are when they are served."""
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class CheckpointSizes:
+    """Bytes of each part's weights as they are served, and what the KV cache takes.
+
+    Attributes:
+        matrices: Bytes of the thinker's matrices that an FP8 checkpoint stores as FP8.
+        rest: Bytes of the thinker's other weights.
+        image_encoder: Bytes of the image encoder.
+        audio_encoder: Bytes of the audio encoder.
+        talker: Bytes of the speech model.
+        kv_bytes: Bytes of one token in the KV cache of a rank that holds all heads.
+        kv_heads: Number of KV heads, which ranks can split.
+        context: Length of the model's context, in tokens.
+        fp8: Whether the checkpoint is stored as FP8.
+    """
+
+    matrices: int
+    rest: int
+    image_encoder: int
+    audio_encoder: int
+    talker: int
+    kv_bytes: int
+    kv_heads: int
+    context: int
+    fp8: bool
+
+    @property
+    def thinker(self) -> int:
+        """Return the bytes of all weights of the thinker."""
+        return self.matrices + self.rest
+
+    def quantized(self) -> "CheckpointSizes":
+        """Return the sizes after `sgl-omni quantize --fp8`."""
+        return self if self.fp8 else replace(self, matrices=self.matrices // 2, fp8=True)
