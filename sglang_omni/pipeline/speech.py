@@ -102,8 +102,7 @@ class Speaker:
 
 
 def seconds_to_patches(seconds: float | None, frame_s: float) -> int | None:
-    """Return the number of patches of `frame_s` seconds that fit in `seconds`, at least one; None
-    for None."""
+    """Return how many patches of `frame_s` fit in `seconds`, at least one; None for None."""
     return None if seconds is None else max(1, math.floor(seconds / frame_s))
 
 

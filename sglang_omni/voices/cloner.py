@@ -2,12 +2,12 @@
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from sglang_omni.caching.lru_cache import LruCache
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.runtime.shared_array import SharedArray
@@ -77,7 +77,7 @@ class RecordingCloner:
         self._media_queue = media_queue or create_media_queue()
         self._policy = replace(policy, file_bytes=rules.file_bytes)
         self._rules, self._media_decoders, self._talker = rules, media_decoders, talker
-        self._tasks: OrderedDict[str, asyncio.Task[CloneResult]] = OrderedDict()
+        self._tasks: LruCache[str, asyncio.Task[CloneResult]] = LruCache(rules.max_cached)
 
     async def clone(
         self, part: MediaPart, text: str | None, tenant: str | None = None
@@ -95,13 +95,12 @@ class RecordingCloner:
         return replace(result, voice=replace(result.voice, text=text))
 
     def _task(self, key: str, file: bytes, tenant: str | None) -> "asyncio.Task[CloneResult]":
-        if key not in self._tasks:
-            task = self._tasks[key] = asyncio.create_task(self._encode(key, file, tenant))
+        task = self._tasks.get(key)
+        if task is None:
+            task = asyncio.create_task(self._encode(key, file, tenant))
             task.add_done_callback(lambda task: self._forget_failure(key, task))
-            while len(self._tasks) > self._rules.max_cached:
-                self._tasks.popitem(last=False)
-        self._tasks.move_to_end(key)
-        return self._tasks[key]
+            self._tasks.put(key, task)
+        return task
 
     def _forget_failure(self, key: str, task: "asyncio.Task[CloneResult]") -> None:
         """Remove a failed task from the cache, so that the next request tries again.
@@ -109,8 +108,8 @@ class RecordingCloner:
         This also retrieves the error, which may have no other reader.
         """
         has_failed = task.cancelled() or task.exception() is not None
-        if has_failed and self._tasks.get(key) is task:
-            del self._tasks[key]
+        if has_failed and self._tasks.peek(key) is task:
+            self._tasks.pop(key)
 
     async def _encode(self, key: str, file: bytes, tenant: str | None) -> CloneResult:
         decoded, recording = await self._media_decoders.decode(

@@ -39,7 +39,9 @@ def engine(info: Any) -> Any:
     return SimpleNamespace(health=SimpleNamespace(info=info, state="ready", counters={}))
 
 
-def door(queue: int = 0, timeout_s: float = 10.0, cache: int = 10_000) -> AdmissionController:
+def make_controller(
+    queue: int = 0, timeout_s: float = 10.0, cache: int = 10_000
+) -> AdmissionController:
     processes = {
         "thinker": [engine(ThinkerInfo(4096, max_total_tokens=cache, max_running_requests=2))],
         "talker": [engine(TalkerInfo(44_100, 0.32, ("river",), slots=1))],
@@ -87,7 +89,7 @@ def held(one: AdmissionController) -> tuple[float, float]:
 async def test_a_request_is_admitted_to_the_engines_it_needs(
     request_: Any, engines: tuple[int, int]
 ) -> None:
-    one = door()
+    one = make_controller()
     async with aclosing(serve(one, request_)) as events:
         await anext(events)
         assert held(one) == engines
@@ -95,7 +97,7 @@ async def test_a_request_is_admitted_to_the_engines_it_needs(
 
 
 async def test_a_full_talker_refuses_speech_and_not_text() -> None:
-    one = door()
+    one = make_controller()
     async with aclosing(serve(one, SpeechRequest("1", "hello", VOICE))) as speech:
         await anext(speech)
         for refused in (SpeechRequest("2", "hello", VOICE), chat(VOICE)):
@@ -107,7 +109,7 @@ async def test_a_full_talker_refuses_speech_and_not_text() -> None:
 
 
 async def test_a_full_cache_refuses_before_the_slots_are_taken() -> None:
-    one = door(cache=300)
+    one = make_controller(cache=300)
     async with aclosing(serve(one, chat())) as first:
         await anext(first)
         with pytest.raises(Overloaded, match="thinker"):
@@ -118,7 +120,7 @@ async def test_a_full_cache_refuses_before_the_slots_are_taken() -> None:
 async def test_no_request_takes_longer_than_it_asked_for_or_may(
     asked: float | None, given: float
 ) -> None:
-    one = door(timeout_s=given)
+    one = make_controller(timeout_s=given)
     with pytest.raises(DeadlineExceeded):
         async for _ in serve(one, chat(timeout_s=asked)):
             pass

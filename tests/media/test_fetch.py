@@ -120,7 +120,9 @@ async def test_tls_insists_on_the_name_though_the_connection_goes_to_the_address
 ) -> None:
     answering(monkeypatch, "127.0.0.1")
     # The certificate is made out to pictures.example, and good for a hundred years.
-    monkeypatch.setattr(web_module, "_tls", lambda: ssl.create_default_context(cafile=CERTIFICATE))
+    monkeypatch.setattr(
+        web_module, "_tls_context", lambda: ssl.create_default_context(cafile=CERTIFICATE)
+    )
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(CERTIFICATE, CERTIFICATE.with_suffix(".key"))
     async with web_server(context) as server:

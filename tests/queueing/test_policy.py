@@ -90,13 +90,13 @@ def test_of_those_who_have_as_much_the_one_served_least_recently_is_next() -> No
 def test_a_full_queue_turns_away_the_lowest_and_the_greediest(
     waiting: list[str], gone: int | None
 ) -> None:
-    turned = select_rejected(claims(*waiting), length=2)
+    turned = select_rejected(claims(*waiting), max_length=2)
     assert (turned.number if turned else None) == gone
 
 
 def test_nobody_queues_where_there_is_no_queue() -> None:
     [only] = claims("a:realtime")
-    assert select_rejected([only], length=0) is only
+    assert select_rejected([only], max_length=0) is only
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ Only transcripts are kept, in memory, for an hour and up to a total size. Audio 
 """
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+
+from sglang_omni.caching.lru_cache import LruCache
 
 LIFETIME_S = 3600
 MAX_TOTAL_CHARACTERS = 8 << 20
@@ -17,32 +18,20 @@ class AudioTranscriptCache:
     def __init__(
         self, max_characters: int = MAX_TOTAL_CHARACTERS, clock: Callable[[], float] = time.time
     ) -> None:
-        self._max_characters, self._clock = max_characters, clock
+        self._clock = clock
         # The expiry time and the transcript of each audio, the oldest first.
-        self._transcripts: OrderedDict[tuple[str | None, str], tuple[float, str]] = OrderedDict()
-        self._num_characters = 0
+        self._transcripts: LruCache[tuple[str | None, str], tuple[float, str]] = LruCache(
+            max_weight=max_characters, weigh=lambda entry: len(entry[1])
+        )
 
     def keep(self, tenant: str | None, audio_id: str, transcript: str) -> None:
         """Add a transcript, and evict old ones."""
-        self._remove(tenant, audio_id)
-        self._transcripts[tenant, audio_id] = self._clock() + LIFETIME_S, transcript
-        self._num_characters += len(transcript)
-        while self._transcripts and (self._is_full() or self._has_expired()):
-            self._remove(*next(iter(self._transcripts)))
+        self._transcripts.put((tenant, audio_id), (self._clock() + LIFETIME_S, transcript))
+        while (oldest := self._transcripts.oldest()) and oldest[1][0] <= self._clock():
+            self._transcripts.pop(oldest[0])
 
     def recall(self, tenant: str | None, audio_id: str) -> str | None:
         """Return a transcript, or None if it is unknown or expired."""
-        expires_at, transcript = self._transcripts.get((tenant, audio_id), (0.0, ""))
+        # A peek, so that entries stay ordered by their expiry.
+        expires_at, transcript = self._transcripts.peek((tenant, audio_id)) or (0.0, "")
         return transcript if expires_at > self._clock() else None
-
-    def _is_full(self) -> bool:
-        return self._num_characters > self._max_characters
-
-    def _has_expired(self) -> bool:
-        """Return whether the oldest transcript has expired."""
-        expires_at, _ = next(iter(self._transcripts.values()))
-        return expires_at <= self._clock()
-
-    def _remove(self, tenant: str | None, audio_id: str) -> None:
-        _, transcript = self._transcripts.pop((tenant, audio_id), (0.0, ""))
-        self._num_characters -= len(transcript)
