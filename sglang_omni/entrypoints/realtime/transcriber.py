@@ -117,7 +117,7 @@ class Transcriber:
                     text += event.text
                 elif isinstance(event, Finished):
                     return text.strip(), event.usage
-        raise AssertionError("until_finished ends with Finished")
+        raise AssertionError("require_finished ends with Finished")
 
     def _put(self, kind: str, **fields: Any) -> None:
         self._outbox.put(f"conversation.item.input_audio_transcription.{kind}", **fields)
