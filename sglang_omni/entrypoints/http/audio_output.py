@@ -114,8 +114,8 @@ def check_speakable(text: str, capabilities: Capabilities, param: str) -> None:
 
     Raises `InvalidRequest`, naming the field `param`.
     """
-    if words := unspoken_words(text, capabilities.speech_languages):
-        listed = ", ".join(word[:MAX_QUOTED_CHARACTERS] for word in words)
+    if unspoken := unspoken_words(text, capabilities.speech_languages):
+        listed = ", ".join(word[:MAX_QUOTED_CHARACTERS] for word in unspoken)
         languages = language_names(capabilities.speech_languages)
         raise InvalidRequest(
             f"{param}: {capabilities.name} speaks {languages}; it cannot read {listed}",

@@ -121,7 +121,7 @@ class Transcriber:
                     text += event.text
                 elif isinstance(event, Finished):
                     return text.strip(), event.usage
-        raise AssertionError("until_finished ends with Finished")
+        raise AssertionError("require_finished ends with Finished")
 
     def _put_event(self, suffix: str, **fields: Any) -> None:
         self._sender.put(f"conversation.item.input_audio_transcription.{suffix}", **fields)

@@ -83,9 +83,9 @@ def format_duration(seconds: float) -> str:
     milliseconds = math.ceil(1000 * seconds)
     if milliseconds < 1000:
         return f"{milliseconds}ms"
-    minutes, rest = divmod(milliseconds, 60_000)
-    hours, minutes_left = divmod(minutes, 60)
-    text = f"{rest / 1000:g}s"
+    total_minutes, remaining_ms = divmod(milliseconds, 60_000)
+    hours, minutes = divmod(total_minutes, 60)
+    text = f"{remaining_ms / 1000:g}s"
     if hours:
-        return f"{hours}h{minutes_left}m{text}"
+        return f"{hours}h{minutes}m{text}"
     return f"{minutes}m{text}" if minutes else text

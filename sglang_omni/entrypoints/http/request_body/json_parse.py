@@ -42,12 +42,14 @@ ParseConstant = Callable[[str], Any] | None
 Buffer = bytes | bytearray | memoryview
 
 
-def parse_json(text: Buffer, what: str = "the body", parse_constant: ParseConstant = None) -> Any:
+def parse_json(
+    text: Buffer, description: str = "the body", parse_constant: ParseConstant = None
+) -> Any:
     """Return the value of a JSON text in UTF-8.
 
     Args:
         text: The JSON text.
-        what: What the text is, for error messages.
+        description: What the text is, for error messages.
         parse_constant: Passed to `json.loads`.
 
     Raises:
@@ -62,7 +64,7 @@ def parse_json(text: Buffer, what: str = "the body", parse_constant: ParseConsta
         remainder_bytes = len(text) - sum(string.end - string.start for string in long_strings)
         if remainder_bytes > MAX_REMAINDER_BYTES:
             raise InvalidRequest(
-                f"{what} has more than {MAX_REMAINDER_BYTES} bytes, not counting strings of "
+                f"{description} has more than {MAX_REMAINDER_BYTES} bytes, not counting strings of "
                 f"{LONG_STRING_BYTES} bytes or more"
             )
         json_marker = json.dumps(marker)[1:-1].encode()
@@ -73,7 +75,9 @@ def parse_json(text: Buffer, what: str = "the body", parse_constant: ParseConsta
             )
             strings = [_decode_string(view, string) for string in long_strings]
         except ValueError as error:
-            raise InvalidJSON(f"{what} is not valid JSON: {_describe_error(error)}") from None
+            raise InvalidJSON(
+                f"{description} is not valid JSON: {_describe_error(error)}"
+            ) from None
     if has_surrogate_escape(remainder):
         check_unicode(value)
     return _StringRestorer(marker, strings).restore(value)
@@ -127,9 +131,9 @@ def _decode_slices(raw: memoryview) -> Iterator[str]:
 
 def _find_slice_end(part: bytes) -> int:
     """Return where a slice may end without splitting a character, an escape or a surrogate pair."""
-    whole = _WHOLE_ESCAPES.match(part)
-    assert whole is not None  # The pattern also matches the empty string.
-    end = whole.end()
+    match = _WHOLE_ESCAPES.match(part)
+    assert match is not None  # The pattern also matches the empty string.
+    end = match.end()
     if end == len(part):
         # End before the last UTF-8 character: it may be incomplete.
         while end and part[end - 1] & 0xC0 == 0x80:

@@ -19,7 +19,7 @@ from sglang_omni.protocol.errors import RequestNotFound
 
 def create_router(backend: Backend, recorder: TraceRecorder) -> APIRouter:
     """Return the routes `/metrics` and `/v1/requests/{id}`."""
-    router = APIRouter(tags=["watch"])
+    router = APIRouter(tags=["monitoring"])
     engine_registry = CollectorRegistry()
     engine_registry.register(EngineCollector(lambda: backend.engines()))
 

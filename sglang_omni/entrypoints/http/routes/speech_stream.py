@@ -127,20 +127,21 @@ class SpeechSession:
 
     async def run(self) -> None:
         """Serve until the client disconnects or closes. Raises `OmniError` on a fatal error."""
-        read_task = asyncio.create_task(self._read())
+        read_task = asyncio.create_task(self._read_events())
         try:
-            event = await self._next(FIRST_EVENT_TIMEOUT_S)
+            event = await self._next_event(FIRST_EVENT_TIMEOUT_S)
             if event is not None and not isinstance(event, SpeechStreamConfig):
                 raise InvalidRequest("the first event must be session.config", param="type")
             while not (self._is_closed or event is None or isinstance(event, SessionClose)):
                 await self._handle(event)
                 if not self._is_closed:
-                    event = await self._next(self._backend.realtime.idle_seconds)
+                    event = await self._next_event(self._backend.realtime.idle_seconds)
         finally:
             read_task.cancel()
             await asyncio.gather(read_task, return_exceptions=True)
 
     async def _handle(self, event: Any) -> None:
+        """Handle an event while no text is spoken. Raises `InvalidRequest`."""
         if isinstance(event, SpeechStreamConfig):
             if event.model is not None:
                 require_model(event.model, self._backend)
@@ -148,13 +149,8 @@ class SpeechSession:
                 raise InvalidRequest("task: this route supports only 'speech'", param="task")
             self._config = event
             # Report invalid options now, not with the first text.
-            build_speech_request(
-                "a",
-                event,
-                self._backend,
-                build_request_metadata(self._websocket, event),
-                self._owner,
-            )
+            metadata = build_request_metadata(self._websocket, event)
+            build_speech_request("a", event, self._backend, metadata, self._owner)
             choose_output(event.response_format, event.sample_rate, self._backend)
         elif isinstance(event, TextInput):
             await self._speak(event)
@@ -203,6 +199,7 @@ class SpeechSession:
         return True
 
     async def _send_speech(self, feed: TextFeed) -> None:
+        """Send the audio of one text, segment by segment."""
         config, backend = self._config, self._backend
         metadata = build_request_metadata(self._websocket, config)
         metadata = replace(metadata, id=f"{metadata.id}-{self._num_texts}")
@@ -248,7 +245,7 @@ class SpeechSession:
         except TimeoutError:
             raise SpeechClientTooSlow("the client does not read its messages") from None
 
-    async def _next(self, timeout_s: float) -> Any:
+    async def _next_event(self, timeout_s: float) -> Any:
         """Return the next event, or None if the client disconnected.
 
         Raises:
@@ -272,7 +269,7 @@ class SpeechSession:
             event_task.cancel()
             drain_task.cancel()
 
-    async def _read(self) -> None:
+    async def _read_events(self) -> None:
         """Queue the client's events: None for a disconnect, an error for an invalid event."""
         while True:
             try:
@@ -319,7 +316,8 @@ def create_router(backend: Backend) -> APIRouter:
         """Speak a text while it is written."""
         release = sessions.acquire()
         if release is None:
-            error = Overloaded(f"limit of {sessions.num_active} speech sessions reached")
+            limit = sessions.num_active
+            error = Overloaded(f"the limit of {limit} speech sessions is reached; retry later")
             await websocket.send_denial_response(build_error_response(error))
             return
         try:

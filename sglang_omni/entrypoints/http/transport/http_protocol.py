@@ -151,9 +151,8 @@ class SlowClientProtocol(HttpToolsProtocol):
         self._stop_head_timer()
         self._pending_bytes, self._is_in_body = 0, True
         if len(self.pipeline) >= MAX_PIPELINED:
-            self._stop_parsing(
-                InvalidRequest("too many pipelined requests; wait for earlier responses")
-            )
+            message = "too many pipelined requests; wait for earlier responses"
+            self._stop_parsing(InvalidRequest(message))
         super().on_headers_complete()
         cycle: Any = self.cycle
         if cycle is not None:
@@ -192,9 +191,8 @@ class SlowClientProtocol(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         if self._has_pending_response():
             # The running response and the WebSocket would write to the same connection.
-            self._send_error(
-                InvalidRequest("a WebSocket may start only after all earlier responses")
-            )
+            message = "a WebSocket may start only after all earlier responses"
+            self._send_error(InvalidRequest(message))
             return
         # A WebSocket session has its own limits on input and on unread output.
         self._is_upgraded = True
@@ -210,17 +208,16 @@ class SlowClientProtocol(HttpToolsProtocol):
         error = InvalidRequest("this is not a valid WebSocket handshake")
         self._report(error)
         response = b"".join(websocket.conn.data_to_send())
-        self.transport.write(
-            response or encode_error_response(error, self.server_state.default_headers)
-        )
+        default_headers = self.server_state.default_headers
+        self.transport.write(response or encode_error_response(error, default_headers))
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """Send the error that stopped the parser, or 400 for invalid HTTP."""
         self._send_error(self._error or InvalidRequest("this is not a valid HTTP/1.1 request"))
 
-    def _add_head_bytes(self, size: int) -> None:
-        self._head_bytes += size
+    def _add_head_bytes(self, num_bytes: int) -> None:
+        self._head_bytes += num_bytes
         if self._head_bytes > self.limits.max_header_bytes:
             self._stop_parsing(self._make_headers_error())
 
