@@ -18,6 +18,9 @@ def as_before() -> Iterator[None]:
     yield
     root.handlers, OUTPUT_LOG.handlers = handlers, []
     root.setLevel(level)
+    OUTPUT_LOG.setLevel(logging.NOTSET)
+    # pytest adds its own handler to every logger that does not propagate.
+    OUTPUT_LOG.propagate = True
 
 
 def test_a_json_line_is_one_object_with_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:

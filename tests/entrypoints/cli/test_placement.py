@@ -18,7 +18,7 @@ def config(**values: object) -> Config:
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuple(Gpu(index, "NVIDIA H200", 150 * GB, 149 * GB) for index in range(2))
-    monkeypatch.setattr(serve, "visible_gpus", lambda: found)
+    monkeypatch.setattr(serve, "list_visible_gpus", lambda: found)
 
 
 @pytest.mark.usefixtures("two_gpus")
@@ -40,7 +40,9 @@ def test_by_hand_nothing_is_moved() -> None:
 
 @pytest.mark.parametrize("placement", ["auto", "manual"])
 def test_what_cannot_fit_is_refused(placement: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "visible_gpus", lambda: (Gpu(0, "small", GB // 1000, GB // 1000),))
+    monkeypatch.setattr(
+        serve, "list_visible_gpus", lambda: (Gpu(0, "small", GB // 1000, GB // 1000),)
+    )
     with pytest.raises(StartupError, match="does not fit"):
         serve.apply_placement(config(placement=placement), TINY)
 

@@ -72,7 +72,7 @@ def test_replicas_count_together_and_a_missing_prompt_leaves_no_line() -> None:
 
 def test_gpus_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuple(Gpu(index, "NVIDIA H200", 1, 1) for index in range(2))
-    monkeypatch.setattr(screen, "visible_gpus", lambda: found)
+    monkeypatch.setattr(screen, "list_visible_gpus", lambda: found)
     assert format_header(TINY, "cuda").endswith(f" · {TINY.name} · 2 x NVIDIA H200")
 
 
