@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle, TalkerRequest
 from sglang_omni.engines.thinker.contract import ThinkerOutput, TokenLogprob
-from sglang_omni.models.ming.text.duration import reference_seconds
+from sglang_omni.models.ming.text.duration import compute_reference_limit_s
 from sglang_omni.models.ming.text.front import TextFrontEnd
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.media_preprocessor import MediaInput
@@ -34,7 +34,7 @@ class RequestUsage:
     """What one request has used so far; written by its own stages only."""
 
     reason: FinishReason = "stop"
-    fragments: int = 0
+    split_fragments: int = 0
     patches: int = 0
     invalid_calls: int = 0
     _media: Usage = field(default_factory=Usage)
@@ -105,12 +105,14 @@ def patches_in(seconds: float | None) -> int | None:
 async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Event, None]:
     """Read a whole text aloud. Raises `InvalidRequest` when nothing in it can be spoken."""
     tally = RequestUsage()
-    pieces = iter((request.text,)) if request.verbatim else TextFrontEnd().fragments(request.text)
+    pieces = (
+        iter((request.text,)) if request.verbatim else TextFrontEnd().split_fragments(request.text)
+    )
     limit = _description_limit(request) if request.verbatim else None
     async with aclosing(_synthesise(speaker, pieces, tally, limit)) as events:
         async for event in events:
             yield event
-    if not tally.fragments:
+    if not tally.split_fragments:
         raise InvalidRequest("there is nothing to speak in this text", param="input")
     yield tally.finished()
 
@@ -118,7 +120,7 @@ async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Even
 def _description_limit(request: SpeechRequest) -> int | None:
     """How many patches of music or sound are made: what was asked for, or the reference's limit."""
     seconds = request.max_seconds
-    return patches_in(reference_seconds(request.text) if seconds is None else seconds)
+    return patches_in(compute_reference_limit_s(request.text) if seconds is None else seconds)
 
 
 async def say(
@@ -135,7 +137,7 @@ async def say(
             async for segment in pieces:
                 span.output()
                 yield TranscriptDelta(segment.source)
-                spoken = _synthesise(speaker, front_end.fragments(segment.text), tally)
+                spoken = _synthesise(speaker, front_end.split_fragments(segment.text), tally)
                 async with aclosing(spoken) as events:
                     async for event in events:
                         yield event
@@ -152,8 +154,8 @@ async def _synthesise(
             tally.reason = "length"
             return
         # The fragment's number keys its noise, so equal lists of fragments sound equal.
-        number = tally.fragments
-        tally.fragments += 1
+        number = tally.split_fragments
+        tally.split_fragments += 1
         request = TalkerRequest(
             text, speaker.voice, speaker.seed, number, limit, manner=speaker.manner
         )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from sglang_omni.models.ming.speech.talker import STOP_THRESHOLD
-from sglang_omni.models.ming.text.duration import most_seconds
+from sglang_omni.models.ming.text.duration import estimate_max_duration_s
 from sglang_omni.protocol.errors import InvalidRequest
 
 PATCH_SECONDS = 0.32
@@ -25,7 +25,7 @@ class Limits:
 
 def duration_guard(text: str) -> int:
     """The most patches that reading `text` can reasonably take."""
-    return max(1, int(most_seconds(text) / PATCH_SECONDS))
+    return max(1, int(estimate_max_duration_s(text) / PATCH_SECONDS))
 
 
 def patch_limit(text: str, wanted: int | None, prompt_length: int, limits: Limits) -> int:

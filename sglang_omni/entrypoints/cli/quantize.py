@@ -17,7 +17,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from tqdm import tqdm
 
-from sglang_omni.models.checkpoint_files import INDEX
+from sglang_omni.models.checkpoint_files import INDEX_FILE
 from sglang_omni.models.ming.config import read_json
 from sglang_omni.models.ming.thinker.fp8 import quantize_weight
 from sglang_omni.models.ming.thinker.fp8_layout import (
@@ -25,7 +25,7 @@ from sglang_omni.models.ming.thinker.fp8_layout import (
     SCALE_SUFFIX,
     is_quantized,
 )
-from sglang_omni.models.weights import shard_map
+from sglang_omni.models.weights import map_shards
 from sglang_omni.protocol.errors import CheckpointError, StartupError
 
 # Bytes of the source that are in memory at once; what they become is held beside them.
@@ -61,7 +61,7 @@ def quantize(source: Path, target: Path, piece_bytes: int = PIECE_BYTES) -> None
             _quantise_piece(source, target, piece)
             bar.update(piece.source_bytes)
     _copy_others(source, target, {piece.source for piece in pieces})
-    _write_json(target / INDEX, _index(target, pieces))
+    _write_json(target / INDEX_FILE, _index(target, pieces))
     _write_json(target / CONFIG, {**config, "quantization_config": QUANTIZATION_CONFIG})
     (target / UNFINISHED).unlink()
 
@@ -78,7 +78,7 @@ def _read_config(source: Path) -> dict[str, object]:
 def plan_pieces(source: Path, piece_bytes: int) -> Iterator[Piece]:
     """Cut the shards of a checkpoint into pieces of at most `piece_bytes`, in order."""
     shards: dict[str, list[str]] = {}
-    for name, file in shard_map(source).items():
+    for name, file in map_shards(source).items():
         shards.setdefault(file, []).append(name)
     for file in sorted(shards):
         with safe_open(source / file, framework="pt") as shard:
@@ -152,7 +152,7 @@ def _copy_others(source: Path, target: Path, shards: set[str]) -> None:
     """Everything but the weights, the index and the configuration: tokenizer, talker, voices."""
     for path in sorted(source.rglob("*")):
         place = path.relative_to(source)
-        if path.is_dir() or str(place) in {*shards, INDEX, CONFIG}:
+        if path.is_dir() or str(place) in {*shards, INDEX_FILE, CONFIG}:
             continue
         copy = target / place
         if copy.exists() and copy.stat().st_size == path.stat().st_size:

@@ -8,7 +8,7 @@ from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.media.encode import AudioFormat, OutputAudioEncoder, rates_of
 from sglang_omni.media.wav import CHANNELS
 from sglang_omni.models.capabilities import Capabilities, language_names
-from sglang_omni.models.ming.text.scripts import unspoken_words
+from sglang_omni.models.ming.text.scripts import find_unspoken_words
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 from sglang_omni.protocol.body import MAX_SEED
 from sglang_omni.protocol.errors import InvalidRequest, ModelNotFound, UnknownVoice
@@ -96,7 +96,7 @@ def choose_speaker(
 def check_spoken(text: str, capabilities: Capabilities, param: str) -> None:
     """Refuse words in scripts that the checkpoint does not speak. Raises `InvalidRequest`, naming
     the field `param`."""
-    if words := unspoken_words(text, capabilities.speech_languages):
+    if words := find_unspoken_words(text, capabilities.speech_languages):
         listed = ", ".join(word[:SHOWN_CHARACTERS] for word in words)
         languages = language_names(capabilities.speech_languages)
         raise InvalidRequest(

@@ -11,14 +11,14 @@ from sglang_omni.models.ming.encoders.rotary import rotate_qkv_reference, select
 # Triton decides at import whether it interprets, so the kernel runs in a process of its own.
 PROGRAM = """
 import torch
-from sglang_omni.models.ming.encoders.rotary import rotate_qkv
+from sglang_omni.models.ming.encoders.rotary import rotate_qkv_reference
 from sglang_omni.models.ming.encoders.rotary_triton import rotate_qkv_in_place
 
 # Interpreted, a cast to bfloat16 truncates where a GPU rounds: one unit in the last place.
 for heads, dim, dtype, rtol in ((3, 36, torch.float32, 1e-6), (2, 72, torch.bfloat16, 2**-7)):
     qkv = torch.randn(5, 3, heads, dim, dtype=dtype)
     angles = torch.randn(5, dim // 2)
-    plain = rotate_qkv(qkv, angles.cos(), angles.sin())
+    plain = rotate_qkv_reference(qkv, angles.cos(), angles.sin())
     fast = rotate_qkv_in_place(qkv.clone(), angles.cos(), angles.sin())
     for one, other in zip(fast, plain, strict=True):
         torch.testing.assert_close(one, other, rtol=rtol, atol=1e-6)

@@ -47,7 +47,7 @@ def check() -> None:
 def test_our_way_is_taken_where_it_was_measured_and_may_round_otherwise() -> None:
     # SGLang reads its environment at import, so it is imported by a process of its own.
     variables = environment(ThinkerSettings(TINY, device="cpu"), threads=1)
-    program = "from tests.models.ming.thinker import test_step_experts as t; t.check(); print('ok')"
+    program = "from tests.models.ming.thinker import test_decode_moe as t; t.check(); print('ok')"
     run = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
