@@ -39,7 +39,7 @@ from sglang_omni.models.ming.encoders.grid import compute_grid
 from sglang_omni.models.ming.encoders.mel import compute_log_mel
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.media_rules import SAMPLE_RATE
-from sglang_omni.models.weights import created_as
+from sglang_omni.models.weights import use_device_and_dtype
 from sglang_omni.protocol.errors import ConfigError
 
 WARM_UPS = 3
@@ -109,7 +109,7 @@ def build_image_encoders(
     from sglang_omni.models.ming.encoders.vision import VisionEncoder
 
     device, dtype = torch.device(arguments.device), getattr(torch, arguments.dtype)
-    with created_as(device, dtype):
+    with use_device_and_dtype(device, dtype):
         encoder = VisionEncoder(config, load_attention(backend), ParallelLinears(), device)
     randomise_weights(encoder)
 
@@ -137,7 +137,7 @@ def measure_audio(config: EncoderConfig, arguments: argparse.Namespace) -> Itera
     """Time one clip, and a batch of eight."""
     device, dtype = torch.device(arguments.device), getattr(torch, arguments.dtype)
     attention = load_attention(select_backend(device, dtype, config.audio.head_dim))
-    with created_as(device, dtype):
+    with use_device_and_dtype(device, dtype):
         encoder = AudioEncoder(config, attention)
     randomise_weights(encoder)
     for batch in (1, 8):

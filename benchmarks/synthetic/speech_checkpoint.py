@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from benchmarks.talker.shapes import TALKER, VAE
-from sglang_omni.models.checkpoint_files import INDEX, SINGLE
+from sglang_omni.models.checkpoint_files import INDEX_FILE, WEIGHTS_FILE
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.config import (
     TalkerConfig,
@@ -31,13 +31,13 @@ from sglang_omni.models.ming.config import (
     read_talker_config,
     read_vae_config,
 )
-from sglang_omni.models.ming.tiny.draw import Draw
-from sglang_omni.models.ming.tiny.speech import STOP_STD, talker_weights, vae_weights
+from sglang_omni.models.ming.tiny.draw import WeightSampler
+from sglang_omni.models.ming.tiny.speech import STOP_STD, sample_talker_weights, sample_vae_weights
 from sglang_omni.models.ming.tiny.thinker import END, HEAD, Channel
 from sglang_omni.models.ming.tiny.write import write_json, write_tensors, write_tiny_checkpoint
 
 
-class FastRandomWeights(Draw):
+class FastRandomWeights(WeightSampler):
     """Normal numbers of PyTorch's own generator, which draws a billion of them in seconds."""
 
     def __init__(self, device: torch.device) -> None:
@@ -65,14 +65,16 @@ def write_speech_checkpoint(
     backbones = {key: {"backbone": asdict(side.backbone)} for key, side in sides.items()}
     update_json(speech / "vae" / "config.json", backbones)
     draw = FastRandomWeights(device)
-    weights = talker_weights(draw, read_talker_config(speech), stop_logit(patches))
-    write_tensors(speech / SINGLE, weights)
-    write_tensors(speech / "vae" / SINGLE, vae_weights(draw, read_vae_config(speech / "vae")))
+    weights = sample_talker_weights(draw, read_talker_config(speech), stop_logit(patches))
+    write_tensors(speech / WEIGHTS_FILE, weights)
+    write_tensors(
+        speech / "vae" / WEIGHTS_FILE, sample_vae_weights(draw, read_vae_config(speech / "vae"))
+    )
 
 
 def never_end_answers(folder: Path) -> None:
     """Change the thinker of a tiny checkpoint so that answers never end by themselves."""
-    shard = folder / read_json(folder / INDEX)["weight_map"][HEAD]
+    shard = folder / read_json(folder / INDEX_FILE)["weight_map"][HEAD]
     tensors = load_file(shard)
     end = Tokenizer.from_file(str(folder / "tokenizer.json")).token_to_id(END)
     # This weight makes the end token likely after a full stop; without it, it is unlikely.

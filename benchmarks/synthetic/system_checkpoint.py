@@ -28,7 +28,7 @@ from benchmarks.talker.shapes import TALKER, VAE
 from benchmarks.thinker.shapes import SHAPE, SMALL, build_config
 from sglang_omni.models.ming.config import EncoderConfig, TalkerConfig, VAEConfig
 from sglang_omni.models.ming.tiny import configs
-from sglang_omni.models.ming.tiny.encoders import encoder_weights
+from sglang_omni.models.ming.tiny.encoders import sample_encoder_weights
 from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
 from sglang_omni.models.ming.tiny.words import ENGLISH
 from sglang_omni.models.ming.tiny.write import write_json, write_shards
@@ -54,12 +54,12 @@ def write_system_checkpoint(
     for path in folder.glob("model*"):
         path.unlink()
     write_json(folder / "config.json", config)
-    write_shards(folder, encoder_weights(FastRandomWeights(device), config))
+    write_shards(folder, sample_encoder_weights(FastRandomWeights(device), config))
 
 
 def encoder_config(encoders: EncoderConfig) -> dict[str, Any]:
     """Return both encoders' part of `config.json`."""
-    tiny = configs.main_config(build_thinker_tokenizer())
+    tiny = configs.build_main_config(build_thinker_tokenizer())
     audio = asdict(encoders.audio)
     downsampling = {key: audio.pop(key) for key in ("ds_kernel_size", "ds_stride")}
     whole = tiny["audio_config"] | downsampling | {"whisper_encoder_config": audio}

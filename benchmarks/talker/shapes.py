@@ -19,7 +19,7 @@ from sglang_omni.models.ming.speech.prompt import PromptTokenizer
 from sglang_omni.models.ming.speech.talker import Talker
 from sglang_omni.models.ming.speech.vae import AudioVAE
 from sglang_omni.models.ming.speech.voices import VoicePrompt
-from sglang_omni.models.weights import created_as
+from sglang_omni.models.weights import use_device_and_dtype
 
 _LLM = Qwen2Config(896, 4864, 24, 14, 2, 1e-6, 1e6, 151_936)
 _FLOW = DiTConfig(64, 1024, 8, 16, 4)
@@ -39,7 +39,7 @@ def random_speech_model(
     talker: TalkerConfig, device: torch.device, dtype: torch.dtype
 ) -> SpeechModules:
     """Build modules of these shapes that never stop, and one voice. There is no tokenizer."""
-    with created_as(device, dtype):
+    with use_device_and_dtype(device, dtype):
         modules: tuple[nn.Module, nn.Module] = Talker(talker).to(dtype), AudioVAE(VAE)
     for module in modules:
         randomise_weights(module)

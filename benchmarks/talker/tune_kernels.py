@@ -39,7 +39,7 @@ from sglang_omni.models.ming.speech.kernels.attention import AttentionTiling, sh
 from sglang_omni.models.ming.speech.kernels.linear import FusedNormInput, LinearTile, linear
 from sglang_omni.models.ming.speech.kernels.rows import rms_norm
 from sglang_omni.models.ming.speech.kernels.window import window_attention
-from sglang_omni.models.weights import created_as
+from sglang_omni.models.weights import use_device_and_dtype
 
 STREAMS, LENGTH, PATCH = 128, 37, 4
 SHARED_MEMORY = 200 * 2**10
@@ -69,7 +69,7 @@ def tiling_candidates() -> Iterator[AttentionTiling]:
 
 def random_flow(device: torch.device) -> FlowStack:
     """Return the flow model's packed blocks with random weights."""
-    with created_as(device, torch.bfloat16):
+    with use_device_and_dtype(device, torch.bfloat16):
         flow: BlockStack = DiT(TALKER.flow, TALKER.llm.hidden_size)
     flow.to(torch.bfloat16)
     for weight in flow.parameters():

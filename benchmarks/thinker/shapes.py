@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from benchmarks.synthetic.random_models.names import PLUG_IN, STOCK, STOCK_TYPE
 from sglang_omni.models.ming.thinker.hf_config import MODEL_TYPE
-from sglang_omni.models.ming.tiny.configs import thinker_token_ids
+from sglang_omni.models.ming.tiny.configs import build_thinker_token_ids
 from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
 from sglang_omni.models.ming.tiny.write import write_thinker_tokenizer
 
@@ -72,7 +72,7 @@ FP8: Json = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_bloc
 
 def build_config(system: str, shape: Json, fp8: bool) -> Json:
     """Return `config.json` for `system` ("plug-in" or "stock")."""
-    tokens = thinker_token_ids(build_thinker_tokenizer())
+    tokens = build_thinker_token_ids(build_thinker_tokenizer())
     text = tokens | shape | CONSTANTS
     quantised: Json = {"quantization_config": FP8} if fp8 else {}
     if system == "stock":

@@ -7,7 +7,7 @@ tiny checkpoint's files; only widths and depths differ.
 from tokenizers import Tokenizer
 
 from sglang_omni.models.ming.tiny import configs as tiny
-from sglang_omni.models.ming.tiny.configs import Json, padded_vocabulary
+from sglang_omni.models.ming.tiny.configs import Json, compute_vocabulary_size
 
 # The decoder invents the waveform; most of its numbers are the head's [3530, 256].
 VAE_DECODER = {"hidden_size": 256, "intermediate_size": 640, "num_hidden_layers": 3}
@@ -31,7 +31,7 @@ GUIDANCE = 3.0
 
 def vae_config() -> Json:
     """`talker/vae/config.json`."""
-    config = tiny.vae_config()
+    config = tiny.build_vae_config()
     for side, sizes in (("enc", VAE_ENCODER), ("dec", VAE_DECODER)):
         heads = {"num_key_value_heads": VAE_KV_HEADS[side]}
         config[f"{side}_kwargs"]["backbone"] |= sizes | heads
@@ -40,7 +40,7 @@ def vae_config() -> Json:
 
 def talker_config() -> Json:
     """`talker/config.json`."""
-    config = tiny.talker_config() | {"cfg_strength": GUIDANCE}
+    config = tiny.build_talker_config() | {"cfg_strength": GUIDANCE}
     config["flowmodel"] |= FLOW
     config["aggregator"] |= AGGREGATOR
     return config
@@ -49,5 +49,7 @@ def talker_config() -> Json:
 def talker_llm_config(tokenizer: Tokenizer) -> Json:
     """`talker/llm/config.json`."""
     return (
-        tiny.talker_llm_config(tokenizer) | BACKBONE | {"vocab_size": padded_vocabulary(tokenizer)}
+        tiny.build_talker_llm_config(tokenizer)
+        | BACKBONE
+        | {"vocab_size": compute_vocabulary_size(tokenizer)}
     )

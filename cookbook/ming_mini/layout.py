@@ -11,7 +11,7 @@ from sglang_omni.models.ming.config import (
     read_talker_config,
     read_vae_config,
 )
-from sglang_omni.models.ming.tiny.configs import talker_tokenizer_config
+from sglang_omni.models.ming.tiny.configs import build_talker_tokenizer_config
 from sglang_omni.models.ming.tiny.write import write_json
 
 
@@ -23,7 +23,7 @@ def write_layout(talker: Path) -> None:
     tokenizer = build_tokenizer()
     (llm / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
     tokenizer.model.save(str(llm))
-    write_json(llm / "tokenizer_config.json", talker_tokenizer_config(tokenizer))
+    write_json(llm / "tokenizer_config.json", build_talker_tokenizer_config(tokenizer))
     write_json(llm / "config.json", configs.talker_llm_config(tokenizer))
     write_json(talker / "config.json", configs.talker_config())
     write_json(vae / "config.json", configs.vae_config())

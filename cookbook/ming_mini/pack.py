@@ -22,7 +22,7 @@ from cookbook.ming_mini.train_talker import TALKER
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.weights import load_pieces
 from sglang_omni.models import capabilities
-from sglang_omni.models.checkpoint_files import SINGLE
+from sglang_omni.models.checkpoint_files import WEIGHTS_FILE
 from sglang_omni.models.checksums import write_checksums
 from sglang_omni.models.ming.config import TalkerConfig
 from sglang_omni.models.ming.speech.dit import ROTARY_THETA
@@ -46,8 +46,8 @@ def pack(weights: Path, checkpoint: Path) -> int:
     write_layout(folder)
     talker_config, _ = configurations()
     talker = load_pieces(weights, TALKER) | rotary_buffers(talker_config)
-    write_tensors(folder / SINGLE, talker)
-    write_tensors(folder / "vae" / SINGLE, load_pieces(weights, VAE))
+    write_tensors(folder / WEIGHTS_FILE, talker)
+    write_tensors(folder / "vae" / WEIGHTS_FILE, load_pieces(weights, VAE))
     write_voices(folder)
     write_json(checkpoint / capabilities.FILE, ABILITIES)
     write_checksums(checkpoint)

@@ -8,7 +8,11 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
 
 from sglang_omni.models.ming.speech.prompt import SPEECH_TASK, TEXT_INPUT
-from sglang_omni.models.ming.tiny.tokenizers import TALKER_SPLIT, talker_specials, vocabulary
+from sglang_omni.models.ming.tiny.tokenizers import (
+    TALKER_SPLIT,
+    build_vocabulary,
+    list_talker_tokens,
+)
 
 # Text for the talker has no line breaks, so none of these occurs in it.
 FIXED_LINES = (
@@ -22,7 +26,7 @@ FIXED_LINES = (
 
 def build_tokenizer() -> Tokenizer:
     """Bytes without merges over lower-case text; Qwen2's and the talker's added tokens."""
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary(()), merges=[]))
+    tokenizer = Tokenizer(models.BPE(vocab=build_vocabulary(()), merges=[]))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = Sequence(
         [
@@ -31,7 +35,7 @@ def build_tokenizer() -> Tokenizer:
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    for token in talker_specials():
+    for token in list_talker_tokens():
         added = AddedToken(token.content, normalized=False, special=token.special)
         (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([added])
     tokenizer.add_tokens([AddedToken(line, normalized=False) for line in FIXED_LINES])

@@ -32,7 +32,7 @@ class PlainSpeechText:
         """Return this object: no state is kept between texts."""
         return self
 
-    def fragments(self, text: str) -> Iterator[str]:
+    def split_fragments(self, text: str) -> Iterator[str]:
         """Yield the lines of `text` that are not blank."""
         yield from (line.strip() for line in text.splitlines() if line.strip())
 

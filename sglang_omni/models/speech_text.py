@@ -29,7 +29,7 @@ class SpeechStyle:
 class TextFrontEnd(Protocol):
     """Normalises the texts of one request, one after the other."""
 
-    def fragments(self, text: str) -> Iterator[str]:
+    def split_fragments(self, text: str) -> Iterator[str]:
         """Yield normalised fragments of `text`, each of a length that one request can speak.
 
         A fragment is made when it is asked for. A text with nothing to speak has none.

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 
-from sglang_omni.models.checkpoint_files import INDEX, shard_files
+from sglang_omni.models.checkpoint_files import INDEX_FILE, list_shard_files
 from sglang_omni.models.json_file import read_json
 from sglang_omni.protocol.errors import CheckpointError
 
@@ -30,7 +30,7 @@ class TensorFolder(Mapping[str, torch.Tensor]):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._shard_of = shard_map(folder)
+        self._shard_of = map_shards(folder)
         self._open: tuple[str, safe_open] | None = None
 
     def __getitem__(self, name: str) -> torch.Tensor:
@@ -54,15 +54,15 @@ class TensorFolder(Mapping[str, torch.Tensor]):
         return self._open[1]
 
 
-def shard_map(folder: Path) -> dict[str, str]:
+def map_shards(folder: Path) -> dict[str, str]:
     """Map each tensor name to its file, checking that the files hold what the index says."""
     found: dict[str, str] = {}
-    for path in shard_files(folder):
+    for path in list_shard_files(folder):
         with safe_open(path, framework="pt") as shard:
             found.update(dict.fromkeys(shard.keys(), path.name))
     declared: dict[str, str] = {}
-    if (folder / INDEX).exists():
-        declared = read_json(folder / INDEX)["weight_map"]
+    if (folder / INDEX_FILE).exists():
+        declared = read_json(folder / INDEX_FILE)["weight_map"]
     absent = sorted(name for name, file in declared.items() if found.get(name) != file)
     if absent:
         raise CheckpointError(f"{folder}: {absent[0]!r} is not in {declared[absent[0]]}")
@@ -70,7 +70,7 @@ def shard_map(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def created_as(device: torch.device, dtype: torch.dtype) -> Iterator[None]:
+def use_device_and_dtype(device: torch.device, dtype: torch.dtype) -> Iterator[None]:
     """Modules built inside hold their weights in `dtype` on `device` from the start."""
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
@@ -106,11 +106,11 @@ def load_strict(
     with torch.no_grad():
         for name in present:
             if name in wanted:
-                _copy(wanted[name], tensors[prefix + name], prefix + name)
+                _copy_tensor(wanted[name], tensors[prefix + name], prefix + name)
     return LoadReport(len(wanted), tuple(prefix + name for name in extra))
 
 
-def _copy(target: torch.Tensor, source: torch.Tensor, name: str) -> None:
+def _copy_tensor(target: torch.Tensor, source: torch.Tensor, name: str) -> None:
     if target.shape != source.shape:
         raise CheckpointError(
             f"tensor {name!r} has shape {list(source.shape)}, the model needs {list(target.shape)}"

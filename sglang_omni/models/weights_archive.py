@@ -16,10 +16,10 @@ from pathlib import Path
 
 SUFFIX = ".weights.tar.xz"
 # Holds the archive's checksum once all of it is unpacked.
-MARK = ".weights-unpacked"
+MARKER_FILE = ".weights-unpacked"
 
 
-def archive_of(folder: Path) -> Path:
+def get_archive_path(folder: Path) -> Path:
     """Return where the packed weights of a checkpoint folder lie, if there are any."""
     return folder.with_name(folder.name + SUFFIX)
 
@@ -29,14 +29,14 @@ def pack_weights(folder: Path) -> Path:
 
     Returns the archive.
     """
-    archive = archive_of(folder)
+    archive = get_archive_path(folder)
     with tarfile.open(archive, "w:xz", preset=9) as packed:
         for path in sorted(folder.rglob("*.safetensors")):
-            packed.add(path, path.relative_to(folder).as_posix(), filter=_without_owner)
+            packed.add(path, path.relative_to(folder).as_posix(), filter=_strip_owner)
     return archive
 
 
-def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def _strip_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     member.mode = 0o644
@@ -49,27 +49,27 @@ def unpack_weights(folder: Path) -> None:
     Files appear whole, and processes that unpack at once wait for each other. Raises `OSError`
     where the folder cannot be written.
     """
-    archive = archive_of(folder)
+    archive = get_archive_path(folder)
     if not archive.exists():
         return
     checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
-    if _unpacked(folder) == checksum:
+    if _read_marker(folder) == checksum:
         return
     with archive.open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if _unpacked(folder) != checksum:
+        if _read_marker(folder) != checksum:
             _unpack(archive, folder)
-            (folder / MARK).write_text(checksum)
+            (folder / MARKER_FILE).write_text(checksum)
 
 
-def unpacked_bytes(folder: Path) -> int:
+def estimate_unpacked_bytes(folder: Path) -> int:
     """Return about how many bytes the weights of a folder take once they are unpacked."""
-    return archive_of(folder).stat().st_size * 3 // 2
+    return get_archive_path(folder).stat().st_size * 3 // 2
 
 
-def _unpacked(folder: Path) -> str:
+def _read_marker(folder: Path) -> str:
     """Return the checksum of the archive that was unpacked last."""
-    mark = folder / MARK
+    mark = folder / MARKER_FILE
     return mark.read_text() if mark.exists() else ""
 
 

@@ -113,7 +113,7 @@ async def speak(speaker: Speaker, request: SpeechRequest) -> AsyncGenerator[Even
     if request.verbatim:
         max_patches = _max_description_patches(speaker, request)
     else:
-        fragments = speaker.speech_text.open_front_end().fragments(request.text)
+        fragments = speaker.speech_text.open_front_end().split_fragments(request.text)
     async with aclosing(_speak_fragments(speaker, fragments, usage, max_patches)) as events:
         async for event in events:
             yield event
@@ -144,7 +144,7 @@ async def speak_stream(
             async for segment in segments:
                 span.record_output()
                 yield TranscriptDelta(segment.source)
-                speech = _speak_fragments(speaker, front_end.fragments(segment.text), usage)
+                speech = _speak_fragments(speaker, front_end.split_fragments(segment.text), usage)
                 async with aclosing(speech) as events:
                     async for event in events:
                         yield event

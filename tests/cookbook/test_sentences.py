@@ -23,8 +23,8 @@ from cookbook.ming_mini.sentences import (
     take,
 )
 from cookbook.ming_mini.talk import FORMS, talk
-from sglang_omni.models.ming.text.english import words
-from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.models.ming.text.english import number_to_words
+from sglang_omni.models.ming.text.front import split_fragments
 
 LEXICON = Lexicon(
     nouns=("apple", "city", "glass", "river", "hour"),
@@ -54,7 +54,7 @@ def test_case_and_punctuation_do_not_change_the_split() -> None:
 
 def test_the_text_front_end_leaves_sentences_as_they_are() -> None:
     for text in islice(sentences(5, LEXICON), 300):
-        assert " ".join(fragments(text)) == text
+        assert " ".join(split_fragments(text)) == text
         assert 1 <= len(text.split()) <= LONGEST_WORDS
 
 
@@ -62,7 +62,7 @@ def test_the_text_front_end_leaves_sentences_as_they_are() -> None:
 def test_numbers_are_written_as_the_front_end_writes_them(top: int) -> None:
     rng = Random(top)
     for number in [rng.randrange(top) for _ in range(100)]:
-        assert number_words(number) == words(str(number))
+        assert number_words(number) == number_to_words(str(number))
 
 
 def test_a_number_out_of_range_is_refused() -> None:

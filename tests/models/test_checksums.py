@@ -1,11 +1,11 @@
-"""What `write_checksums` notes, `check_files` and sha256sum hold the files to."""
+"""What `write_checksums` notes, `verify_checksums` and sha256sum hold the files to."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from sglang_omni.models.checksums import NAME, check_files, write_checksums
+from sglang_omni.models.checksums import CHECKSUM_FILE, verify_checksums, write_checksums
 from sglang_omni.protocol.errors import CheckpointError
 
 
@@ -19,10 +19,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_untouched_files_pass(folder: Path) -> None:
-    check_files(folder)
+    verify_checksums(folder)
     write_checksums(folder)
-    check_files(folder)
-    subprocess.run(["sha256sum", "--check", "--quiet", NAME], cwd=folder, check=True)
+    verify_checksums(folder)
+    subprocess.run(["sha256sum", "--check", "--quiet", CHECKSUM_FILE], cwd=folder, check=True)
 
 
 @pytest.mark.parametrize(
@@ -30,10 +30,10 @@ def test_untouched_files_pass(folder: Path) -> None:
     [
         (lambda file: file.write_bytes(b"\x00\xfe"), "is damaged"),
         (lambda file: file.unlink(), "is missing"),
-        (lambda file: (file.parents[1] / NAME).unlink(), f"holds no {NAME}"),
+        (lambda file: (file.parents[1] / CHECKSUM_FILE).unlink(), f"holds no {CHECKSUM_FILE}"),
     ],
 )
 def test_a_harmed_folder_is_refused(folder: Path, harm, complaint: str) -> None:
     harm(folder / "talker" / "two words")
     with pytest.raises(CheckpointError, match=complaint):
-        check_files(folder)
+        verify_checksums(folder)

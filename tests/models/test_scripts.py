@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from sglang_omni.models.scripts import unspoken_words
+from sglang_omni.models.scripts import find_unspoken_words
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from sglang_omni.models.scripts import unspoken_words
     ],
 )
 def test_english_is_written_in_latin_letters(text: str, words: list[str]) -> None:
-    assert unspoken_words(text, ("en",)) == words
+    assert find_unspoken_words(text, ("en",)) == words
 
 
 @pytest.mark.parametrize(
@@ -37,15 +37,15 @@ def test_english_is_written_in_latin_letters(text: str, words: list[str]) -> Non
     ],
 )
 def test_chinese_is_written_in_han_characters(text: str, words: list[str]) -> None:
-    assert unspoken_words(text, ("zh", "en")) == words
+    assert find_unspoken_words(text, ("zh", "en")) == words
 
 
 def test_of_an_unknown_language_nothing_is_refused() -> None:
-    assert unspoken_words("Привет", ("ru", "en")) == []
+    assert find_unspoken_words("Привет", ("ru", "en")) == []
 
 
 def test_a_book_is_searched_in_milliseconds() -> None:
     book = "The mill stands by the river; 磨坊立在河边。" * 100_000
     began = time.perf_counter()
-    assert unspoken_words(book, ("zh", "en")) == []
+    assert find_unspoken_words(book, ("zh", "en")) == []
     assert time.perf_counter() - began < 1

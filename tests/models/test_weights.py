@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from sglang_omni.models.checkpoint_files import INDEX, SINGLE
+from sglang_omni.models.checkpoint_files import INDEX_FILE, WEIGHTS_FILE
 from sglang_omni.models.weights import TensorFolder, load_strict
 from sglang_omni.protocol.errors import CheckpointError
 
@@ -20,7 +20,7 @@ def sharded(tmp_path: Path) -> Path:
     save_file({"a.weight": torch.ones(2, 3)}, tmp_path / FIRST)
     save_file({"a.bias": torch.zeros(2), "b": torch.ones(1)}, tmp_path / SECOND)
     weight_map = {"a.weight": FIRST, "a.bias": SECOND, "b": SECOND}
-    (tmp_path / INDEX).write_text(json.dumps({"weight_map": weight_map}))
+    (tmp_path / INDEX_FILE).write_text(json.dumps({"weight_map": weight_map}))
     return tmp_path
 
 
@@ -31,7 +31,7 @@ def test_shards_read_as_one_folder(sharded: Path) -> None:
 
 
 def test_one_file_needs_no_index(tmp_path: Path) -> None:
-    save_file({"a": torch.ones(1)}, tmp_path / SINGLE)
+    save_file({"a": torch.ones(1)}, tmp_path / WEIGHTS_FILE)
     assert list(TensorFolder(tmp_path)) == ["a"]
 
 
@@ -48,7 +48,7 @@ def test_an_index_that_lies_is_refused(sharded: Path) -> None:
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=SINGLE):
+    with pytest.raises(CheckpointError, match=WEIGHTS_FILE):
         TensorFolder(tmp_path)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sglang_omni.entrypoints.cli.checkpoint import MING_MINI, find_checkpoint
-from sglang_omni.models.checksums import check_files
-from sglang_omni.models.weights_archive import archive_of, pack_weights, unpack_weights
+from sglang_omni.models.checksums import verify_checksums
+from sglang_omni.models.weights_archive import get_archive_path, pack_weights, unpack_weights
 from sglang_omni.protocol.errors import CheckpointError
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +61,7 @@ def test_a_folder_without_an_archive_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_equal_weights_give_equal_archives(folder: Path) -> None:
-    first = archive_of(folder).read_bytes()
+    first = get_archive_path(folder).read_bytes()
     unpack_weights(folder)
     assert pack_weights(folder).read_bytes() == first
 
@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_in_one_line(tmp_path: Path)
 
 def test_the_archive_holds_what_the_checksums_say() -> None:
     unpack_weights(MING_MINI)
-    check_files(MING_MINI)
+    verify_checksums(MING_MINI)
 
 
 def test_it_needs_nothing_that_is_installed(folder: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sglang_omni.models.ming.prompt.chat import render_chat
-from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.models.ming.text.front import split_fragments
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -128,7 +128,7 @@ async def test_each_fragment_of_each_segment_is_one_numbered_talker_request(answ
     events, asked = await answer(texts, chat())
     segments = [event.text for event in events if isinstance(event, TranscriptDelta)]
     assert len(segments) > 2
-    expected = [text for segment in segments for text in fragments(segment)]
+    expected = [text for segment in segments for text in split_fragments(segment)]
     assert [request.text for request in asked] == expected
     assert [request.segment for request in asked] == [*range(len(expected))]
     assert {(request.voice, request.seed) for request in asked} == {("DB30", 5)}
@@ -344,7 +344,7 @@ async def test_a_text_is_read_fragment_by_fragment(tokenizer):
     text = SENTENCE * 20
     speech = make_pipeline(tokenizer, None, talker).speak(SpeechRequest("say", text, VOICE))
     *audio, finished = [event async for event in speech]
-    expected = fragments(text)
+    expected = split_fragments(text)
     assert [request.text for request in talker.requests] == expected
     assert [request.segment for request in talker.requests] == [*range(len(expected))]
     assert len(expected) > 2

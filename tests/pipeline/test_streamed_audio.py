@@ -18,7 +18,7 @@ from sglang_omni.media.encode import FULL_SCALE, OutputAudioEncoder
 from sglang_omni.media.wav import HEADER_BYTES
 from sglang_omni.models.ming.speech.model import MingSpeechModel
 from sglang_omni.models.ming.speech.modules import load_modules
-from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.models.ming.text.front import split_fragments
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -146,7 +146,7 @@ async def test_streamed_speech_equals_the_complete_file(
         )
         events = [event async for event in pipeline.speak(SpeechRequest("speech", TEXT, VOICE))]
     pieces = [event.pcm for event in events if isinstance(event, AudioDelta)]
-    expected = spoken_whole(fragments(TEXT))
+    expected = spoken_whole(split_fragments(TEXT))
     assert_same_audio(np.concatenate(pieces), expected)
     for rate in (RATE, 24_000):
         sent, rest = encoded(pieces, rate, streaming=True)
@@ -184,7 +184,7 @@ async def test_a_replayed_chat_streams_what_its_segments_are_spoken_whole(
     (segments, alone), (again, among_others) = takes
     assert again == segments
     assert len(segments) > 2
-    spoken = [text for segment in segments for text in fragments(segment)]
+    spoken = [text for segment in segments for text in split_fragments(segment)]
     expected = spoken_whole(spoken)
     for pieces in (alone, among_others):
         assert len(pieces) > len(spoken)

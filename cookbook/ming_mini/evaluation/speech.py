@@ -37,7 +37,7 @@ from sglang_omni.models.ming.speech.voices import (
     pad_prompt,
     sample_posterior_noise,
 )
-from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.models.ming.text.front import split_fragments
 
 REFERENCE_TEXT = (
     "We can meet at the station on Friday. My sister has a small garden behind the house. "
@@ -66,7 +66,7 @@ class Speech:
         start = time.monotonic()
         parts = [
             self._fragment(TalkerRequest(fragment, voice, seed, segment))
-            for segment, fragment in enumerate(fragments(text))
+            for segment, fragment in enumerate(split_fragments(text))
         ]
         samples = np.concatenate(parts)
         self.seconds_worked += time.monotonic() - start

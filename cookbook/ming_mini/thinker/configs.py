@@ -74,7 +74,7 @@ SIZES = {"mini": MINI, "small": SMALL}
 
 def main_config(tokenizer: Tokenizer, sizes: Sizes = MINI) -> Json:
     """`config.json`."""
-    config = tiny.main_config(tokenizer)
+    config = tiny.build_main_config(tokenizer)
     config["llm_config"] |= sizes.llm
     config["vision_config"] |= sizes.vision
     config["audio_config"]["whisper_encoder_config"] |= sizes.audio

@@ -39,8 +39,8 @@ def write_layout(folder: Path, tokenizer: Tokenizer, sizes: Sizes = MINI) -> Non
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, Any] = {
         "config.json": main_config(tokenizer, sizes),
-        "preprocessor_config.json": tiny.preprocessor_config(),
-        "tokenizer_config.json": tiny.thinker_tokenizer_config(tokenizer),
+        "preprocessor_config.json": tiny.build_preprocessor_config(),
+        "tokenizer_config.json": tiny.build_thinker_tokenizer_config(tokenizer),
         "special_tokens_map.json": tiny.THINKER_SPECIAL_TOKENS,
     }
     for name, value in files.items():

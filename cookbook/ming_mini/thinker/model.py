@@ -22,7 +22,7 @@ from sglang_omni.models.ming.thinker.reference import (
     ThinkerReference,
 )
 from sglang_omni.models.ming.thinker.routing import ROUTERS
-from sglang_omni.models.ming.tiny.encoders import sinusoids
+from sglang_omni.models.ming.tiny.encoders import compute_sinusoids
 from sglang_omni.models.weights import TensorFolder
 
 HEAD_SCALE = 0.3
@@ -89,7 +89,7 @@ def new_thinking(folder: Path, seed: int) -> Thinking:
         for name, parameter in model.named_parameters():
             _start(name, parameter, _depth(model, name))
         positions = model.audio.audio.positional_embedding
-        positions.copy_(sinusoids(*positions.shape))
+        positions.copy_(compute_sinusoids(*positions.shape))
     for module in model.modules():
         if isinstance(module, ReferenceRouter):
             # Chosen by counting, not by a gradient.

@@ -12,7 +12,11 @@ from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
 from tokenizers.processors import ByteLevel as ByteLevelOffsets
 
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
-from sglang_omni.models.ming.tiny.tokenizers import THINKER_SPLIT, thinker_specials, vocabulary
+from sglang_omni.models.ming.tiny.tokenizers import (
+    THINKER_SPLIT,
+    build_vocabulary,
+    list_thinker_tokens,
+)
 
 WORDS = 380
 SHORTEST = 2
@@ -24,7 +28,7 @@ TEMPLATE = (f"{DEFAULT_SYSTEM}\n\ndetailed thinking off", "SYSTEM", "HUMAN", "AS
 def build_tokenizer(words: Iterable[str]) -> Tokenizer:
     """Bytes, then `words` as they stand behind each other (" the"), then the added tokens."""
     split = _splitter()
-    ids = vocabulary(())
+    ids = build_vocabulary(())
     for word in words:
         for piece, _ in split.pre_tokenize_str(word):
             ids.setdefault(piece, len(ids))
@@ -33,7 +37,7 @@ def build_tokenizer(words: Iterable[str]) -> Tokenizer:
     tokenizer.pre_tokenizer = split
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.post_processor = ByteLevelOffsets(trim_offsets=False)
-    for token in thinker_specials():
+    for token in list_thinker_tokens():
         added = AddedToken(token.content, normalized=False, special=token.special)
         tokenizer.add_special_tokens([added])
     return tokenizer

@@ -31,7 +31,7 @@ from cookbook.ming_mini.thinker.reports import NORM, SKIPPED, Report, Reports
 from cookbook.ming_mini.thinker.shards import ShardFolder, ShardReader
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
 from cookbook.ming_mini.weights import load_pieces, load_state, save_pieces, save_state
-from sglang_omni.models.checkpoint_files import INDEX
+from sglang_omni.models.checkpoint_files import INDEX_FILE
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
 PIECES = "thinking"
@@ -158,7 +158,7 @@ class Trainer:
     def begin_with(self, folder: Path) -> None:
         """Take the weights that `save` wrote, or those of a packed checkpoint with new heads; in
         either case with a new optimizer. Raises `FileNotFoundError` and `CheckpointError`."""
-        if (folder / INDEX).exists():
+        if (folder / INDEX_FILE).exists():
             read_packed(self.model, folder)
         else:
             self.model.load_state_dict(load_pieces(folder, PIECES))

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from sglang_omni.models.checksums import check_files
-from sglang_omni.models.weights_archive import unpack_weights, unpacked_bytes
+from sglang_omni.models.checksums import verify_checksums
+from sglang_omni.models.weights_archive import estimate_unpacked_bytes, unpack_weights
 from sglang_omni.protocol.errors import CheckpointError
 
 MING_MINI = Path(__file__).resolve().parents[2] / "checkpoints" / "ming-mini"
@@ -25,11 +25,11 @@ def find_checkpoint(model_path: Path | None) -> Path:
     except OSError as error:
         raise CheckpointError(
             f"the packed weights cannot be unpacked into {folder}: {error.strerror}; they need "
-            f"{unpacked_bytes(folder) / 1e6:.0f} MB there. Start once as a user who can write "
+            f"{estimate_unpacked_bytes(folder) / 1e6:.0f} MB there. Start once as a user who can write "
             "there, or install the package: its build unpacks them"
         ) from None
     if model_path is None:
-        check_files(MING_MINI)
+        verify_checksums(MING_MINI)
         return MING_MINI
     if not (model_path / "config.json").exists():
         raise CheckpointError(f"{model_path} is not a checkpoint folder: it has no config.json")

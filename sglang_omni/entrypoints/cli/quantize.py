@@ -18,10 +18,10 @@ from safetensors.torch import save_file
 from tqdm import tqdm
 
 from sglang_omni.models.base import ModelFamily
-from sglang_omni.models.checkpoint_files import INDEX
+from sglang_omni.models.checkpoint_files import INDEX_FILE
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.registry import family_of
-from sglang_omni.models.weights import shard_map
+from sglang_omni.models.weights import map_shards
 from sglang_omni.protocol.errors import CheckpointError, StartupError
 
 # Bytes of the source to load at once; the quantized tensors are in memory beside them.
@@ -61,7 +61,7 @@ def quantize(source: Path, target: Path, max_part_bytes: int = PART_BYTES) -> No
             _quantize_part(source, target, part, family)
             bar.update(part.source_bytes)
     _copy_other_files(source, target, {part.source for part in parts})
-    _write_json(target / INDEX, _build_index(target, parts))
+    _write_json(target / INDEX_FILE, _build_index(target, parts))
     _write_json(target / CONFIG, {**config, "quantization_config": family.fp8_config()})
     (target / UNFINISHED).unlink()
 
@@ -78,7 +78,7 @@ def _read_config(source: Path) -> dict[str, object]:
 def plan_parts(source: Path, max_part_bytes: int) -> Iterator[ShardPart]:
     """Split the shards of a checkpoint into parts of at most `max_part_bytes`, in order."""
     shards: dict[str, list[str]] = {}
-    for name, file in shard_map(source).items():
+    for name, file in map_shards(source).items():
         shards.setdefault(file, []).append(name)
     for file in sorted(shards):
         with safe_open(source / file, framework="pt") as shard:
@@ -149,7 +149,7 @@ def _copy_other_files(source: Path, target: Path, shards: set[str]) -> None:
     """Copy all files but weights, index and configuration: tokenizer, talker, voices."""
     for path in sorted(source.rglob("*")):
         relative_path = path.relative_to(source)
-        if path.is_dir() or str(relative_path) in {*shards, INDEX, CONFIG}:
+        if path.is_dir() or str(relative_path) in {*shards, INDEX_FILE, CONFIG}:
             continue
         copy = target / relative_path
         if copy.exists() and copy.stat().st_size == path.stat().st_size:

@@ -8,7 +8,7 @@ from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.media.encode import OutputAudioEncoder, get_sample_rates
 from sglang_omni.media.wav import CHANNELS
 from sglang_omni.models.capabilities import Capabilities, language_names
-from sglang_omni.models.scripts import unspoken_words
+from sglang_omni.models.scripts import find_unspoken_words
 from sglang_omni.pipeline.request import MediaPart, Reference, Voice
 from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.body import MAX_SEED
@@ -114,7 +114,7 @@ def check_speakable(text: str, capabilities: Capabilities, param: str) -> None:
 
     Raises `InvalidRequest`, naming the field `param`.
     """
-    if unspoken := unspoken_words(text, capabilities.speech_languages):
+    if unspoken := find_unspoken_words(text, capabilities.speech_languages):
         listed = ", ".join(word[:MAX_QUOTED_CHARACTERS] for word in unspoken)
         languages = language_names(capabilities.speech_languages)
         raise InvalidRequest(

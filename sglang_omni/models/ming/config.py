@@ -19,7 +19,7 @@ VISION_ACTIVATION = "gelu_pytorch_tanh"
 AUDIO_KERNEL = 3
 
 
-def _select(cls: type[T], values: dict[str, Any], where: str) -> T:
+def _parse_keys(cls: type[T], values: dict[str, Any], where: str) -> T:
     """Build `cls` from the keys it declares."""
     chosen = {}
     for field in fields(cls):  # type: ignore[arg-type]
@@ -192,11 +192,11 @@ def parse_encoder_config(values: dict[str, Any], where: str) -> EncoderConfig:
         raise CheckpointError(f"{where}: vision_config.hidden_act is not {VISION_ACTIVATION}")
     if audio.get("ds_kernel_size") != AUDIO_KERNEL:
         raise CheckpointError(f"{where}: audio_config.ds_kernel_size is not {AUDIO_KERNEL}")
-    chosen = _select(VisionConfig, vision, f"{where}: vision_config")
+    chosen = _parse_keys(VisionConfig, vision, f"{where}: vision_config")
     indexes = tuple(chosen.deepstack_visual_indexes)
     return EncoderConfig(
         vision=replace(chosen, deepstack_visual_indexes=indexes),
-        audio=_select(AudioEncoderConfig, audio | whisper, f"{where}: audio_config"),
+        audio=_parse_keys(AudioEncoderConfig, audio | whisper, f"{where}: audio_config"),
         hidden_size=hidden_size,
     )
 
@@ -210,9 +210,9 @@ def read_talker_config(talker: Path) -> TalkerConfig:
             raise CheckpointError(f"{path}: key {key!r} is missing")
     llm_path = talker / "llm" / "config.json"
     return TalkerConfig(
-        llm=_select(Qwen2Config, read_json(llm_path), str(llm_path)),
-        flow=_select(DiTConfig, raw["flowmodel"], f"{path}: flowmodel"),
-        aggregator=_select(DiTConfig, raw["aggregator"], f"{path}: aggregator"),
+        llm=_parse_keys(Qwen2Config, read_json(llm_path), str(llm_path)),
+        flow=_parse_keys(DiTConfig, raw["flowmodel"], f"{path}: flowmodel"),
+        aggregator=_parse_keys(DiTConfig, raw["aggregator"], f"{path}: aggregator"),
         steps=raw["steps"],
         patch_size=raw["patch_size"],
         history_patch_size=raw["history_patch_size"],
@@ -230,7 +230,7 @@ def read_vae_config(vae: Path) -> VAEConfig:
             VAESideConfig(
                 frame=side[width],
                 latent_dim=side["latent_dim"],
-                backbone=_select(Qwen2Config, side["backbone"], f"{path}: backbone"),
+                backbone=_parse_keys(Qwen2Config, side["backbone"], f"{path}: backbone"),
             )
             for side, width in ((encoder, "hop_size"), (decoder, "output_dim"))
         ]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from sglang_omni.models.checkpoint_files import shard_files
+from sglang_omni.models.checkpoint_files import list_shard_files
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.encoders.tensors import AUDIO_PREFIXES, strip_encoder_prefix
 from sglang_omni.models.ming.thinker.fp8_layout import is_block_fp8, is_quantized
@@ -22,7 +22,7 @@ def read_sizes(checkpoint: Path) -> CheckpointSizes:
     config = read_json(checkpoint / "config.json")
     fp8 = is_block_fp8(config.get("quantization_config"))
     parts = {"matrices": 0, "rest": 0, "image_encoder": 0, "audio_encoder": 0}
-    for path in shard_files(checkpoint):
+    for path in list_shard_files(checkpoint):
         for name, size in _served_sizes(path, fp8):
             parts[_part(name)] += size
     text = config["llm_config"]

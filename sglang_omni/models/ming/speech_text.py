@@ -11,7 +11,7 @@ from sglang_omni.models.ming.speech.caption import (
     Caption,
     render_caption,
 )
-from sglang_omni.models.ming.text.duration import reference_seconds
+from sglang_omni.models.ming.text.duration import compute_reference_limit_s
 from sglang_omni.models.ming.text.front import MingTextFrontEnd, warm_up
 from sglang_omni.models.speech_text import SpeechStyle
 from sglang_omni.protocol.errors import InvalidRequest
@@ -60,4 +60,4 @@ class MingSpeechText:
 
     def max_description_s(self, text: str) -> float:
         """Return the limit of the reference, which depends on the length of the text."""
-        return reference_seconds(text)
+        return compute_reference_limit_s(text)

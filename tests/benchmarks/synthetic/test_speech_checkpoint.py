@@ -15,7 +15,7 @@ from benchmarks.talker.shapes import TALKER, VAE
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
-from sglang_omni.models.checkpoint_files import INDEX
+from sglang_omni.models.checkpoint_files import INDEX_FILE
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.ming.speech.model import MingSpeechModel
 from sglang_omni.models.ming.speech.modules import load_modules
@@ -80,7 +80,7 @@ def test_the_stop_head_fires_as_often_as_asked() -> None:
 
 def test_a_talkative_thinker_is_never_led_to_the_end(tmp_path: Path) -> None:
     write_tiny_checkpoint(tmp_path / "tiny")
-    shard = tmp_path / "tiny" / read_json(tmp_path / "tiny" / INDEX)["weight_map"][HEAD]
+    shard = tmp_path / "tiny" / read_json(tmp_path / "tiny" / INDEX_FILE)["weight_map"][HEAD]
     before = load_file(shard)[HEAD].clone()
     never_end_answers(tmp_path / "tiny")
     after = load_file(shard)[HEAD]

@@ -10,7 +10,7 @@ from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.picture_tasks import shape_scene
 from sglang_omni.models.ming.media_rules import clip_tokens, patch_grid, picture_tokens
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.tiny.tokenizers import thinker_specials
+from sglang_omni.models.ming.tiny.tokenizers import list_thinker_tokens
 from sglang_omni.pipeline.media_preprocessor import MediaInput
 from sglang_omni.pipeline.preprocess import preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
@@ -73,6 +73,6 @@ def test_any_text_survives(text: str, tokenizer: ThinkerTokenizer) -> None:
 
 
 def test_the_vocabulary_is_small_and_has_every_special_token(tokenizer: ThinkerTokenizer) -> None:
-    ids = [tokenizer.token_id(special.content) for special in thinker_specials()]
+    ids = [tokenizer.token_id(special.content) for special in list_thinker_tokens()]
     assert max(ids) < 1000 and np.all(np.diff(ids) == 1)
     assert len(tokenizer.encode_text(" How")) == 1

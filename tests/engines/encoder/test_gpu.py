@@ -21,7 +21,7 @@ from sglang_omni.models.ming.encoders.grid import Grid, compute_grid
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.rotary import rotate_qkv_reference
 from sglang_omni.models.ming.encoders.vision_reference import load_vision_reference
-from sglang_omni.models.weights import created_as
+from sglang_omni.models.weights import use_device_and_dtype
 from tests.engines.encoder.requests import clip, encode, picture
 from tests.models.ming.encoders.cases import CLIPS, IMAGES, frames, samples
 from tests.testing.golden import TINY, assert_close, load_case
@@ -121,7 +121,7 @@ def test_a_replay_equals_the_eager_blocks(one_rank) -> None:
     from sglang_omni.models.ming.encoders.vision import VisionEncoder
 
     device = torch.device("cuda")
-    with created_as(device, torch.bfloat16):
+    with use_device_and_dtype(device, torch.bfloat16):
         encoder = VisionEncoder(SMALL, load_attention("varlen"), ParallelLinears(), device)
     randomise_weights(encoder)
     graphs = BlockGraphs(encoder, (64, 256, 1024))

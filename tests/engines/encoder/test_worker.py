@@ -112,10 +112,10 @@ async def test_bad_requests_fail_alone_and_say_why(one_rank: EngineProcess) -> N
     good = torch.zeros(1, 64, 64, 3, dtype=torch.uint8)
     nan = torch.full((4000,), float("nan"))
     bad = {
-        "multiples of 32": picture(torch.zeros(1, 60, 64, 3, dtype=torch.uint8)),
+        "multiple of 32": picture(torch.zeros(1, 60, 64, 3, dtype=torch.uint8)),
         "uint8": picture(torch.zeros(1, 64, 64, 3)),
         "finite": clip(nan),
-        "shorter": clip(torch.zeros(100)),
+        "the minimum is": clip(torch.zeros(100)),
         "the maximum is 30 s": clip(torch.zeros(31 * 16_000)),
         "float32": clip(np.zeros(4000)),
     }

@@ -5,9 +5,9 @@ from pathlib import Path
 from sglang_omni.models.ming.thinker.fp8_layout import BLOCK
 from sglang_omni.models.ming.thinker.hf_config import MingTextConfig
 from sglang_omni.models.ming.tiny import configs, write_tiny_checkpoint
-from sglang_omni.models.ming.tiny.draw import Draw
-from sglang_omni.models.ming.tiny.encoders import encoder_weights
-from sglang_omni.models.ming.tiny.thinker import thinker_weights
+from sglang_omni.models.ming.tiny.draw import WeightSampler
+from sglang_omni.models.ming.tiny.encoders import sample_encoder_weights
+from sglang_omni.models.ming.tiny.thinker import sample_thinker_weights
 from sglang_omni.models.ming.tiny.tokenizers import build_thinker_tokenizer
 from sglang_omni.models.ming.tiny.write import write_json, write_shards
 
@@ -16,8 +16,10 @@ def write_wide_checkpoint(folder: Path) -> None:
     """Write the tiny checkpoint to `folder`, with wider experts."""
     write_tiny_checkpoint(folder)
     tokenizer = build_thinker_tokenizer()
-    config = configs.main_config(tokenizer)
+    config = configs.build_main_config(tokenizer)
     config["llm_config"] |= {"moe_intermediate_size": BLOCK}
-    text, draw = MingTextConfig(**config["llm_config"]), Draw(0)
-    write_shards(folder, thinker_weights(draw, text, tokenizer) | encoder_weights(draw, config))
+    text, draw = MingTextConfig(**config["llm_config"]), WeightSampler(0)
+    write_shards(
+        folder, sample_thinker_weights(draw, text, tokenizer) | sample_encoder_weights(draw, config)
+    )
     write_json(folder / "config.json", config)

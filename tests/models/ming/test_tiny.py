@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from sglang_omni.models.checkpoint_files import INDEX
+from sglang_omni.models.checkpoint_files import INDEX_FILE
 from sglang_omni.models.ming.prompt.chat import render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.speech.cfm import Sampling
@@ -162,7 +162,7 @@ def test_encoder_tensors_have_the_names_of_the_golden_checkpoint(checkpoint: Pat
 
 
 def test_the_thinker_is_spread_over_both_shards(checkpoint: Path) -> None:
-    index = json.loads((checkpoint / INDEX).read_text())
+    index = json.loads((checkpoint / INDEX_FILE).read_text())
     files = {file for name, file in index["weight_map"].items() if not is_encoder_tensor(name)}
     assert len(files) == 2
     stored = sum(tensor.nbytes for tensor in TensorFolder(checkpoint).values())

@@ -21,7 +21,7 @@ from sglang_omni.models.ming.encoders.attention import SegmentAttention, Segment
 from sglang_omni.models.ming.encoders.loading import build_audio_filler, fill_from_checkpoint
 from sglang_omni.models.ming.encoders.mel import count_mel_frames
 from sglang_omni.models.ming.media_rules import MEL_HOP, SAMPLE_RATE
-from sglang_omni.models.weights import created_as
+from sglang_omni.models.weights import use_device_and_dtype
 from sglang_omni.protocol.errors import InvalidRequest
 
 TOWER_STRIDE = 2
@@ -186,7 +186,7 @@ def load_audio(
 ) -> AudioEncoder:
     """Load the audio encoder of a checkpoint; raise `CheckpointError` if it does not fit."""
     config = read_encoder_config(checkpoint)
-    with created_as(device, dtype):
+    with use_device_and_dtype(device, dtype):
         encoder = AudioEncoder(config, attention)
     fill_from_checkpoint(checkpoint, build_audio_filler(encoder, config))
     return encoder.eval().requires_grad_(False)

@@ -24,7 +24,7 @@ from sglang_omni.models.ming.encoders.grid import (
 from sglang_omni.models.ming.encoders.linears import Linears
 from sglang_omni.models.ming.encoders.loading import build_vision_filler, fill_from_checkpoint
 from sglang_omni.models.ming.encoders.rotary import RotateQKV, select_rotary_kernel
-from sglang_omni.models.weights import created_as
+from sglang_omni.models.weights import use_device_and_dtype
 
 LOGGER = logging.getLogger(__name__)
 
@@ -267,7 +267,7 @@ def load_vision(
 ) -> VisionEncoder:
     """Load this rank's part of a checkpoint's vision encoder, or raise `CheckpointError`."""
     config = read_encoder_config(checkpoint)
-    with created_as(device, dtype):
+    with use_device_and_dtype(device, dtype):
         encoder = VisionEncoder(config, attention, linears, device)
     report = fill_from_checkpoint(checkpoint, build_vision_filler(encoder, config))
     LOGGER.info("vision: loaded %d tensors, ignored %d", report.loaded, len(report.ignored))

@@ -17,7 +17,7 @@ from sglang_omni.models.ming.speech.voices import (
     build_voice_prompt,
     encode_voice,
 )
-from sglang_omni.models.ming.text.duration import max_seconds
+from sglang_omni.models.ming.text.duration import estimate_max_duration_s
 from sglang_omni.models.speech import (
     EncodedRecording,
     ExecutorSettings,
@@ -108,7 +108,7 @@ class MingSpeechModel:
 
 def max_patches(text: str, patch_s: float) -> int:
     """Return the most patches of `patch_s` seconds that reading `text` can reasonably take."""
-    return max(1, int(max_seconds(text) / patch_s))
+    return max(1, int(estimate_max_duration_s(text) / patch_s))
 
 
 def build_speech_prompt(text: str, voice: VoicePrompt, style: SpeechStyle) -> SpeechPrompt:

@@ -17,7 +17,7 @@ from sglang_omni.models.ming.speech.cfm import CFM, AnySampling, Sampling
 from sglang_omni.models.ming.speech.dit import Aggregator
 from sglang_omni.models.ming.speech.noise import sample_gaussian
 from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack, build_causal_mask
-from sglang_omni.models.weights import TensorFolder, created_as, load_strict
+from sglang_omni.models.weights import TensorFolder, load_strict, use_device_and_dtype
 
 STOP_THRESHOLD = 0.5
 ROTARY_BUFFERS = ("cfm.model.rotary_embed.inv_freq", "aggregator.rotary_embed.inv_freq")
@@ -79,7 +79,7 @@ def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talke
         CheckpointError: A tensor is missing, unexpected or has the wrong shape; the message names
             it.
     """
-    with created_as(device, dtype):
+    with use_device_and_dtype(device, dtype):
         talker = Talker(read_talker_config(folder)).to(dtype)
     load_strict(talker, TensorFolder(folder), ignore=ROTARY_BUFFERS.__contains__)
     return talker.eval().requires_grad_(False)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from sglang_omni.models.ming.config import VAEConfig, VAESideConfig, read_vae_config
 from sglang_omni.models.ming.speech.qwen2 import Qwen2Stack
-from sglang_omni.models.weights import TensorFolder, created_as, load_strict
+from sglang_omni.models.weights import TensorFolder, load_strict, use_device_and_dtype
 
 logger = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ def load_vae(
         CheckpointError: A tensor is missing, unexpected or has the wrong shape.
     """
     config = read_vae_config(folder)
-    with created_as(device, dtype):
+    with use_device_and_dtype(device, dtype):
         vae = AudioVAE(config, encoder_layers=encoder_layers)
     executed = len(vae.encoder.encoder.layers)
     report = load_strict(vae, TensorFolder(folder), ignore=lambda name: _is_unused(name, executed))

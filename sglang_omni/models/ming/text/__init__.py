@@ -1,1 +1,1 @@
-"""From a text to fragments the talker can read aloud; `front.fragments` is the way in."""
+"""Text front end: from text to fragments that the talker reads; see `front.split_fragments`."""

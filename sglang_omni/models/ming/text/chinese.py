@@ -1,13 +1,13 @@
-"""Dates, times, money, measures and quantities in Chinese text, in words.
+"""Spell out dates, times, money, measures and quantities in Chinese text.
 
-The steps stand in the order in which they are tried; what none of them takes is left to the
-finite-state grammar (`grammar.py`).
+The rules are tried in the order given here. The finite-state grammar (`grammar.py`) handles the
+numbers that no rule matches.
 """
 
 import re
 from collections.abc import Callable
 
-from sglang_omni.models.ming.text.numerals import cardinal, clock_number, digit_by_digit
+from sglang_omni.models.ming.text.numerals import spell_cardinal, spell_clock_number, spell_digits
 from sglang_omni.models.ming.text.rules import PRODUCT, Rules
 
 Match = re.Match[str]
@@ -48,73 +48,73 @@ MEASURES = {
     "℉": "华氏度",
     "°F": "华氏度",
 }
-# Before these a lone 2 is 两.
+# A lone 2 before one of these is 两.
 CLASSIFIERS = "个位人次天年只条件名本台张种块元倍岁层份家场杯瓶双辆座"
 
 _N = r"\d+(?:\.\d+)?"
-_FREE = r"(?<![\dA-Za-z.])"  # not inside a longer number or a name such as X1
+_FREE = r"(?<![\dA-Za-z.])"  # Not inside a longer number or a name such as X1.
 _SIGNED = rf"{_FREE}(?<![\dA-Za-z]-)(-?{_N})"
 _UNITS = "|".join(map(re.escape, sorted(MEASURES, key=len, reverse=True)))
 
 
-def _date(match: Match) -> str:
-    return f"{digit_by_digit(match[1])}年{cardinal(match[2])}月{cardinal(match[3])}日"
+def _read_date(match: Match) -> str:
+    return f"{spell_digits(match[1])}年{spell_cardinal(match[2])}月{spell_cardinal(match[3])}日"
 
 
-def _day(match: Match) -> str:
-    return f"{cardinal(match[1])}月{cardinal(match[2])}{match[3]}"
+def _read_day(match: Match) -> str:
+    return f"{spell_cardinal(match[1])}月{spell_cardinal(match[2])}{match[3]}"
 
 
-def _time(match: Match) -> str:
-    """12:05:30: 十二点零五分三十秒."""
+def _read_time(match: Match) -> str:
+    """Read 12:05:30 as 十二点零五分三十秒."""
     hour, minute, second = match.groups()
-    seconds = f"{clock_number(second)}秒" if second else ""
+    seconds = f"{spell_clock_number(second)}秒" if second else ""
     if not second and not int(minute):
-        return f"{cardinal(hour)}点"
-    return f"{cardinal(hour)}点{clock_number(minute)}分{seconds}"
+        return f"{spell_cardinal(hour)}点"
+    return f"{spell_cardinal(hour)}点{spell_clock_number(minute)}分{seconds}"
 
 
-def _money(match: Match) -> str:
-    return f"{cardinal(match[2])}{match[3] or ''}{CURRENCIES[match[1]]}"
+def _read_money(match: Match) -> str:
+    return f"{spell_cardinal(match[2])}{match[3] or ''}{CURRENCIES[match[1]]}"
 
 
-def _named_dollars(match: Match) -> str:
-    """HK$20: 二十港元."""
-    return f"{cardinal(match[2])}{match[3] or ''}{NAMED_DOLLARS[match[1]]}"
+def _read_named_dollars(match: Match) -> str:
+    """Read HK$20 as 二十港元."""
+    return f"{spell_cardinal(match[2])}{match[3] or ''}{NAMED_DOLLARS[match[1]]}"
 
 
-def _percent(match: Match) -> str:
-    """百分之 comes first, after the sign."""
+def _read_percent(match: Match) -> str:
+    """Put 百分之 first, after the sign."""
     sign = "负" if match[1].startswith("-") else ""
-    return f"{sign}百分之{cardinal(match[1].removeprefix('-'))}"
+    return f"{sign}百分之{spell_cardinal(match[1].removeprefix('-'))}"
 
 
-def _percent_range(match: Match) -> str:
-    return f"百分之{cardinal(match[1])}至百分之{cardinal(match[2])}"
+def _read_percent_range(match: Match) -> str:
+    return f"百分之{spell_cardinal(match[1])}至百分之{spell_cardinal(match[2])}"
 
 
-def _fraction(match: Match) -> str:
-    return f"{cardinal(match[2])}分之{cardinal(match[1])}"
+def _read_fraction(match: Match) -> str:
+    return f"{spell_cardinal(match[2])}分之{spell_cardinal(match[1])}"
 
 
-def _measure(match: Match) -> str:
-    return f"{cardinal(match[1])}{MEASURES[match[2]]}"
+def _read_measure(match: Match) -> str:
+    return f"{spell_cardinal(match[1])}{MEASURES[match[2]]}"
 
 
-def _telephone(match: Match) -> str:
-    return digit_by_digit(match[0].replace("-", ""), one="幺")
+def _read_telephone(match: Match) -> str:
+    return spell_digits(match[0].replace("-", ""), one="幺")
 
 
-def _quantity(match: Match) -> str:
-    number, following = match[1], match.string[match.end()]
-    ordinal = match.string[: match.start()].endswith("第")
-    if number == "2" and following in CLASSIFIERS and not ordinal:
+def _read_quantity(match: Match) -> str:
+    number, next_character = match[1], match.string[match.end()]
+    is_ordinal = match.string[: match.start()].endswith("第")
+    if number == "2" and next_character in CLASSIFIERS and not is_ordinal:
         return "两"
-    return cardinal(number)
+    return spell_cardinal(number)
 
 
 _TIME = re.compile(r"(?<![\d:.])(\d{1,2}):(\d{2})(?::(\d{2}))?(?![\d:])")
-# The reference's time also takes a single digit for minutes.
+# The reference also accepts single-digit minutes.
 _LOOSE_TIME = re.compile(r"(?<![\d:.])(\d{1,2}):(\d{1,2})(?::(\d{1,2}))?(?![\d:])")
 _SCORE = re.compile(rf"(?<![\d:.])({_N}):({_N})(?![\d:])")
 
@@ -123,34 +123,37 @@ _NAMED_DOLLARS = re.compile(
 )
 
 _BEFORE_TIME: tuple[Step, ...] = (
-    (re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)"), _date),
-    (re.compile(r"(?<!\d)(\d{4})(?=年)"), lambda m: digit_by_digit(m[1])),
-    (re.compile(r"(?<!\d)(\d{1,2})月(\d{1,2})([日号])"), _day),
+    (re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)"), _read_date),
+    (re.compile(r"(?<!\d)(\d{4})(?=年)"), lambda m: spell_digits(m[1])),
+    (re.compile(r"(?<!\d)(\d{1,2})月(\d{1,2})([日号])"), _read_day),
 )
 _AFTER_TIME: tuple[Step, ...] = (
-    (re.compile(rf"([￥¥$€£])({_N})([万亿]?)"), _money),
-    (re.compile(rf"(?<![\d.])({_N})%?[~～\-—至到]({_N})%"), _percent_range),
-    (re.compile(rf"{_SIGNED}%"), _percent),
-    (re.compile(r"(?<![\d/])(\d+)/(\d+)(?![\d/])"), _fraction),
-    (re.compile(rf"{_SIGNED}\s?({_UNITS})(?![A-Za-z])"), _measure),
-    (re.compile(r"(?<![\d-])(?:0\d{2,3}-?\d{7,8}|1[3-9]\d{9})(?![\d-])"), _telephone),
+    (re.compile(rf"([￥¥$€£])({_N})([万亿]?)"), _read_money),
+    (re.compile(rf"(?<![\d.])({_N})%?[~～\-—至到]({_N})%"), _read_percent_range),
+    (re.compile(rf"{_SIGNED}%"), _read_percent),
+    (re.compile(r"(?<![\d/])(\d+)/(\d+)(?![\d/])"), _read_fraction),
+    (re.compile(rf"{_SIGNED}\s?({_UNITS})(?![A-Za-z])"), _read_measure),
+    (re.compile(r"(?<![\d-])(?:0\d{2,3}-?\d{7,8}|1[3-9]\d{9})(?![\d-])"), _read_telephone),
     (
         re.compile(rf"{_FREE}({_N})[-~～]({_N})(?=[\u4e00-\u9fff])"),
-        lambda m: f"{cardinal(m[1])}至{cardinal(m[2])}",
+        lambda m: f"{spell_cardinal(m[1])}至{spell_cardinal(m[2])}",
     ),
-    (re.compile(rf"{_SIGNED}(?=[\u4e00-\u9fff])"), _quantity),
-    # Too long for words of quantity, and slow in the grammar.
-    (re.compile(r"\d{13,}"), lambda m: digit_by_digit(m[0])),
+    (re.compile(rf"{_SIGNED}(?=[\u4e00-\u9fff])"), _read_quantity),
+    # Too long to read as a quantity, and slow in the grammar.
+    (re.compile(r"\d{13,}"), lambda m: spell_digits(m[0])),
 )
 
 
-def chinese_words(text: str, rules: Rules = PRODUCT) -> str:
-    """Rewrite what is written in figures, where the context tells how it is read."""
-    times: tuple[Step, ...] = ((_LOOSE_TIME, _time),)
+def spell_out_chinese(text: str, rules: Rules = PRODUCT) -> str:
+    """Spell out numbers where the context determines how they are read."""
+    times: tuple[Step, ...] = ((_LOOSE_TIME, _read_time),)
     if rules.scores:
-        times = ((_TIME, _time), (_SCORE, lambda m: f"{cardinal(m[1])}比{cardinal(m[2])}"))
+        times = (
+            (_TIME, _read_time),
+            (_SCORE, lambda m: f"{spell_cardinal(m[1])}比{spell_cardinal(m[2])}"),
+        )
     if rules.currencies:
-        text = _NAMED_DOLLARS.sub(_named_dollars, text)
+        text = _NAMED_DOLLARS.sub(_read_named_dollars, text)
     for pattern, read in (*_BEFORE_TIME, *times, *_AFTER_TIME):
         text = pattern.sub(read, text)
     return text

@@ -1,27 +1,27 @@
-"""Remove what is written but not spoken: markup, links, emoji, stray blanks."""
+"""Remove what is not spoken: markup, links, emoji, stray blanks."""
 
 import re
 
-_DROPPED = (
-    re.compile(r"\$(?!\d)[^$]*\$ ?"),  # formulas; two amounts are none
+_REMOVED = (
+    re.compile(r"\$(?!\d)[^$]*\$ ?"),  # Formulas, but not two amounts of money.
     re.compile(r"https?://[^\s\u4e00-\u9fff]+ ?|www\.[^\s\u4e00-\u9fff]+ ?"),
     re.compile(r"`[^`]*` ?"),
-    re.compile(r"!\[[^\]\n]*\]\([^)\n]*\) ?"),  # images
+    re.compile(r"!\[[^\]\n]*\]\([^)\n]*\) ?"),  # Images.
 )
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
-# Between characters that are both no letters: 好， 的 but not iPhone 15.
+# Between two characters that are not letters: 好， 的, but not iPhone 15.
 _BLANKS = re.compile(r"(?<=[^A-Za-z])\s+(?=[^A-Za-z])")
 _MARKERS = re.compile(r"\*\*\*|\*\*|###|---")
-_FACES = re.compile("[\U0001f600-\U0001f64f]")
+_EMOJI = re.compile("[\U0001f600-\U0001f64f]")
 _SHAPES = re.compile("[■□▲△▼▽◆◇○◎●★☆♠♡♢♣♤♥♦♧]")
-_LINES = re.compile(r"[\t\n\r]")
+_LINE_BREAKS = re.compile(r"[\t\n\r]")
 
 
 def clean(text: str) -> str:
-    """The reference's clean-up of one fragment before normalisation."""
-    for pattern in _DROPPED:
+    """Clean up one fragment before normalisation, as the reference does."""
+    for pattern in _REMOVED:
         text = pattern.sub("", text)
     text = _BLANKS.sub("", _THOUSANDS.sub("", text))
-    for pattern in (_MARKERS, _FACES, _SHAPES, _LINES):
+    for pattern in (_MARKERS, _EMOJI, _SHAPES, _LINE_BREAKS):
         text = pattern.sub("", text)
     return text

@@ -1,14 +1,14 @@
-"""Cut a text into fragments of bounded semantic length, at sentences, clauses, then units."""
+"""Split a text into fragments of bounded length: at sentences, clauses, then units."""
 
 import re
 from collections.abc import Iterator
 
-from sglang_omni.models.ming.text.tokens import has_content, semantic_length, units
+from sglang_omni.models.ming.text.tokens import count_units, has_content, split_units
 
-MIN_TAIL = 5
+MIN_PIECE_UNITS = 5
 
-# Stands for a dot that ends nothing (3.14, U.S.A.). It weighs one unit, as in the reference,
-# where the stand-in is a word.
+# Replaces a dot that does not end a sentence (3.14, U.S.A.). It counts as one unit, because the
+# reference replaces it by a word.
 _DOT = "\ue000"
 _INNER_DOT = re.compile(r"(?<=\d)\.(?=\d)|(?<=[A-Z])\.(?=[A-Z])")
 _FULL_WIDTH = str.maketrans(".!?,", "。！？，")
@@ -18,89 +18,92 @@ _LEADING = "，,:; \t\n\r\f\v"
 
 
 def cut(text: str, limit: int = 50) -> list[str]:
-    """Fragments of at most `limit` semantic units, in order; [] if there is no content.
+    """Split a text into fragments of at most `limit` units, in order; [] if it has no content.
 
-    A text within the limit stays as it is, apart from line breaks. Otherwise sentence marks and
-    commas become full-width ones, and short neighbours are put together again.
+    A text within the limit stays unchanged, apart from line breaks. Otherwise sentence marks and
+    commas become full-width, and short adjacent pieces are joined again.
     """
     if not has_content(text):
         return []
     text = _INNER_DOT.sub(_DOT, text.replace(_DOT, "")).replace("\n", " ").replace("。，", "。")
-    if _weight(text) <= limit:
-        return [_restore(text)]
+    if _count_units(text) <= limit:
+        return [_restore_dots(text)]
     pieces: list[str] = []
-    for sentence in _sentences(text.translate(_FULL_WIDTH)):
-        for clause in _clauses(sentence, limit):
-            _append(pieces, clause, limit)
-    return [_restore(piece) for piece in pieces]
+    for sentence in _split_sentences(text.translate(_FULL_WIDTH)):
+        for clause in _split_clauses(sentence, limit):
+            _append_piece(pieces, clause, limit)
+    return [_restore_dots(piece) for piece in pieces]
 
 
-def _weight(text: str) -> int:
-    return semantic_length(text) + text.count(_DOT)
+def _count_units(text: str) -> int:
+    return count_units(text) + text.count(_DOT)
 
 
-def _restore(text: str) -> str:
+def _restore_dots(text: str) -> str:
     return text.replace(_DOT, ".")
 
 
-def _sentences(text: str) -> list[str]:
-    """Each with its mark; the last one gets a mark if it has none."""
-    found = _SENTENCE.findall(text)
-    if found[-1][-1] not in "。！？":
-        found[-1] += "。"
-    return found
+def _split_sentences(text: str) -> list[str]:
+    """Split into sentences with their marks; the last one gets a mark if it has none."""
+    sentences = _SENTENCE.findall(text)
+    if sentences[-1][-1] not in "。！？":
+        sentences[-1] += "。"
+    return sentences
 
 
-def _clauses(sentence: str, limit: int) -> Iterator[str]:
-    """Clauses within the limit; one that is very short takes the next along."""
+def _split_clauses(sentence: str, limit: int) -> Iterator[str]:
+    """Yield clauses within the limit; a very short one is joined with the next."""
     clauses = [clause.strip() for clause in _CLAUSE.findall(sentence)]
     while clauses:
         clause = clauses.pop(0)
-        if _weight(clause) < MIN_TAIL and clauses:
-            both = clause + clauses[0]
-            if _weight(both) <= limit:
+        if _count_units(clause) < MIN_PIECE_UNITS and clauses:
+            joined = clause + clauses[0]
+            if _count_units(joined) <= limit:
                 clauses.pop(0)
-                clause = both
-        yield from _pack(clause, limit)
+                clause = joined
+        yield from _split_long_clause(clause, limit)
 
 
-def _pack(clause: str, limit: int) -> Iterator[str]:
-    """Cut a clause between units where it exceeds the limit."""
-    piece, weight = "", 0
-    for unit in units(clause):
-        cost = _weight(unit)
-        if piece and weight + cost > limit:
+def _split_long_clause(clause: str, limit: int) -> Iterator[str]:
+    """Split a clause between units where it exceeds the limit."""
+    piece, num_units = "", 0
+    for unit in split_units(clause):
+        unit_count = _count_units(unit)
+        if piece and num_units + unit_count > limit:
             yield piece
-            piece, weight = "", 0
-        piece, weight = piece + unit, weight + cost
+            piece, num_units = "", 0
+        piece, num_units = piece + unit, num_units + unit_count
     if piece:
         yield piece
 
 
-def _append(pieces: list[str], new: str, limit: int) -> None:
-    """Add `new`, to the last piece if both fit, unless it is a short start after a sentence."""
+def _append_piece(pieces: list[str], new: str, limit: int) -> None:
+    """Append `new`, or join it to the last piece if both fit.
+
+    A short start of a sentence is not joined.
+    """
     new = new.lstrip(_LEADING)
     if not new:
         return
     last = pieces[-1] if pieces else ""
-    short_start = last.endswith(("。", "！", "？")) and _weight(new) < MIN_TAIL
-    if not last or short_start or _weight(last) + _weight(new) > limit:
+    is_short_start = last.endswith(("。", "！", "？")) and _count_units(new) < MIN_PIECE_UNITS
+    if not last or is_short_start or _count_units(last) + _count_units(new) > limit:
         pieces.append(new)
         return
-    spaced = not last.endswith(" ") and re.match(r"[a-zA-Z0-9]", new)
-    pieces[-1] = f"{last} {new}" if spaced else last + new
+    needs_space = not last.endswith(" ") and re.match(r"[a-zA-Z0-9]", new)
+    pieces[-1] = f"{last} {new}" if needs_space else last + new
 
 
-def spans(text: str, pieces: list[str]) -> list[tuple[int, int]]:
-    """Where each piece lies in `text`, (start, end) in characters.
+def locate_pieces(text: str, pieces: list[str]) -> list[tuple[int, int]]:
+    """Return where each piece is in `text`, as (start, end) in characters.
 
-    A piece that the cutter changed is not found; the reference then puts it at its share of the
-    text, and so does this.
+    A piece that `cut` changed is not found. It is then placed in proportion to its index, as in the
+    reference.
     """
-    found, start = [], 0
+    spans, start = [], 0
     for index, piece in enumerate(pieces):
-        at = text.find(piece, start)
-        start = at if at >= 0 else index * len(text) // len(pieces)
-        found.append((start, start + len(piece)))
+        found_at = text.find(piece, start)
+        start = found_at if found_at >= 0 else index * len(text) // len(pieces)
+        spans.append((start, start + len(piece)))
         start += len(piece)
-    return found
+    return spans

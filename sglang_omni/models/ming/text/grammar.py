@@ -1,4 +1,4 @@
-"""The finite-state normaliser for Chinese, loaded once, when it is first needed."""
+"""The finite-state normaliser for Chinese, loaded when it is first needed."""
 
 import threading
 from functools import cache
@@ -10,30 +10,30 @@ class _Normalizer(Protocol):
         """Normalise one text."""
 
 
-_loading = threading.Lock()
-# The reference's grammar writes these with the half-width mark.
+_load_lock = threading.Lock()
+# The reference's grammar writes these marks in half width.
 _HALF_WIDTH = str.maketrans("！？；", "!?;")
 
 
 def normalize_chinese(text: str) -> str:
-    """Words for the numbers that are left in a Chinese text.
+    """Spell out the remaining numbers in a Chinese text.
 
-    The grammar is WeText's, as is the reference's. Safe to call from several threads.
+    The grammar is WeText's, as in the reference. Thread-safe.
     """
     if any(char.isdigit() for char in text):
-        # The grammar escapes these two, and nobody hears them.
-        text = _normalizer().normalize(text.replace("\\", "").replace('"', ""))
+        # The grammar escapes these two characters, which are not audible.
+        text = _get_normalizer().normalize(text.replace("\\", "").replace('"', ""))
     return text.translate(_HALF_WIDTH)
 
 
-def _normalizer() -> _Normalizer:
-    with _loading:
-        return _load()
+def _get_normalizer() -> _Normalizer:
+    with _load_lock:
+        return _load_normalizer()
 
 
 @cache
-def _load() -> _Normalizer:
-    from wetext import Normalizer  # 0.3 s and 2 MB of transducers: not before they are needed
+def _load_normalizer() -> _Normalizer:
+    from wetext import Normalizer  # Takes 0.3 s and 2 MB, so load it only when needed.
 
     normalizer: _Normalizer = Normalizer(lang="zh", operator="tn")
     normalizer.normalize("一1")

@@ -1,4 +1,4 @@
-"""The language in which a text is read: Chinese or English, by its words or by those around it."""
+"""Detect whether a text is read as Chinese or English, by its words or its context."""
 
 import re
 from collections.abc import Iterator
@@ -11,34 +11,34 @@ from sglang_omni.models.ming.text.tokens import HAN, contains_chinese
 
 Language = Literal["zh", "en"]
 
-# Fewer English words in a row are a name inside of a Chinese text: iPhone 15 Pro.
-FEWEST_WORDS = 3
+# Fewer consecutive English words are a name in a Chinese text: iPhone 15 Pro.
+MIN_ENGLISH_WORDS = 3
 
 _WORD = re.compile(rf"[{HAN}]|[^\s{HAN}，。！？：；、（）]+")
 _UNITS = {name.lower() for name in (*MEASURES, *UNITS)}
 
 
-def language_of(text: str, before: Language | None) -> Language | None:
-    """Return the language of one fragment; `before` is that of the text before it.
+def detect_language(text: str, previous: Language | None) -> Language | None:
+    """Return the language of one fragment; `previous` is that of the text before it.
 
-    None is a language that nothing tells yet.
+    None means that the language is still unknown.
     """
     if contains_chinese(text):
         return "zh"
-    words = sum(1 for _ in islice(_languages(text), FEWEST_WORDS))
-    return "en" if words >= (FEWEST_WORDS if before == "zh" else 1) else before
+    num_words = sum(1 for _ in islice(_iter_languages(text), MIN_ENGLISH_WORDS))
+    return "en" if num_words >= (MIN_ENGLISH_WORDS if previous == "zh" else 1) else previous
 
 
-def first_language(text: str) -> Language | None:
-    """Return the language of the first word that tells it, or None."""
-    return next(_languages(text), None)
+def detect_first_language(text: str) -> Language | None:
+    """Return the language of the first word that determines it, or None."""
+    return next(_iter_languages(text), None)
 
 
-def _languages(text: str) -> Iterator[Language]:
-    """Yield the language of each word that tells one.
+def _iter_languages(text: str) -> Iterator[Language]:
+    """Yield the language of each word that determines one.
 
-    Numbers, and what is written together with a number (`A380`, `HK$20`, `25°C`, `5 kg`), are
-    written alike in both languages and tell nothing.
+    Numbers, and what is written together with a number (`A380`, `HK$20`, `25°C`, `5 kg`), are the
+    same in both languages and determine none.
     """
     after_number = False
     for match in _WORD.finditer(text):

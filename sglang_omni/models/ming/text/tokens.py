@@ -1,4 +1,4 @@
-"""What a text consists of: tokens, semantic units, speakable characters."""
+"""Split a text into tokens and units, and test its characters."""
 
 import re
 
@@ -12,25 +12,25 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _HAN = re.compile(rf"[{HAN}]")
-# One semantic unit: a Chinese character (the block up to U+9FA5 counts) or a run of letters.
+# A unit is a Chinese character (up to U+9FA5) or a run of letters.
 _UNIT = re.compile(r"[\u4e00-\u9fa5]|[A-Za-z]+")
 _UNIT_OR_REST = re.compile(r"[\u4e00-\u9fa5]|[A-Za-z]+|[^\u4e00-\u9fa5A-Za-z]+")
 _CONTENT = re.compile(r"[^\s!-/:-@\[-`{-~]")
 _SPEAKABLE = re.compile(rf"[A-Za-z0-9{HAN}]")
 
 
-def tokens(text: str) -> list[str]:
-    """Words, dotted letters, numbers, Chinese characters, runs of blanks, single others."""
+def split_tokens(text: str) -> list[str]:
+    """Return words, dotted letters, numbers, Chinese characters, runs of blanks, and the rest."""
     return _TOKEN.findall(text)
 
 
-def units(text: str) -> list[str]:
-    """`text` as semantic units and the runs between them."""
+def split_units(text: str) -> list[str]:
+    """Return the units of `text` and the runs between them."""
     return _UNIT_OR_REST.findall(text)
 
 
-def semantic_length(text: str) -> int:
-    """Number of Chinese characters and runs of Latin letters."""
+def count_units(text: str) -> int:
+    """Return the number of Chinese characters and runs of Latin letters."""
     return sum(1 for _ in _UNIT.finditer(text))
 
 
@@ -40,10 +40,10 @@ def contains_chinese(text: str) -> bool:
 
 
 def has_content(text: str) -> bool:
-    """Whether there is more than ASCII punctuation and white space."""
+    """Whether there is anything besides ASCII punctuation and white space."""
     return _CONTENT.search(text) is not None
 
 
 def is_speakable(text: str) -> bool:
-    """Whether there is anything the talker can pronounce: a letter, digit or character."""
+    """Whether the talker can pronounce anything: a letter, digit or Chinese character."""
     return _SPEAKABLE.search(text) is not None

@@ -1,4 +1,4 @@
-"""The JSON configurations of the tiny checkpoint: the real files' keys, with tiny sizes."""
+"""JSON configurations of the tiny checkpoint: the keys of the released files, with tiny sizes."""
 
 from typing import Any
 
@@ -8,34 +8,34 @@ from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE, MODEL_TYPE
 
 Json = dict[str, Any]
 
-# Rows beyond the tokenizer, as in the real vocabulary, and a multiple that TP ranks divide.
+# The vocabulary has unused rows, as the released one, and divides evenly over TP ranks.
 VOCAB_MULTIPLE = 64
 
-# 6 stored layers of which the reference executes 4.
+# The reference executes 4 of the 6 stored layers.
 VAE_ENCODER_LAYERS = 6
 VAE_DECODER_LAYERS = 3
 
 
-def main_config(tokenizer: Tokenizer) -> Json:
-    """`config.json`."""
+def build_main_config(tokenizer: Tokenizer) -> Json:
+    """Return `config.json`."""
     return {
         "architectures": [ARCHITECTURE],
         "model_type": MODEL_TYPE,
         "mlp_depth": 2,
         "torch_dtype": "bfloat16",
         "transformers_version": "4.57.1",
-        "llm_config": _sizes_of_thinker() | _constants_of_thinker() | thinker_token_ids(tokenizer),
-        "vision_config": _vision_config(),
-        "audio_config": _audio_config(),
+        "llm_config": _thinker_sizes() | _thinker_constants() | build_thinker_token_ids(tokenizer),
+        "vision_config": _build_vision_config(),
+        "audio_config": _build_audio_config(),
     }
 
 
-def padded_vocabulary(tokenizer: Tokenizer) -> int:
-    """Rows of the embedding of a tokenizer; at least one is not used."""
+def compute_vocabulary_size(tokenizer: Tokenizer) -> int:
+    """Return the embedding rows for a tokenizer; at least one is unused."""
     return (tokenizer.get_vocab_size() // VOCAB_MULTIPLE + 1) * VOCAB_MULTIPLE
 
 
-def _sizes_of_thinker() -> Json:
+def _thinker_sizes() -> Json:
     return {
         "hidden_size": 128,
         "num_hidden_layers": 3,
@@ -55,7 +55,7 @@ def _sizes_of_thinker() -> Json:
     }
 
 
-def _constants_of_thinker() -> Json:
+def _thinker_constants() -> Json:
     return {
         "architectures": ["BailingMoeV2ForCausalLM"],
         "model_type": "bailing_moe_v2",
@@ -86,22 +86,22 @@ def _constants_of_thinker() -> Json:
     }
 
 
-def thinker_token_ids(tokenizer: Tokenizer) -> Json:
-    """Special tokens of `llm_config`, and the size of the vocabulary."""
+def build_thinker_token_ids(tokenizer: Tokenizer) -> Json:
+    """Return the special tokens of `llm_config`, and the vocabulary size."""
     tokens = {
         "eos_token_id": "<|role_end|>",
         "pad_token_id": "<|endoftext|>",
         "image_patch_token": "<imagePatch>",
         "video_patch_token": "<framePatch>",
         "image_start_token": "<image>",
-        # The released file points at the wrong token here, and so does this one.
+        # The wrong token, as in the released file.
         "video_start_token": "</image>",
     }
     ids = {key: tokenizer.token_to_id(token) for key, token in tokens.items()}
-    return ids | {"vocab_size": padded_vocabulary(tokenizer)}
+    return ids | {"vocab_size": compute_vocabulary_size(tokenizer)}
 
 
-def _vision_config() -> Json:
+def _build_vision_config() -> Json:
     return {
         "architectures": ["Qwen3MoeVisionTransformer"],
         "model_type": "qwen3_moe_vit",
@@ -122,7 +122,7 @@ def _vision_config() -> Json:
     }
 
 
-def _audio_config() -> Json:
+def _build_audio_config() -> Json:
     whisper = {"n_ctx": 1500, "n_head": 4, "n_layer": 2, "n_mels": 128, "n_state": 64}
     return {
         "model_type": "",
@@ -133,8 +133,8 @@ def _audio_config() -> Json:
     }
 
 
-def preprocessor_config() -> Json:
-    """`preprocessor_config.json`: the released constants."""
+def build_preprocessor_config() -> Json:
+    """Return `preprocessor_config.json` with the released constants."""
     return {
         "min_pixels": 4096,
         "max_pixels": 16777216,
@@ -152,8 +152,8 @@ def preprocessor_config() -> Json:
     }
 
 
-def talker_config() -> Json:
-    """`talker/config.json`."""
+def build_talker_config() -> Json:
+    """Return `talker/config.json`."""
     dit = {
         "in_channels": 64,
         "hidden_size": 128,
@@ -176,11 +176,11 @@ def talker_config() -> Json:
     }
 
 
-def talker_llm_config(tokenizer: Tokenizer) -> Json:
-    """`talker/llm/config.json`."""
-    return _qwen2(hidden=128, intermediate=256, layers=2, heads=4) | {
+def build_talker_llm_config(tokenizer: Tokenizer) -> Json:
+    """Return `talker/llm/config.json`."""
+    return _build_qwen2_config(hidden=128, intermediate=256, layers=2, heads=4) | {
         "architectures": ["Qwen2ForCausalLM"],
-        "vocab_size": padded_vocabulary(tokenizer),
+        "vocab_size": compute_vocabulary_size(tokenizer),
         "bos_token_id": tokenizer.token_to_id("<|endoftext|>"),
         "eos_token_id": tokenizer.token_to_id("<|im_end|>"),
         "rope_theta": 1000000.0,
@@ -193,8 +193,8 @@ def talker_llm_config(tokenizer: Tokenizer) -> Json:
     }
 
 
-def vae_config() -> Json:
-    """`talker/vae/config.json`, with the training-only keys of the released file."""
+def build_vae_config() -> Json:
+    """Return `talker/vae/config.json`, with the training-only keys of the released file."""
     side = {"latent_dim": 64}
     return {
         "architectures": ["AudioVAE"],
@@ -203,8 +203,9 @@ def vae_config() -> Json:
         "patch_size": 4,
         "init_method": "kaiming",
         "enc_kwargs": side
-        | {"input_dim": 882, "hop_size": 882, "backbone": _vae_backbone(VAE_ENCODER_LAYERS)},
-        "dec_kwargs": side | {"output_dim": 882, "backbone": _vae_backbone(VAE_DECODER_LAYERS)},
+        | {"input_dim": 882, "hop_size": 882, "backbone": _build_vae_backbone(VAE_ENCODER_LAYERS)},
+        "dec_kwargs": side
+        | {"output_dim": 882, "backbone": _build_vae_backbone(VAE_DECODER_LAYERS)},
         "hifi_gan_disc_kwargs": {},
         "spec_disc_kwargs": {},
         "semantic_module_kwargs": None,
@@ -218,8 +219,8 @@ def vae_config() -> Json:
     }
 
 
-def _vae_backbone(layers: int) -> Json:
-    return _qwen2(hidden=64, intermediate=128, layers=layers, heads=4) | {
+def _build_vae_backbone(layers: int) -> Json:
+    return _build_qwen2_config(hidden=64, intermediate=128, layers=layers, heads=4) | {
         "_attn_implementation": "flash_attention_2",
         "is_causal": True,
         "vocab_size": 1,
@@ -230,7 +231,7 @@ def _vae_backbone(layers: int) -> Json:
     }
 
 
-def _qwen2(*, hidden: int, intermediate: int, layers: int, heads: int) -> Json:
+def _build_qwen2_config(*, hidden: int, intermediate: int, layers: int, heads: int) -> Json:
     return {
         "model_type": "qwen2",
         "hidden_size": hidden,
@@ -257,20 +258,20 @@ THINKER_SPECIAL_TOKENS = {
 }
 
 
-def thinker_tokenizer_config(tokenizer: Tokenizer) -> Json:
-    """`tokenizer_config.json`. There is no chat template; the product brings one."""
+def build_thinker_tokenizer_config(tokenizer: Tokenizer) -> Json:
+    """Return `tokenizer_config.json`. It has no chat template; the server has one."""
     return THINKER_SPECIAL_TOKENS | {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "add_bos_token": False,
         "add_eos_token": False,
         "clean_up_tokenization_spaces": False,
         "model_max_length": 1000000000,
-        "added_tokens_decoder": _added_tokens(tokenizer),
+        "added_tokens_decoder": _build_added_tokens(tokenizer),
     }
 
 
-def talker_tokenizer_config(tokenizer: Tokenizer) -> Json:
-    """`talker/llm/tokenizer_config.json`."""
+def build_talker_tokenizer_config(tokenizer: Tokenizer) -> Json:
+    """Return `talker/llm/tokenizer_config.json`."""
     return {
         "tokenizer_class": "Qwen2Tokenizer",
         "bos_token": None,
@@ -283,11 +284,11 @@ def talker_tokenizer_config(tokenizer: Tokenizer) -> Json:
         "split_special_tokens": False,
         "errors": "replace",
         "model_max_length": 32768,
-        "added_tokens_decoder": _added_tokens(tokenizer),
+        "added_tokens_decoder": _build_added_tokens(tokenizer),
     }
 
 
-def _added_tokens(tokenizer: Tokenizer) -> Json:
+def _build_added_tokens(tokenizer: Tokenizer) -> Json:
     return {
         str(index): {
             "content": token.content,

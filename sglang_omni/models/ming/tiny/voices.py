@@ -1,4 +1,4 @@
-"""Preset voices: synthetic recordings, their manifest, and a stand-in speaker network."""
+"""Preset voices: synthetic recordings, their manifest, and a stand-in speaker encoder."""
 
 import json
 import math
@@ -12,15 +12,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 from sglang_omni.models.ming.speech.speaker_encoder import MEL_BINS
 from sglang_omni.models.ming.speech.voices import MANIFEST, SPEAKER_MODEL
-from sglang_omni.models.ming.tiny.draw import Draw
+from sglang_omni.models.ming.tiny.draw import WeightSampler
 
-RATE = 44_100
-SECONDS = 1.5
+SAMPLE_RATE = 44_100
+DURATION_S = 1.5
 PEAK = 0.35
 SPEAKER_DIM = 192
-WIDTH = 64
+HIDDEN_UNITS = 64
 
-# The released manifest holds absolute paths of the machine that wrote it.
+# The released manifest contains absolute paths of the machine that wrote it.
 AUTHORING_MACHINE = "/some/authoring/machine/"
 
 # First two formants of five vowels, in Hz.
@@ -29,8 +29,11 @@ VOWELS = ((730, 1090), (270, 2290), (300, 870), (530, 1840), (570, 840))
 
 @dataclass(frozen=True)
 class TinyVoice:
-    """A preset: where its recording lies below `talker/`, how the manifest calls that place,
-    what it says, and the pitch of the one who says it."""
+    """A preset voice.
+
+    `wav` is the path of its recording below `talker/`; `listed_below` is the prefix of this path in
+    the manifest. `text` is the transcript, `pitch_hz` the pitch of the speaker.
+    """
 
     name: str
     wav: str
@@ -51,55 +54,59 @@ VOICES = (
 )
 
 
-def write_voices(talker: Path, draw: Draw) -> None:
+def write_voices(talker: Path, sampler: WeightSampler) -> None:
     """Write recordings, manifest and `campplus.onnx` below the folder `talker`."""
     manifest = {}
     for voice in VOICES:
         path = talker / voice.wav
         path.parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(path, recording(voice, draw), RATE, subtype="PCM_16")
-        listed = voice.listed_below + voice.wav
-        manifest[voice.name] = {"prompt_text": voice.text, "prompt_wav_path": listed}
+        soundfile.write(path, synthesize_recording(voice, sampler), SAMPLE_RATE, subtype="PCM_16")
+        listed_path = voice.listed_below + voice.wav
+        manifest[voice.name] = {"prompt_text": voice.text, "prompt_wav_path": listed_path}
     text = json.dumps(manifest, ensure_ascii=False, indent=1)
     (talker / MANIFEST).write_text(text, encoding="utf-8")
-    network = speaker_network(draw).SerializeToString(deterministic=True)
+    network = build_speaker_network(sampler).SerializeToString(deterministic=True)
     (talker / SPEAKER_MODEL).write_bytes(network)
 
 
-def recording(voice: TinyVoice, draw: Draw) -> np.ndarray:
-    """Vowels in a row, spoken at a gliding pitch: float64 samples [1.5 s] at 44.1 kHz.
+def synthesize_recording(voice: TinyVoice, sampler: WeightSampler) -> np.ndarray:
+    """Synthesise a sequence of vowels at a gliding pitch: float64 samples [1.5 s] at 44.1 kHz.
 
     Additive synthesis: every harmonic has the level of the vowel's formants at its frequency.
     """
-    time = np.arange(int(SECONDS * RATE)) / RATE
-    syllable = np.minimum(time / SECONDS * len(VOWELS), len(VOWELS) - 1e-9)
-    glide = draw.normal(f"glide {voice.name}", (2,), 0.1).double().numpy()
+    time = np.arange(int(DURATION_S * SAMPLE_RATE)) / SAMPLE_RATE
+    syllable = np.minimum(time / DURATION_S * len(VOWELS), len(VOWELS) - 1e-9)
+    glide = sampler.sample_normal(f"glide {voice.name}", (2,), 0.1).double().numpy()
     pitch = voice.pitch_hz * (1 + glide[0] * np.sin(2.1 * time) + glide[1] * np.sin(5.3 * time))
-    phase = 2 * math.pi * np.cumsum(pitch) / RATE
+    phase = 2 * math.pi * np.cumsum(pitch) / SAMPLE_RATE
     formants = np.array(VOWELS, dtype=np.float64)[syllable.astype(int)]
     sound = sum(
-        _formant_level(number * pitch, formants) * np.sin(number * phase)
+        _compute_formant_level(number * pitch, formants) * np.sin(number * phase)
         for number in range(1, int(4000 / voice.pitch_hz))
     )
-    sound = sound * np.sin(math.pi * (syllable % 1.0))  # each syllable swells and fades
+    sound = sound * np.sin(math.pi * (syllable % 1.0))  # Each syllable fades in and out.
     return sound * (PEAK / np.abs(sound).max())
 
 
-def _formant_level(frequency: np.ndarray, formants: np.ndarray) -> np.ndarray:
-    """Amplitude at `frequency` [n] under resonances `formants` [n, 2], 120 Hz wide."""
+def _compute_formant_level(frequency: np.ndarray, formants: np.ndarray) -> np.ndarray:
+    """Return the amplitude at `frequency` [n] for resonances `formants` [n, 2], 120 Hz wide."""
     distance = (frequency[:, None] - formants) / 120.0
     return (1.0 / (1.0 + distance**2)).sum(axis=1) + 0.02
 
 
-def speaker_network(draw: Draw) -> onnx.ModelProto:
-    """A stand-in for CAM++: log-mel frames [1, frames, 80] to a speaker vector [1, 192].
+def build_speaker_network(sampler: WeightSampler) -> onnx.ModelProto:
+    """Build a stand-in for CAM++: log-mel frames [1, frames, 80] to a speaker vector [1, 192].
 
-    One layer of WIDTH units per frame, the mean over time, and one layer more.
+    One layer of HIDDEN_UNITS units per frame, the mean over time, and one more layer.
     """
     weights = {
-        "frame_weight": draw.normal("speaker frame", (MEL_BINS, WIDTH), MEL_BINS**-0.5),
-        "frame_bias": draw.normal("speaker bias", (WIDTH,), 0.2),
-        "vector_weight": draw.normal("speaker vector", (WIDTH, SPEAKER_DIM), 4 * WIDTH**-0.5),
+        "frame_weight": sampler.sample_normal(
+            "speaker frame", (MEL_BINS, HIDDEN_UNITS), MEL_BINS**-0.5
+        ),
+        "frame_bias": sampler.sample_normal("speaker bias", (HIDDEN_UNITS,), 0.2),
+        "vector_weight": sampler.sample_normal(
+            "speaker vector", (HIDDEN_UNITS, SPEAKER_DIM), 4 * HIDDEN_UNITS**-0.5
+        ),
     }
     graph = helper.make_graph(
         [
@@ -114,7 +121,7 @@ def speaker_network(draw: Draw) -> onnx.ModelProto:
         [helper.make_tensor_value_info("output", TensorProto.FLOAT, [1, SPEAKER_DIM])],
         [numpy_helper.from_array(w.numpy(), name) for name, w in weights.items()],
     )
-    # Versions that every onnxruntime of the last years reads.
+    # Old versions, which every recent onnxruntime reads.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.checker.check_model(model)
     return model

@@ -1,4 +1,4 @@
-"""What the tiny thinker can say: common words and punctuation marks, as whole tokens."""
+"""Vocabulary of the tiny thinker: common words and punctuation marks, as whole tokens."""
 
 from dataclasses import dataclass
 
@@ -49,7 +49,7 @@ class Language:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """All punctuation."""
+        """Return all punctuation."""
         return self.stops + self.pauses
 
 

@@ -35,7 +35,7 @@ def stored() -> dict[str, Tensor]:
 
 def fill(filler: WeightFiller, tensors: dict[str, Tensor]) -> tuple[str, ...]:
     for name, tensor in tensors.items():
-        if filler.wants(name):
+        if filler.accepts(name):
             filler.fill(name, tensor)
     return filler.finish().ignored
 

@@ -98,11 +98,11 @@ def test_merge_order_puts_the_patches_of_a_token_together() -> None:
 @pytest.mark.parametrize(
     ("shape", "what"),
     [
-        ((1, 48, 64, 3), "multiples of 32"),
-        ((3, 64, 64, 3), "3 frames"),
-        ((64, 64, 3), "no \\[frames"),
-        ((1, 64, 64, 4), "no \\[frames"),
-        ((0, 64, 64, 3), "no \\[frames"),
+        ((1, 48, 64, 3), "multiple of 32"),
+        ((3, 64, 64, 3), "frames is 3"),
+        ((64, 64, 3), "expected \\[frames"),
+        ((1, 64, 64, 4), "expected \\[frames"),
+        ((0, 64, 64, 3), "expected \\[frames"),
     ],
 )
 def test_frames_that_do_not_fit_are_refused(

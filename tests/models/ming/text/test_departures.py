@@ -2,10 +2,10 @@
 
 import pytest
 
-from sglang_omni.models.ming.text.accumulate import accumulate
-from sglang_omni.models.ming.text.chinese import chinese_words
-from sglang_omni.models.ming.text.english import number_words
-from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.models.ming.text.accumulate import collect_fragments
+from sglang_omni.models.ming.text.chinese import spell_out_chinese
+from sglang_omni.models.ming.text.english import spell_out_english
+from sglang_omni.models.ming.text.front import split_fragments
 from sglang_omni.models.ming.text.prepare import prepare
 from sglang_omni.models.ming.text.rules import PRODUCT, REFERENCE
 
@@ -56,14 +56,14 @@ ENGLISH = {
     ("text", "reference", "product"), [case for rule in ENGLISH.values() for case in rule]
 )
 def test_english_rule(text, reference, product):
-    assert number_words(text, REFERENCE) == reference
-    assert number_words(text, PRODUCT) == product
+    assert spell_out_english(text, REFERENCE) == reference
+    assert spell_out_english(text, PRODUCT) == product
 
 
 def test_a_chinese_score_is_not_a_time():
     text = "比赛结果是3:2，时间为12:05"
-    assert chinese_words(text, REFERENCE) == "比赛结果是三点零二分，时间为十二点零五分"
-    assert chinese_words(text, PRODUCT) == "比赛结果是三比二，时间为十二点零五分"
+    assert spell_out_chinese(text, REFERENCE) == "比赛结果是三点零二分，时间为十二点零五分"
+    assert spell_out_chinese(text, PRODUCT) == "比赛结果是三比二，时间为十二点零五分"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_a_chinese_score_is_not_a_time():
     ],
 )
 def test_a_chinese_amount_in_somebodys_dollars(text, reference, product):
-    assert chinese_words(text, REFERENCE) == reference
-    assert chinese_words(text, PRODUCT) == product
+    assert spell_out_chinese(text, REFERENCE) == reference
+    assert spell_out_chinese(text, PRODUCT) == product
 
 
 @pytest.mark.parametrize("following", ["有货", "です", "㐀", "。然后", "”说", "（网站）"])
@@ -108,21 +108,21 @@ def test_full_width_figures_letters_and_signs_are_their_ascii_ones(text, prepare
 
 def test_zero_alone_is_spoken():
     """The reference looks for the digits 1 to 9 only."""
-    assert [f.text for f in accumulate("0", REFERENCE)] == []
-    assert fragments("0") == ["zero"]
+    assert [f.text for f in collect_fragments("0", REFERENCE)] == []
+    assert split_fragments("0") == ["zero"]
 
 
 def test_a_group_without_content_does_not_end_the_speech():
     """The reference crashes on the text after it (its buffer stays a string)."""
     text = "............. hello there"
-    assert [f.text for f in accumulate(text, REFERENCE)] == [" hello there"]
-    assert fragments(text) == ["hello there"]
+    assert [f.text for f in collect_fragments(text, REFERENCE)] == [" hello there"]
+    assert split_fragments(text) == ["hello there"]
 
 
 def test_an_abbreviation_does_not_end_a_sentence():
     text = "Yesterday Dr. Smith came at 10 a.m. to St. Mary's, e.g. with Mr. Jones."
-    assert next(f.text for f in accumulate(text, REFERENCE)) == "Yesterday Dr."
-    assert fragments(text) == [
+    assert next(f.text for f in collect_fragments(text, REFERENCE)) == "Yesterday Dr."
+    assert split_fragments(text) == [
         "Yesterday Doctor Smith came at ten AM to Saint Mary's, "
         "for example with Mister Jones."
     ]  # fmt: skip
@@ -137,15 +137,15 @@ def test_an_abbreviation_at_the_end_of_a_sentence_still_ends_it():
 def test_a_link_is_removed_whole():
     """The reference ends a sentence inside it, and reads the rest aloud."""
     text = "Read all about it at https://example.com/a?b=1, it is very good."
-    assert next(f.text for f in accumulate(text, REFERENCE)).endswith("https://example.")
-    assert fragments(text) == ["Read all about it at , it is very good."]
+    assert next(f.text for f in collect_fragments(text, REFERENCE)).endswith("https://example.")
+    assert split_fragments(text) == ["Read all about it at , it is very good."]
 
 
 def test_lines_are_not_glued_together():
     """The reference says "linesecond"."""
     text = "First line\nsecond line\n\nA new paragraph"
-    assert "linesecond" in next(iter(accumulate(text, REFERENCE))).text
-    assert fragments(text) == ["First line, second line.", "A new paragraph"]
+    assert "linesecond" in next(iter(collect_fragments(text, REFERENCE))).text
+    assert split_fragments(text) == ["First line, second line.", "A new paragraph"]
 
 
 @pytest.mark.parametrize(
@@ -162,4 +162,4 @@ def test_lines_are_not_glued_together():
     ],
 )
 def test_markup_is_resolved_before_cutting(text, spoken):
-    assert fragments(text) == spoken
+    assert split_fragments(text) == spoken

@@ -8,9 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sglang_omni.models.ming.text.front import LIMIT, LONGEST, fragments, warm_up
-from sglang_omni.models.ming.text.numerals import cardinal
-from sglang_omni.models.ming.text.tokens import is_speakable, semantic_length
+from sglang_omni.models.ming.text.front import (
+    MAX_FRAGMENT_CHARACTERS,
+    MAX_FRAGMENT_UNITS,
+    split_fragments,
+    warm_up,
+)
+from sglang_omni.models.ming.text.numerals import spell_cardinal
+from sglang_omni.models.ming.text.tokens import count_units, is_speakable
 from tests.testing.golden import cases, load_case
 
 PATHOLOGICAL = {
@@ -47,15 +52,15 @@ def loaded():
 
 def assert_within_bounds(found):
     for fragment in found:
-        assert 1 <= semantic_length(fragment) <= LIMIT, fragment
-        assert len(fragment) <= LONGEST
+        assert 1 <= count_units(fragment) <= MAX_FRAGMENT_UNITS, fragment
+        assert len(fragment) <= MAX_FRAGMENT_CHARACTERS
         assert fragment == fragment.strip()
 
 
 @pytest.mark.parametrize("text", PATHOLOGICAL.values(), ids=PATHOLOGICAL.keys())
 def test_pathological_text_takes_bounded_time_and_stays_in_bounds(text):
     began = time.process_time()
-    found = fragments(text)
+    found = split_fragments(text)
     # An exponential pattern would take ages; the slowest here takes 1 s, and 4 on a crowded core.
     assert time.process_time() - began < 10.0
     assert_within_bounds(found)
@@ -65,7 +70,7 @@ def test_pathological_text_takes_bounded_time_and_stays_in_bounds(text):
 def test_golden_texts_give_fragments_in_bounds():
     for name in cases("text_front", "strings"):
         for entry in load_case(name).info["cases"]:
-            found = fragments(entry["text"])
+            found = split_fragments(entry["text"])
             assert_within_bounds(found)
             assert bool(found) == (bool(entry["segments_string"]) or entry["text"] == "0")
 
@@ -76,23 +81,23 @@ def test_random_text_gives_fragments_in_bounds():
     pieces += ["Dr. ", "**", "`", "http://a.b/c ", "9:30", "2", "个", "“", '"', "\\", "!", "é"]
     for _ in range(300):
         text = "".join(rng.choice(pieces) for _ in range(rng.randrange(80)))
-        found = fragments(text)
+        found = split_fragments(text)
         assert_within_bounds(found)
         assert not any(char in "0123456789" for fragment in found for char in fragment), found
 
 
 @pytest.mark.parametrize("text", ["", "   ", "...!?，。", "😀 🚀", "\n\n", "***", "https://a.b"])
 def test_nothing_to_speak_gives_nothing(text):
-    assert fragments(text) == []
+    assert split_fragments(text) == []
 
 
 def test_fragments_keep_the_order_and_every_word():
     words = [f"w{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(300)]
-    assert " ".join(fragments(" ".join(words))).replace("。", "").split() == words
+    assert " ".join(split_fragments(" ".join(words))).replace("。", "").split() == words
 
 
 def test_numbers_grown_into_words_are_cut_again():
-    found = fragments(" ".join(["1999"] * 30))
+    found = split_fragments(" ".join(["1999"] * 30))
     assert len(found) > 1
     assert_within_bounds(found)
 
@@ -117,7 +122,7 @@ def test_numbers_grown_into_words_are_cut_again():
     ],
 )
 def test_chinese_numerals(number, spoken):
-    assert cardinal(number) == spoken
+    assert spell_cardinal(number) == spoken
 
 
 @pytest.mark.parametrize(
@@ -132,7 +137,7 @@ def test_chinese_numerals(number, spoken):
     ],
 )
 def test_chinese_in_context(text, spoken):
-    assert "".join(fragments(text)) == spoken
+    assert "".join(split_fragments(text)) == spoken
 
 
 def test_a_sentence_takes_less_than_five_milliseconds():
@@ -144,22 +149,22 @@ def test_a_sentence_takes_less_than_five_milliseconds():
 
 def _seconds(text):
     began = time.process_time()
-    fragments(text)
+    split_fragments(text)
     return time.process_time() - began
 
 
 def test_threads_get_what_one_thread_gets():
     texts = [f"共有{n}人，编号X{n}-{n * 7}。The {n}th of {n}." for n in range(2, 42)]
-    alone = [fragments(text) for text in texts]
+    alone = [split_fragments(text) for text in texts]
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(fragments, texts)) == alone
+        assert list(pool.map(split_fragments, texts)) == alone
 
 
 def test_the_first_english_number_after_the_warm_up_is_not_late():
     """A process of its own: here others have loaded everything."""
     code = (
-        "import time; from sglang_omni.models.ming.text.front import fragments, warm_up; "
-        "warm_up(); began = time.process_time(); fragments('I have 12 of the 30 apples.'); "
+        "import time; from sglang_omni.models.ming.text.front import split_fragments, warm_up; "
+        "warm_up(); began = time.process_time(); split_fragments('I have 12 of the 30 apples.'); "
         "print(time.process_time() - began)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

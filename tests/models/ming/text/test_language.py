@@ -3,7 +3,7 @@
 import pytest
 
 from sglang_omni.models.ming.text.front import MingTextFrontEnd
-from sglang_omni.models.ming.text.language import first_language, language_of
+from sglang_omni.models.ming.text.language import detect_first_language, detect_language
 
 
 @pytest.mark.parametrize(
@@ -21,21 +21,24 @@ from sglang_omni.models.ming.text.language import first_language, language_of
     ],
 )
 def test_language_of_a_fragment(text, alone, after_chinese):
-    assert language_of(text, None) == alone
-    assert language_of(text, "zh") == after_chinese
-    assert language_of(text, "en") == (alone or "en")
+    assert detect_language(text, None) == alone
+    assert detect_language(text, "zh") == after_chinese
+    assert detect_language(text, "en") == (alone or "en")
 
 
 def test_the_first_word_tells():
-    assert first_language("12, 13。好的, fine") == "zh"
-    assert first_language("12, 13. Fine，好的") == "en"
-    assert first_language("5 kg！5 km。") is None
+    assert detect_first_language("12, 13。好的, fine") == "zh"
+    assert detect_first_language("12, 13. Fine，好的") == "en"
+    assert detect_first_language("5 kg！5 km。") is None
 
 
 def test_the_language_goes_on_from_text_to_text_of_one_request():
     front = MingTextFrontEnd()
     spoken = [
-        *map(list, map(front.fragments, ["验证码是", "12。", "13", "Now take these 14.", "15."]))
+        *map(
+            list,
+            map(front.split_fragments, ["验证码是", "12。", "13", "Now take these 14.", "15."]),
+        )
     ]
     assert spoken == [
         ["验证码是"],
@@ -47,5 +50,5 @@ def test_the_language_goes_on_from_text_to_text_of_one_request():
 
 
 def test_requests_know_nothing_of_each_other():
-    assert list(MingTextFrontEnd().fragments("验证码是12")) == ["验证码是十二"]
-    assert list(MingTextFrontEnd().fragments("12")) == ["twelve"]
+    assert list(MingTextFrontEnd().split_fragments("验证码是12")) == ["验证码是十二"]
+    assert list(MingTextFrontEnd().split_fragments("12")) == ["twelve"]

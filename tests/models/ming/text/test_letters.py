@@ -4,7 +4,7 @@ import string
 
 import pytest
 
-from sglang_omni.models.ming.text.front import fragments
+from sglang_omni.models.ming.text.front import split_fragments
 from sglang_omni.models.ming.text.letters import complete_short_text, shorten_repeats
 
 
@@ -42,9 +42,9 @@ def test_what_says_something_is_left_alone(text):
 
 @pytest.mark.parametrize("letter", string.ascii_letters)
 def test_a_lone_letter_is_said_by_its_name(letter):
-    (name,) = fragments(letter)
+    (name,) = split_fragments(letter)
     assert name.endswith(".") and len(name) > 2
-    assert fragments(f"({letter})") == fragments(f"{letter}.") == [name]
+    assert split_fragments(f"({letter})") == split_fragments(f"{letter}.") == [name]
 
 
 def test_short_texts_are_sentences():
@@ -54,4 +54,4 @@ def test_short_texts_are_sentences():
 
 
 def test_a_letter_in_a_chinese_answer_stays_one():
-    assert fragments("这道题应该选择哪一个答案比较好呢？A。")[-1] == "A。"
+    assert split_fragments("这道题应该选择哪一个答案比较好呢？A。")[-1] == "A。"

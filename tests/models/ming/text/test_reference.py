@@ -2,20 +2,20 @@
 
 import pytest
 
-from sglang_omni.models.ming.text.accumulate import accumulate
-from sglang_omni.models.ming.text.chinese import chinese_words
+from sglang_omni.models.ming.text.accumulate import collect_fragments
+from sglang_omni.models.ming.text.chinese import spell_out_chinese
 from sglang_omni.models.ming.text.clean import clean
-from sglang_omni.models.ming.text.cut import cut, spans
-from sglang_omni.models.ming.text.duration import Alignment, enough
-from sglang_omni.models.ming.text.english import number_words
-from sglang_omni.models.ming.text.front import normalize, spoken
+from sglang_omni.models.ming.text.cut import cut, locate_pieces
+from sglang_omni.models.ming.text.duration import Alignment, exceeds_reading_time
+from sglang_omni.models.ming.text.english import spell_out_english
+from sglang_omni.models.ming.text.front import normalize, normalize_as_reference
 from sglang_omni.models.ming.text.grammar import normalize_chinese
 from sglang_omni.models.ming.text.rules import REFERENCE
 from sglang_omni.models.ming.text.tokens import (
     contains_chinese,
+    count_units,
     has_content,
-    semantic_length,
-    tokens,
+    split_tokens,
 )
 from tests.testing.golden import cases, load_case
 
@@ -37,15 +37,15 @@ every_entry = pytest.mark.parametrize("entry", ENTRIES, ids=by_text)
 def segments(elements):
     """What the reference hands to synthesis, with one very long chunk for each fragment."""
     alignment, found = Alignment(), []
-    for fragment in accumulate(elements, REFERENCE):
-        alignment.begin(fragment)
-        heard = alignment.hear(fragment, 1e6)
+    for fragment in collect_fragments(elements, REFERENCE):
+        alignment.start_fragment(fragment)
+        heard = alignment.locate_chunk(fragment, 1e6)
         found.append(
             {
-                "spoken": spoken(fragment.text, REFERENCE),
+                "spoken": normalize_as_reference(fragment.text, REFERENCE),
                 "original": fragment.text,
                 "position": [heard.first, heard.last],
-                "stream": fragment.streamed,
+                "stream": fragment.is_streamed,
             }
         )
     return found
@@ -54,14 +54,14 @@ def segments(elements):
 @every_entry
 def test_tokens(entry):
     text = entry["text"]
-    assert tokens(text) == entry["tokens_whole_string"]
-    assert [t for char in text for t in tokens(char)] == entry["tokens_per_character"]
+    assert split_tokens(text) == entry["tokens_whole_string"]
+    assert [t for char in text for t in split_tokens(char)] == entry["tokens_per_character"]
 
 
 @every_entry
 def test_measures(entry):
     text = entry["text"]
-    assert semantic_length(text) == entry["semantic_length"]
+    assert count_units(text) == entry["semantic_length"]
     assert contains_chinese(text) == entry["contains_chinese"]
     assert has_content(text) == entry["has_valid_content"]
 
@@ -71,13 +71,13 @@ def test_cutting(entry):
     text = entry["text"]
     assert cut(text, 50) == entry["cut50"]
     assert cut(text, 20) == entry["cut20"]
-    positions = {str(i): list(span) for i, span in enumerate(spans(text, cut(text, 50)))}
+    positions = {str(i): list(span) for i, span in enumerate(locate_pieces(text, cut(text, 50)))}
     assert positions == entry["cut50_positions"]
 
 
 @every_entry
 def test_english_numbers(entry):
-    assert number_words(entry["text"], REFERENCE) == entry["normalize_numbers"]
+    assert spell_out_english(entry["text"], REFERENCE) == entry["normalize_numbers"]
 
 
 @every_entry
@@ -87,13 +87,13 @@ def test_clean_up(entry):
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if "rule_rewriting" in e], ids=by_text)
 def test_chinese_rules(entry):
-    assert chinese_words(clean(entry["text"]), REFERENCE) == entry["rule_rewriting"]
+    assert spell_out_chinese(clean(entry["text"]), REFERENCE) == entry["rule_rewriting"]
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if "tn_full_chinese" in e], ids=by_text)
 def test_chinese_grammar(entry):
     """The reference's own grammar; the packaged one gives the same here."""
-    text = chinese_words(clean(entry["text"]), REFERENCE)
+    text = spell_out_chinese(clean(entry["text"]), REFERENCE)
     assert normalize_chinese(text) == entry["tn_full_chinese"]
 
 
@@ -104,7 +104,7 @@ def test_sentences_of_a_string(entry):
 
 @every_entry
 def test_sentences_of_deltas(entry):
-    elements = [token for delta in entry["deltas"] for token in tokens(delta)]
+    elements = [token for delta in entry["deltas"] for token in split_tokens(delta)]
     assert segments(elements) == entry["segments_deltas"]
 
 
@@ -118,14 +118,14 @@ def test_whole_normalisation_of_chinese(entry):
 @pytest.mark.parametrize("entry", ALIGNED, ids=by_text)
 def test_alignment_and_duration_guard(entry):
     alignment, found, requests = Alignment(), [], 0
-    for fragment in accumulate(entry["text"], REFERENCE):
-        alignment.begin(fragment)
+    for fragment in collect_fragments(entry["text"], REFERENCE):
+        alignment.start_fragment(fragment)
         requests += 1
         seconds = 0.0
         for chunk in entry["chunk_seconds"]:
-            if enough(fragment.text, seconds):
+            if exceeds_reading_time(fragment.text, seconds):
                 break
-            heard = alignment.hear(fragment, chunk)
+            heard = alignment.locate_chunk(fragment, chunk)
             seconds += chunk
             found.append(
                 {
