@@ -48,7 +48,9 @@ def check() -> None:
 def test_our_kernel_is_taken_where_it_was_measured_and_may_round_otherwise() -> None:
     # SGLang reads its environment at import, so it is imported by a process of its own.
     variables = environment(ThinkerSettings(TINY, device="cpu"), threads=1)
-    program = "from tests.models.ming.thinker import test_small_batch_gemm as t; t.check(); print('done')"
+    program = (
+        "from tests.models.ming.thinker import test_small_batch_gemm as t; t.check(); print('done')"
+    )
     run = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
