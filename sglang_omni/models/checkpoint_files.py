@@ -1,4 +1,4 @@
-"""Which files of a folder hold a checkpoint's tensors. No torch."""
+"""List the safetensors files of a checkpoint folder. No torch."""
 
 from pathlib import Path
 
@@ -10,14 +10,18 @@ WEIGHTS_FILE = "model.safetensors"
 
 
 def list_shard_files(folder: Path) -> list[Path]:
-    """The files that the index names, or the single file. Raises `CheckpointError`."""
+    """Return the files that the index lists, or the single weights file.
+
+    Raises:
+        CheckpointError: There are no weights, or a listed file is missing.
+    """
     if (folder / INDEX_FILE).exists():
         files = sorted(set(read_json(folder / INDEX_FILE)["weight_map"].values()))
     elif (folder / WEIGHTS_FILE).exists():
         files = [WEIGHTS_FILE]
     else:
-        raise CheckpointError(f"{folder} holds neither {INDEX_FILE} nor {WEIGHTS_FILE}")
-    absent = [file for file in files if not (folder / file).exists()]
-    if absent:
-        raise CheckpointError(f"{folder / absent[0]} is missing (named by {INDEX_FILE})")
+        raise CheckpointError(f"{folder} contains neither {INDEX_FILE} nor {WEIGHTS_FILE}")
+    missing = [file for file in files if not (folder / file).exists()]
+    if missing:
+        raise CheckpointError(f"{folder / missing[0]} is missing (listed in {INDEX_FILE})")
     return [folder / file for file in files]

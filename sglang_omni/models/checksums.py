@@ -1,4 +1,4 @@
-"""Checksums of a folder's files, in the form that `sha256sum --check` reads."""
+"""Checksums of the files of a folder, in the format of `sha256sum --check`."""
 
 import hashlib
 from pathlib import Path
@@ -9,7 +9,7 @@ CHECKSUM_FILE = "SHA256SUMS"
 
 
 def write_checksums(folder: Path) -> None:
-    """Note the checksum of every file in `folder`."""
+    """Write the checksums of all files in `folder`."""
     paths = sorted(
         path for path in folder.rglob("*") if path.is_file() and path.name != CHECKSUM_FILE
     )
@@ -20,15 +20,17 @@ def write_checksums(folder: Path) -> None:
 
 
 def verify_checksums(folder: Path) -> None:
-    """Raises `CheckpointError` where a noted file is not there, or not as it was."""
+    """Verify all listed files; raise `CheckpointError` if one is missing or changed."""
     if not (folder / CHECKSUM_FILE).exists():
-        raise CheckpointError(f"{folder} holds no {CHECKSUM_FILE}")
+        raise CheckpointError(f"{folder} contains no {CHECKSUM_FILE}")
     for line in (folder / CHECKSUM_FILE).read_text().splitlines():
-        wanted, name = line.split("  ", 1)
+        expected, name = line.split("  ", 1)
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder / name} is missing")
-        if _compute_checksum(folder / name) != wanted:
-            raise CheckpointError(f"{folder / name} is damaged: its SHA-256 is not as noted")
+        if _compute_checksum(folder / name) != expected:
+            raise CheckpointError(
+                f"{folder / name} is damaged: its SHA-256 differs from {CHECKSUM_FILE}"
+            )
 
 
 def _compute_checksum(path: Path) -> str:

@@ -23,12 +23,12 @@ def find_unspoken_words(text: str, languages: tuple[str, ...], limit: int = 3) -
     if not set(languages) <= SCRIPTS_BY_LANGUAGE.keys():
         return []
     known = {script for language in languages for script, _ in SCRIPTS_BY_LANGUAGE[language]}
-    found = (
+    words = (
         word
         for run in _compile_other_runs(languages).finditer(text)
         for word in _iter_words(run[0], known)
     )
-    return list(islice(found, limit))
+    return list(islice(words, limit))
 
 
 @cache

@@ -1,9 +1,9 @@
-"""Weights that come with the repository: packed there, for bfloat16 shrinks by a third.
+"""Pack the weights that come with the repository; xz compresses bfloat16 by a third.
 
-The weights of a checkpoint folder `X` lie beside it in `X.weights.tar.xz` and are unpacked into it
-when the package is built, or where it runs from a source tree at first use. `python -m
-sglang_omni.models.weights_archive FOLDER` packs the weights of a folder. Standard library only:
-a build runs this before anything is installed.
+The weights of a checkpoint folder `X` are in `X.weights.tar.xz` beside it. They are unpacked into
+the folder when the package is built or, in a source tree, at first use. `python -m
+sglang_omni.models.weights_archive FOLDER` packs the weights of a folder. Standard library only: a
+build runs this before anything is installed.
 """
 
 import fcntl
@@ -15,19 +15,19 @@ import tempfile
 from pathlib import Path
 
 SUFFIX = ".weights.tar.xz"
-# Holds the archive's checksum once all of it is unpacked.
+# Contains the checksum of the archive once all of it is unpacked.
 MARKER_FILE = ".weights-unpacked"
 
 
 def get_archive_path(folder: Path) -> Path:
-    """Return where the packed weights of a checkpoint folder lie, if there are any."""
+    """Return the path of the packed weights of a checkpoint folder."""
     return folder.with_name(folder.name + SUFFIX)
 
 
 def pack_weights(folder: Path) -> Path:
-    """Pack every `.safetensors` file of a folder; equal files give equal archives.
+    """Pack every `.safetensors` file of a folder and return the archive.
 
-    Returns the archive.
+    Equal files give equal archives.
     """
     archive = get_archive_path(folder)
     with tarfile.open(archive, "w:xz", preset=9) as packed:
@@ -44,10 +44,12 @@ def _strip_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def unpack_weights(folder: Path) -> None:
-    """Unpack the weights of a folder unless that is done; nothing where there is no archive.
+    """Unpack the weights of a folder unless that is done or there is no archive.
 
-    Files appear whole, and processes that unpack at once wait for each other. Raises `OSError`
-    where the folder cannot be written.
+    Files appear only when complete. Concurrent processes wait for each other.
+
+    Raises:
+        OSError: The folder cannot be written.
     """
     archive = get_archive_path(folder)
     if not archive.exists():
@@ -63,25 +65,25 @@ def unpack_weights(folder: Path) -> None:
 
 
 def estimate_unpacked_bytes(folder: Path) -> int:
-    """Return about how many bytes the weights of a folder take once they are unpacked."""
+    """Return the approximate size in bytes of the unpacked weights of a folder."""
     return get_archive_path(folder).stat().st_size * 3 // 2
 
 
 def _read_marker(folder: Path) -> str:
-    """Return the checksum of the archive that was unpacked last."""
-    mark = folder / MARKER_FILE
-    return mark.read_text() if mark.exists() else ""
+    """Return the checksum of the archive that was unpacked last, or ""."""
+    marker = folder / MARKER_FILE
+    return marker.read_text() if marker.exists() else ""
 
 
 def _unpack(archive: Path, folder: Path) -> None:
     with (
-        tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as scratch,
+        tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as temp_dir,
         tarfile.open(archive) as packed,
     ):
-        packed.extractall(scratch, filter="data")
+        packed.extractall(temp_dir, filter="data")
         for name in packed.getnames():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(Path(scratch) / name, folder / name)
+            os.replace(Path(temp_dir) / name, folder / name)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def test_the_archive_holds_what_the_checksums_say() -> None:
 
 
 def test_it_needs_nothing_that_is_installed(folder: Path) -> None:
-    module = ROOT / "sglang_omni" / "weights_archive.py"
+    module = ROOT / "sglang_omni" / "models" / "weights_archive.py"
     command = [sys.executable, "-I", "-S", str(module), str(folder)]
     subprocess.run(command, check=True, capture_output=True)
 

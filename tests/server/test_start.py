@@ -65,4 +65,4 @@ def test_the_log_folder_has_the_configuration_and_what_engines_print(screen: lis
     assert used.log_folder == folder and used.model_path is None
     assert "server_args=ServerArgs(" in (folder / "thinker.log").read_text()
     assert "skipped 67 tensors of audio" in (folder / "thinker.log").read_text()
-    assert "110 tensors; not used" in (folder / "talker.log").read_text()
+    assert "loaded 110 tensors; unused" in (folder / "talker.log").read_text()

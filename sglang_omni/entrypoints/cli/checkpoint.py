@@ -25,8 +25,8 @@ def find_checkpoint(model_path: Path | None) -> Path:
     except OSError as error:
         raise CheckpointError(
             f"the packed weights cannot be unpacked into {folder}: {error.strerror}; they need "
-            f"{estimate_unpacked_bytes(folder) / 1e6:.0f} MB there. Start once as a user who can write "
-            "there, or install the package: its build unpacks them"
+            f"{estimate_unpacked_bytes(folder) / 1e6:.0f} MB there. Start once as a user who can "
+            "write there, or install the package: its build unpacks them"
         ) from None
     if model_path is None:
         verify_checksums(MING_MINI)

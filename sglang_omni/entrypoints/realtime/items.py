@@ -39,7 +39,7 @@ class AudioContent:
     """Audio of the user.
 
     Attributes:
-        wav: A WAV file of 16-bit samples at 16 kHz; None if there is no audio, or once it was dropped.
+        wav: A WAV file of 16-bit samples at 16 kHz; None without audio, or once dropped.
         duration_ms: Length of the audio.
         transcript: None until the audio was transcribed.
     """

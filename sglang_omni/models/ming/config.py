@@ -1,8 +1,8 @@
-"""The checkpoint's JSON configurations as frozen dataclasses.
+"""The JSON configurations of a checkpoint as frozen dataclasses.
 
-Key names are the checkpoint's own. A key that is missing is an error that names it; keys that
-only matter for training are ignored. The thinker's configuration is a Hugging Face class and
-lives in `hf_config.py`, because SGLang needs it in that form.
+Fields have the key names of the checkpoint. A missing key is an error that names it; keys that
+only matter for training are ignored. The thinker's configuration is a Hugging Face class in
+`thinker/hf_config.py`, because SGLang needs that form.
 """
 
 import math
@@ -19,20 +19,20 @@ VISION_ACTIVATION = "gelu_pytorch_tanh"
 AUDIO_KERNEL = 3
 
 
-def _parse_keys(cls: type[T], values: dict[str, Any], where: str) -> T:
-    """Build `cls` from the keys it declares."""
-    chosen = {}
+def _parse_keys(cls: type[T], values: dict[str, Any], source: str) -> T:
+    """Build `cls` from the keys that it declares; errors name the `source`."""
+    values_by_name = {}
     for field in fields(cls):  # type: ignore[arg-type]
         if field.name in values:
-            chosen[field.name] = values[field.name]
+            values_by_name[field.name] = values[field.name]
         elif field.default is MISSING:
-            raise CheckpointError(f"{where}: key {field.name!r} is missing")
-    return cls(**chosen)
+            raise CheckpointError(f"{source}: key {field.name!r} is missing")
+    return cls(**values_by_name)
 
 
 @dataclass(frozen=True)
 class Qwen2Config:
-    """A Qwen2 transformer stack (talker backbone, VAE encoder, aggregator and decoder)."""
+    """A Qwen2 transformer stack (talker backbone, VAE encoder, aggregator or decoder)."""
 
     hidden_size: int
     intermediate_size: int
@@ -47,12 +47,12 @@ class Qwen2Config:
 
     @property
     def head_dim(self) -> int:
-        """Width of one attention head."""
+        """Return the width of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
     @property
     def window(self) -> int | None:
-        """Number of keys a query sees, itself included; None means all."""
+        """Return how many keys a query attends to, itself included; None means all."""
         return self.sliding_window if self.use_sliding_window else None
 
 
@@ -69,7 +69,7 @@ class DiTConfig:
 
 @dataclass(frozen=True)
 class TalkerConfig:
-    """`talker/config.json` together with `talker/llm/config.json`."""
+    """`talker/config.json` and `talker/llm/config.json`."""
 
     llm: Qwen2Config
     flow: DiTConfig
@@ -82,7 +82,7 @@ class TalkerConfig:
 
     @property
     def latent_dim(self) -> int:
-        """Width of one audio latent."""
+        """Return the width of one audio latent."""
         return self.flow.in_channels
 
 
@@ -97,7 +97,7 @@ class VAESideConfig:
 
 @dataclass(frozen=True)
 class VAEConfig:
-    """`talker/vae/config.json`. `patch_size` counts frames per latent."""
+    """`talker/vae/config.json`. `patch_size` is the number of frames per latent."""
 
     sample_rate: int
     patch_size: int
@@ -106,7 +106,7 @@ class VAEConfig:
 
     @property
     def samples_per_latent(self) -> int:
-        """Samples that one latent decodes to."""
+        """Return the number of samples that one latent decodes to."""
         return self.patch_size * self.decoder.frame
 
 
@@ -128,22 +128,22 @@ class VisionConfig:
 
     @property
     def head_dim(self) -> int:
-        """Width of one attention head."""
+        """Return the width of one attention head."""
         return self.hidden_size // self.num_heads
 
     @property
     def patch_width(self) -> int:
-        """Numbers in one flattened patch (channel, time, y, x)."""
+        """Return the size of one flattened patch (channel, time, y, x)."""
         return self.in_channels * self.temporal_patch_size * self.patch_size**2
 
     @property
     def merged_size(self) -> int:
-        """Width of the patches that become one token, side by side."""
+        """Return the width of the concatenated patches of one token."""
         return self.hidden_size * self.spatial_merge_size**2
 
     @property
     def position_side(self) -> int:
-        """Side of the square of learned positions."""
+        """Return the side of the square grid of learned positions."""
         return math.isqrt(self.num_position_embeddings)
 
 
@@ -161,13 +161,13 @@ class AudioEncoderConfig:
 
     @property
     def head_dim(self) -> int:
-        """Width of one attention head."""
+        """Return the width of one attention head."""
         return self.n_state // self.n_head
 
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Both encoders; `hidden_size` is the width of a feature row, the thinker's own."""
+    """Both encoders; `hidden_size` is the width of a feature row, that of the thinker."""
 
     vision: VisionConfig
     audio: AudioEncoderConfig
@@ -175,28 +175,34 @@ class EncoderConfig:
 
 
 def read_encoder_config(checkpoint: Path) -> EncoderConfig:
-    """Read `config.json` of a checkpoint. Raises `CheckpointError` naming a key that is missing."""
+    """Read `config.json` of a checkpoint; raise `CheckpointError` for a missing key."""
     path = checkpoint / "config.json"
     return parse_encoder_config(read_json(path), str(path))
 
 
-def parse_encoder_config(values: dict[str, Any], where: str) -> EncoderConfig:
-    """Take both encoders' keys from the `values` of `config.json`; errors say `where` it lies."""
+def parse_encoder_config(values: dict[str, Any], source: str) -> EncoderConfig:
+    """Parse the keys of both encoders from the `values` of `config.json`.
+
+    Error messages begin with `source`, the path of the file.
+
+    Raises:
+        CheckpointError: A key is missing or has an unsupported value.
+    """
     try:
         vision, audio, llm = (values[f"{part}_config"] for part in ("vision", "audio", "llm"))
         whisper = audio["whisper_encoder_config"]
         hidden_size = llm["hidden_size"]
     except KeyError as error:
-        raise CheckpointError(f"{where}: key {error} is missing") from None
+        raise CheckpointError(f"{source}: key {error} is missing") from None
     if vision.get("hidden_act") != VISION_ACTIVATION:
-        raise CheckpointError(f"{where}: vision_config.hidden_act is not {VISION_ACTIVATION}")
+        raise CheckpointError(f"{source}: vision_config.hidden_act must be {VISION_ACTIVATION}")
     if audio.get("ds_kernel_size") != AUDIO_KERNEL:
-        raise CheckpointError(f"{where}: audio_config.ds_kernel_size is not {AUDIO_KERNEL}")
-    chosen = _parse_keys(VisionConfig, vision, f"{where}: vision_config")
-    indexes = tuple(chosen.deepstack_visual_indexes)
+        raise CheckpointError(f"{source}: audio_config.ds_kernel_size must be {AUDIO_KERNEL}")
+    vision_config = _parse_keys(VisionConfig, vision, f"{source}: vision_config")
+    indexes = tuple(vision_config.deepstack_visual_indexes)
     return EncoderConfig(
-        vision=replace(chosen, deepstack_visual_indexes=indexes),
-        audio=_parse_keys(AudioEncoderConfig, audio | whisper, f"{where}: audio_config"),
+        vision=replace(vision_config, deepstack_visual_indexes=indexes),
+        audio=_parse_keys(AudioEncoderConfig, audio | whisper, f"{source}: audio_config"),
         hidden_size=hidden_size,
     )
 

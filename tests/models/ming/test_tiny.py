@@ -311,7 +311,7 @@ def test_hidden_states_keep_their_scale_and_experts_share_the_work(
     )
     assert 0.9 < final.square().mean().sqrt() < 1.1
     for index, layer in enumerate(thinker.model.layers[1:], 1):
-        _, experts = layer.mlp.select(*inputs[index])
+        _, experts = layer.mlp.select_experts(*inputs[index])
         share = experts.flatten().bincount(minlength=16) / experts.numel()
         assert share.min() > 0.01, f"layer {index} leaves an expert out"
         assert share.max() < 0.2, f"layer {index} overloads an expert"

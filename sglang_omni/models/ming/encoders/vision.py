@@ -222,7 +222,7 @@ class VisionProjector(nn.ModuleDict):
 class VisionEncoder(nn.Module):
     """The vision transformer and its projector, under the tensor names of the checkpoint.
 
-    Build it on the device and with the dtype it runs in (`weights.created_as`), under an
+    Build it on the device and with the dtype it runs in (`weights.use_device_and_dtype`), under an
     initialised tensor-parallel group if `linears` are SGLang's, and fill it with
     `loading.build_vision_filler`.
     """

@@ -73,9 +73,9 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        wide = x.float()
-        scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
-        return self.weight * (wide * scale).to(x.dtype)
+        x_f32 = x.float()
+        scale = torch.rsqrt(x_f32.pow(2).mean(-1, keepdim=True) + self.eps)
+        return self.weight * (x_f32 * scale).to(x.dtype)
 
 
 class Qwen2Attention(nn.Module):

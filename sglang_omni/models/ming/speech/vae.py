@@ -175,9 +175,9 @@ def upsample(rows: Tensor, factor: int) -> Tensor:
 
     Rows are interpolated between their centres; the first and last rows repeat at the ends.
     """
-    wide = F.interpolate(rows.mT, scale_factor=factor, mode="linear", align_corners=False)
+    upsampled = F.interpolate(rows.mT, scale_factor=factor, mode="linear", align_corners=False)
     # Contiguous, because transposed strides would propagate and slow the matrix products.
-    return wide.mT.contiguous()
+    return upsampled.mT.contiguous()
 
 
 def load_vae(

@@ -145,8 +145,8 @@ def compute_unit_envelopes(istft: ISTFT, frames: int) -> Tensor:
     first = istft.compute_envelope(frames)
     later = first.clone()
     later[:, :overlap] += first[:, -overlap:]
-    both = torch.cat((first, later)).clamp_min(MIN_ENVELOPE)
-    return both[:, : frames * istft.hop + istft.crop].contiguous()
+    envelopes = torch.cat((first, later)).clamp_min(MIN_ENVELOPE)
+    return envelopes[:, : frames * istft.hop + istft.crop].contiguous()
 
 
 class SlotCache:

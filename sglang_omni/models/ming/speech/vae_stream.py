@@ -39,8 +39,8 @@ class UpsampleStream:
         """Upsample rows between the previous row and the row `after`."""
         before = rows[:, :1] if self._before is None else self._before
         self._before = rows[:, -1:]
-        wide = upsample(torch.cat((before, rows, after), dim=1), self._factor)
-        return wide[:, self._factor : -self._factor]
+        upsampled = upsample(torch.cat((before, rows, after), dim=1), self._factor)
+        return upsampled[:, self._factor : -self._factor]
 
 
 class WindowCache:

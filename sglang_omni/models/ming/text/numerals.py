@@ -45,11 +45,11 @@ def _spell_integer(digits: str) -> str:
 def _spell_group(group: str) -> str:
     """Spell up to four digits: 1234 is 一千两百三十四."""
     spoken, gap = "", False
-    for place, digit in zip(range(len(group) - 1, -1, -1), group, strict=True):
+    for power, digit in zip(range(len(group) - 1, -1, -1), group, strict=True):
         if digit == "0":
             gap = bool(spoken)
             continue
         spoken += "零" if gap else ""
         gap = False
-        spoken += ("两" if digit == "2" and place >= 2 else DIGITS[int(digit)]) + PLACES[place]
+        spoken += ("两" if digit == "2" and power >= 2 else DIGITS[int(digit)]) + PLACES[power]
     return spoken

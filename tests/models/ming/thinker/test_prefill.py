@@ -40,15 +40,15 @@ def test_a_batch_of_text_does_not_inherit_the_routers_of_one_with_pictures(
 ) -> None:
     inputs = _inputs(monkeypatch, "breakable")
     assert inputs is not None
-    address = inputs.first(8)[0].data_ptr()
+    address = inputs.select_first(8)[0].data_ptr()
     embeds = torch.randn(8, HIDDEN)
     routes = torch.tensor([TEXT, IMAGE] * 4, dtype=torch.uint8)
     inputs.fill(embeds, routes)
-    read = inputs.first(8)
+    read = inputs.select_first(8)
     assert torch.equal(read[0], embeds)
     assert torch.equal(read[1], routes)
     inputs.fill(-embeds, None)
-    read = inputs.first(8)
+    read = inputs.select_first(8)
     assert torch.equal(read[0], -embeds)
     assert read[1].tolist() == [TEXT] * 8
     assert read[0].data_ptr() == address

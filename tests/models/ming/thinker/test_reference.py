@@ -121,4 +121,4 @@ class LayerTrace:
 
     def _routing(self, _: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
         self.router_input = args[0]
-        self.selection = self._mlp.select(*args)
+        self.selection = self._mlp.select_experts(*args)

@@ -52,12 +52,12 @@ class FastVocoder:
 
     @property
     def unit_samples(self) -> int:
-        """Number of complete samples of a unit."""
+        """Return the number of complete samples of a unit."""
         return self.frames * self._istft.hop
 
     @property
     def crop(self) -> int:
-        """Number of samples that the first unit of a stream lacks and the last unit adds."""
+        """Return how many samples the first unit of a stream lacks and the last unit adds."""
         return self._istft.crop
 
     def decode(self, index: Tensor, patches: Tensor, final: Tensor, ops: Ops) -> Tensor:
