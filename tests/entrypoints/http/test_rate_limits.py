@@ -50,7 +50,7 @@ def test_requests_beyond_the_limit_are_refused_and_other_keys_are_served() -> No
     assert other.status_code == 200
     error = answers[2].json()["error"]
     assert error["code"] == "rate_limit_exceeded" and error["type"] == "requests"
-    assert "2 requests a minute" in error["message"]
+    assert "2 requests per minute" in error["message"]
     headers = answers[2].headers
     assert 25_000 < int(headers["retry-after-ms"]) <= 30_000
     assert headers["retry-after"] == "30"
