@@ -65,8 +65,8 @@ class Talk {
       this.#request?.recordUnderruns(underruns);
       if (!this.#talking) showState("Listening");
     };
-    // First of all, because a WebSocket cannot ask for a key, and before the user is asked for the
-    // microphone.
+    // Must come first: this request can ask for a key, which a WebSocket cannot, and if it fails,
+    // the user need not allow the microphone.
     const { id: model } = await loadModel();
     this.#microphone = await Microphone.open(SAMPLE_RATE, (samples) => this.#sendAudio(samples));
     this.#session = await RealtimeSession.open(
