@@ -1,8 +1,8 @@
-"""Whether a text can be encoded: half of a surrogate pair, which JSON can spell, can not."""
+"""A check for valid Unicode text."""
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether `text` can be encoded."""
+    """Return whether `text` can be encoded, that is, has no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
