@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 
-from cookbook.ming_mini.utterances import Spoken, Tables
+from cookbook.ming_mini.utterances import Utterance, UtteranceTables
 from sglang_omni.models.ming.speech.prompt import (
     ASSISTANT,
     AUDIO,
@@ -111,7 +111,7 @@ class Row:
         return all(size <= most for size, most in zip(sizes, vars(shape).values(), strict=True))
 
 
-def row(frame: Frame, said: Spoken, prompt: Spoken | None, in_text: bool) -> Row:
+def row(frame: Frame, said: Utterance, prompt: Utterance | None, in_text: bool) -> Row:
     """One utterance behind a voice prompt, or behind none.
 
     Without `in_text` the prompt only primes the history.
@@ -138,7 +138,7 @@ def row(frame: Frame, said: Spoken, prompt: Spoken | None, in_text: bool) -> Row
     )
 
 
-def _numbers(spoken: Spoken) -> np.ndarray:
+def _numbers(spoken: Utterance) -> np.ndarray:
     """The numbers of its patches."""
     return np.arange(spoken.first, spoken.first + spoken.patches)
 
@@ -177,11 +177,11 @@ def _choose(exists: np.ndarray, count: int, rng: np.random.Generator) -> np.ndar
 class Batcher:
     """Draws batches of about equally long utterances, at most `patches` patches in each."""
 
-    def __init__(self, tables: Tables, frame: Frame, patches: int, seed: int) -> None:
+    def __init__(self, tables: UtteranceTables, frame: Frame, patches: int, seed: int) -> None:
         self._tables, self._frame, self._patches = tables, frame, patches
         self._rng, self._places = Random(seed), np.random.default_rng(seed)
         self._sorted = 0
-        self._pools: dict[int, list[Spoken]] = {}
+        self._pools: dict[int, list[Utterance]] = {}
         self._weights: list[int] = []
 
     def draw(self) -> Batch:
@@ -203,14 +203,14 @@ class Batcher:
                     self._pools.setdefault(most, []).extend(pool)
         self._weights = [sum(one.patches for one in pool) for pool in self._pools.values()]
 
-    def _draw_row(self, pool: Sequence[Spoken], shape: Shape) -> Row:
+    def _draw_row(self, pool: Sequence[Utterance], shape: Shape) -> Row:
         """An utterance and a prompt that there is room for: nearly all are."""
         while True:
             drawn = self._behind_prompt(self._rng.choice(pool))
             if drawn.fits(shape):
                 return drawn
 
-    def _behind_prompt(self, said: Spoken) -> Row:
+    def _behind_prompt(self, said: Utterance) -> Row:
         choices = self._tables.prompts.get(said.speaker)
         draw = self._rng.random()
         if not choices or draw < NO_PROMPT:

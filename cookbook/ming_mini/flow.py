@@ -19,7 +19,7 @@ from sglang_omni.models.ming.speech.talker import Backbone, Talker
 PATCH_SECONDS = 0.32
 NO_CONDITION = 0.12
 """Share of patches that are trained without their condition, for classifier-free guidance."""
-NO_HISTORY, UNHEARD = 0.2, 0.15
+NO_HISTORY, NO_AUDIO = 0.2, 0.15
 """Shares of patches trained without their history, and of patches that the backbone misses.
 
 What was just said tells so much about what follows that the text is not read for thousands of
@@ -30,7 +30,7 @@ LEAD_SECONDS = 0.06
 
 
 @dataclass(frozen=True)
-class Arrays:
+class DeviceBatch:
     """A `Batch` on the device."""
 
     ids: Tensor
@@ -59,8 +59,8 @@ class Arrays:
 
 
 def host_tensors(batch: Batch) -> tuple[Tensor, ...]:
-    """A batch's arrays in the order of `Arrays`."""
-    return tuple(torch.from_numpy(getattr(batch, field.name)) for field in fields(Arrays))
+    """A batch's arrays in the order of `DeviceBatch`."""
+    return tuple(torch.from_numpy(getattr(batch, field.name)) for field in fields(DeviceBatch))
 
 
 def mean_over(values: Tensor, mask: Tensor) -> Tensor:
@@ -74,11 +74,11 @@ class TrainingContext:
     `misplaced` sums, over the guided layers, the mean attention paid to the wrong places.
     """
 
-    def __init__(self, stack: Backbone, x: Tensor, arrays: Arrays | None) -> None:
+    def __init__(self, stack: Backbone, x: Tensor, arrays: DeviceBatch | None) -> None:
         positions = torch.arange(x.shape[1], device=x.device)
         self.cos, self.sin = stack.tables(positions[None], x.dtype)
         self._arrays = arrays
-        self._wrong = None if arrays is None else wrongness(arrays, x.shape[1])
+        self._wrong = None if arrays is None else attention_penalty(arrays, x.shape[1])
         self.misplaced = x.new_zeros((), dtype=torch.float32)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ class TrainingContext:
             self.misplaced = self.misplaced + self._misplaced(self._arrays, q, k)
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
-    def _misplaced(self, arrays: Arrays, q: Tensor, k: Tensor) -> Tensor:
+    def _misplaced(self, arrays: DeviceBatch, q: Tensor, k: Tensor) -> Tensor:
         """Attention of the first heads, which share the first key head, to wrong rows."""
         rows = arrays.states[:, None, :, None].expand(-1, GUIDED_HEADS, -1, q.shape[-1])
         chosen = q[:, :GUIDED_HEADS].gather(2, rows)
@@ -99,7 +99,7 @@ class TrainingContext:
         return mean_over(wrong, arrays.exists)
 
 
-def wrongness(arrays: Arrays, length: int) -> Tensor:
+def attention_penalty(arrays: DeviceBatch, length: int) -> Tensor:
     """How wrong it is to look at each row while saying each patch: [B, P, length] in [0, 1].
 
     Speech goes through its text at about an even pace: the row of the character that is due is
@@ -118,7 +118,7 @@ def wrongness(arrays: Arrays, length: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Pass:
+class PassOutput:
     """What a training pass gives: per patch [B, P] the state [hidden] and the history [32, 64]."""
 
     hidden: Tensor
@@ -128,12 +128,12 @@ class Pass:
 
 def teacher_forced(
     talker: Talker,
-    arrays: Arrays,
+    arrays: DeviceBatch,
     heard: Tensor,
     primed: Tensor,
     past: Tensor,
     guided: bool = True,
-) -> Pass:
+) -> PassOutput:
     """Run the backbone over prompts and utterances.
 
     `heard` [B, A, 4, 64] are the latents of `arrays.audio`; `primed` [B, 8, 4, 64] those of the
@@ -145,10 +145,10 @@ def teacher_forced(
     rows = arrays.states[..., None].expand(-1, -1, out.shape[-1])
     before = torch.cat((primed, past), dim=1).flatten(1, 2)
     windows = before.unfold(1, HISTORY * PATCH, PATCH)[:, : past.shape[1]]
-    return Pass(out.gather(1, rows), windows.mT, context.misplaced)
+    return PassOutput(out.gather(1, rows), windows.mT, context.misplaced)
 
 
-def embed(talker: Talker, arrays: Arrays, heard: Tensor) -> Tensor:
+def embed(talker: Talker, arrays: DeviceBatch, heard: Tensor) -> Tensor:
     """The backbone's input [B, L, hidden]: embeddings of ids, and of patches in their rows."""
     rows = talker.model.embed_tokens(arrays.ids)
     if heard.shape[1] == 0:
@@ -161,7 +161,7 @@ def embed(talker: Talker, arrays: Arrays, heard: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Losses:
+class TalkerLosses:
     """Mean losses of a step."""
 
     flow: Tensor
@@ -170,7 +170,7 @@ class Losses:
     sketch: Tensor
 
 
-class Sketch(nn.Module):
+class PatchPredictor(nn.Module):
     """Guesses a patch from the backbone's state alone; it exists only in training.
 
     The flow model sees the state through noise. This is the direct way to tell the backbone what
@@ -188,14 +188,16 @@ class Sketch(nn.Module):
         return F.mse_loss(self.guess(hidden).float(), aim.flatten(1))
 
 
-def forget(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
+def drop_patches(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
     """Patches [..., time, dim] of which a `share`, drawn at random, is all zeros."""
     shape = (*patches.shape[:-2], 1, 1)
     kept = torch.rand(shape, generator=generator, device=patches.device) >= share
     return patches * kept
 
 
-def gather(store: PatchStore, arrays: Arrays, generator: torch.Generator) -> tuple[Tensor, ...]:
+def gather(
+    store: PatchStore, arrays: DeviceBatch, generator: torch.Generator
+) -> tuple[Tensor, ...]:
     """Latents of the batch: heard, primed, past (noisy, as a voice prompt is) and the aim."""
     # The absent patch has no deviation, so it stays zero.
     heard, primed, past = (
@@ -211,7 +213,7 @@ def flow_times(count: int, generator: torch.Generator, device: torch.device) -> 
     return torch.where(even, u, 1 - torch.cos(math.pi / 2 * u))
 
 
-def stop_loss(talker: Talker, hidden: Tensor, arrays: Arrays) -> Tensor:
+def stop_loss(talker: Talker, hidden: Tensor, arrays: DeviceBatch) -> Tensor:
     """Cross entropy of "this patch is the last", over the patches that exist."""
     steps = torch.arange(arrays.target.shape[1], device=hidden.device)
     last = (steps == arrays.patches[:, None] - 1).long()

@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z']*(?:,? [A-Za-z][A-Za-z']*){2,17}[.?!]?")
 _ASIDE = re.compile(r"\([^)]*\) ?")
 # A definition is kept if each of its words is met so often in the usage examples.
 EVERYDAY = 4
-SHORTEST_DEFINITION = 4
+MIN_DEFINITION_WORDS = 4
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _definitions(folder: Path, phrases: tuple[str, ...]) -> tuple[str, ...]:
             for part in _ASIDE.sub("", gloss).split(";"):
                 text = part.strip()
                 words = _words(text)
-                if len(words) < SHORTEST_DEFINITION or not _PLAIN.fullmatch(text):
+                if len(words) < MIN_DEFINITION_WORDS or not _PLAIN.fullmatch(text):
                     continue
                 if all(met[word] >= EVERYDAY for word in words):
                     found.add(text)

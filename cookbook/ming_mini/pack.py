@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from cookbook.ming_mini.abilities import ABILITIES
+from cookbook.ming_mini.capabilities import ABILITIES
 from cookbook.ming_mini.layout import configurations, write_layout
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from cookbook.ming_mini.synthesize import RATE, synthesize, to_int16

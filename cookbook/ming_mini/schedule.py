@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Clock:
+class RunClock:
     """Wall time of one run of `seconds`, of which this call takes at most `pause`, and those
     before it took `before`."""
 
@@ -51,7 +51,7 @@ class Rate:
 
 
 @dataclass
-class Meter:
+class MeanMeter:
     """Running means of named numbers; printing them starts anew."""
 
     _sums: dict[str, float] = field(default_factory=dict)

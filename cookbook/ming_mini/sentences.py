@@ -14,12 +14,12 @@ from typing import Literal
 from cookbook.ming_mini import grammar
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.numbers import ONES, number_words
-from cookbook.ming_mini.talk import talk
+from cookbook.ming_mini.small_talk import draw_talk
 
 Split = Literal["train", "held_out"]
 HELD_OUT_SHARE = 20
 """One sentence in so many is held out."""
-LONGEST_WORDS = 45
+MAX_WORDS = 45
 
 GREETINGS = (
     "Hello",
@@ -96,8 +96,8 @@ def sentences(
     while True:
         count = rng.randint(2, 5) if rng.random() < 0.15 else 1
         # Several in a row are what the segmenter cuts from a long answer.
-        text = " ".join(draw(rng, lexicon, mix) for _ in range(count))
-        if split_of(text) == split and len(text.split()) <= LONGEST_WORDS:
+        text = " ".join(draw_sentence(rng, lexicon, mix) for _ in range(count))
+        if split_of(text) == split and len(text.split()) <= MAX_WORDS:
             yield text
 
 
@@ -129,13 +129,13 @@ def split_of(text: str) -> Split:
     return "held_out" if int.from_bytes(digest[:4], "big") % HELD_OUT_SHARE == 0 else "train"
 
 
-def draw(rng: Random, lexicon: Lexicon, mix: Mix | None = None) -> str:
+def draw_sentence(rng: Random, lexicon: Lexicon, mix: Mix | None = None) -> str:
     """One sentence of any kind."""
     makers, weights = zip(*(mix or KINDS), strict=True)
-    return finish(rng.choices(makers, weights)[0](rng, lexicon))
+    return punctuate(rng.choices(makers, weights)[0](rng, lexicon))
 
 
-def finish(text: str) -> str:
+def punctuate(text: str) -> str:
     """`text` with a capital letter in front and a mark at the end."""
     text = re.sub(r"\bi\b", "I", text.strip())
     text = re.sub(r"\b([aA]) (?=[aeiou])", r"\1n ", text)
@@ -313,7 +313,7 @@ KINDS: Mix = (
 
 SPOKEN: Mix = (
     (phrase, 34),
-    (talk, 22),
+    (draw_talk, 22),
     (definition, 12),
     (statement, 8),
     (words, 6),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from cookbook.ming_mini.vocode import PITCHES
+from cookbook.ming_mini.vocoder import PITCHES
 
 
 @dataclass(frozen=True)
@@ -55,20 +55,20 @@ VARIANTS = _VARIANTS.split()
 HELD_OUT_EVERY = 13
 
 
-def variants() -> tuple[Speaker, ...]:
+def all_variants() -> tuple[Speaker, ...]:
     """Every speaker but the presets, in a fixed order."""
     return (*_flite_variants(), *_espeak_variants())
 
 
 def training_speakers() -> tuple[Speaker, ...]:
     """The presets and the variants to train on."""
-    kept = (one for number, one in enumerate(variants()) if not _is_held_out(number))
+    kept = (one for number, one in enumerate(all_variants()) if not _is_held_out(number))
     return (*PRESETS, *kept)
 
 
 def held_out_speakers() -> tuple[Speaker, ...]:
     """The first ten variants that no training sees."""
-    held = [one for number, one in enumerate(variants()) if _is_held_out(number)]
+    held = [one for number, one in enumerate(all_variants()) if _is_held_out(number)]
     return tuple(held[:10])
 
 

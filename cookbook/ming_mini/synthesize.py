@@ -1,7 +1,7 @@
 """Speech of a speaker: runs flite or espeak-ng, and brings every clip to one form.
 
 One form: mono float32 at 44.1 kHz, silence of a fixed length around the speech, one loudness. What
-the model learns from has the speaker's one steady pitch as well (`vocode.py`).
+the model learns from has the speaker's one steady pitch as well (`vocoder.py`).
 The programs are found on PATH. The result depends on nothing but text and speaker.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 import soxr
 
 from cookbook.ming_mini.speakers import Speaker
-from cookbook.ming_mini.vocode import HOP, RATE, analyse, resynthesise
+from cookbook.ming_mini.vocoder import HOP, RATE, analyse, resynthesise
 
 PAD = 3 * HOP
 """Samples of silence before and after the speech."""
@@ -51,19 +51,19 @@ def synthesize(text: str, speaker: Speaker) -> np.ndarray:
 
     n is a multiple of the VAE's hop. Raises `SynthesisError`.
     """
-    speech = source(text, speaker)[PAD:-PAD]
+    speech = synthesize_natural(text, speaker)[PAD:-PAD]
     analysis = analyse(soxr.resample(speech, RATE, ANALYSIS_RATE), ANALYSIS_RATE)
     return _finish(resynthesise(analysis, speaker.tone))
 
 
-def source(text: str, speaker: Speaker) -> np.ndarray:
+def synthesize_natural(text: str, speaker: Speaker) -> np.ndarray:
     """Speech of `text` as the synthesizer says it, melody included, in the same form."""
     samples, rate = _run(text, speaker)
     played = rate * speaker.size
-    return arrange(soxr.resample(samples, played, RATE).astype(np.float32))
+    return normalise_clip(soxr.resample(samples, played, RATE).astype(np.float32))
 
 
-def arrange(samples: np.ndarray) -> np.ndarray:
+def normalise_clip(samples: np.ndarray) -> np.ndarray:
     """Trim and pad samples [n], fade the ends and set the loudness; float32."""
     return _finish(trim(samples))
 

@@ -20,27 +20,27 @@ from torch import Tensor
 
 from cookbook.ming_mini.batches import Batch, Batcher, prompt_frame
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
-from cookbook.ming_mini.descent import Optimizer
+from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.flow import (
     GUIDED_LAYERS,
+    NO_AUDIO,
     NO_HISTORY,
-    UNHEARD,
-    Arrays,
-    Losses,
-    Sketch,
+    DeviceBatch,
+    PatchPredictor,
+    TalkerLosses,
+    drop_patches,
     flow_loss,
-    forget,
     gather,
     host_tensors,
     stop_loss,
     teacher_forced,
 )
 from cookbook.ming_mini.layout import configurations, write_layout
-from cookbook.ming_mini.options import chosen, run_parser
+from cookbook.ming_mini.optimizer import Optimizer
+from cookbook.ming_mini.options import run_parser, settings_from_args
 from cookbook.ming_mini.prefetch import Prefetch
-from cookbook.ming_mini.replay import Replay
-from cookbook.ming_mini.schedule import Clock, Meter, Rate
-from cookbook.ming_mini.talker_start import new_talker
+from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
+from cookbook.ming_mini.talker_init import new_talker
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library, PatchStore
 from cookbook.ming_mini.weights import Average, load_pieces, load_state, save_pieces, save_state
@@ -89,7 +89,7 @@ class Trainer:
             # Beside the weights it holds the rotary tables, which modules make themselves.
             stored = load_file(packed)
             self.talker.load_state_dict({name: stored[name] for name in self.talker.state_dict()})
-        self.sketch = Sketch(config.llm.hidden_size, config.latent_dim).to(device)
+        self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
         self.velocity = self.talker.cfm.model
         if settings.compile:
             self.velocity = torch.compile(self.velocity, dynamic=False)
@@ -97,7 +97,7 @@ class Trainer:
         self.step = 0
         weights = (*self.talker.parameters(), *self.sketch.parameters())
         self._store, self._descent = store, Optimizer(weights, betas=(0.9, 0.98), decay=0.01)
-        self._replay = Replay(self._improve, self.random, settings.record)
+        self._replay = StepReplay(self._improve, self.random, settings.record)
         self.average = Average(self.talker)
 
     def resume(self, folder: Path) -> float:
@@ -126,7 +126,7 @@ class Trainer:
             "optimizer": self._descent,
         }
 
-    def train(self, batch: Batch, progress: float) -> Losses:
+    def train(self, batch: Batch, progress: float) -> TalkerLosses:
         """One step; returns its losses, which the next one overwrites."""
         settings = self.settings
         guide = settings.guide * max(0.1, 1 - progress)
@@ -136,29 +136,29 @@ class Trainer:
         self.step += 1
         return losses
 
-    def _improve(self, shape: tuple[int, ...], inputs: tuple[Tensor, ...]) -> Losses:
+    def _improve(self, shape: tuple[int, ...], inputs: tuple[Tensor, ...]) -> TalkerLosses:
         """One step on the device: the controls are the rate and the weight of guidance."""
         controls, *tensors = inputs
         self._descent.rate.copy_(controls[0])
-        losses = self.losses(Arrays(*tensors))
+        losses = self.losses(DeviceBatch(*tensors))
         settings = self.settings
         total = losses.flow + settings.stop * losses.stop + controls[1] * losses.misplaced
         self._descent.step(total + settings.sketch * losses.sketch)
-        return Losses(*(loss.detach() for loss in vars(losses).values()))
+        return TalkerLosses(*(loss.detach() for loss in vars(losses).values()))
 
-    def losses(self, arrays: Arrays) -> Losses:
+    def losses(self, arrays: DeviceBatch) -> TalkerLosses:
         """The losses of one batch."""
         heard, primed, past, aim = gather(self._store, arrays, self.random)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            heard = forget(heard, UNHEARD, self.random)
+            heard = drop_patches(heard, NO_AUDIO, self.random)
             run = teacher_forced(self.talker, arrays, heard, primed, past)
             stop = stop_loss(self.talker, run.hidden, arrays)
             parts = (part.flatten(0, 1)[arrays.chosen] for part in (run.hidden, run.history, aim))
             hidden, history, patches = parts
-            history = forget(history, NO_HISTORY, self.random)
+            history = drop_patches(history, NO_HISTORY, self.random)
             flow = flow_loss(self.velocity, hidden, history, patches, self.random)
             sketch = self.sketch(hidden, patches)
-        return Losses(flow, stop, run.misplaced / len(GUIDED_LAYERS), sketch)
+        return TalkerLosses(flow, stop, run.misplaced / len(GUIDED_LAYERS), sketch)
 
 
 def trained_vae(config: VAEConfig, place: Path, device: torch.device) -> AudioVAE:
@@ -175,23 +175,23 @@ def mini_tokenizer() -> PromptTokenizer:
         return PromptTokenizer(Path(name))
 
 
-def add(library: Library, tokenizer: PromptTokenizer, chunks: Iterator[Chunk]) -> None:
+def add_chunks(library: Library, tokenizer: PromptTokenizer, chunks: Iterator[Chunk]) -> None:
     """Encode chunks one by one."""
     for chunk in chunks:
         library.add([chunk], [tokenizer.encode(text) for text in chunk.texts])
 
 
 def run(
-    trainer: Trainer, library: Library, corpus: CorpusFolder, output: Path, clock: Clock
+    trainer: Trainer, library: Library, corpus: CorpusFolder, output: Path, clock: RunClock
 ) -> None:
     """Train until the clock has run out; prints every five seconds, saves every minute."""
     tokenizer = mini_tokenizer()
-    add(library, tokenizer, corpus.wait(120))
+    add_chunks(library, tokenizer, corpus.wait(120))
     settings = trainer.settings
     batches = Prefetch(
         Batcher(library.tables, prompt_frame(tokenizer), settings.patches, settings.seed).draw
     )
-    meter, printed, saved = Meter(), clock.elapsed, clock.elapsed
+    meter, printed, saved = MeanMeter(), clock.elapsed, clock.elapsed
     while clock.running:
         losses = trainer.train(batches.draw(), clock.progress)
         if trainer.step % 10 == 0:
@@ -201,33 +201,33 @@ def run(
             hours = library.tables.seconds / 3600
             print(f"{printed:.0f} s, step {trainer.step}, {hours:.2f} h", meter.flush(), flush=True)
             batches.rest()
-            add(library, tokenizer, corpus.new_chunks())
+            add_chunks(library, tokenizer, corpus.new_chunks())
         if clock.elapsed - saved > 60:
             saved = clock.elapsed
             trainer.save(output, clock.spent)
     trainer.save(output, clock.spent)
 
 
-def parse() -> tuple[argparse.Namespace, Settings]:
+def parse_arguments() -> tuple[argparse.Namespace, Settings]:
     """The command line, and what it says of the settings."""
     parser = run_parser(__doc__, Settings(), Settings().rate.peak)
     parser.add_argument("--vae", type=Path, required=True)
     parser.add_argument("--start", type=Path, help="model.safetensors of a packed talker")
     args = parser.parse_args()
     rate = Rate(args.peak, args.peak / 30, 300)
-    return args, replace(Settings(), rate=rate, **chosen(args, Settings()))
+    return args, replace(Settings(), rate=rate, **settings_from_args(args, Settings()))
 
 
 def main() -> None:
     """Train, or train on."""
-    args, settings = parse()
+    args, settings = parse_arguments()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     device = torch.device(args.device)
     config, vae_config = configurations()
     vae = trained_vae(vae_config, args.vae, device)
     library = Library(vae, int(settings.hours * PATCHES_AN_HOUR), device)
     trainer = Trainer(config, settings, library.store, device, args.start)
-    clock = Clock(args.seconds, args.pause, trainer.resume(args.output))
+    clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
     run(trainer, library, CorpusFolder(args.corpus), args.output, clock)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
 

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
-from cookbook.ming_mini.descent import Optimizer
+from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.discriminators import (
     Discriminators,
     adversarial_loss,
@@ -30,18 +30,18 @@ from cookbook.ming_mini.discriminators import (
 )
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence, phase_band
-from cookbook.ming_mini.options import chosen, run_parser
-from cookbook.ming_mini.replay import Replay
-from cookbook.ming_mini.schedule import Clock, Meter, Rate
+from cookbook.ming_mini.optimizer import Optimizer
+from cookbook.ming_mini.options import run_parser, settings_from_args
+from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
 from cookbook.ming_mini.synthesize import RATE
-from cookbook.ming_mini.vae_start import new_vae
-from cookbook.ming_mini.vocode import HOP
+from cookbook.ming_mini.vae_init import new_vae
+from cookbook.ming_mini.vocoder import HOP
 from cookbook.ming_mini.weights import Average, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.speech.vae import MAX_MAGNITUDE, Posterior
 
 VAE = "vae"
-VAE_RATE, JUDGE_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)
+VAE_RATE, DISCRIMINATOR_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Settings:
     budget: float = 120.0
     over_budget: float = 0.05
     rate: Rate = VAE_RATE
-    adversarial_rate: Rate = JUDGE_RATE
+    adversarial_rate: Rate = DISCRIMINATOR_RATE
     adversarial_from: float = 0.35
     adversarial: float = 0.1
     features: float = 1.0
@@ -72,7 +72,7 @@ Stage = tuple[int, bool]
 """What a step asks for: the bins whose phases count, and whether there are judges."""
 
 
-class Tape:
+class SpeechBuffer:
     """Speech on the device in one row of int16, from which crops are cut anywhere."""
 
     def __init__(self, hours: float, device: torch.device) -> None:
@@ -101,7 +101,7 @@ class Tape:
         return self._samples[index].float() / 32767
 
 
-def vary(crops: Tensor, draws: Tensor) -> Tensor:
+def augment(crops: Tensor, draws: Tensor) -> Tensor:
     """Crops at other loudness (6 dB either way); one in eight silent in a part of it.
 
     `draws` [3, count, 1] are uniform.
@@ -120,7 +120,7 @@ class Trainer:
         self,
         config: VAEConfig,
         settings: Settings,
-        tape: Tape,
+        tape: SpeechBuffer,
         device: torch.device,
         packed: Path | None = None,
     ) -> None:
@@ -140,7 +140,7 @@ class Trainer:
         learnt = (one for one in self.vae.parameters() if one.requires_grad)
         self._descent = Optimizer(learnt, betas=(0.8, 0.98), decay=0.01)
         self._judge_descent = Optimizer(self.judges.parameters(), betas=(0.5, 0.9), decay=0.0)
-        self._replay = Replay(self._step, self.noise, settings.record)
+        self._replay = StepReplay(self._step, self.noise, settings.record)
         self.average = Average(self.vae)
 
     def resume(self, folder: Path) -> float:
@@ -197,7 +197,7 @@ class Trainer:
         rates, draws, places = inputs
         self._descent.rate.copy_(rates[0])
         self._judge_descent.rate.copy_(rates[1])
-        real = vary(self._tape.crops(places, self._samples), draws)
+        real = augment(self._tape.crops(places, self._samples), draws)
         made, posterior, framewise = self.reconstruct(real, band)
         report = self._judge(real, made.detach()) if judged else {}
         return report | self._improve(real, made, posterior, framewise, judged)
@@ -258,10 +258,12 @@ class Trainer:
         return {"judged": loss.detach()}
 
 
-def run(trainer: Trainer, tape: Tape, corpus: CorpusFolder, output: Path, clock: Clock) -> None:
+def run(
+    trainer: Trainer, tape: SpeechBuffer, corpus: CorpusFolder, output: Path, clock: RunClock
+) -> None:
     """Train until the clock has run out; prints every five seconds, saves every minute."""
     tape.add(corpus.wait(120))
-    meter, printed, saved = Meter(), clock.elapsed, clock.elapsed
+    meter, printed, saved = MeanMeter(), clock.elapsed, clock.elapsed
     while clock.running:
         report = trainer.train(clock.progress)
         if trainer.step % 10 == 0:
@@ -277,24 +279,24 @@ def run(trainer: Trainer, tape: Tape, corpus: CorpusFolder, output: Path, clock:
     trainer.save(output, clock.spent)
 
 
-def parse() -> tuple[argparse.Namespace, Settings]:
+def parse_arguments() -> tuple[argparse.Namespace, Settings]:
     """The command line, and what it says of the settings."""
     parser = run_parser(__doc__, Settings(), Settings().rate.peak)
     parser.add_argument("--decoder-of", type=Path, help="model.safetensors of a packed VAE")
     args = parser.parse_args()
     rate = Rate(args.peak, args.peak / 20)
-    return args, replace(Settings(), rate=rate, **chosen(args, Settings()))
+    return args, replace(Settings(), rate=rate, **settings_from_args(args, Settings()))
 
 
 def main() -> None:
     """Train, or train on."""
-    args, settings = parse()
+    args, settings = parse_arguments()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     _, config = configurations()
     device = torch.device(args.device)
-    tape = Tape(settings.hours, device)
+    tape = SpeechBuffer(settings.hours, device)
     trainer = Trainer(config, settings, tape, device, args.decoder_of)
-    clock = Clock(args.seconds, args.pause, trainer.resume(args.output))
+    clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
     run(trainer, tape, CorpusFolder(args.corpus), args.output, clock)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
 

@@ -18,7 +18,7 @@ from cookbook.ming_mini.synthesize import RATE
 from sglang_omni.models.ming.speech.vae import AudioVAE
 
 PATCH = 4
-SHORTEST_PATCHES = 5
+MIN_PATCHES = 5
 """The stop rule fires only past step 3."""
 PROMPT_SECONDS = (1.0, 4.5)
 ENCODE_SAMPLES = 300 * RATE
@@ -26,7 +26,7 @@ ENCODE_SAMPLES = 300 * RATE
 
 
 @dataclass(frozen=True)
-class Spoken:
+class Utterance:
     """A stretch of the store: `first` patch and number of `patches`, and what it says.
 
     `tokens` int [n] are the text's ids and `seconds` the length of the clip without padding.
@@ -40,21 +40,21 @@ class Spoken:
 
 
 @dataclass
-class Tables:
+class UtteranceTables:
     """Utterances by how many patches they take, and each speaker's prompts."""
 
-    by_patches: dict[int, list[Spoken]] = field(default_factory=dict)
-    prompts: dict[int, list[Spoken]] = field(default_factory=dict)
+    by_patches: dict[int, list[Utterance]] = field(default_factory=dict)
+    prompts: dict[int, list[Utterance]] = field(default_factory=dict)
     count: int = 0
     seconds: float = 0.0
 
-    def add_utterance(self, one: Spoken) -> None:
+    def add_utterance(self, one: Utterance) -> None:
         """Note something to say."""
         self.by_patches.setdefault(one.patches, []).append(one)
         self.count += 1
         self.seconds += one.seconds
 
-    def add_prompt(self, one: Spoken) -> None:
+    def add_prompt(self, one: Utterance) -> None:
         """Note a voice prompt."""
         self.prompts.setdefault(one.speaker, []).append(one)
 
@@ -96,7 +96,7 @@ class Library:
         self._vae, self._device = vae, device
         self._patch_samples = vae.config.samples_per_latent * PATCH
         self.store = PatchStore(capacity, vae.config.decoder.latent_dim, device)
-        self.tables = Tables()
+        self.tables = UtteranceTables()
 
     def add(self, chunks: Iterable[Chunk], tokens: Sequence[Sequence[int]]) -> None:
         """Encode and note every clip of the chunks while there is room.
@@ -111,15 +111,15 @@ class Library:
         lengths = np.diff(chunk.offsets)
         seconds = lengths / RATE
         needed = [int(-(-length // self._patch_samples)) for length in lengths]
-        said = [max(SHORTEST_PATCHES, patches) for patches in needed]
+        said = [max(MIN_PATCHES, patches) for patches in needed]
         speakers = chunk.speakers.tolist()
         for index, first in self._encode(chunk, range(len(said)), said, ahead=False):
-            spoken = Spoken(speakers[index], first, said[index], tokens[index], seconds[index])
+            spoken = Utterance(speakers[index], first, said[index], tokens[index], seconds[index])
             self.tables.add_utterance(spoken)
         low, high = PROMPT_SECONDS
         short = [index for index, length in enumerate(seconds) if low <= length <= high]
         for index, first in self._encode(chunk, short, needed, ahead=True):
-            spoken = Spoken(speakers[index], first, needed[index], tokens[index], seconds[index])
+            spoken = Utterance(speakers[index], first, needed[index], tokens[index], seconds[index])
             self.tables.add_prompt(spoken)
 
     @torch.no_grad()

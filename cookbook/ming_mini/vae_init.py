@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from cookbook.ming_mini.vocode import phase
+from cookbook.ming_mini.vocoder import phase
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.speech.vae import AudioVAE
 

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 @dataclass
-class _Tape(Generic[R]):
+class _RecordedStep(Generic[R]):
     """What is kept for a key: where its inputs lie, and its graph once there is one."""
 
     inputs: tuple[Tensor, ...]
@@ -26,7 +26,7 @@ class _Tape(Generic[R]):
     result: R | None = None
 
 
-class Replay(Generic[K, R]):
+class StepReplay(Generic[K, R]):
     """Runs `step(key, inputs)`; all draws in it must come from `generator` (on the device).
 
     A result's tensors are overwritten by the next step.
@@ -40,7 +40,7 @@ class Replay(Generic[K, R]):
     ) -> None:
         self._step, self._generator = step, generator
         self._device = generator.device
-        self._tapes: dict[K, _Tape[R]] = {}
+        self._tapes: dict[K, _RecordedStep[R]] = {}
         self._recording = record and self._device.type == "cuda"
         if self._recording:
             self._stream = torch.cuda.Stream(self._device)
@@ -54,7 +54,7 @@ class Replay(Generic[K, R]):
         tape = self._tapes.get(key)
         if tape is None:
             there = tuple(one.to(self._device, non_blocking=True) for one in pinned)
-            self._tapes[key] = _Tape(there)
+            self._tapes[key] = _RecordedStep(there)
             return self._first(key, there)
         for place, new in zip(tape.inputs, pinned, strict=True):
             place.copy_(new, non_blocking=True)

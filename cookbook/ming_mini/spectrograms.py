@@ -1,6 +1,6 @@
 """Mel spectrograms of the model and of its source, side by side.
 
-`python -m cookbook.ming_mini.pictures --model CHECKPOINT --output FILE.png`
+`python -m cookbook.ming_mini.spectrograms --model CHECKPOINT --output FILE.png`
 
 One sentence of no template in every preset voice: as the synthesizer says it, at its steady pitch,
 and as the model says it.
@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from cookbook.ming_mini.evaluation.speech import Speech
+from cookbook.ming_mini.evaluation.speech import CheckpointSpeaker
 from cookbook.ming_mini.losses import mel_matrix, spectrum
 from cookbook.ming_mini.speakers import PRESETS
-from cookbook.ming_mini.synthesize import RATE, source, synthesize
+from cookbook.ming_mini.synthesize import RATE, synthesize, synthesize_natural
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.worker import load_speech_model
 
@@ -33,14 +33,14 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
     return (mel_matrix(RATE, SIZE, BANDS) @ bins)[0].clamp_min(FLOOR).log().numpy()
 
 
-def draw(speech: Speech, path: Path, seed: int) -> None:
+def draw_spectrograms(speech: CheckpointSpeaker, path: Path, seed: int) -> None:
     """Write the picture."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(len(PRESETS), len(COLUMNS), figsize=(12, 8), sharey=True)
     for row, speaker in zip(axes, PRESETS, strict=True):
         said = speech.say(TEXT, speaker.name, seed)
-        recordings = source(TEXT, speaker), synthesize(TEXT, speaker), said
+        recordings = synthesize_natural(TEXT, speaker), synthesize(TEXT, speaker), said
         for place, samples, column in zip(row, recordings, COLUMNS, strict=True):
             seconds = len(samples) / RATE
             place.imshow(
@@ -69,7 +69,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     settings = TalkerSettings(args.model, slots=1)
-    draw(Speech(load_speech_model(settings), settings), args.output, args.seed)
+    draw_spectrograms(
+        CheckpointSpeaker(load_speech_model(settings), settings), args.output, args.seed
+    )
 
 
 if __name__ == "__main__":

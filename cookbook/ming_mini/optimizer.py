@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-LONGEST = 1.0
+MAX_NORM = 1.0
 """Norm to which gradients are clipped."""
 
 
@@ -41,7 +41,7 @@ class Optimizer:
         """One step down the gradient of `loss`, whose norm is returned."""
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        norm = nn.utils.clip_grad_norm_(self._weights, LONGEST)
+        norm = nn.utils.clip_grad_norm_(self._weights, MAX_NORM)
         # As a gradient scaler tells it: the fused step asks for this by name.
         self._optimizer.found_inf = (~norm.isfinite()).float()  # type: ignore[attr-defined]
         self._optimizer.step()

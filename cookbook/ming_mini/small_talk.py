@@ -78,7 +78,7 @@ FEELINGS = (
 DEGREES = ("", "very ", "so ", "not ", "really ", "quite ", "too ", "a little ", "much more ")
 
 
-def talk(rng: Random, lexicon: Lexicon) -> str:
+def draw_talk(rng: Random, lexicon: Lexicon) -> str:
     """A sentence of a conversation, sometimes led in by an opinion."""
     text = rng.choice(FORMS)(rng, lexicon)
     if rng.random() < 0.25:
