@@ -1,9 +1,9 @@
-"""Training steps as CUDA graphs: the models are so small that launching kernels is most of a step.
+"""Training steps as CUDA graphs: the models are so small that most of a step is kernel launches.
 
-A step is a function of a key, which says all that changes what is computed (shapes, phases of the
-run), and of tensors, whose shapes follow from the key. It must not read results on the host. The
-first step of a key runs as it is written, which also warms up what is compiled; the second is
-recorded, and from then on replayed. Elsewhere than on CUDA every step runs as it is written.
+A step is a function of a key, which determines what is computed (shapes, phases of the run), and of
+tensors, whose shapes follow from the key. It must not read results on the host. The first step of a
+key runs eagerly, which also warms up compiled code; the second is recorded, and later ones are
+replayed. Without CUDA every step runs eagerly.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 @dataclass
 class _RecordedStep(Generic[R]):
-    """What is kept for a key: where its inputs lie, and its graph once there is one."""
+    """The inputs of a key, and its graph once it is recorded."""
 
     inputs: tuple[Tensor, ...]
     graph: torch.cuda.CUDAGraph | None = None
@@ -27,7 +27,7 @@ class _RecordedStep(Generic[R]):
 
 
 class StepReplay(Generic[K, R]):
-    """Runs `step(key, inputs)`; all draws in it must come from `generator` (on the device).
+    """Run `step(key, inputs)`; all its random draws must come from `generator` (on the device).
 
     A result's tensors are overwritten by the next step.
     """
@@ -47,7 +47,7 @@ class StepReplay(Generic[K, R]):
             self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, key: K, inputs: Sequence[Tensor]) -> R:
-        """One step on host tensors."""
+        """Run one step on host tensors."""
         if not self._recording:
             return self._step(key, tuple(one.to(self._device) for one in inputs))
         pinned = [one.pin_memory() for one in inputs]
@@ -65,7 +65,7 @@ class StepReplay(Generic[K, R]):
         return tape.result
 
     def _first(self, key: K, inputs: tuple[Tensor, ...]) -> R:
-        """Run a step on the stream of the recordings: autograd remembers where it ran."""
+        """Run a step on the stream of the recordings, because autograd remembers its stream."""
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):
             result = self._step(key, inputs)
@@ -75,7 +75,7 @@ class StepReplay(Generic[K, R]):
     def _capture(self, key: K, inputs: tuple[Tensor, ...]) -> tuple[torch.cuda.CUDAGraph, R]:
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._generator)
-        # Other threads may copy meanwhile.
+        # Other threads may copy at the same time.
         with torch.cuda.graph(
             graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
         ):

@@ -1,6 +1,6 @@
 """The talker's training pass: all patches of an utterance at once, on the product's modules.
 
-Equal to the product's loop, step by step, when that is given the same patches to continue from
+It equals the product's loop, step by step, if that continues from the same patches
 (`tests/cookbook/test_flow.py`).
 """
 
@@ -47,31 +47,32 @@ class DeviceBatch:
 
     @property
     def states(self) -> Tensor:
-        """Rows [B, P] whose outputs make the patches; past an utterance's end, its last."""
+        """Return the rows [B, P] whose outputs make the patches; after an utterance's end, its
+        last."""
         steps = torch.arange(self.target.shape[1], device=self.state.device)
         return self.state[:, None] + torch.minimum(steps, self.patches[:, None] - 1)
 
     @property
     def exists(self) -> Tensor:
-        """Which of the patches [B, P] exist."""
+        """Return which of the patches [B, P] exist."""
         steps = torch.arange(self.target.shape[1], device=self.state.device)
         return steps < self.patches[:, None]
 
 
 def host_tensors(batch: Batch) -> tuple[Tensor, ...]:
-    """A batch's arrays in the order of `DeviceBatch`."""
+    """Return a batch's arrays in the order of `DeviceBatch`."""
     return tuple(torch.from_numpy(getattr(batch, field.name)) for field in fields(DeviceBatch))
 
 
 def mean_over(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean of the values where `mask`, of which there is one; reads nothing on the host."""
+    """Return the mean of the values where `mask`, which is not empty; reads nothing on the host."""
     return torch.where(mask, values, 0).sum() / mask.sum()
 
 
 class TrainingContext:
-    """Causal attention; some heads are told where in the text they should look.
+    """Causal attention, in which some heads are guided to the right place in the text.
 
-    `misplaced` sums, over the guided layers, the mean attention paid to the wrong places.
+    `misplaced` sums, over the guided layers, the mean attention to the wrong places.
     """
 
     def __init__(self, stack: Backbone, x: Tensor, arrays: DeviceBatch | None) -> None:
@@ -87,7 +88,8 @@ class TrainingContext:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
     def _misplaced(self, arrays: DeviceBatch, q: Tensor, k: Tensor) -> Tensor:
-        """Attention of the first heads, which share the first key head, to wrong rows."""
+        """Return the attention of the first heads, which share the first key head, to wrong
+        rows."""
         rows = arrays.states[:, None, :, None].expand(-1, GUIDED_HEADS, -1, q.shape[-1])
         chosen = q[:, :GUIDED_HEADS].gather(2, rows)
         scores = (chosen @ k[:, :1].mT).float() / math.sqrt(q.shape[-1])
@@ -100,10 +102,10 @@ class TrainingContext:
 
 
 def attention_penalty(arrays: DeviceBatch, length: int) -> Tensor:
-    """How wrong it is to look at each row while saying each patch: [B, P, length] in [0, 1].
+    """Return the penalty of attending to each row at each patch: [B, P, length] in [0, 1].
 
-    Speech goes through its text at about an even pace: the row of the character that is due is
-    right, its neighbours nearly so, and rows outside the text are wrong.
+    Speech moves through its text at about an even pace. The row of the expected character has no
+    penalty, its neighbours little, and rows outside the text the full penalty.
     """
     steps = torch.arange(arrays.target.shape[1], device=arrays.ids.device)
     start, end = arrays.text[:, :1].float(), arrays.text[:, 1:].float()
@@ -119,7 +121,8 @@ def attention_penalty(arrays: DeviceBatch, length: int) -> Tensor:
 
 @dataclass(frozen=True)
 class PassOutput:
-    """What a training pass gives: per patch [B, P] the state [hidden] and the history [32, 64]."""
+    """The output of a training pass: per patch [B, P] the state [hidden] and the history [32,
+    64]."""
 
     hidden: Tensor
     history: Tensor
@@ -136,8 +139,8 @@ def teacher_forced(
 ) -> PassOutput:
     """Run the backbone over prompts and utterances.
 
-    `heard` [B, A, 4, 64] are the latents of `arrays.audio`; `primed` [B, 8, 4, 64] those of the
-    history and `past` [B, P, 4, 64] those of the utterance, as the flow model will see them.
+    `heard` [B, A, 4, 64] are the latents of `arrays.audio`, `primed` [B, 8, 4, 64] those of the
+    history, and `past` [B, P, 4, 64] those of the utterance, as the flow model will see them.
     """
     x = embed(talker, arrays, heard)
     context = TrainingContext(talker.model, x, arrays if guided else None)
@@ -149,7 +152,8 @@ def teacher_forced(
 
 
 def embed(talker: Talker, arrays: DeviceBatch, heard: Tensor) -> Tensor:
-    """The backbone's input [B, L, hidden]: embeddings of ids, and of patches in their rows."""
+    """Return the backbone's input [B, L, hidden]: embeddings of ids, and of patches in their
+    rows."""
     rows = talker.model.embed_tokens(arrays.ids)
     if heard.shape[1] == 0:
         return rows
@@ -162,7 +166,7 @@ def embed(talker: Talker, arrays: DeviceBatch, heard: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class TalkerLosses:
-    """Mean losses of a step."""
+    """The mean losses of a step."""
 
     flow: Tensor
     stop: Tensor
@@ -171,10 +175,9 @@ class TalkerLosses:
 
 
 class PatchPredictor(nn.Module):
-    """Guesses a patch from the backbone's state alone; it exists only in training.
+    """Predict a patch from the backbone's state alone; used only in training.
 
-    The flow model sees the state through noise. This is the direct way to tell the backbone what
-    it should have known.
+    The flow model sees the state through noise. This gives the backbone a direct gradient.
     """
 
     def __init__(self, hidden: int, latent: int) -> None:
@@ -184,12 +187,12 @@ class PatchPredictor(nn.Module):
         )
 
     def forward(self, hidden: Tensor, aim: Tensor) -> Tensor:
-        """Mean squared error for states [n, hidden] and patches `aim` [n, 4, latent]."""
+        """Return the mean squared error for states [n, hidden] and patches `aim` [n, 4, latent]."""
         return F.mse_loss(self.guess(hidden).float(), aim.flatten(1))
 
 
 def drop_patches(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """Patches [..., time, dim] of which a `share`, drawn at random, is all zeros."""
+    """Return patches [..., time, dim] of which a random `share` is all zeros."""
     shape = (*patches.shape[:-2], 1, 1)
     kept = torch.rand(shape, generator=generator, device=patches.device) >= share
     return patches * kept
@@ -198,7 +201,8 @@ def drop_patches(patches: Tensor, share: float, generator: torch.Generator) -> T
 def gather(
     store: PatchStore, arrays: DeviceBatch, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
-    """Latents of the batch: heard, primed, past (noisy, as a voice prompt is) and the aim."""
+    """Return the latents of the batch: heard, primed, past (noisy, like a voice prompt) and the
+    aim."""
     # The absent patch has no deviation, so it stays zero.
     heard, primed, past = (
         store.sample(index, generator) for index in (arrays.audio, arrays.history, arrays.target)
@@ -207,14 +211,14 @@ def gather(
 
 
 def flow_times(count: int, generator: torch.Generator, device: torch.device) -> Tensor:
-    """Times [count] in [0, 1]: half uniform, half as dense as the sampler's own schedule."""
+    """Return times [count] in [0, 1]: half uniform, half as dense as the sampler's own schedule."""
     u = torch.rand(count, generator=generator, device=device)
     even = torch.rand(count, generator=generator, device=device) < 0.5
     return torch.where(even, u, 1 - torch.cos(math.pi / 2 * u))
 
 
 def stop_loss(talker: Talker, hidden: Tensor, arrays: DeviceBatch) -> Tensor:
-    """Cross entropy of "this patch is the last", over the patches that exist."""
+    """Return the cross entropy of "this patch is the last", over the patches that exist."""
     steps = torch.arange(arrays.target.shape[1], device=hidden.device)
     last = (steps == arrays.patches[:, None] - 1).long()
     logits = talker.stop_head(hidden).float()
@@ -229,7 +233,7 @@ def flow_loss(
     aim: Tensor,
     generator: torch.Generator,
 ) -> Tensor:
-    """Mean squared error of the velocity of patches `aim` [n, 4, 64]; x0 noise, x1 data.
+    """Return the mean squared error of the velocity of patches `aim` [n, 4, 64]; x0 noise, x1 data.
 
     `velocity` is the flow model's forward; `hidden` [n, hidden], `history` [n, 32, 64].
     """

@@ -1,4 +1,4 @@
-"""Command lines of the training runs of the speaking half."""
+"""Command lines of the training runs of the talker and the VAE."""
 
 import argparse
 import math
@@ -10,7 +10,8 @@ import torch
 
 
 def run_parser(description: str | None, settings: Any, peak: float) -> argparse.ArgumentParser:
-    """What every run takes, with each plain number and flag of a settings dataclass."""
+    """Return a parser with the options of every run, and each plain field of a settings
+    dataclass."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
@@ -28,11 +29,11 @@ def run_parser(description: str | None, settings: Any, peak: float) -> argparse.
 
 
 def plain_fields(settings: Any) -> dict[str, int | float]:
-    """The plain numbers and flags of a settings dataclass."""
+    """Return the numbers and flags of a settings dataclass."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     return {name: value for name, value in values.items() if isinstance(value, int | float)}
 
 
 def settings_from_args(args: argparse.Namespace, settings: Any) -> dict[str, int | float]:
-    """What a command line made of them."""
+    """Return the values of the settings on the command line."""
     return {name: getattr(args, name) for name in plain_fields(settings)}

@@ -1,9 +1,9 @@
-"""Mel spectrograms of the model and of its source, side by side.
+"""Draw mel spectrograms of the model and of its source, side by side.
 
-`python -m cookbook.ming_mini.spectrograms --model CHECKPOINT --output FILE.png`
+    python -m cookbook.ming_mini.spectrograms --model CHECKPOINT --output FILE.png
 
-One sentence of no template in every preset voice: as the synthesizer says it, at its steady pitch,
-and as the model says it.
+One sentence that is not from a template, in every preset voice: as the synthesizer says it, at its
+steady pitch, and as the model says it.
 """
 
 import argparse
@@ -27,7 +27,7 @@ COLUMNS = ("synthesizer", "steady pitch", "Ming-mini")
 
 
 def log_mel(samples: np.ndarray) -> np.ndarray:
-    """Log-mel spectrogram [bands, frames] of samples [n], up to 11 kHz in its bands."""
+    """Return the log-mel spectrogram [bands, frames] of samples [n], up to 11 kHz in its bands."""
     waveform = torch.from_numpy(np.asarray(samples, np.float32))[None]
     bins = spectrum(waveform, SIZE, torch.hann_window(SIZE), HOP).abs()
     return (mel_matrix(RATE, SIZE, BANDS) @ bins)[0].clamp_min(FLOOR).log().numpy()
@@ -55,7 +55,7 @@ def draw_spectrograms(speech: CheckpointSpeaker, path: Path, seed: int) -> None:
 
 
 def with_palette(path: Path) -> None:
-    """Keep a picture with 256 colours, which is half the bytes."""
+    """Reduce a picture to 256 colours, which halves its bytes."""
     with Image.open(path) as picture:
         kept = picture.convert("RGB").quantize(256)
     kept.save(path, optimize=True)

@@ -1,10 +1,10 @@
-"""Train the talker on a corpus that may still grow, for so many seconds.
+"""Train the talker for a given time, on a corpus that may still grow.
 
-`python -m cookbook.ming_mini.train_talker --corpus DIR --vae DIR --output DIR --seconds 360`
+    python -m cookbook.ming_mini.train_talker --corpus DIR --vae DIR --output DIR --seconds 360
 
 The VAE's weights come from `--vae`, the folder of its run or the file of a packed one. The talker
 is new, or that of a packed file (`--start`). `--pause` ends a call before the run is over; the next
-one goes on from the state in `--output`.
+call continues from the state in `--output`.
 """
 
 import argparse
@@ -58,7 +58,7 @@ RATE = Rate(1.5e-3, 5e-5, 300)
 
 @dataclass(frozen=True)
 class Settings:
-    """How the talker is trained; a step takes so many `patches` in all its utterances."""
+    """The settings of the talker's training; a step has `patches` patches in all its utterances."""
 
     patches: int = 2048
     rate: Rate = RATE
@@ -72,7 +72,7 @@ class Settings:
 
 
 class Trainer:
-    """The talker and what trains it."""
+    """The talker and its training state."""
 
     def __init__(
         self,
@@ -82,11 +82,12 @@ class Trainer:
         device: torch.device,
         packed: Path | None = None,
     ) -> None:
-        """`packed` is the file of a talker that is trained on, instead of a new one."""
+        """Build the talker. With `packed`, the file of a trained talker, training starts from
+        it."""
         self.settings, self.device = settings, device
         self.talker = new_talker(config, settings.seed).to(device)
         if packed is not None:
-            # Beside the weights it holds the rotary tables, which modules make themselves.
+            # The file also has the rotary tables, which the modules compute.
             stored = load_file(packed)
             self.talker.load_state_dict({name: stored[name] for name in self.talker.state_dict()})
         self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
@@ -101,7 +102,7 @@ class Trainer:
         self.average = Average(self.talker)
 
     def resume(self, folder: Path) -> float:
-        """Go on with the run whose state is in `folder`; returns the seconds it took so far."""
+        """Continue the run whose state is in `folder`. Returns the seconds that it took so far."""
         state = load_state(folder, TALKER, self.device)
         if state is None:
             return 0.0
@@ -118,7 +119,7 @@ class Trainer:
         save_pieces(self.average.tensors, folder, TALKER)
 
     def _parts(self) -> dict[str, Any]:
-        """All that has a state."""
+        """Return everything that has a state."""
         return {
             "talker": self.talker,
             "sketch": self.sketch,
@@ -127,7 +128,7 @@ class Trainer:
         }
 
     def train(self, batch: Batch, progress: float) -> TalkerLosses:
-        """One step; returns its losses, which the next one overwrites."""
+        """Run one step. Returns its losses, which the next step overwrites."""
         settings = self.settings
         guide = settings.guide * max(0.1, 1 - progress)
         controls = torch.tensor((settings.rate.at(progress, self.step), guide))
@@ -137,7 +138,7 @@ class Trainer:
         return losses
 
     def _improve(self, shape: tuple[int, ...], inputs: tuple[Tensor, ...]) -> TalkerLosses:
-        """One step on the device: the controls are the rate and the weight of guidance."""
+        """Run one step on the device: the controls are the rate and the weight of guidance."""
         controls, *tensors = inputs
         self._descent.rate.copy_(controls[0])
         losses = self.losses(DeviceBatch(*tensors))
@@ -147,7 +148,7 @@ class Trainer:
         return TalkerLosses(*(loss.detach() for loss in vars(losses).values()))
 
     def losses(self, arrays: DeviceBatch) -> TalkerLosses:
-        """The losses of one batch."""
+        """Return the losses of one batch."""
         heard, primed, past, aim = gather(self._store, arrays, self.random)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             heard = drop_patches(heard, NO_AUDIO, self.random)
@@ -162,14 +163,14 @@ class Trainer:
 
 
 def trained_vae(config: VAEConfig, place: Path, device: torch.device) -> AudioVAE:
-    """The VAE in the folder of a training run, or in a packed file; frozen."""
+    """Load the VAE from the folder of a training run, or from a packed file; frozen."""
     vae = AudioVAE(config, encoder_layers=None)
     vae.load_state_dict(load_file(place) if place.is_file() else load_pieces(place, VAE))
     return vae.to(device).eval().requires_grad_(False)
 
 
 def mini_tokenizer() -> PromptTokenizer:
-    """The tokenizer as the product reads it."""
+    """Return the tokenizer as the product reads it."""
     with TemporaryDirectory() as name:
         write_layout(Path(name))
         return PromptTokenizer(Path(name))
@@ -184,7 +185,7 @@ def add_chunks(library: Library, tokenizer: PromptTokenizer, chunks: Iterator[Ch
 def run(
     trainer: Trainer, library: Library, corpus: CorpusFolder, output: Path, clock: RunClock
 ) -> None:
-    """Train until the clock has run out; prints every five seconds, saves every minute."""
+    """Train until the time is over; prints every five seconds, saves every minute."""
     tokenizer = mini_tokenizer()
     add_chunks(library, tokenizer, corpus.wait(120))
     settings = trainer.settings
@@ -209,7 +210,7 @@ def run(
 
 
 def parse_arguments() -> tuple[argparse.Namespace, Settings]:
-    """The command line, and what it says of the settings."""
+    """Parse the command line. Returns the arguments and the settings."""
     parser = run_parser(__doc__, Settings(), Settings().rate.peak)
     parser.add_argument("--vae", type=Path, required=True)
     parser.add_argument("--start", type=Path, help="model.safetensors of a packed talker")
@@ -219,7 +220,7 @@ def parse_arguments() -> tuple[argparse.Namespace, Settings]:
 
 
 def main() -> None:
-    """Train, or train on."""
+    """Train, or continue to train."""
     args, settings = parse_arguments()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     device = torch.device(args.device)
