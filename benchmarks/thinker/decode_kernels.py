@@ -117,7 +117,7 @@ def compare_moe_kernels(rows: int) -> list[KernelComparison]:
 
     def sort_by_expert(layer: int) -> None:
         total.zero_()
-        group_by_expert(ids, EXPERTS, TILE_ROWS, total, chained=True)
+        group_by_expert(ids, EXPERTS, TILE_ROWS, total, pdl=True)
 
     def sglang_sort(layer: int) -> None:
         total.zero_()
@@ -137,13 +137,13 @@ def compare_moe_kernels(rows: int) -> list[KernelComparison]:
         KernelComparison(
             "router, routing, rows in FP8",
             sglang_router,
-            lambda layer: route_rows(x, weights[layer], bias[0], ROUTING, chained=True),
+            lambda layer: route_rows(x, weights[layer], bias[0], ROUTING, pdl=True),
         ),
         KernelComparison("fill and sort by expert", sglang_sort, sort_by_expert),
         KernelComparison(
-            "SwiGLU in FP8", sglang_activation, lambda _: apply_swiglu(gate_up, chained=True)
+            "SwiGLU in FP8", sglang_activation, lambda _: apply_swiglu(gate_up, pdl=True)
         ),
-        KernelComparison("sum of experts", sglang_sum, lambda _: sum_experts(parts, chained=True)),
+        KernelComparison("sum of experts", sglang_sum, lambda _: sum_experts(parts, pdl=True)),
     ]
 
 

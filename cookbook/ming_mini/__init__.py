@@ -1,1 +1,1 @@
-"""Ming-mini: a small model in the released layout, trained on what the recipe makes itself."""
+"""Ming-mini: a small model in the released layout, trained on data that the recipe makes itself."""

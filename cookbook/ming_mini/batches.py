@@ -1,7 +1,7 @@
-"""Training batches of the talker: many utterances, each behind a prompt as the product builds it.
+"""Training batches of the talker: many utterances, each after a prompt as the product builds it.
 
-Everything here is numbers on the host; the device gathers latents by patch number. Batches have
-few shapes, for every shape is a graph on the device.
+Everything here is numbers on the host; the device gathers latents by patch number. Batches have few
+shapes, because every shape is a CUDA graph.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 
-from cookbook.ming_mini.utterances import Spoken, Tables
+from cookbook.ming_mini.utterances import Utterance, UtteranceTables
 from sglang_omni.models.ming.speech.prompt import (
     ASSISTANT,
     AUDIO,
@@ -44,7 +44,7 @@ class Frame:
 
 
 def prompt_frame(tokenizer: PromptTokenizer) -> Frame:
-    """The pieces of `PromptTokenizer.assemble` for speech without a speaker vector."""
+    """Return the pieces of `PromptTokenizer.assemble` for speech without a speaker vector."""
     before, after = (
         tuple(token for piece in pieces for token in tokenizer.encode(piece))
         for pieces in ((SYSTEM, USER, SPEECH_TASK, TEXT_INPUT), (IM_END + "\n", ASSISTANT, AUDIO))
@@ -57,12 +57,12 @@ def prompt_frame(tokenizer: PromptTokenizer) -> Frame:
 class Batch:
     """B utterances as arrays of int64; unused places are 0, which is also the absent patch.
 
-    `ids` [B, L] are the rows of the backbone. `audio` [B, A] names the patches whose embeddings
-    replace the rows from `audio_row` [B] on: the prompt's, then the utterance's own.
-    `history` [B, 8] are the patches before the first, `target` [B, P] the utterance's, of which
-    `patches` [B] exist. `state` [B] is the row whose output makes patch 0.
-    `text` [B, 2] is the span of the text's rows, `seconds` [B] how long it sounds.
-    `chosen` [C] are places in `target`, flattened, of patches that exist: what the flow learns.
+    `ids` [B, L] are the rows of the backbone. `audio` [B, A] are the patches whose embeddings
+    replace the rows from `audio_row` [B] on: the prompt's, then the utterance's own. `history` [B,
+    8] are the patches before the first, `target` [B, P] the utterance's, of which `patches` [B]
+    exist. `state` [B] is the row whose output makes patch 0. `text` [B, 2] is the span of the
+    text's rows, `seconds` [B] the duration. `chosen` [C] are indices into the flattened `target` of
+    existing patches, which the flow learns.
     """
 
     ids: np.ndarray
@@ -80,7 +80,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Shape:
-    """What B utterances are padded to: rows, voices among them, and patches to make."""
+    """The padded sizes of B utterances: rows, patches among them, and patches to make."""
 
     rows: int
     audio: int
@@ -88,7 +88,7 @@ class Shape:
 
 
 def shape_of(patches: int) -> Shape:
-    """The shape of batches of utterances of at most so many patches."""
+    """Return the shape of batches of utterances of at most this many patches."""
     return Shape(PROMPT_ROWS + ROWS_A_PATCH * patches, PROMPT_PATCHES + patches - 1, patches)
 
 
@@ -106,15 +106,15 @@ class Row:
     seconds: float
 
     def fits(self, shape: Shape) -> bool:
-        """Whether it can be padded to a shape."""
+        """Return whether it can be padded to a shape."""
         sizes = (len(self.ids), len(self.audio), len(self.target))
         return all(size <= most for size, most in zip(sizes, vars(shape).values(), strict=True))
 
 
-def row(frame: Frame, said: Spoken, prompt: Spoken | None, in_text: bool) -> Row:
-    """One utterance behind a voice prompt, or behind none.
+def row(frame: Frame, said: Utterance, prompt: Utterance | None, in_text: bool) -> Row:
+    """Build the row of one utterance, with or without a voice prompt.
 
-    Without `in_text` the prompt only primes the history.
+    Without `in_text` the prompt is only part of the history.
     """
     numbers = np.empty(0, dtype=np.int64) if prompt is None else _numbers(prompt)
     shown = numbers if in_text else numbers[:0]
@@ -138,13 +138,13 @@ def row(frame: Frame, said: Spoken, prompt: Spoken | None, in_text: bool) -> Row
     )
 
 
-def _numbers(spoken: Spoken) -> np.ndarray:
-    """The numbers of its patches."""
+def _numbers(spoken: Utterance) -> np.ndarray:
+    """Return the numbers of its patches."""
     return np.arange(spoken.first, spoken.first + spoken.patches)
 
 
 def stack(rows: Sequence[Row], shape: Shape, chosen: int, rng: np.random.Generator) -> Batch:
-    """Rows side by side, padded to a shape, with so many patches chosen for the flow."""
+    """Stack rows, padded to a shape, with `chosen` patches for the flow."""
     patches = np.array([len(one.target) for one in rows])
     return Batch(
         ids=_padded([one.ids for one in rows], shape.rows),
@@ -169,23 +169,23 @@ def _padded(lists: Sequence[np.ndarray], length: int) -> np.ndarray:
 
 
 def _choose(exists: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """`count` places that exist, in any order; all of them once before one comes twice."""
+    """Choose `count` existing places in random order; all of them once before one repeats."""
     places = rng.permutation(np.flatnonzero(exists))
     return np.resize(places, count)
 
 
 class Batcher:
-    """Draws batches of about equally long utterances, at most `patches` patches in each."""
+    """Draw batches of about equally long utterances, with at most `patches` patches in each."""
 
-    def __init__(self, tables: Tables, frame: Frame, patches: int, seed: int) -> None:
+    def __init__(self, tables: UtteranceTables, frame: Frame, patches: int, seed: int) -> None:
         self._tables, self._frame, self._patches = tables, frame, patches
         self._rng, self._places = Random(seed), np.random.default_rng(seed)
         self._sorted = 0
-        self._pools: dict[int, list[Spoken]] = {}
+        self._pools: dict[int, list[Utterance]] = {}
         self._weights: list[int] = []
 
     def draw(self) -> Batch:
-        """One batch; longer utterances are as likely as their share of all patches."""
+        """Draw one batch; lengths are as likely as their share of all patches."""
         if self._sorted != self._tables.count:
             self._sort()
         (most,) = self._rng.choices(list(self._pools), self._weights)
@@ -195,7 +195,7 @@ class Batcher:
         return stack(rows, shape, self._patches, self._places)
 
     def _sort(self) -> None:
-        """Put utterances together by the step of the ladder that they are padded to."""
+        """Group utterances by the step of the ladder that they are padded to."""
         self._sorted, self._pools = self._tables.count, {}
         for least, most in zip((0, *LADDER), LADDER, strict=False):
             for length, pool in self._tables.by_patches.items():
@@ -203,14 +203,14 @@ class Batcher:
                     self._pools.setdefault(most, []).extend(pool)
         self._weights = [sum(one.patches for one in pool) for pool in self._pools.values()]
 
-    def _draw_row(self, pool: Sequence[Spoken], shape: Shape) -> Row:
-        """An utterance and a prompt that there is room for: nearly all are."""
+    def _draw_row(self, pool: Sequence[Utterance], shape: Shape) -> Row:
+        """Draw an utterance and a prompt that fit the shape, as nearly all do."""
         while True:
             drawn = self._behind_prompt(self._rng.choice(pool))
             if drawn.fits(shape):
                 return drawn
 
-    def _behind_prompt(self, said: Spoken) -> Row:
+    def _behind_prompt(self, said: Utterance) -> Row:
         choices = self._tables.prompts.get(said.speaker)
         draw = self._rng.random()
         if not choices or draw < NO_PROMPT:

@@ -1,10 +1,10 @@
 """Build Ming-mini from nothing: its data, both halves at once, one packed checkpoint.
 
-`python -m cookbook.ming_mini.build --work DIR --output CHECKPOINT`
+    python -m cookbook.ming_mini.build --work DIR --output CHECKPOINT
 
 Needs flite, espeak-ng and WordNet (Debian: `flite espeak-ng wordnet-base`), the extra `cookbook`
-and, for the times given by default, one data-centre GPU. Every step is a program of its own; this
-one only runs them.
+and, for the default times, one data-centre GPU. Every step is a program of its own; this one only
+runs them.
 """
 
 import argparse
@@ -22,18 +22,18 @@ RECIPE = Path(__file__).parent / "thinker" / "recipe.sh"
 
 
 def program(name: str, *options: object) -> list[str]:
-    """The command line of one of the recipe's programs."""
+    """Return the command line of one of the recipe's programs."""
     return [sys.executable, "-m", f"cookbook.ming_mini.{name}", *map(str, options)]
 
 
 def corpus(args: argparse.Namespace) -> list[str]:
-    """What makes speech while the speaking half learns."""
+    """Return the command that makes speech while the talker trains."""
     speech = ("--output", args.work / "corpus", "--hours", args.hours, "--seed", args.seed)
     return program("corpus", *speech, "--processes", args.cores // 2, "--lexicon", args.lexicon)
 
 
 def speaking(args: argparse.Namespace) -> Sequence[list[str]]:
-    """What makes the speaking half, one after the other."""
+    """Return the commands that make the talker, in order."""
     weights = args.work / "weights"
     common = ("--corpus", args.work / "corpus", "--output", weights, "--seconds")
     return (
@@ -44,7 +44,7 @@ def speaking(args: argparse.Namespace) -> Sequence[list[str]]:
 
 
 def thinking(args: argparse.Namespace) -> dict[str, str]:
-    """The settings of the thinking half's recipe, which makes its own data."""
+    """Return the settings of the thinker's recipe, which makes its own data."""
     settings = {
         "OUT": args.work / "thinker",
         "DATA": args.work / "thinker_data",
@@ -57,7 +57,7 @@ def thinking(args: argparse.Namespace) -> dict[str, str]:
 
 
 def main() -> None:
-    """Run every step; stops at the first that fails."""
+    """Run every step; stop at the first that fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)

@@ -1,6 +1,6 @@
 """A corpus on disk: chunks of clips that one process makes and another reads while it trains.
 
-`python -m cookbook.ming_mini.corpus --output DIR --hours 10 --seed 1 --lexicon FILE`
+python -m cookbook.ming_mini.corpus --output DIR --hours 10 --seed 1 --lexicon FILE
 """
 
 import argparse
@@ -20,7 +20,7 @@ from cookbook.ming_mini.synthesize import RATE, Clip, clips
 
 CHUNK_CLIPS = 400
 PRESET_SHARE = 0.5
-"""Of the clips, spoken by the preset voices."""
+"""The share of clips that preset voices speak."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Chunk:
     texts: tuple[str, ...]
 
     def clip(self, index: int) -> np.ndarray:
-        """Samples of one clip."""
+        """Return the samples of one clip."""
         return self.samples[self.offsets[index] : self.offsets[index + 1]]
 
 
 def jobs(
     seed: int, lexicon: Lexicon, split: Split, speakers: Sequence[Speaker], preset_share: float
 ) -> Iterator[tuple[str, int, Speaker]]:
-    """Endless (text, speaker's number, speaker), half of them in a preset voice."""
+    """Yield (text, speaker's number, speaker) forever, half of them in a preset voice."""
     rng = Random(f"speakers {seed}")
     for text in sentences(seed, lexicon, split, SPOKEN):
         preset = rng.random() < preset_share
@@ -49,7 +49,7 @@ def jobs(
 
 
 def join(made: Sequence[Clip]) -> Chunk:
-    """Clips as one chunk."""
+    """Join clips to one chunk."""
     lengths = [len(clip.samples) for clip in made]
     return Chunk(
         np.concatenate([clip.samples for clip in made]),
@@ -60,7 +60,7 @@ def join(made: Sequence[Clip]) -> Chunk:
 
 
 def write_chunks(folder: Path, made: Iterable[Clip], hours: float) -> float:
-    """Write chunks until they hold so many hours; returns the hours written."""
+    """Write chunks until they hold this many hours. Returns the hours written."""
     folder.mkdir(parents=True, exist_ok=True)
     written, stream = 0.0, iter(made)
     for number in range(1_000_000):
@@ -74,7 +74,7 @@ def write_chunks(folder: Path, made: Iterable[Clip], hours: float) -> float:
 
 
 def _write(path: Path, chunk: Chunk) -> None:
-    """Write under another name first: a chunk that can be seen is complete."""
+    """Write a chunk and then rename it, so that a visible chunk is complete."""
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
         np.savez(file, **vars(chunk))
@@ -82,13 +82,13 @@ def _write(path: Path, chunk: Chunk) -> None:
 
 
 class CorpusFolder:
-    """Reads every chunk of a folder once, as they appear."""
+    """Read every chunk of a folder once, as they appear."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._seen = folder, set[Path]()
 
     def new_chunks(self, most: int = 4) -> Iterator[Chunk]:
-        """Chunks that were not read yet, a few at a time."""
+        """Return new chunks, a few at a time."""
         for path in sorted(set(self._folder.glob("chunk-*.npz")) - self._seen)[:most]:
             self._seen.add(path)
             with np.load(path) as data:
@@ -96,7 +96,7 @@ class CorpusFolder:
                 yield Chunk(data["samples"], data["offsets"], data["speakers"], texts)
 
     def wait(self, deadline_seconds: float) -> Iterator[Chunk]:
-        """The first chunks; waits for them. Raises `TimeoutError`."""
+        """Wait for the first chunks and return them. Raises `TimeoutError`."""
         end = time.monotonic() + deadline_seconds
         while time.monotonic() < end:
             if found := list(self.new_chunks()):

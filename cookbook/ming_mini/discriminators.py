@@ -1,6 +1,6 @@
 """Discriminators over complex spectrograms at several resolutions, small and fast.
 
-The synthesizers make nothing above 11 kHz, so the discriminators look no higher.
+The synthesizers generate nothing above 11 kHz, so the discriminators only see lower frequencies.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from cookbook.ming_mini.losses import spectrum
 
 SIZES = (512, 1024, 2048)
 SHARE = 0.55
-"""Of the bins, from below, that are looked at."""
+"""The share of the bins, from the lowest, that are used."""
 LOUDER = 10.0
 SLOPE = 0.1
 
@@ -22,14 +22,14 @@ Features = list[Tensor]
 
 
 class SpectrogramDiscriminator(nn.Module):
-    """Convolutions over time and frequency; a decision for every place."""
+    """Convolutions over time and frequency, with a decision for every place."""
 
     def __init__(self, size: int, channels: int) -> None:
         super().__init__()
         self._size, self._bins = size, int(SHARE * (size // 2 + 1))
         self.register_buffer("window", torch.hann_window(size))
         widths = (2, channels, channels, channels, channels)
-        # Strides over frequency, then time: what is judged is a neighbourhood of 50 ms.
+        # Strides over frequency, then time: each decision covers 50 ms.
         strides = ((2, 1), (2, 1), (2, 2), (1, 1))
         self.layers = nn.ModuleList(
             weight_norm(nn.Conv2d(wide_in, wide_out, (7, 3), stride, padding=(3, 1)))
@@ -38,10 +38,11 @@ class SpectrogramDiscriminator(nn.Module):
         self.out = weight_norm(nn.Conv2d(channels, 1, 3, padding=1))
 
     def forward(self, waveform: Tensor) -> Features:
-        """Activations of every layer for waveforms [batch, samples]; the last are decisions."""
+        """Return activations of every layer for waveforms [batch, samples]; the last are
+        decisions."""
         bins = spectrum(waveform.float(), self._size, self.window, self._size // 4)
         x = torch.view_as_real(bins[:, : self._bins]).movedim(-1, 1) * LOUDER
-        # Quiet parts matter as well: the root of the magnitude, the phase kept.
+        # The root of the magnitude, with the phase kept, gives quiet parts weight.
         x = x / (x.square().sum(1, keepdim=True) + 1e-6).pow(0.25)
         found = []
         for layer in self.layers:
@@ -58,12 +59,12 @@ class Discriminators(nn.Module):
         self.parts = nn.ModuleList(SpectrogramDiscriminator(size, channels) for size in sizes)
 
     def forward(self, waveform: Tensor) -> list[Features]:
-        """Every part's activations for waveforms [batch, samples]."""
+        """Return every part's activations for waveforms [batch, samples]."""
         return [part(waveform) for part in self.parts]
 
 
 def discriminator_loss(real: list[Features], made: list[Features]) -> Tensor:
-    """Hinge loss of the decisions."""
+    """Return the hinge loss of the decisions."""
     losses = [
         F.relu(1 - good[-1].float()).mean() + F.relu(1 + bad[-1].float()).mean()
         for good, bad in zip(real, made, strict=True)
@@ -72,12 +73,12 @@ def discriminator_loss(real: list[Features], made: list[Features]) -> Tensor:
 
 
 def adversarial_loss(made: list[Features]) -> Tensor:
-    """What the generator pays for being found out."""
+    """Return the generator's adversarial loss."""
     return torch.stack([-part[-1].float().mean() for part in made]).mean()
 
 
 def feature_loss(real: list[Features], made: list[Features]) -> Tensor:
-    """Distance of activations, relative to the size of those of the real sound."""
+    """Return the distance of activations, relative to the size of those of the real sound."""
     losses = [
         F.l1_loss(bad.float(), good.float()) / good.float().abs().mean().clamp_min(1e-3)
         for parts in zip(real, made, strict=True)

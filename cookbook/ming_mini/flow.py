@@ -1,6 +1,6 @@
 """The talker's training pass: all patches of an utterance at once, on the product's modules.
 
-Equal to the product's loop, step by step, when that is given the same patches to continue from
+It equals the product's loop, step by step, if that continues from the same patches
 (`tests/cookbook/test_flow.py`).
 """
 
@@ -19,7 +19,7 @@ from sglang_omni.models.ming.speech.talker import Backbone, Talker
 PATCH_SECONDS = 0.32
 NO_CONDITION = 0.12
 """Share of patches that are trained without their condition, for classifier-free guidance."""
-NO_HISTORY, UNHEARD = 0.2, 0.15
+NO_HISTORY, NO_AUDIO = 0.2, 0.15
 """Shares of patches trained without their history, and of patches that the backbone misses.
 
 What was just said tells so much about what follows that the text is not read for thousands of
@@ -30,7 +30,7 @@ LEAD_SECONDS = 0.06
 
 
 @dataclass(frozen=True)
-class Arrays:
+class DeviceBatch:
     """A `Batch` on the device."""
 
     ids: Tensor
@@ -47,38 +47,39 @@ class Arrays:
 
     @property
     def states(self) -> Tensor:
-        """Rows [B, P] whose outputs make the patches; past an utterance's end, its last."""
+        """Return the rows [B, P] whose outputs make the patches; after an utterance's end, its
+        last."""
         steps = torch.arange(self.target.shape[1], device=self.state.device)
         return self.state[:, None] + torch.minimum(steps, self.patches[:, None] - 1)
 
     @property
     def exists(self) -> Tensor:
-        """Which of the patches [B, P] exist."""
+        """Return which of the patches [B, P] exist."""
         steps = torch.arange(self.target.shape[1], device=self.state.device)
         return steps < self.patches[:, None]
 
 
 def host_tensors(batch: Batch) -> tuple[Tensor, ...]:
-    """A batch's arrays in the order of `Arrays`."""
-    return tuple(torch.from_numpy(getattr(batch, field.name)) for field in fields(Arrays))
+    """Return a batch's arrays in the order of `DeviceBatch`."""
+    return tuple(torch.from_numpy(getattr(batch, field.name)) for field in fields(DeviceBatch))
 
 
 def mean_over(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean of the values where `mask`, of which there is one; reads nothing on the host."""
+    """Return the mean of the values where `mask`, which is not empty; reads nothing on the host."""
     return torch.where(mask, values, 0).sum() / mask.sum()
 
 
 class TrainingContext:
-    """Causal attention; some heads are told where in the text they should look.
+    """Causal attention, in which some heads are guided to the right place in the text.
 
-    `misplaced` sums, over the guided layers, the mean attention paid to the wrong places.
+    `misplaced` sums, over the guided layers, the mean attention to the wrong places.
     """
 
-    def __init__(self, stack: Backbone, x: Tensor, arrays: Arrays | None) -> None:
+    def __init__(self, stack: Backbone, x: Tensor, arrays: DeviceBatch | None) -> None:
         positions = torch.arange(x.shape[1], device=x.device)
         self.cos, self.sin = stack.compute_tables(positions[None], x.dtype)
         self._arrays = arrays
-        self._wrong = None if arrays is None else wrongness(arrays, x.shape[1])
+        self._wrong = None if arrays is None else attention_penalty(arrays, x.shape[1])
         self.misplaced = x.new_zeros((), dtype=torch.float32)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -86,8 +87,9 @@ class TrainingContext:
             self.misplaced = self.misplaced + self._misplaced(self._arrays, q, k)
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
-    def _misplaced(self, arrays: Arrays, q: Tensor, k: Tensor) -> Tensor:
-        """Attention of the first heads, which share the first key head, to wrong rows."""
+    def _misplaced(self, arrays: DeviceBatch, q: Tensor, k: Tensor) -> Tensor:
+        """Return the attention of the first heads, which share the first key head, to wrong
+        rows."""
         rows = arrays.states[:, None, :, None].expand(-1, GUIDED_HEADS, -1, q.shape[-1])
         chosen = q[:, :GUIDED_HEADS].gather(2, rows)
         scores = (chosen @ k[:, :1].mT).float() / math.sqrt(q.shape[-1])
@@ -99,11 +101,11 @@ class TrainingContext:
         return mean_over(wrong, arrays.exists)
 
 
-def wrongness(arrays: Arrays, length: int) -> Tensor:
-    """How wrong it is to look at each row while saying each patch: [B, P, length] in [0, 1].
+def attention_penalty(arrays: DeviceBatch, length: int) -> Tensor:
+    """Return the penalty of attending to each row at each patch: [B, P, length] in [0, 1].
 
-    Speech goes through its text at about an even pace: the row of the character that is due is
-    right, its neighbours nearly so, and rows outside the text are wrong.
+    Speech moves through its text at about an even pace. The row of the expected character has no
+    penalty, its neighbours little, and rows outside the text the full penalty.
     """
     steps = torch.arange(arrays.target.shape[1], device=arrays.ids.device)
     start, end = arrays.text[:, :1].float(), arrays.text[:, 1:].float()
@@ -118,8 +120,9 @@ def wrongness(arrays: Arrays, length: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Pass:
-    """What a training pass gives: per patch [B, P] the state [hidden] and the history [32, 64]."""
+class PassOutput:
+    """The output of a training pass: per patch [B, P] the state [hidden] and the history [32,
+    64]."""
 
     hidden: Tensor
     history: Tensor
@@ -128,16 +131,16 @@ class Pass:
 
 def teacher_forced(
     talker: Talker,
-    arrays: Arrays,
+    arrays: DeviceBatch,
     heard: Tensor,
     primed: Tensor,
     past: Tensor,
     guided: bool = True,
-) -> Pass:
+) -> PassOutput:
     """Run the backbone over prompts and utterances.
 
-    `heard` [B, A, 4, 64] are the latents of `arrays.audio`; `primed` [B, 8, 4, 64] those of the
-    history and `past` [B, P, 4, 64] those of the utterance, as the flow model will see them.
+    `heard` [B, A, 4, 64] are the latents of `arrays.audio`, `primed` [B, 8, 4, 64] those of the
+    history, and `past` [B, P, 4, 64] those of the utterance, as the flow model will see them.
     """
     x = embed(talker, arrays, heard)
     context = TrainingContext(talker.model, x, arrays if guided else None)
@@ -145,11 +148,12 @@ def teacher_forced(
     rows = arrays.states[..., None].expand(-1, -1, out.shape[-1])
     before = torch.cat((primed, past), dim=1).flatten(1, 2)
     windows = before.unfold(1, HISTORY * PATCH, PATCH)[:, : past.shape[1]]
-    return Pass(out.gather(1, rows), windows.mT, context.misplaced)
+    return PassOutput(out.gather(1, rows), windows.mT, context.misplaced)
 
 
-def embed(talker: Talker, arrays: Arrays, heard: Tensor) -> Tensor:
-    """The backbone's input [B, L, hidden]: embeddings of ids, and of patches in their rows."""
+def embed(talker: Talker, arrays: DeviceBatch, heard: Tensor) -> Tensor:
+    """Return the backbone's input [B, L, hidden]: embeddings of ids, and of patches in their
+    rows."""
     rows = talker.model.embed_tokens(arrays.ids)
     if heard.shape[1] == 0:
         return rows
@@ -161,8 +165,8 @@ def embed(talker: Talker, arrays: Arrays, heard: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Losses:
-    """Mean losses of a step."""
+class TalkerLosses:
+    """The mean losses of a step."""
 
     flow: Tensor
     stop: Tensor
@@ -170,11 +174,10 @@ class Losses:
     sketch: Tensor
 
 
-class Sketch(nn.Module):
-    """Guesses a patch from the backbone's state alone; it exists only in training.
+class PatchPredictor(nn.Module):
+    """Predict a patch from the backbone's state alone; used only in training.
 
-    The flow model sees the state through noise. This is the direct way to tell the backbone what
-    it should have known.
+    The flow model sees the state through noise. This gives the backbone a direct gradient.
     """
 
     def __init__(self, hidden: int, latent: int) -> None:
@@ -184,19 +187,22 @@ class Sketch(nn.Module):
         )
 
     def forward(self, hidden: Tensor, aim: Tensor) -> Tensor:
-        """Mean squared error for states [n, hidden] and patches `aim` [n, 4, latent]."""
+        """Return the mean squared error for states [n, hidden] and patches `aim` [n, 4, latent]."""
         return F.mse_loss(self.guess(hidden).float(), aim.flatten(1))
 
 
-def forget(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """Patches [..., time, dim] of which a `share`, drawn at random, is all zeros."""
+def drop_patches(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Return patches [..., time, dim] of which a random `share` is all zeros."""
     shape = (*patches.shape[:-2], 1, 1)
     kept = torch.rand(shape, generator=generator, device=patches.device) >= share
     return patches * kept
 
 
-def gather(store: PatchStore, arrays: Arrays, generator: torch.Generator) -> tuple[Tensor, ...]:
-    """Latents of the batch: heard, primed, past (noisy, as a voice prompt is) and the aim."""
+def gather(
+    store: PatchStore, arrays: DeviceBatch, generator: torch.Generator
+) -> tuple[Tensor, ...]:
+    """Return the latents of the batch: heard, primed, past (noisy, like a voice prompt) and the
+    aim."""
     # The absent patch has no deviation, so it stays zero.
     heard, primed, past = (
         store.sample(index, generator) for index in (arrays.audio, arrays.history, arrays.target)
@@ -205,14 +211,14 @@ def gather(store: PatchStore, arrays: Arrays, generator: torch.Generator) -> tup
 
 
 def flow_times(count: int, generator: torch.Generator, device: torch.device) -> Tensor:
-    """Times [count] in [0, 1]: half uniform, half as dense as the sampler's own schedule."""
+    """Return times [count] in [0, 1]: half uniform, half as dense as the sampler's own schedule."""
     u = torch.rand(count, generator=generator, device=device)
     even = torch.rand(count, generator=generator, device=device) < 0.5
     return torch.where(even, u, 1 - torch.cos(math.pi / 2 * u))
 
 
-def stop_loss(talker: Talker, hidden: Tensor, arrays: Arrays) -> Tensor:
-    """Cross entropy of "this patch is the last", over the patches that exist."""
+def stop_loss(talker: Talker, hidden: Tensor, arrays: DeviceBatch) -> Tensor:
+    """Return the cross entropy of "this patch is the last", over the patches that exist."""
     steps = torch.arange(arrays.target.shape[1], device=hidden.device)
     last = (steps == arrays.patches[:, None] - 1).long()
     logits = talker.stop_head(hidden).float()
@@ -227,7 +233,7 @@ def flow_loss(
     aim: Tensor,
     generator: torch.Generator,
 ) -> Tensor:
-    """Mean squared error of the velocity of patches `aim` [n, 4, 64]; x0 noise, x1 data.
+    """Return the mean squared error of the velocity of patches `aim` [n, 4, 64]; x0 noise, x1 data.
 
     `velocity` is the flow model's forward; `hidden` [n, hidden], `history` [n, 32, 64].
     """

@@ -1,6 +1,6 @@
-"""Short spoken commands of a small grammar: to train on, and to test recognition with.
+"""Short spoken commands of a small grammar, for training and for tests with a recogniser.
 
-The same tables make the sentences and the JSGF grammar that a recogniser is constrained to.
+The same tables make the sentences and the JSGF grammar that constrains the recogniser.
 """
 
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ class Command:
     slots: tuple[tuple[str, ...], ...]
 
     def draw(self, rng: Random) -> str:
-        """One command, lower case, without punctuation."""
+        """Draw one command, in lower case, without punctuation."""
         return " ".join(filter(None, (rng.choice(slot) for slot in self.slots)))
 
     def rule(self) -> str:
-        """The right-hand side of its JSGF rule."""
+        """Return the right-hand side of its JSGF rule."""
         return " ".join(_alternatives(slot) for slot in self.slots)
 
 
@@ -46,12 +46,12 @@ COMMANDS = (
 
 
 def command(rng: Random) -> str:
-    """One command of any form."""
+    """Draw one command of any form."""
     return rng.choice(COMMANDS).draw(rng)
 
 
 def jsgf() -> str:
-    """The grammar of every command, in the Java speech grammar format."""
+    """Return the grammar of every command, in the Java speech grammar format."""
     rules = [f"<form{number}> = {form.rule()};" for number, form in enumerate(COMMANDS)]
     forms = " | ".join(f"<form{number}>" for number in range(len(COMMANDS)))
     head = "#JSGF V1.0;\ngrammar commands;\n"

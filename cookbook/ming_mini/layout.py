@@ -30,7 +30,7 @@ def write_layout(talker: Path) -> None:
 
 
 def configurations() -> tuple[TalkerConfig, VAEConfig]:
-    """The configurations as the product reads them."""
+    """Return the configurations as the product reads them."""
     with tempfile.TemporaryDirectory() as name:
         write_layout(Path(name))
         return read_talker_config(Path(name)), read_vae_config(Path(name) / "vae")

@@ -1,8 +1,7 @@
-"""Words and phrases for the sentences: the tagged words, the usage examples and the definitions of
-WordNet 3.0.
+"""Words and phrases for the sentences, from WordNet 3.0: tagged words, usage examples, definitions.
 
 WordNet (Debian package `wordnet-base`) is free for any use. Its `cntlist.rev` counts how often a
-sense was met in running text, which tells everyday words from rare ones.
+sense occurs in running text, which separates everyday words from rare ones.
 """
 
 import argparse
@@ -21,15 +20,15 @@ _SENSE = re.compile(r"^([a-z]{2,12})%([1-5]):\S+ \d+ (\d+)$", re.MULTILINE)
 _EXAMPLE = re.compile(r'"([^"\n]+)"')
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z']*(?:,? [A-Za-z][A-Za-z']*){2,17}[.?!]?")
 _ASIDE = re.compile(r"\([^)]*\) ?")
-# A definition is kept if each of its words is met so often in the usage examples.
+# A definition is kept if each of its words occurs this often in the usage examples.
 EVERYDAY = 4
-SHORTEST_DEFINITION = 4
+MIN_DEFINITION_WORDS = 4
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Everyday words by kind, most frequent first, phrases in which words are used, and
-    definitions in everyday words."""
+    """Everyday words by kind, most frequent first, example phrases, and definitions in everyday
+    words."""
 
     nouns: tuple[str, ...]
     verbs: tuple[str, ...]
@@ -62,7 +61,7 @@ def _frequent(counter: Counter[str], count: int) -> tuple[str, ...]:
 
 
 def _phrases(folder: Path) -> tuple[str, ...]:
-    """Every usage example that is plain words of ordinary length, sorted."""
+    """Return every usage example of plain words and ordinary length, sorted."""
     found = set()
     for file in FILES:
         for phrase in _EXAMPLE.findall((folder / file).read_text(encoding="utf-8")):
@@ -72,7 +71,7 @@ def _phrases(folder: Path) -> tuple[str, ...]:
 
 
 def _definitions(folder: Path, phrases: tuple[str, ...]) -> tuple[str, ...]:
-    """Every definition, or part of one, that is plain everyday words, sorted."""
+    """Return every definition, or part of one, in plain everyday words, sorted."""
     met = Counter(word for phrase in phrases for word in _words(phrase))
     found = set()
     for file in FILES:
@@ -81,7 +80,7 @@ def _definitions(folder: Path, phrases: tuple[str, ...]) -> tuple[str, ...]:
             for part in _ASIDE.sub("", gloss).split(";"):
                 text = part.strip()
                 words = _words(text)
-                if len(words) < SHORTEST_DEFINITION or not _PLAIN.fullmatch(text):
+                if len(words) < MIN_DEFINITION_WORDS or not _PLAIN.fullmatch(text):
                     continue
                 if all(met[word] >= EVERYDAY for word in words):
                     found.add(text)

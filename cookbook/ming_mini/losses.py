@@ -1,4 +1,4 @@
-"""Reconstruction losses between waveforms, and the rate of a posterior."""
+"""Reconstruction losses of waveforms, and the rate of a posterior."""
 
 from collections.abc import Sequence
 
@@ -8,20 +8,21 @@ from torch import Tensor, nn
 
 from sglang_omni.models.ming.speech.vae import ISTFT, Posterior
 
-# Windows in samples at 44.1 kHz (12 to 93 ms), with so many mel bands.
+# Windows in samples at 44.1 kHz (12 to 93 ms), and their numbers of mel bands.
 RESOLUTIONS = ((512, 40), (1024, 64), (2048, 96), (4096, 128))
 FLOOR = 1e-4
 """Magnitudes below this, about -80 dB under speech, count as silence."""
 
 
 def spectrum(waveform: Tensor, size: int, window: Tensor, hop: int) -> Tensor:
-    """Complex STFT [batch, bins, frames] of [batch, samples], scaled to the level of a sample."""
+    """Return the complex STFT [batch, bins, frames] of [batch, samples], scaled to a sample's
+    level."""
     scale = 1 / window.square().sum().sqrt()
     return torch.stft(waveform, size, hop, window=window, return_complex=True) * scale
 
 
 def mel_matrix(rate: int, size: int, bands: int) -> Tensor:
-    """Triangular mel filters [bands, size // 2 + 1], each of unit sum (HTK's mel scale)."""
+    """Return triangular mel filters [bands, size // 2 + 1], each of unit sum (HTK's mel scale)."""
     top = 2595 * torch.log10(torch.tensor(1 + rate / 2 / 700))
     corners = 700 * (10 ** (torch.linspace(0, float(top), bands + 2) / 2595) - 1)
     bins = torch.linspace(0, rate / 2, size // 2 + 1)
@@ -52,7 +53,7 @@ class SpectralLoss(nn.Module):
             self.register_buffer(f"mel{size}", mel_matrix(rate, size, bands))
 
     def forward(self, made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-        """Mel loss and magnitude loss of waveforms [batch, samples]."""
+        """Return mel loss and magnitude loss of waveforms [batch, samples]."""
         pairs = [self._resolution(made, real, size) for size in self._sizes]
         mel, magnitude = zip(*pairs, strict=True)
         return sum(mel) / len(mel), sum(magnitude) / len(magnitude)
@@ -60,7 +61,7 @@ class SpectralLoss(nn.Module):
     def _resolution(self, made: Tensor, real: Tensor, size: int) -> tuple[Tensor, Tensor]:
         window, mel = getattr(self, f"window{size}"), getattr(self, f"mel{size}")
         both = spectrum(torch.cat((made, real)).float(), size, window, size // 4)
-        # The root of zero has no gradient.
+        # The square root has no gradient at zero.
         magnitudes = (both.real.square() + both.imag.square() + 1e-10).sqrt()
         bands = (mel @ magnitudes).clamp_min(FLOOR).log()
         logs = magnitudes.clamp_min(FLOOR).log()
@@ -71,8 +72,8 @@ class SpectralLoss(nn.Module):
 class FrameLoss(nn.Module):
     """Distance of the head's own spectra from those of the real waveform's frames.
 
-    Overlapping frames blur what one frame does wrong, so that losses on the waveform alone take
-    very long to find out about harmonics and their phases. Here each frame is told.
+    Overlapping frames blur the errors of a single frame, so losses on the waveform alone take very
+    long to learn harmonics and their phases. Here each frame has its own loss.
     """
 
     def __init__(self, istft: ISTFT) -> None:
@@ -83,10 +84,10 @@ class FrameLoss(nn.Module):
     def forward(
         self, log_magnitude: Tensor, phase: Tensor, real: Tensor, band: int
     ) -> tuple[Tensor, Tensor]:
-        """Level loss and phase loss of spectra [batch, frames, bins] for [batch, samples].
+        """Return level loss and phase loss of spectra [batch, frames, bins] for [batch, samples].
 
-        The phase loss is the mean of 1 - cos of the error over the lowest `band` bins, weighted
-        by magnitude. The first and last two frames reach past the waveform and do not count.
+        The phase loss is the mean of 1 - cos of the error over the lowest `band` bins, weighted by
+        magnitude. The first and last two frames extend beyond the waveform and do not count.
         """
         frames = F.pad(real, (self._crop, self._crop)).unfold(1, self._size, self._hop)[:, 2:-2]
         log_magnitude, phase = log_magnitude[:, 2:-2], phase[:, 2:-2, :band]
@@ -101,12 +102,13 @@ class FrameLoss(nn.Module):
 
 
 def phase_band(progress: float) -> int:
-    """Bins (12.5 Hz each) whose phases are asked for: up to 300 Hz at first, 5 kHz in the end.
+    """Return the number of bins (12.5 Hz each) in the phase loss: 300 Hz at first, 5 kHz at the
+    end.
 
-    The phases of all harmonics follow from when the voice's pulses fall. High ones say so most
-    exactly, but only to who nearly knows it already; the fundamental says so from anywhere. With
-    all bins from the start nothing was learned in 1900 steps; from below, one voice in 700.
-    It grows in a few strides, for each is another graph.
+    The phases of all harmonics follow from the times of the voice's pulses. High harmonics
+    determine them most exactly, but only near the solution; the fundamental does so from anywhere.
+    With all bins from the start nothing was learned in 1900 steps; from below, one voice in 700.
+    The band grows in a few steps, because each is another CUDA graph.
     """
     lowest, highest, strides = 24, 400, 12
     share = round(strides * min(1.0, 1.2 * progress)) / strides
@@ -114,6 +116,7 @@ def phase_band(progress: float) -> int:
 
 
 def divergence(posterior: Posterior) -> Tensor:
-    """Rate in nats per latent: the mean of KL(posterior, N(0, 1)) summed over its dimensions."""
+    """Return the rate in nats per latent: the mean of KL(posterior, N(0, 1)) summed over
+    dimensions."""
     mean, std = posterior.mean, posterior.std
     return 0.5 * (mean.square() + std.square() - 1 - 2 * std.log()).sum(-1).mean()

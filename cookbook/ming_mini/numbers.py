@@ -9,9 +9,11 @@ TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "nin
 
 
 def number_words(number: int) -> str:
-    """Words of `number`, 0 to 999,999: "forty-two", "one hundred five", "two thousand ten".
+    """Return the words of `number`, 0 to 999,999: "forty-two", "one hundred five", "two thousand
+    ten".
 
-    Raises `ValueError` outside that range.
+    Raises:
+        ValueError: The number is outside that range.
     """
     if not 0 <= number < 1_000_000:
         raise ValueError(f"{number} is not between 0 and 999999")

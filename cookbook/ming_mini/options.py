@@ -1,4 +1,4 @@
-"""Command lines of the training runs of the speaking half."""
+"""Command lines of the training runs of the talker and the VAE."""
 
 import argparse
 import math
@@ -10,7 +10,8 @@ import torch
 
 
 def run_parser(description: str | None, settings: Any, peak: float) -> argparse.ArgumentParser:
-    """What every run takes, with each plain number and flag of a settings dataclass."""
+    """Return a parser with the options of every run, and each plain field of a settings
+    dataclass."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
@@ -18,7 +19,7 @@ def run_parser(description: str | None, settings: Any, peak: float) -> argparse.
     parser.add_argument("--pause", type=float, default=math.inf, help="seconds of this call")
     parser.add_argument("--peak", type=float, default=peak, help="the highest rate")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    for name, value in plain(settings).items():
+    for name, value in plain_fields(settings).items():
         option = "--" + name.replace("_", "-")
         if isinstance(value, bool):
             parser.add_argument(option, default=value, action=argparse.BooleanOptionalAction)
@@ -27,12 +28,12 @@ def run_parser(description: str | None, settings: Any, peak: float) -> argparse.
     return parser
 
 
-def plain(settings: Any) -> dict[str, int | float]:
-    """The plain numbers and flags of a settings dataclass."""
+def plain_fields(settings: Any) -> dict[str, int | float]:
+    """Return the numbers and flags of a settings dataclass."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     return {name: value for name, value in values.items() if isinstance(value, int | float)}
 
 
-def chosen(args: argparse.Namespace, settings: Any) -> dict[str, int | float]:
-    """What a command line made of them."""
-    return {name: getattr(args, name) for name in plain(settings)}
+def settings_from_args(args: argparse.Namespace, settings: Any) -> dict[str, int | float]:
+    """Return the values of the settings on the command line."""
+    return {name: getattr(args, name) for name in plain_fields(settings)}

@@ -1,10 +1,10 @@
 """Pack trained weights as a `talker/` folder in the released layout.
 
-`python -m cookbook.ming_mini.pack --weights DIR --output CHECKPOINT`
+    python -m cookbook.ming_mini.pack --weights DIR --output CHECKPOINT
 
 Writes `CHECKPOINT/talker` with bf16 weights, configurations, tokenizer, and the preset voices:
-short recordings of the source synthesizers and what they say; what the checkpoint can do; and the
-checksums of all files.
+short recordings of the source synthesizers with their transcripts. Also writes the checkpoint's
+capabilities and the checksums of all files.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from cookbook.ming_mini.abilities import ABILITIES
+from cookbook.ming_mini.capabilities import ABILITIES
 from cookbook.ming_mini.layout import configurations, write_layout
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from cookbook.ming_mini.synthesize import RATE, synthesize, to_int16
@@ -31,7 +31,7 @@ from sglang_omni.models.ming.speech.talker import ROTARY_BUFFERS
 from sglang_omni.models.ming.speech.voices import MANIFEST
 from sglang_omni.models.ming.tiny.write import write_json, write_tensors
 
-# In the order of the list of voices: the first, the clearest, is a server's default.
+# In the order of the list of voices: the first, and clearest, is a server's default.
 PROMPTS = {
     "rms": "Please move the large chair to the window.",
     "slt": "The answer is in the small green book.",
@@ -41,7 +41,7 @@ PROMPTS = {
 
 
 def pack(weights: Path, checkpoint: Path) -> int:
-    """Write `checkpoint/talker` from trained weights; returns the bytes of its files."""
+    """Write `checkpoint/talker` from trained weights. Returns the bytes of its files."""
     folder = checkpoint / "talker"
     write_layout(folder)
     talker_config, _ = configurations()
@@ -55,7 +55,7 @@ def pack(weights: Path, checkpoint: Path) -> int:
 
 
 def rotary_buffers(config: TalkerConfig) -> dict[str, Tensor]:
-    """The tables that the released file stores beside the weights."""
+    """Return the tables that the released file stores beside the weights."""
     parts = (config.flow, config.aggregator)
     return {
         name: compute_inverse_frequencies(part.hidden_size // part.num_heads, ROTARY_THETA)
@@ -64,7 +64,7 @@ def rotary_buffers(config: TalkerConfig) -> dict[str, Tensor]:
 
 
 def write_voices(talker: Path) -> None:
-    """Record what every preset speaker says of itself, and list the recordings."""
+    """Record a self-introduction of every preset speaker, and list the recordings."""
     speakers, manifest = {speaker.name: speaker for speaker in PRESETS}, {}
     for name, text in PROMPTS.items():
         place = f"data/voices/{name}.wav"
@@ -76,7 +76,7 @@ def write_voices(talker: Path) -> None:
 
 
 def recording(text: str, speaker: Speaker) -> np.ndarray:
-    """What a voice prompt is made of: a clip as in training, int16 [n]."""
+    """Make the recording of a voice prompt: a clip as in training, int16 [n]."""
     return to_int16(synthesize(text, speaker))
 
 
@@ -90,7 +90,7 @@ def write_wav(path: Path, samples: np.ndarray) -> None:
 
 
 def main() -> None:
-    """Pack, and say how large it became."""
+    """Pack, and print the size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)

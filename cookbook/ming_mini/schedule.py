@@ -1,4 +1,4 @@
-"""Training by the clock: a run has so many seconds, and every rate follows from their share."""
+"""Training for a given time: schedules follow from the share of a run's seconds."""
 
 import math
 import time
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Clock:
-    """Wall time of one run of `seconds`, of which this call takes at most `pause`, and those
-    before it took `before`."""
+class RunClock:
+    """Wall time of a run of `seconds`, of which this call takes at most `pause`, and earlier calls
+    took `before`."""
 
     seconds: float
     pause: float = math.inf
@@ -17,22 +17,22 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since this call's start."""
+        """Return the seconds since this call's start."""
         return time.monotonic() - self._start
 
     @property
     def spent(self) -> float:
-        """Seconds of the run that are over."""
+        """Return the seconds of the run that are over."""
         return self.before + self.elapsed
 
     @property
     def progress(self) -> float:
-        """Share of the run that is over, 0 to 1 and beyond."""
+        """Return the share of the run that is over, 0 to 1 and beyond."""
         return self.spent / self.seconds
 
     @property
     def running(self) -> bool:
-        """Whether this call goes on."""
+        """Return whether this call continues."""
         return self.progress < 1 and self.elapsed < self.pause
 
 
@@ -45,26 +45,26 @@ class Rate:
     warm_up: int = 100
 
     def at(self, progress: float, step: int) -> float:
-        """The rate at a share of the run and a step of it."""
+        """Return the rate at a share of the run and a step of it."""
         cosine = (1 + math.cos(math.pi * min(progress, 1.0))) / 2
         return (self.end + (self.peak - self.end) * cosine) * min(1.0, (step + 1) / self.warm_up)
 
 
 @dataclass
-class Meter:
-    """Running means of named numbers; printing them starts anew."""
+class MeanMeter:
+    """Running means of named numbers."""
 
     _sums: dict[str, float] = field(default_factory=dict)
     _count: int = 0
 
     def add(self, values: dict[str, float]) -> None:
-        """Take in one step's numbers."""
+        """Add the numbers of one step."""
         self._count += 1
         for name, value in values.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
 
     def flush(self) -> dict[str, float]:
-        """The means since the last flush, rounded."""
+        """Return the rounded means since the last flush."""
         means = {name: round(total / self._count, 4) for name, total in self._sums.items()}
         self._sums, self._count = {}, 0
         return means

@@ -1,7 +1,7 @@
-"""English sentences made fresh from a seed, in the form that the talker receives.
+"""English sentences from a seed, in the form that the talker receives.
 
-That form is what the product's text front end leaves: numbers in words, no markup. Training and
-held-out sentences are apart by construction: a hash of the words decides.
+That form is the output of the product's text front end: numbers in words, no markup. A hash of the
+words separates training and held-out sentences.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ from typing import Literal
 from cookbook.ming_mini import grammar
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.numbers import ONES, number_words
-from cookbook.ming_mini.talk import talk
+from cookbook.ming_mini.small_talk import draw_talk
 
 Split = Literal["train", "held_out"]
 HELD_OUT_SHARE = 20
-"""One sentence in so many is held out."""
-LONGEST_WORDS = 45
+"""One sentence in this many is held out."""
+MAX_WORDS = 45
 
 GREETINGS = (
     "Hello",
@@ -91,29 +91,29 @@ Mix = tuple[tuple[Maker, float], ...]
 def sentences(
     seed: int, lexicon: Lexicon, split: Split = "train", mix: Mix | None = None
 ) -> Iterator[str]:
-    """Endless texts of 1 to 45 words of one split; the same for the same seed and mix."""
+    """Yield texts of 1 to 45 words of one split forever; they follow from the seed and the mix."""
     rng, mix = Random(seed), mix or KINDS
     while True:
         count = rng.randint(2, 5) if rng.random() < 0.15 else 1
-        # Several in a row are what the segmenter cuts from a long answer.
-        text = " ".join(draw(rng, lexicon, mix) for _ in range(count))
-        if split_of(text) == split and len(text.split()) <= LONGEST_WORDS:
+        # The segmenter cuts pieces of several sentences from a long answer.
+        text = " ".join(draw_sentence(rng, lexicon, mix) for _ in range(count))
+        if split_of(text) == split and len(text.split()) <= MAX_WORDS:
             yield text
 
 
 def take(count: int, seed: int, lexicon: Lexicon, split: Split = "train") -> list[str]:
-    """The first `count` of `sentences`."""
+    """Return the first `count` of `sentences`."""
     return list(islice(sentences(seed, lexicon, split), count))
 
 
 def held_out(count: int, seed: int, lexicon: Lexicon) -> list[str]:
-    """`count` held-out sentences of 4 to 12 words."""
+    """Return `count` held-out sentences of 4 to 12 words."""
     texts = sentences(seed, lexicon, "held_out")
     return list(islice((text for text in texts if 4 <= len(text.split()) <= 12), count))
 
 
 def commands(count: int, seed: int, split: Split) -> list[str]:
-    """`count` different commands of the grammar, lower case, from one split."""
+    """Return `count` different commands of the grammar, in lower case, from one split."""
     rng, found = Random(seed), dict[str, None]()
     while len(found) < count:
         text = grammar.command(rng)
@@ -123,20 +123,21 @@ def commands(count: int, seed: int, split: Split) -> list[str]:
 
 
 def split_of(text: str) -> Split:
-    """The split of a text: its words decide, whatever their case and punctuation."""
+    """Return the split of a text, which its words determine, whatever their case and
+    punctuation."""
     words = " ".join(re.findall(r"[a-z']+", text.lower()))
     digest = hashlib.sha256(words.encode()).digest()
     return "held_out" if int.from_bytes(digest[:4], "big") % HELD_OUT_SHARE == 0 else "train"
 
 
-def draw(rng: Random, lexicon: Lexicon, mix: Mix | None = None) -> str:
-    """One sentence of any kind."""
+def draw_sentence(rng: Random, lexicon: Lexicon, mix: Mix | None = None) -> str:
+    """Draw one sentence of any kind."""
     makers, weights = zip(*(mix or KINDS), strict=True)
-    return finish(rng.choices(makers, weights)[0](rng, lexicon))
+    return punctuate(rng.choices(makers, weights)[0](rng, lexicon))
 
 
-def finish(text: str) -> str:
-    """`text` with a capital letter in front and a mark at the end."""
+def punctuate(text: str) -> str:
+    """Return `text` with a capital letter in front and a mark at the end."""
     text = re.sub(r"\bi\b", "I", text.strip())
     text = re.sub(r"\b([aA]) (?=[aeiou])", r"\1n ", text)
     text = text[:1].upper() + text[1:]
@@ -144,7 +145,7 @@ def finish(text: str) -> str:
 
 
 def _number(rng: Random) -> str:
-    """A number in words; small ones are likely."""
+    """Draw a number in words; small ones are likely."""
     top = rng.choice((10, 20, 100, 100, 1000, 1000, 10_000, 1_000_000))
     return number_words(rng.randrange(top))
 
@@ -169,13 +170,13 @@ def _name(rng: Random) -> str:
 
 
 def greeting(rng: Random, lexicon: Lexicon) -> str:
-    """A greeting, perhaps with a name."""
+    """Draw a greeting, perhaps with a name."""
     text = rng.choice(GREETINGS)
     return f"{text}, {_name(rng)}" if rng.random() < 0.4 else text + rng.choice((".", "!"))
 
 
 def chat(rng: Random, lexicon: Lexicon) -> str:
-    """Small talk, or an offer to help with something."""
+    """Draw small talk, or an offer to help with something."""
     if rng.random() < 0.4:
         return rng.choice(CHAT)
     verb, noun = rng.choice(lexicon.verbs), rng.choice(lexicon.nouns)
@@ -190,7 +191,7 @@ def chat(rng: Random, lexicon: Lexicon) -> str:
 
 
 def answer(rng: Random, lexicon: Lexicon) -> str:
-    """The answer to a sum."""
+    """Draw the answer to a sum."""
     a, b = rng.randrange(100), rng.randrange(1, 100)
     left, right, more = number_words(a), number_words(b), number_words(a + b)
     return rng.choice(
@@ -209,7 +210,7 @@ def answer(rng: Random, lexicon: Lexicon) -> str:
 
 
 def picture(rng: Random, lexicon: Lexicon) -> str:
-    """What a picture shows."""
+    """Draw a description of a picture."""
     colour, other = rng.sample(grammar.COLOURS, 2)
     shape, side = rng.choice(grammar.SHAPES + OBJECTS), rng.choice(SIDES)
     count, size = rng.randrange(2, 13), rng.choice(SIZES)
@@ -228,19 +229,19 @@ def picture(rng: Random, lexicon: Lexicon) -> str:
 
 
 def spoken_command(rng: Random, lexicon: Lexicon) -> str:
-    """A command of the grammar."""
+    """Draw a command of the grammar."""
     return grammar.command(rng)
 
 
 def spelling(rng: Random, lexicon: Lexicon) -> str:
-    """A word, letter by letter, or single letters."""
+    """Draw a word, letter by letter, or single letters."""
     word = rng.choice(lexicon.nouns)[:8]
     letters = rng.choice((" ", ", ")).join(word.upper())
     return rng.choice((f"{word} is spelled {letters}", f"{word}, {letters}", letters))
 
 
 def calendar(rng: Random, lexicon: Lexicon) -> str:
-    """A day, a date or a time."""
+    """Draw a day, a date or a time."""
     hour, minute = number_words(rng.randrange(1, 13)), number_words(rng.randrange(10, 60))
     day, month = rng.choice(DAYS), rng.choice(MONTHS)
     return rng.choice(
@@ -256,7 +257,7 @@ def calendar(rng: Random, lexicon: Lexicon) -> str:
 
 
 def statement(rng: Random, lexicon: Lexicon) -> str:
-    """A sentence of everyday words; grammatical, if rarely sensible."""
+    """Draw a sentence of everyday words; grammatical, if rarely sensible."""
     one, two, three = (rng.choice(lexicon.nouns) for _ in range(3))
     verb, adjective = rng.choice(lexicon.verbs), rng.choice(lexicon.adjectives)
     adverb = rng.choice(lexicon.adverbs)
@@ -275,24 +276,24 @@ def statement(rng: Random, lexicon: Lexicon) -> str:
 
 
 def phrase(rng: Random, lexicon: Lexicon) -> str:
-    """A usage example of the dictionary."""
+    """Draw a usage example of the dictionary."""
     return rng.choice(lexicon.phrases)
 
 
 def definition(rng: Random, lexicon: Lexicon) -> str:
-    """What the dictionary says that a word means."""
+    """Draw a dictionary's definition of a word."""
     return rng.choice(lexicon.definitions)
 
 
 def words(rng: Random, lexicon: Lexicon) -> str:
-    """Words in a row, which teach how letters sound."""
+    """Draw words in a row, which teach the sounds of letters."""
     pool = lexicon.nouns + lexicon.verbs + lexicon.adjectives + lexicon.adverbs
     chosen = [rng.choice(pool) for _ in range(rng.randint(1, 9))]
     return rng.choice((" ", " ", ", ")).join(chosen)
 
 
 def digits(rng: Random, lexicon: Lexicon) -> str:
-    """Digits one by one, as of a telephone number."""
+    """Draw digits one by one, as of a telephone number."""
     return " ".join(rng.choice(ONES[:10]) for _ in range(rng.randint(2, 8)))
 
 
@@ -309,11 +310,11 @@ KINDS: Mix = (
     (spelling, 2),
     (digits, 1),
 )
-"""What held-out sentences are drawn from, and the thinker's texts."""
+"""The kinds of held-out sentences, and of the thinker's texts."""
 
 SPOKEN: Mix = (
     (phrase, 34),
-    (talk, 22),
+    (draw_talk, 22),
     (definition, 12),
     (statement, 8),
     (words, 6),
@@ -326,4 +327,4 @@ SPOKEN: Mix = (
     (spelling, 1),
     (digits, 1),
 )
-"""What the talker learns to say: sentences as people speak first."""
+"""The kinds that the talker learns to say, mostly sentences as people speak."""

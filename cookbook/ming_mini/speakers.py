@@ -1,25 +1,25 @@
 """The speakers: voices of two free synthesizers, varied in pitch, formants and speed.
 
-flite's voices are recordings' models (clustergen and diphones); playing them at another rate
-moves pitch and formants together, as a smaller or larger speaker would. espeak-ng synthesises
-formants by rule, and its variants change them, breath and pitch.
+flite's voices are models of recordings (clustergen and diphones); playing them at another rate
+moves pitch and formants together, like a smaller or larger speaker. espeak-ng synthesises formants
+by rule, and its variants change them, breath and pitch.
 """
 
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from cookbook.ming_mini.vocode import PITCHES
+from cookbook.ming_mini.vocoder import PITCHES
 
 
 @dataclass(frozen=True)
 class Speaker:
     """One parametric speaker.
 
-    `voice` names the synthesizer's voice. `size` is the factor by which flite's pitch and
-    formants rise (espeak-ng: 1). `pace` stretches flite's durations before that. `pitch` (0 to
-    99) and `speed` (words a minute) are espeak-ng's. `tone` is the steady pitch, in Hz, at which
-    the model hears this speaker.
+    `voice` is the synthesizer's voice. `size` is the factor of flite's pitch and formants
+    (espeak-ng: 1). `pace` stretches flite's durations before that. `pitch` (0 to 99) and `speed`
+    (words per minute) are espeak-ng's. `tone` is the steady pitch in Hz of this speaker in the
+    training data.
     """
 
     name: str
@@ -55,20 +55,20 @@ VARIANTS = _VARIANTS.split()
 HELD_OUT_EVERY = 13
 
 
-def variants() -> tuple[Speaker, ...]:
-    """Every speaker but the presets, in a fixed order."""
+def all_variants() -> tuple[Speaker, ...]:
+    """Yield every speaker but the presets, in a fixed order."""
     return (*_flite_variants(), *_espeak_variants())
 
 
 def training_speakers() -> tuple[Speaker, ...]:
-    """The presets and the variants to train on."""
-    kept = (one for number, one in enumerate(variants()) if not _is_held_out(number))
+    """Return the presets and the variants to train on."""
+    kept = (one for number, one in enumerate(all_variants()) if not _is_held_out(number))
     return (*PRESETS, *kept)
 
 
 def held_out_speakers() -> tuple[Speaker, ...]:
-    """The first ten variants that no training sees."""
-    held = [one for number, one in enumerate(variants()) if _is_held_out(number)]
+    """Return the first ten variants that no training sees."""
+    held = [one for number, one in enumerate(all_variants()) if _is_held_out(number)]
     return tuple(held[:10])
 
 
@@ -77,7 +77,8 @@ def _is_held_out(number: int) -> bool:
 
 
 def _flite_variants() -> list[Speaker]:
-    """Sizes of the preset voices; the pace undoes the change of speed, and varies it a little."""
+    """Yield sizes of the preset voices; the pace undoes the change of speed, and varies it a
+    little."""
     found = []
     for number, (preset, size) in enumerate(product(PRESETS, FLITE_SIZES)):
         pace = size * (0.94, 1.0, 1.08)[number % 3]
@@ -88,7 +89,7 @@ def _flite_variants() -> list[Speaker]:
 
 
 def _espeak_variants() -> list[Speaker]:
-    """Two speakers of every variant, with accents, pitches and speeds in turn."""
+    """Yield two speakers of every variant, with accents, pitches and speeds in turn."""
     found = []
     for number, (variant, turn) in enumerate(product(VARIANTS, range(2))):
         accent = ACCENTS[number % len(ACCENTS)]

@@ -1,8 +1,8 @@
-"""Speech of a speaker: runs flite or espeak-ng, and brings every clip to one form.
+"""Speech of a speaker: run flite or espeak-ng, and convert every clip to one form.
 
-One form: mono float32 at 44.1 kHz, silence of a fixed length around the speech, one loudness. What
-the model learns from has the speaker's one steady pitch as well (`vocode.py`).
-The programs are found on PATH. The result depends on nothing but text and speaker.
+The form is mono float32 at 44.1 kHz, with silence of a fixed length around the speech, at one
+loudness. Training clips also have the speaker's steady pitch (`vocoder.py`). The programs are found
+on PATH. The result depends only on text and speaker.
 """
 
 import io
@@ -18,7 +18,7 @@ import numpy as np
 import soxr
 
 from cookbook.ming_mini.speakers import Speaker
-from cookbook.ming_mini.vocode import HOP, RATE, analyse, resynthesise
+from cookbook.ming_mini.vocoder import HOP, RATE, analyse, resynthesise
 
 PAD = 3 * HOP
 """Samples of silence before and after the speech."""
@@ -47,29 +47,29 @@ class Clip:
 
 
 def synthesize(text: str, speaker: Speaker) -> np.ndarray:
-    """Speech of `text` at the speaker's pitch: float32 samples [n] at 44.1 kHz.
+    """Return the speech of `text` at the speaker's pitch: float32 samples [n] at 44.1 kHz.
 
     n is a multiple of the VAE's hop. Raises `SynthesisError`.
     """
-    speech = source(text, speaker)[PAD:-PAD]
+    speech = synthesize_natural(text, speaker)[PAD:-PAD]
     analysis = analyse(soxr.resample(speech, RATE, ANALYSIS_RATE), ANALYSIS_RATE)
     return _finish(resynthesise(analysis, speaker.tone))
 
 
-def source(text: str, speaker: Speaker) -> np.ndarray:
-    """Speech of `text` as the synthesizer says it, melody included, in the same form."""
+def synthesize_natural(text: str, speaker: Speaker) -> np.ndarray:
+    """Return the speech of `text` with the synthesizer's own melody, in the same form."""
     samples, rate = _run(text, speaker)
     played = rate * speaker.size
-    return arrange(soxr.resample(samples, played, RATE).astype(np.float32))
+    return normalise_clip(soxr.resample(samples, played, RATE).astype(np.float32))
 
 
-def arrange(samples: np.ndarray) -> np.ndarray:
+def normalise_clip(samples: np.ndarray) -> np.ndarray:
     """Trim and pad samples [n], fade the ends and set the loudness; float32."""
     return _finish(trim(samples))
 
 
 def _finish(speech: np.ndarray) -> np.ndarray:
-    """Speech [n] without silence around it as a clip."""
+    """Turn speech [n] without silence around it into a clip."""
     level = np.sqrt(np.mean(np.square(speech))) if len(speech) else 0.0
     if len(speech) < RATE // 20 or level < 1e-5:
         raise SynthesisError("the synthesizer said nothing")
@@ -81,7 +81,7 @@ def _finish(speech: np.ndarray) -> np.ndarray:
 
 
 def trim(samples: np.ndarray) -> np.ndarray:
-    """Samples [n] without the silent frames of 10 ms at both ends; a copy."""
+    """Return samples [n] without the silent frames of 10 ms at both ends; a copy."""
     frames = samples[: len(samples) // FRAME * FRAME].reshape(-1, FRAME)
     if len(frames) == 0:
         return samples.copy()
@@ -112,12 +112,12 @@ def _clip(job: tuple[str, int, Speaker]) -> Clip | None:
 
 
 def to_int16(samples: np.ndarray) -> np.ndarray:
-    """Float samples in [-1, 1] as int16."""
+    """Convert float samples in [-1, 1] to int16."""
     return np.round(np.clip(samples, -1, 1) * 32767).astype(np.int16)
 
 
 def _run(text: str, speaker: Speaker) -> tuple[np.ndarray, int]:
-    """The synthesizer's own samples [n] in [-1, 1], and their rate in Hz."""
+    """Return the synthesizer's own samples [n] in [-1, 1], and their rate in Hz."""
     with tempfile.NamedTemporaryFile(suffix=".wav", dir=_scratch()) as file:
         command = _command(text, speaker, file.name)
         done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS)
@@ -127,7 +127,7 @@ def _run(text: str, speaker: Speaker) -> tuple[np.ndarray, int]:
 
 
 def _scratch() -> str | None:
-    """Memory rather than disk, where there is such a folder."""
+    """Return a folder in memory if there is one, or else on disk."""
     return "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
@@ -140,7 +140,7 @@ def _command(text: str, speaker: Speaker, path: str) -> list[str]:
 
 
 def read_wav(data: bytes) -> tuple[np.ndarray, int]:
-    """Samples [n] in [-1, 1] and rate of a 16-bit mono WAV file. Raises `SynthesisError`."""
+    """Return samples [n] in [-1, 1] and rate of a 16-bit mono WAV file. Raises `SynthesisError`."""
     try:
         with wave.open(io.BytesIO(data)) as file:
             raw = np.frombuffer(file.readframes(file.getnframes()), dtype=np.int16)

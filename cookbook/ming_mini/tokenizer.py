@@ -1,6 +1,6 @@
 """The talker's tokenizer: Qwen2's file format, one token per character.
 
-A small model learns how letters sound from few hours of speech only if it meets every letter
+A small model learns the sounds of letters from few hours of speech only if every letter occurs
 often. The prompt's fixed lines are one token each, so that they cost no time.
 """
 
@@ -25,7 +25,8 @@ FIXED_LINES = (
 
 
 def build_tokenizer() -> Tokenizer:
-    """Bytes without merges over lower-case text; Qwen2's and the talker's added tokens."""
+    """Build it: bytes without merges over lower-case text; Qwen2's and the talker's added
+    tokens."""
     tokenizer = Tokenizer(models.BPE(vocab=build_vocabulary(()), merges=[]))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = Sequence(

@@ -1,10 +1,10 @@
-"""Train the talker on a corpus that may still grow, for so many seconds.
+"""Train the talker for a given time, on a corpus that may still grow.
 
-`python -m cookbook.ming_mini.train_talker --corpus DIR --vae DIR --output DIR --seconds 360`
+    python -m cookbook.ming_mini.train_talker --corpus DIR --vae DIR --output DIR --seconds 360
 
 The VAE's weights come from `--vae`, the folder of its run or the file of a packed one. The talker
 is new, or that of a packed file (`--start`). `--pause` ends a call before the run is over; the next
-one goes on from the state in `--output`.
+call continues from the state in `--output`.
 """
 
 import argparse
@@ -20,27 +20,27 @@ from torch import Tensor
 
 from cookbook.ming_mini.batches import Batch, Batcher, prompt_frame
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
-from cookbook.ming_mini.descent import Optimizer
+from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.flow import (
     GUIDED_LAYERS,
+    NO_AUDIO,
     NO_HISTORY,
-    UNHEARD,
-    Arrays,
-    Losses,
-    Sketch,
+    DeviceBatch,
+    PatchPredictor,
+    TalkerLosses,
+    drop_patches,
     flow_loss,
-    forget,
     gather,
     host_tensors,
     stop_loss,
     teacher_forced,
 )
 from cookbook.ming_mini.layout import configurations, write_layout
-from cookbook.ming_mini.options import chosen, run_parser
+from cookbook.ming_mini.optimizer import Optimizer
+from cookbook.ming_mini.options import run_parser, settings_from_args
 from cookbook.ming_mini.prefetch import Prefetch
-from cookbook.ming_mini.replay import Replay
-from cookbook.ming_mini.schedule import Clock, Meter, Rate
-from cookbook.ming_mini.talker_start import new_talker
+from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
+from cookbook.ming_mini.talker_init import new_talker
 from cookbook.ming_mini.train_vae import VAE
 from cookbook.ming_mini.utterances import Library, PatchStore
 from cookbook.ming_mini.weights import Average, load_pieces, load_state, save_pieces, save_state
@@ -58,7 +58,7 @@ RATE = Rate(1.5e-3, 5e-5, 300)
 
 @dataclass(frozen=True)
 class Settings:
-    """How the talker is trained; a step takes so many `patches` in all its utterances."""
+    """The settings of the talker's training; a step has `patches` patches in all its utterances."""
 
     patches: int = 2048
     rate: Rate = RATE
@@ -72,7 +72,7 @@ class Settings:
 
 
 class Trainer:
-    """The talker and what trains it."""
+    """The talker and its training state."""
 
     def __init__(
         self,
@@ -82,14 +82,15 @@ class Trainer:
         device: torch.device,
         packed: Path | None = None,
     ) -> None:
-        """`packed` is the file of a talker that is trained on, instead of a new one."""
+        """Build the talker. With `packed`, the file of a trained talker, training starts from
+        it."""
         self.settings, self.device = settings, device
         self.talker = new_talker(config, settings.seed).to(device)
         if packed is not None:
-            # Beside the weights it holds the rotary tables, which modules make themselves.
+            # The file also has the rotary tables, which the modules compute.
             stored = load_file(packed)
             self.talker.load_state_dict({name: stored[name] for name in self.talker.state_dict()})
-        self.sketch = Sketch(config.llm.hidden_size, config.latent_dim).to(device)
+        self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
         self.velocity = self.talker.cfm.model
         if settings.compile:
             self.velocity = torch.compile(self.velocity, dynamic=False)
@@ -97,11 +98,11 @@ class Trainer:
         self.step = 0
         weights = (*self.talker.parameters(), *self.sketch.parameters())
         self._store, self._descent = store, Optimizer(weights, betas=(0.9, 0.98), decay=0.01)
-        self._replay = Replay(self._improve, self.random, settings.record)
+        self._replay = StepReplay(self._improve, self.random, settings.record)
         self.average = Average(self.talker)
 
     def resume(self, folder: Path) -> float:
-        """Go on with the run whose state is in `folder`; returns the seconds it took so far."""
+        """Continue the run whose state is in `folder`. Returns the seconds that it took so far."""
         state = load_state(folder, TALKER, self.device)
         if state is None:
             return 0.0
@@ -118,7 +119,7 @@ class Trainer:
         save_pieces(self.average.tensors, folder, TALKER)
 
     def _parts(self) -> dict[str, Any]:
-        """All that has a state."""
+        """Return everything that has a state."""
         return {
             "talker": self.talker,
             "sketch": self.sketch,
@@ -126,8 +127,8 @@ class Trainer:
             "optimizer": self._descent,
         }
 
-    def train(self, batch: Batch, progress: float) -> Losses:
-        """One step; returns its losses, which the next one overwrites."""
+    def train(self, batch: Batch, progress: float) -> TalkerLosses:
+        """Run one step. Returns its losses, which the next step overwrites."""
         settings = self.settings
         guide = settings.guide * max(0.1, 1 - progress)
         controls = torch.tensor((settings.rate.at(progress, self.step), guide))
@@ -136,62 +137,62 @@ class Trainer:
         self.step += 1
         return losses
 
-    def _improve(self, shape: tuple[int, ...], inputs: tuple[Tensor, ...]) -> Losses:
-        """One step on the device: the controls are the rate and the weight of guidance."""
+    def _improve(self, shape: tuple[int, ...], inputs: tuple[Tensor, ...]) -> TalkerLosses:
+        """Run one step on the device: the controls are the rate and the weight of guidance."""
         controls, *tensors = inputs
         self._descent.rate.copy_(controls[0])
-        losses = self.losses(Arrays(*tensors))
+        losses = self.losses(DeviceBatch(*tensors))
         settings = self.settings
         total = losses.flow + settings.stop * losses.stop + controls[1] * losses.misplaced
         self._descent.step(total + settings.sketch * losses.sketch)
-        return Losses(*(loss.detach() for loss in vars(losses).values()))
+        return TalkerLosses(*(loss.detach() for loss in vars(losses).values()))
 
-    def losses(self, arrays: Arrays) -> Losses:
-        """The losses of one batch."""
+    def losses(self, arrays: DeviceBatch) -> TalkerLosses:
+        """Return the losses of one batch."""
         heard, primed, past, aim = gather(self._store, arrays, self.random)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            heard = forget(heard, UNHEARD, self.random)
+            heard = drop_patches(heard, NO_AUDIO, self.random)
             run = teacher_forced(self.talker, arrays, heard, primed, past)
             stop = stop_loss(self.talker, run.hidden, arrays)
             parts = (part.flatten(0, 1)[arrays.chosen] for part in (run.hidden, run.history, aim))
             hidden, history, patches = parts
-            history = forget(history, NO_HISTORY, self.random)
+            history = drop_patches(history, NO_HISTORY, self.random)
             flow = flow_loss(self.velocity, hidden, history, patches, self.random)
             sketch = self.sketch(hidden, patches)
-        return Losses(flow, stop, run.misplaced / len(GUIDED_LAYERS), sketch)
+        return TalkerLosses(flow, stop, run.misplaced / len(GUIDED_LAYERS), sketch)
 
 
 def trained_vae(config: VAEConfig, place: Path, device: torch.device) -> AudioVAE:
-    """The VAE in the folder of a training run, or in a packed file; frozen."""
+    """Load the VAE from the folder of a training run, or from a packed file; frozen."""
     vae = AudioVAE(config, encoder_layers=None)
     vae.load_state_dict(load_file(place) if place.is_file() else load_pieces(place, VAE))
     return vae.to(device).eval().requires_grad_(False)
 
 
 def mini_tokenizer() -> PromptTokenizer:
-    """The tokenizer as the product reads it."""
+    """Return the tokenizer as the product reads it."""
     with TemporaryDirectory() as name:
         write_layout(Path(name))
         return PromptTokenizer(Path(name))
 
 
-def add(library: Library, tokenizer: PromptTokenizer, chunks: Iterator[Chunk]) -> None:
+def add_chunks(library: Library, tokenizer: PromptTokenizer, chunks: Iterator[Chunk]) -> None:
     """Encode chunks one by one."""
     for chunk in chunks:
         library.add([chunk], [tokenizer.encode(text) for text in chunk.texts])
 
 
 def run(
-    trainer: Trainer, library: Library, corpus: CorpusFolder, output: Path, clock: Clock
+    trainer: Trainer, library: Library, corpus: CorpusFolder, output: Path, clock: RunClock
 ) -> None:
-    """Train until the clock has run out; prints every five seconds, saves every minute."""
+    """Train until the time is over; prints every five seconds, saves every minute."""
     tokenizer = mini_tokenizer()
-    add(library, tokenizer, corpus.wait(120))
+    add_chunks(library, tokenizer, corpus.wait(120))
     settings = trainer.settings
     batches = Prefetch(
         Batcher(library.tables, prompt_frame(tokenizer), settings.patches, settings.seed).draw
     )
-    meter, printed, saved = Meter(), clock.elapsed, clock.elapsed
+    meter, printed, saved = MeanMeter(), clock.elapsed, clock.elapsed
     while clock.running:
         losses = trainer.train(batches.draw(), clock.progress)
         if trainer.step % 10 == 0:
@@ -201,33 +202,33 @@ def run(
             hours = library.tables.seconds / 3600
             print(f"{printed:.0f} s, step {trainer.step}, {hours:.2f} h", meter.flush(), flush=True)
             batches.rest()
-            add(library, tokenizer, corpus.new_chunks())
+            add_chunks(library, tokenizer, corpus.new_chunks())
         if clock.elapsed - saved > 60:
             saved = clock.elapsed
             trainer.save(output, clock.spent)
     trainer.save(output, clock.spent)
 
 
-def parse() -> tuple[argparse.Namespace, Settings]:
-    """The command line, and what it says of the settings."""
+def parse_arguments() -> tuple[argparse.Namespace, Settings]:
+    """Parse the command line. Returns the arguments and the settings."""
     parser = run_parser(__doc__, Settings(), Settings().rate.peak)
     parser.add_argument("--vae", type=Path, required=True)
     parser.add_argument("--start", type=Path, help="model.safetensors of a packed talker")
     args = parser.parse_args()
     rate = Rate(args.peak, args.peak / 30, 300)
-    return args, replace(Settings(), rate=rate, **chosen(args, Settings()))
+    return args, replace(Settings(), rate=rate, **settings_from_args(args, Settings()))
 
 
 def main() -> None:
-    """Train, or train on."""
-    args, settings = parse()
+    """Train, or continue to train."""
+    args, settings = parse_arguments()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     device = torch.device(args.device)
     config, vae_config = configurations()
     vae = trained_vae(vae_config, args.vae, device)
     library = Library(vae, int(settings.hours * PATCHES_AN_HOUR), device)
     trainer = Trainer(config, settings, library.store, device, args.start)
-    clock = Clock(args.seconds, args.pause, trainer.resume(args.output))
+    clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
     run(trainer, library, CorpusFolder(args.corpus), args.output, clock)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
 

@@ -1,12 +1,12 @@
-"""Train the audio VAE on a corpus that may still grow, for so many seconds.
+"""Train the audio VAE for a given time, on a corpus that may still grow.
 
-`python -m cookbook.ming_mini.train_vae --corpus DIR --output DIR --seconds 360`
+    python -m cookbook.ming_mini.train_vae --corpus DIR --output DIR --seconds 360
 
-`--pause` ends a call before the run is over; the next one goes on from the state in `--output`. The
-encoder's posterior has a fixed budget in nats per latent: below it information is free, above it
-every nat costs. Such a posterior has unit variance in all, which is what the talker's flow starts
-from. `--decoder-of FILE` takes a packed VAE and trains its decoder alone: the latents stay what
-they are, and so does a talker that makes them.
+`--pause` ends a call before the run is over; the next call continues from the state in `--output`.
+The encoder's posterior has a fixed budget in nats per latent: below it information is free, above
+it every nat costs. Such a posterior has unit variance overall, which is what the talker's flow
+starts from. `--decoder-of FILE` trains the decoder of a packed VAE alone: the latents stay the
+same, and with them a talker that generates them.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from cookbook.ming_mini.corpus import Chunk, CorpusFolder
-from cookbook.ming_mini.descent import Optimizer
+from cookbook.ming_mini.cuda_graphs import StepReplay
 from cookbook.ming_mini.discriminators import (
     Discriminators,
     adversarial_loss,
@@ -30,23 +30,24 @@ from cookbook.ming_mini.discriminators import (
 )
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence, phase_band
-from cookbook.ming_mini.options import chosen, run_parser
-from cookbook.ming_mini.replay import Replay
-from cookbook.ming_mini.schedule import Clock, Meter, Rate
+from cookbook.ming_mini.optimizer import Optimizer
+from cookbook.ming_mini.options import run_parser, settings_from_args
+from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
 from cookbook.ming_mini.synthesize import RATE
-from cookbook.ming_mini.vae_start import new_vae
-from cookbook.ming_mini.vocode import HOP
+from cookbook.ming_mini.vae_init import new_vae
+from cookbook.ming_mini.vocoder import HOP
 from cookbook.ming_mini.weights import Average, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.speech.vae import MAX_MAGNITUDE, Posterior
 
 VAE = "vae"
-VAE_RATE, JUDGE_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)
+VAE_RATE, DISCRIMINATOR_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the VAE is trained; `crop` is in latents of 80 ms, the `budget` in nats per latent.
+    """The settings of the VAE's training; `crop` is in latents of 80 ms, `budget` in nats per
+    latent.
 
     `adversarial_from` is the share of the run after which the discriminators take part.
     """
@@ -56,7 +57,7 @@ class Settings:
     budget: float = 120.0
     over_budget: float = 0.05
     rate: Rate = VAE_RATE
-    adversarial_rate: Rate = JUDGE_RATE
+    adversarial_rate: Rate = DISCRIMINATOR_RATE
     adversarial_from: float = 0.35
     adversarial: float = 0.1
     features: float = 1.0
@@ -72,8 +73,8 @@ Stage = tuple[int, bool]
 """What a step asks for: the bins whose phases count, and whether there are judges."""
 
 
-class Tape:
-    """Speech on the device in one row of int16, from which crops are cut anywhere."""
+class SpeechBuffer:
+    """Speech on the device as one row of int16, from which random crops are cut."""
 
     def __init__(self, hours: float, device: torch.device) -> None:
         self._samples = torch.zeros(int(hours * 3600 * RATE), dtype=torch.int16, device=device)
@@ -88,21 +89,22 @@ class Tape:
             self.length += len(new)
 
     def places(self, count: int, samples: int, generator: torch.Generator) -> Tensor:
-        """Where `count` random crops of so many samples start: int64 [count, 1] on the host.
+        """Return the starts of `count` random crops of `samples` samples: int64 [count, 1] on the
+        host.
 
-        They begin with a frame, as clips do: the pulses of steady speech keep their places.
+        They start at a frame, like clips, so that the pulses of steady speech keep their positions.
         """
         frames = (self.length - samples) // HOP
         return HOP * torch.randint(frames, (count, 1), generator=generator)
 
     def crops(self, places: Tensor, samples: int) -> Tensor:
-        """Float crops [count, samples] in [-1, 1] from places [count, 1] on the device."""
+        """Return float crops [count, samples] in [-1, 1] from places [count, 1] on the device."""
         index = places + torch.arange(samples, device=places.device)
         return self._samples[index].float() / 32767
 
 
-def vary(crops: Tensor, draws: Tensor) -> Tensor:
-    """Crops at other loudness (6 dB either way); one in eight silent in a part of it.
+def augment(crops: Tensor, draws: Tensor) -> Tensor:
+    """Vary the loudness of crops (6 dB either way); one in eight is silent in a part of it.
 
     `draws` [3, count, 1] are uniform.
     """
@@ -114,17 +116,17 @@ def vary(crops: Tensor, draws: Tensor) -> Tensor:
 
 
 class Trainer:
-    """The VAE, its discriminators and what trains them."""
+    """The VAE, its discriminators and their training state."""
 
     def __init__(
         self,
         config: VAEConfig,
         settings: Settings,
-        tape: Tape,
+        tape: SpeechBuffer,
         device: torch.device,
         packed: Path | None = None,
     ) -> None:
-        """`packed` is the file of a VAE whose decoder alone is trained on."""
+        """Build the VAE. With `packed`, the file of a trained VAE, only its decoder is trained."""
         self.settings, self.device, self._tape = settings, device, tape
         self.vae = new_vae(config, settings.seed).to(device)
         self._knows_phases = packed is not None
@@ -140,11 +142,11 @@ class Trainer:
         learnt = (one for one in self.vae.parameters() if one.requires_grad)
         self._descent = Optimizer(learnt, betas=(0.8, 0.98), decay=0.01)
         self._judge_descent = Optimizer(self.judges.parameters(), betas=(0.5, 0.9), decay=0.0)
-        self._replay = Replay(self._step, self.noise, settings.record)
+        self._replay = StepReplay(self._step, self.noise, settings.record)
         self.average = Average(self.vae)
 
     def resume(self, folder: Path) -> float:
-        """Go on with the run whose state is in `folder`; returns the seconds it took so far."""
+        """Continue the run whose state is in `folder`. Returns the seconds that it took so far."""
         state = load_state(folder, VAE, self.device)
         if state is None:
             return 0.0
@@ -162,7 +164,7 @@ class Trainer:
         save_pieces(self.average.tensors, folder, VAE)
 
     def _parts(self) -> dict[str, Any]:
-        """All that has a state."""
+        """Return everything that has a state."""
         return {
             "vae": self.vae,
             "judges": self.judges,
@@ -172,7 +174,7 @@ class Trainer:
         }
 
     def train(self, progress: float) -> dict[str, Tensor]:
-        """One step; returns its losses, which the next one overwrites."""
+        """Run one step. Returns its losses, which the next step overwrites."""
         settings = self.settings
         rates = [
             rate.at(progress, self.step) for rate in (settings.rate, settings.adversarial_rate)
@@ -188,16 +190,16 @@ class Trainer:
 
     @property
     def _samples(self) -> int:
-        """Of a crop."""
+        """Return the number of samples of a crop."""
         return self.settings.crop * self.vae.config.samples_per_latent
 
     def _step(self, stage: Stage, inputs: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        """One step on the device."""
+        """Run one step on the device."""
         band, judged = stage
         rates, draws, places = inputs
         self._descent.rate.copy_(rates[0])
         self._judge_descent.rate.copy_(rates[1])
-        real = vary(self._tape.crops(places, self._samples), draws)
+        real = augment(self._tape.crops(places, self._samples), draws)
         made, posterior, framewise = self.reconstruct(real, band)
         report = self._judge(real, made.detach()) if judged else {}
         return report | self._improve(real, made, posterior, framewise, judged)
@@ -205,7 +207,7 @@ class Trainer:
     def reconstruct(self, real: Tensor, band: int) -> tuple[Tensor, Posterior, Tensor]:
         """Encode, sample and decode waveforms [batch, samples].
 
-        The third result holds the frames' level loss, and phase loss below `band`.
+        The third result has the frames' level loss, and phase loss below `band`.
         """
         posterior = self.vae.encoder(real)
         noise = torch.randn(posterior.mean.shape, generator=self.noise, device=self.device)
@@ -225,7 +227,7 @@ class Trainer:
         framewise: Tensor,
         judged: bool,
     ) -> dict[str, Tensor]:
-        """One step of the VAE."""
+        """Run one step of the VAE."""
         settings = self.settings
         mel, magnitude = self.spectral(made, real)
         nats = divergence(posterior)
@@ -251,17 +253,19 @@ class Trainer:
         return adversarial_loss(seen), feature_loss(wanted, seen)
 
     def _judge(self, real: Tensor, made: Tensor) -> dict[str, Tensor]:
-        """One step of the discriminators."""
+        """Run one step of the discriminators."""
         with torch.autocast(self.device.type, torch.bfloat16):
             loss = discriminator_loss(self.judges(real), self.judges(made))
         self._judge_descent.step(loss)
         return {"judged": loss.detach()}
 
 
-def run(trainer: Trainer, tape: Tape, corpus: CorpusFolder, output: Path, clock: Clock) -> None:
-    """Train until the clock has run out; prints every five seconds, saves every minute."""
+def run(
+    trainer: Trainer, tape: SpeechBuffer, corpus: CorpusFolder, output: Path, clock: RunClock
+) -> None:
+    """Train until the time is over; prints every five seconds, saves every minute."""
     tape.add(corpus.wait(120))
-    meter, printed, saved = Meter(), clock.elapsed, clock.elapsed
+    meter, printed, saved = MeanMeter(), clock.elapsed, clock.elapsed
     while clock.running:
         report = trainer.train(clock.progress)
         if trainer.step % 10 == 0:
@@ -277,24 +281,24 @@ def run(trainer: Trainer, tape: Tape, corpus: CorpusFolder, output: Path, clock:
     trainer.save(output, clock.spent)
 
 
-def parse() -> tuple[argparse.Namespace, Settings]:
-    """The command line, and what it says of the settings."""
+def parse_arguments() -> tuple[argparse.Namespace, Settings]:
+    """Parse the command line. Returns the arguments and the settings."""
     parser = run_parser(__doc__, Settings(), Settings().rate.peak)
     parser.add_argument("--decoder-of", type=Path, help="model.safetensors of a packed VAE")
     args = parser.parse_args()
     rate = Rate(args.peak, args.peak / 20)
-    return args, replace(Settings(), rate=rate, **chosen(args, Settings()))
+    return args, replace(Settings(), rate=rate, **settings_from_args(args, Settings()))
 
 
 def main() -> None:
-    """Train, or train on."""
-    args, settings = parse()
+    """Train, or continue to train."""
+    args, settings = parse_arguments()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     _, config = configurations()
     device = torch.device(args.device)
-    tape = Tape(settings.hours, device)
+    tape = SpeechBuffer(settings.hours, device)
     trainer = Trainer(config, settings, tape, device, args.decoder_of)
-    clock = Clock(args.seconds, args.pause, trainer.resume(args.output))
+    clock = RunClock(args.seconds, args.pause, trainer.resume(args.output))
     run(trainer, tape, CorpusFolder(args.corpus), args.output, clock)
     print(f"done: {trainer.step} steps in {clock.elapsed:.0f} s")
 

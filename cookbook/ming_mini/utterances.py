@@ -1,8 +1,8 @@
 """Speech for the talker's training: latents of every clip on the device, tables on the host.
 
-Every clip is encoded as the product would meet it: as something to say (silence after it up to
-whole patches, and up to the shortest speech that the stop rule can end) and, if it is short, as a
-voice prompt (silence before it).
+Every clip is encoded in the two ways of the product: as speech to generate (followed by silence up
+to whole patches, and up to the shortest speech that the stop rule can end) and, if it is short, as
+a voice prompt (with silence before it).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from cookbook.ming_mini.synthesize import RATE
 from sglang_omni.models.ming.speech.vae import AudioVAE
 
 PATCH = 4
-SHORTEST_PATCHES = 5
+MIN_PATCHES = 5
 """The stop rule fires only past step 3."""
 PROMPT_SECONDS = (1.0, 4.5)
 ENCODE_SAMPLES = 300 * RATE
@@ -26,10 +26,10 @@ ENCODE_SAMPLES = 300 * RATE
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """A stretch of the store: `first` patch and number of `patches`, and what it says.
+class Utterance:
+    """A stretch of the store: `first` patch, number of `patches`, and the text.
 
-    `tokens` int [n] are the text's ids and `seconds` the length of the clip without padding.
+    `tokens` int [n] are the text's ids, `seconds` is the length of the clip without padding.
     """
 
     speaker: int
@@ -40,22 +40,22 @@ class Spoken:
 
 
 @dataclass
-class Tables:
-    """Utterances by how many patches they take, and each speaker's prompts."""
+class UtteranceTables:
+    """Utterances by their number of patches, and each speaker's prompts."""
 
-    by_patches: dict[int, list[Spoken]] = field(default_factory=dict)
-    prompts: dict[int, list[Spoken]] = field(default_factory=dict)
+    by_patches: dict[int, list[Utterance]] = field(default_factory=dict)
+    prompts: dict[int, list[Utterance]] = field(default_factory=dict)
     count: int = 0
     seconds: float = 0.0
 
-    def add_utterance(self, one: Spoken) -> None:
-        """Note something to say."""
+    def add_utterance(self, one: Utterance) -> None:
+        """Add an utterance to learn."""
         self.by_patches.setdefault(one.patches, []).append(one)
         self.count += 1
         self.seconds += one.seconds
 
-    def add_prompt(self, one: Spoken) -> None:
-        """Note a voice prompt."""
+    def add_prompt(self, one: Utterance) -> None:
+        """Add a voice prompt."""
         self.prompts.setdefault(one.speaker, []).append(one)
 
 
@@ -71,7 +71,7 @@ class PatchStore:
         self.length, self.capacity = 1, capacity
 
     def add(self, mean: Tensor, std: Tensor) -> int:
-        """Append patches [n, 4, 64]; returns the number of the first."""
+        """Append patches [n, 4, 64]. Returns the number of the first."""
         first = self.length
         self.length += len(mean)
         self._values[0, first : self.length] = mean.half()
@@ -79,29 +79,29 @@ class PatchStore:
         return first
 
     def mean(self, index: Tensor) -> Tensor:
-        """Means of patches `index` [...]: float32 [..., 4, 64]."""
+        """Return the means of patches `index` [...]: float32 [..., 4, 64]."""
         return self._values[0, index].float()
 
     def sample(self, index: Tensor, generator: torch.Generator) -> Tensor:
-        """Draws from the posteriors of patches `index`: float32 [..., 4, 64]."""
+        """Draw from the posteriors of patches `index`: float32 [..., 4, 64]."""
         mean, std = self._values[:, index].float()
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         return mean + std * noise
 
 
 class Library:
-    """Encodes chunks of a corpus with the trained VAE into a store and its tables."""
+    """Encode chunks of a corpus with the trained VAE into a store and its tables."""
 
     def __init__(self, vae: AudioVAE, capacity: int, device: torch.device) -> None:
         self._vae, self._device = vae, device
         self._patch_samples = vae.config.samples_per_latent * PATCH
         self.store = PatchStore(capacity, vae.config.decoder.latent_dim, device)
-        self.tables = Tables()
+        self.tables = UtteranceTables()
 
     def add(self, chunks: Iterable[Chunk], tokens: Sequence[Sequence[int]]) -> None:
-        """Encode and note every clip of the chunks while there is room.
+        """Encode and add every clip of the chunks while there is room.
 
-        `tokens` holds the ids of all texts in their order.
+        `tokens` has the ids of all texts, in their order.
         """
         ids = iter(tokens)
         for chunk in chunks:
@@ -111,15 +111,15 @@ class Library:
         lengths = np.diff(chunk.offsets)
         seconds = lengths / RATE
         needed = [int(-(-length // self._patch_samples)) for length in lengths]
-        said = [max(SHORTEST_PATCHES, patches) for patches in needed]
+        said = [max(MIN_PATCHES, patches) for patches in needed]
         speakers = chunk.speakers.tolist()
         for index, first in self._encode(chunk, range(len(said)), said, ahead=False):
-            spoken = Spoken(speakers[index], first, said[index], tokens[index], seconds[index])
+            spoken = Utterance(speakers[index], first, said[index], tokens[index], seconds[index])
             self.tables.add_utterance(spoken)
         low, high = PROMPT_SECONDS
         short = [index for index, length in enumerate(seconds) if low <= length <= high]
         for index, first in self._encode(chunk, short, needed, ahead=True):
-            spoken = Spoken(speakers[index], first, needed[index], tokens[index], seconds[index])
+            spoken = Utterance(speakers[index], first, needed[index], tokens[index], seconds[index])
             self.tables.add_prompt(spoken)
 
     @torch.no_grad()
@@ -138,7 +138,7 @@ class Library:
                 start = 0 if end is None else end - len(clip)
                 wave[start : start + len(clip)] = clip
             posterior = self._vae.encoder(torch.from_numpy(waves).to(self._device).float() / 32767)
-            # Causal: what is padded behind a clip does not change its latents.
+            # The encoder is causal: padding after a clip does not change its latents.
             counts = [patches[index] for index in group]
             kept = torch.arange(max(counts)) < torch.tensor(counts)[:, None]
             kept = kept.to(self._device)
@@ -148,7 +148,7 @@ class Library:
 
 
 def _groups(clips: Iterable[int], patches: Sequence[int], most: int) -> Iterator[list[int]]:
-    """Clips of about equal length together, at most `most` padded patches in a group."""
+    """Group clips of about equal length, with at most `most` padded patches in a group."""
     group: list[int] = []
     for index in sorted(clips, key=lambda index: -patches[index]):
         if group and (len(group) + 1) * patches[group[0]] > most:

@@ -1,4 +1,4 @@
-"""Weights between training runs: float32 safetensors in pieces small enough to travel."""
+"""Weights between training runs: float32 safetensors in pieces small enough to transfer."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ def save_pieces(tensors: Mapping[str, Tensor], folder: Path, name: str) -> list[
 
 
 def load_pieces(folder: Path, name: str) -> dict[str, Tensor]:
-    """The tensors of every piece. Raises `FileNotFoundError` where there is none."""
+    """Return the tensors of every piece. Raises `FileNotFoundError` if there is none."""
     paths = sorted(folder.glob(f"{name}-*.safetensors"))
     if not paths:
         raise FileNotFoundError(f"{folder}/{name}-*.safetensors")
@@ -44,7 +44,8 @@ def _pieces(tensors: Mapping[str, Tensor]) -> list[list[str]]:
 
 
 def save_state(state: Mapping[str, Any], folder: Path, name: str) -> None:
-    """Write all that a run needs to go on as `folder/name.pt`, complete once it is there."""
+    """Write the state that a run needs to continue as `folder/name.pt`; a visible file is
+    complete."""
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{name}.partial"
     torch.save(dict(state), partial)
@@ -52,7 +53,7 @@ def save_state(state: Mapping[str, Any], folder: Path, name: str) -> None:
 
 
 def load_state(folder: Path, name: str, device: torch.device) -> dict[str, Any] | None:
-    """What `save_state` wrote, None where there is nothing."""
+    """Return what `save_state` wrote, or None if there is nothing."""
     path = folder / f"{name}.pt"
     if not path.exists():
         return None
@@ -71,17 +72,17 @@ class Average:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the module's present weights; early on the average is short."""
+        """Add the module's present weights; early on the average is short."""
         self._steps += 1
         decay = min(self._decay, self._steps / (self._steps + 10))
         torch._foreach_lerp_(list(self.tensors.values()), self._source, 1 - decay)
 
     def state_dict(self) -> dict[str, Any]:
-        """What `load_state_dict` takes."""
+        """Return the state for `load_state_dict`."""
         return {"tensors": self.tensors, "steps": self._steps}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from another's state."""
+        """Continue from another's state."""
         self._steps = state["steps"]
         for name, tensor in self.tensors.items():
             tensor.copy_(state["tensors"][name])

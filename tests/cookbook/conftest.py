@@ -9,9 +9,9 @@ import torch
 from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.synthesize import RATE
-from cookbook.ming_mini.talker_start import new_talker
+from cookbook.ming_mini.talker_init import new_talker
 from cookbook.ming_mini.train_talker import mini_tokenizer
-from cookbook.ming_mini.vae_start import new_vae
+from cookbook.ming_mini.vae_init import new_vae
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.speech.prompt import PromptTokenizer
 from sglang_omni.models.ming.speech.talker import Talker

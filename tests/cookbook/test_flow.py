@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from cookbook.ming_mini.batches import prompt_frame, row, shape_of, stack
-from cookbook.ming_mini.flow import Arrays, gather, host_tensors, teacher_forced
-from cookbook.ming_mini.utterances import PatchStore, Spoken
+from cookbook.ming_mini.flow import DeviceBatch, gather, host_tensors, teacher_forced
+from cookbook.ming_mini.utterances import PatchStore, Utterance
 from sglang_omni.models.ming.speech.cfm import Sampling
 from sglang_omni.models.ming.speech.prompt import (
     PromptTokenizer,
@@ -33,16 +33,16 @@ def test_a_training_pass_equals_the_loop_that_made_its_patches(
     store = PatchStore(100, 64, torch.device("cpu"))
     spoken = [_store(store, latents) for latents in (torch.stack([p.latents for p in made]), voice)]
     said, asked = (
-        Spoken(0, first, count, np.array(tokenizer.encode(text)), 2.0)
+        Utterance(0, first, count, np.array(tokenizer.encode(text)), 2.0)
         for (first, count), text in zip(spoken, (TEXT, PROMPT_TEXT), strict=True)
     )
     prompt = asked if prompt_patches else None
     # Beside it a shorter one; both are padded.
-    short = Spoken(0, said.first, 2, said.tokens[:3], 0.5)
+    short = Utterance(0, said.first, 2, said.tokens[:3], 0.5)
     frame = prompt_frame(tokenizer)
     rows = [row(frame, one, prompt, in_text) for one in (said, short)]
     batch = stack(rows, shape_of(10), 12, np.random.default_rng(0))
-    arrays = Arrays(*host_tensors(batch))
+    arrays = DeviceBatch(*host_tensors(batch))
     heard, primed, past, aim = gather(store, arrays, torch.Generator())
     run = teacher_forced(small_talker, arrays, heard, primed, past)
     # The store keeps float16.

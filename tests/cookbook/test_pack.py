@@ -9,8 +9,8 @@ import torch
 from cookbook.ming_mini import pack
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.speakers import PRESETS, Speaker
-from cookbook.ming_mini.talker_start import new_talker
-from cookbook.ming_mini.vae_start import new_vae
+from cookbook.ming_mini.talker_init import new_talker
+from cookbook.ming_mini.vae_init import new_vae
 from cookbook.ming_mini.weights import save_pieces
 from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings

@@ -13,16 +13,16 @@ from cookbook.ming_mini import grammar
 from cookbook.ming_mini.lexicon import EVERYDAY, FILES, WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.numbers import number_words
 from cookbook.ming_mini.sentences import (
-    LONGEST_WORDS,
+    MAX_WORDS,
     SPOKEN,
     commands,
-    finish,
     held_out,
+    punctuate,
     sentences,
     split_of,
     take,
 )
-from cookbook.ming_mini.talk import FORMS, talk
+from cookbook.ming_mini.small_talk import FORMS, draw_talk
 from sglang_omni.models.ming.text.english import number_to_words
 from sglang_omni.models.ming.text.front import split_fragments
 
@@ -55,7 +55,7 @@ def test_case_and_punctuation_do_not_change_the_split() -> None:
 def test_the_text_front_end_leaves_sentences_as_they_are() -> None:
     for text in islice(sentences(5, LEXICON), 300):
         assert " ".join(split_fragments(text)) == text
-        assert 1 <= len(text.split()) <= LONGEST_WORDS
+        assert 1 <= len(text.split()) <= MAX_WORDS
 
 
 @pytest.mark.parametrize("top", [100, 1000, 10_000, 1_000_000])
@@ -88,15 +88,15 @@ def test_a_form_of_talk_is_words_commas_and_one_mark(
 ) -> None:
     rng = Random(1)
     for _ in range(200):
-        text = finish(form(rng, LEXICON))
+        text = punctuate(form(rng, LEXICON))
         assert re.fullmatch(r"[A-Z][a-z']*(,? [A-Za-z']+)*[.?]", text), text
-        assert len(text.split()) <= LONGEST_WORDS
+        assert len(text.split()) <= MAX_WORDS
 
 
 def test_talk_is_the_same_for_the_same_seed_and_seldom_twice() -> None:
     def drawn(seed: int) -> list[str]:
         rng = Random(seed)
-        return [talk(rng, LEXICON) for _ in range(500)]
+        return [draw_talk(rng, LEXICON) for _ in range(500)]
 
     assert drawn(3) == drawn(3) != drawn(4)
     assert len(set(drawn(3))) > 450

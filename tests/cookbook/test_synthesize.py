@@ -13,14 +13,16 @@ from cookbook.ming_mini.synthesize import (
     RATE,
     Clip,
     SynthesisError,
-    arrange,
+    normalise_clip,
     synthesize,
 )
 
 
 def test_silence_around_speech_becomes_a_fixed_pad() -> None:
     tone = np.sin(np.arange(RATE) * 0.05).astype(np.float32)
-    clip = arrange(np.concatenate((np.zeros(9000), tone, np.zeros(20_000))).astype(np.float32))
+    clip = normalise_clip(
+        np.concatenate((np.zeros(9000), tone, np.zeros(20_000))).astype(np.float32)
+    )
     assert abs(len(clip) - (RATE + 2 * PAD)) <= RATE // 50
     assert not clip[:PAD].any() and not clip[-PAD:].any()
     assert np.sqrt(np.square(clip[PAD:-PAD]).mean()) == pytest.approx(LOUDNESS, rel=0.05)
@@ -28,7 +30,7 @@ def test_silence_around_speech_becomes_a_fixed_pad() -> None:
 
 def test_silence_is_refused() -> None:
     with pytest.raises(SynthesisError):
-        arrange(np.zeros(RATE, dtype=np.float32))
+        normalise_clip(np.zeros(RATE, dtype=np.float32))
 
 
 @pytest.mark.parametrize("speaker", [PRESETS[3], held_out_speakers()[-1]], ids=lambda one: one.name)

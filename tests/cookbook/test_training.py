@@ -14,7 +14,7 @@ from cookbook.ming_mini.batches import Batcher, prompt_frame
 from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.layout import configurations
 from cookbook.ming_mini.losses import FrameLoss
-from cookbook.ming_mini.schedule import Clock, Rate
+from cookbook.ming_mini.schedule import Rate, RunClock
 from cookbook.ming_mini.utterances import Library
 from cookbook.ming_mini.weights import load_pieces, save_pieces
 from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
@@ -27,13 +27,13 @@ Configs = tuple[TalkerConfig, VAEConfig]
 
 
 @pytest.fixture
-def tape(chunk: Chunk) -> train_vae.Tape:
-    tape = train_vae.Tape(0.01, CPU)
+def tape(chunk: Chunk) -> train_vae.SpeechBuffer:
+    tape = train_vae.SpeechBuffer(0.01, CPU)
     tape.add([chunk])
     return tape
 
 
-def test_the_vae_learns(small_configs: Configs, tape: train_vae.Tape) -> None:
+def test_the_vae_learns(small_configs: Configs, tape: train_vae.SpeechBuffer) -> None:
     settings = train_vae.Settings(
         batch=2, crop=6, rate=Rate(3e-3, 3e-3, 1), channels=4, adversarial_from=0.9
     )
@@ -44,7 +44,7 @@ def test_the_vae_learns(small_configs: Configs, tape: train_vae.Tape) -> None:
 
 
 def test_a_decoder_alone_learns_and_the_latents_stay(
-    small_configs: Configs, tape: train_vae.Tape, tmp_path: Path
+    small_configs: Configs, tape: train_vae.SpeechBuffer, tmp_path: Path
 ) -> None:
     settings = train_vae.Settings(batch=2, crop=6, rate=Rate(3e-3, 3e-3, 1), channels=4)
     start = train_vae.Trainer(small_configs[1], settings, tape, CPU).vae
@@ -57,7 +57,7 @@ def test_a_decoder_alone_learns_and_the_latents_stay(
 
 
 def test_the_vae_goes_on_where_it_paused(
-    small_configs: Configs, tape: train_vae.Tape, tmp_path: Path
+    small_configs: Configs, tape: train_vae.SpeechBuffer, tmp_path: Path
 ) -> None:
     settings = train_vae.Settings(batch=2, crop=6, channels=4, adversarial_from=0.0)
     first = train_vae.Trainer(small_configs[1], settings, tape, CPU)
@@ -82,17 +82,17 @@ def assert_equal(ours: Any, theirs: Any) -> None:
 
 
 def test_a_run_that_was_never_begun_begins(
-    small_configs: Configs, tape: train_vae.Tape, tmp_path: Path
+    small_configs: Configs, tape: train_vae.SpeechBuffer, tmp_path: Path
 ) -> None:
     trainer = train_vae.Trainer(small_configs[1], train_vae.Settings(channels=4), tape, CPU)
     assert trainer.resume(tmp_path) == 0.0
 
 
 def test_a_clock_counts_what_earlier_calls_took() -> None:
-    clock = Clock(seconds=100, pause=50, before=99.0)
+    clock = RunClock(seconds=100, pause=50, before=99.0)
     assert clock.running and 0.99 <= clock.progress < 1
-    assert not Clock(seconds=100, before=100.0).running
-    assert not Clock(seconds=100, pause=0).running
+    assert not RunClock(seconds=100, before=100.0).running
+    assert not RunClock(seconds=100, pause=0).running
 
 
 def test_frames_of_the_signal_itself_are_without_loss(generator: torch.Generator) -> None:
@@ -110,7 +110,7 @@ def test_frames_of_the_signal_itself_are_without_loss(generator: torch.Generator
 @pytest.fixture
 def library(small_vae: AudioVAE, chunk: Chunk, tokenizer: PromptTokenizer) -> Library:
     library = Library(small_vae, 200, CPU)
-    train_talker.add(library, tokenizer, iter([chunk]))
+    train_talker.add_chunks(library, tokenizer, iter([chunk]))
     return library
 
 

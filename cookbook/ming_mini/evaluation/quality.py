@@ -24,24 +24,24 @@ import numpy as np
 from cookbook.ming_mini.evaluation import served_speech
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
-from cookbook.ming_mini.synthesize import SynthesisError, source
+from cookbook.ming_mini.synthesize import SynthesisError, synthesize_natural
 from cookbook.ming_mini.thinker.checks import is_right, word_errors, words
-from cookbook.ming_mini.thinker.hearing import Speak, at_16khz
 from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.speech_input import Synthesizer, at_16khz
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, TAUGHT_ONLY, groups
 from measurement.environment import fingerprint
 from measurement.intervals import bootstrap_interval, wilson_interval
 from measurement.media_files import encode_png, encode_wav
 
 VOICES = {"seen voice": PRESETS, "unseen voice": held_out_speakers()}
-MOST_TOKENS = 160
-SHOWN = 120
-"""Characters of a wrong answer that are printed."""
+MAX_TOKENS = 160
+MAX_SHOWN_CHARACTERS = 120
+"""The most characters of a wrong answer that are printed."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """An item as it is asked: `row` is the line of the report, `clip` its speech, int16 [n]."""
+    """An item to ask: `row` is its row of the report, `clip` its speech, int16 [n]."""
 
     row: str
     item: Item
@@ -50,7 +50,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answered:
-    """What was said, and how long it took."""
+    """An answer, and the seconds that it took."""
 
     question: Question
     said: str
@@ -58,14 +58,18 @@ class Answered:
 
     @property
     def right(self) -> bool:
-        """Whether the answer is right."""
+        """Return whether the answer is right."""
         return is_right(self.question.item, self.said)
 
 
 def questions(
-    seed: int, count: int, lexicon: Lexicon, rows: Sequence[str] = (), speak: Speak = source
+    seed: int,
+    count: int,
+    lexicon: Lexicon,
+    rows: Sequence[str] = (),
+    speak: Synthesizer = synthesize_natural,
 ) -> Iterator[Question]:
-    """`count` fresh questions for every row of the report, or for the `rows` named."""
+    """Yield `count` fresh questions for every row of the report, or for the named `rows`."""
     rng = Random(f"quality {seed}")
     for kind in KINDS:
         stream = groups(kind, f"quality {seed}", lexicon, "held_out")
@@ -84,7 +88,7 @@ def questions(
 
 
 def all_rows() -> tuple[str, ...]:
-    """Every line of the report."""
+    """Return every row of the report."""
     return tuple(
         row
         for task in TASKS
@@ -103,7 +107,7 @@ def _rows_of(item: Item) -> list[str]:
     return [f"{item.task}, {voice}" for voice in VOICES] if item.speech else [item.task]
 
 
-def _clip(item: Item, row: str, rng: Random, speak: Speak) -> np.ndarray | None:
+def _clip(item: Item, row: str, rng: Random, speak: Synthesizer) -> np.ndarray | None:
     if item.speech is None:
         return None
     voices: Sequence[Speaker] = VOICES[row.split(", ")[1]]
@@ -114,7 +118,7 @@ def _clip(item: Item, row: str, rng: Random, speak: Speak) -> np.ndarray | None:
 
 
 def message(question: Question) -> dict[str, Any]:
-    """The user's message in the form of the OpenAI API."""
+    """Build the user's message in the form of OpenAI's API."""
     item, media = question.item, list[dict[str, Any]]()
     if item.scene:
         url = f"data:image/png;base64,{_base64(encode_png(item.scene.draw()))}"
@@ -130,21 +134,23 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-async def ask_all(url: str, asked: Sequence[Question], at_once: int) -> list[Answered]:
-    """Ask every question; raises `httpx.HTTPStatusError` where the server refuses one."""
-    room = asyncio.Semaphore(at_once)
+async def send_all(
+    url: str, questions_to_ask: Sequence[Question], max_concurrent: int
+) -> list[Answered]:
+    """Send every question. Raises `httpx.HTTPStatusError` if the server rejects one."""
+    semaphore = asyncio.Semaphore(max_concurrent)
     async with httpx.AsyncClient(base_url=url, timeout=120.0) as client:
         models = (await client.get("/v1/models")).raise_for_status().json()
         model = models["data"][0]["id"]
 
-        async def one(question: Question) -> Answered:
-            async with room:
-                return await _ask(client, model, question)
+        async def send_one(question: Question) -> Answered:
+            async with semaphore:
+                return await _send(client, model, question)
 
-        return await asyncio.gather(*(one(question) for question in asked))
+        return await asyncio.gather(*(send_one(question) for question in questions_to_ask))
 
 
-async def _ask(client: httpx.AsyncClient, model: str, question: Question) -> Answered:
+async def _send(client: httpx.AsyncClient, model: str, question: Question) -> Answered:
     route = _transcribe if question.item.task == "transcribe" else _chat
     start = time.monotonic()
     said = await route(client, model, question)
@@ -156,7 +162,7 @@ async def _chat(client: httpx.AsyncClient, model: str, question: Question) -> st
         "model": model,
         "messages": [message(question)],
         "temperature": 0,
-        "max_tokens": MOST_TOKENS,
+        "max_tokens": MAX_TOKENS,
     }
     reply = await client.post("/v1/chat/completions", json=body)
     reply.raise_for_status()
@@ -164,7 +170,7 @@ async def _chat(client: httpx.AsyncClient, model: str, question: Question) -> st
 
 
 async def _transcribe(client: httpx.AsyncClient, model: str, question: Question) -> str:
-    """What the route for it writes down, with the server's own prompt."""
+    """Return the text of `/v1/audio/transcriptions`, with the server's own prompt."""
     assert question.clip is not None
     file = ("clip.wav", encode_wav(question.clip), "audio/wav")
     reply = await client.post(
@@ -176,35 +182,35 @@ async def _transcribe(client: httpx.AsyncClient, model: str, question: Question)
 
 
 def report(answers: Sequence[Answered]) -> dict[str, dict[str, Any]]:
-    """For each row the accuracy, and for transcripts the word error."""
+    """Return the accuracy of each row, and the word error rate of transcripts."""
     rows: dict[str, list[Answered]] = {}
-    for one in answers:
-        rows.setdefault(one.question.row, []).append(one)
-    return {row: _row(found) for row, found in rows.items()}
+    for answer in answers:
+        rows.setdefault(answer.question.row, []).append(answer)
+    return {row: _row(row_answers) for row, row_answers in rows.items()}
 
 
 def _row(answers: Sequence[Answered]) -> dict[str, Any]:
-    right = sum(one.right for one in answers)
+    right = sum(answer.right for answer in answers)
     result: dict[str, Any] = {
         "items": len(answers),
         "accuracy": right / len(answers),
         "interval": wilson_interval(right, len(answers)),
-        "median_seconds": float(np.median([one.seconds for one in answers])),
+        "median_seconds": float(np.median([answer.seconds for answer in answers])),
     }
     if answers[0].question.item.check == "words":
-        pairs = [_errors(one) for one in answers]
+        pairs = [_errors(answer) for answer in answers]
         result["word_error"] = sum(wrong for wrong, _ in pairs) / sum(count for _, count in pairs)
         result["word_error_interval"] = bootstrap_interval(pairs)
     return result
 
 
-def _errors(one: Answered) -> tuple[int, int]:
-    expected = one.question.item.answer
-    return word_errors(expected, one.said), len(words(expected))
+def _errors(answer: Answered) -> tuple[int, int]:
+    expected = answer.question.item.answer
+    return word_errors(expected, answer.said), len(words(expected))
 
 
 def main() -> int:
-    """Ask and write a JSON file; returns 1 where a gate is not met."""
+    """Ask and write a JSON file. Return 1 if a gate is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", choices=("mini",), default="mini")
     parser.add_argument("--url", default="http://127.0.0.1:8000")
@@ -214,14 +220,14 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--lexicon", type=Path, default=WORDNET)
     parser.add_argument("--show", type=int, default=2, help="wrong answers to show for each row")
-    parser.add_argument("--gates", type=Path, help="JSON of the least accuracy of rows")
+    parser.add_argument("--gates", type=Path, help="JSON of the minimum accuracy of rows")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     gates = json.loads(args.gates.read_text()) if args.gates else {}
     args.rows = args.rows or tuple(gates)
     lexicon = read_lexicon(args.lexicon)
     asked = list(questions(args.seed, args.count, lexicon, args.rows))
-    answers = asyncio.run(ask_all(args.url, asked, args.at_once)) if asked else []
+    answers = asyncio.run(send_all(args.url, asked, args.at_once)) if asked else []
     rows = report(answers)
     for row, result in rows.items():
         _show(row, result, [one for one in answers if one.question.row == row], args.show)
@@ -231,29 +237,32 @@ def main() -> int:
     if args.out:
         about = {"suite": args.suite, "seed": args.seed, "environment": fingerprint()}
         args.out.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
-    missed = unmet(rows, gates)
+    missed = missed_gates(rows, gates)
     for line in missed:
         print(f"not met: {line}")
     return 1 if missed else 0
 
 
-def unmet(rows: Mapping[str, Mapping[str, Any]], gates: Mapping[str, float]) -> list[str]:
-    """What falls short of the least accuracy of its row, or has none."""
-    found = {row: float(rows.get(row, {}).get("accuracy", 0.0)) for row in gates}
+def missed_gates(rows: Mapping[str, Mapping[str, Any]], gates: Mapping[str, float]) -> list[str]:
+    """Return the rows whose accuracy is below its gate, or that have none."""
+    accuracies = {row: float(rows.get(row, {}).get("accuracy", 0.0)) for row in gates}
     return [
-        f"{row}: {found[row]:.1%}, least {least:.1%}"
-        for row, least in gates.items()
-        if found[row] < least
+        f"{row}: {accuracies[row]:.1%}, minimum {minimum:.1%}"
+        for row, minimum in gates.items()
+        if accuracies[row] < minimum
     ]
 
 
-def _show(row: str, result: dict[str, Any], answers: Sequence[Answered], wrong: int) -> None:
+def _show(row: str, result: dict[str, Any], answers: Sequence[Answered], max_shown: int) -> None:
     low, high = result["interval"]
     error = f", word error {result['word_error']:.1%}" if "word_error" in result else ""
     print(f"{row}: {result['accuracy']:.1%} [{low:.1%}, {high:.1%}] of {result['items']}{error}")
-    for one in [one for one in answers if not one.right][:wrong]:
-        item = one.question.item
-        print(f"    {item.speech or item.question!r}: {one.said[:SHOWN]!r}, not {item.answer!r}")
+    for answer in [answer for answer in answers if not answer.right][:max_shown]:
+        item = answer.question.item
+        print(
+            f"    {item.speech or item.question!r}: "
+            f"{answer.said[:MAX_SHOWN_CHARACTERS]!r}, not {item.answer!r}"
+        )
 
 
 if __name__ == "__main__":

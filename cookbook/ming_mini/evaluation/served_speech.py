@@ -16,9 +16,9 @@ import numpy as np
 
 from cookbook.ming_mini import grammar
 from cookbook.ming_mini.lexicon import Lexicon
-from cookbook.ming_mini.sentences import commands, finish, held_out
+from cookbook.ming_mini.sentences import commands, held_out, punctuate
 from cookbook.ming_mini.speakers import PRESETS, Speaker
-from cookbook.ming_mini.synthesize import source
+from cookbook.ming_mini.synthesize import synthesize_natural
 from measurement.edit_distance import edit_distance
 from measurement.everyday_sentences import sample_sentences
 from measurement.intervals import bootstrap_interval, wilson_interval
@@ -29,14 +29,16 @@ COMMANDS, SPEED = "speak a command", "speed of speech"
 OWN, EVERYDAY = "speak", "speak everyday"
 ROWS = (*(f"{kind}, {one.name}" for kind in (OWN, EVERYDAY) for one in PRESETS), COMMANDS, SPEED)
 
-Hear = Callable[[np.ndarray], list[str]]
-Say = Callable[[str, Speaker], np.ndarray]
+Transcribe = Callable[[np.ndarray], list[str]]
+Synthesize = Callable[[str, Speaker], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """What the server said: float samples [n] at 44.1 kHz, and when, in seconds after the request,
-    the first of them came and the last."""
+class ServedUtterance:
+    """Speech of the server: float samples [n] at 44.1 kHz, and its times.
+
+    Times are in seconds after the request, to the first samples and to the last.
+    """
 
     samples: np.ndarray
     first_s: float
@@ -44,69 +46,73 @@ class Spoken:
 
 
 @dataclass(frozen=True)
-class Heard:
-    """Word errors in a sentence of so many words, said by the model and by its source."""
+class SentenceErrors:
+    """The word errors of a sentence, spoken by the model and by its source, and its number of
+    words."""
 
     words: int
     model: int
     source: int
 
 
-class Speech:
-    """Asks a server to speak; keeps how long it took."""
+class ServedSpeaker:
+    """Ask a server to speak, and record its times."""
 
     def __init__(self, client: httpx.Client, rate: int = 44_100) -> None:
         self._client, self._rate = client, rate
         self._model = client.get("/v1/models").raise_for_status().json()["data"][0]["id"]
-        self.spoken: list[Spoken] = []
+        self.spoken: list[ServedUtterance] = []
 
     def say(self, text: str, voice: str, seed: int) -> np.ndarray:
-        """The samples of a text. Raises `httpx.HTTPStatusError` where the server refuses."""
+        """Return the samples of a text. Raises `httpx.HTTPStatusError` if the server rejects it."""
         body = {"model": self._model, "input": text, "voice": voice, "seed": seed}
         body |= {"response_format": "wav", "stream_format": "audio"}
-        began, first, data = time.monotonic(), 0.0, bytearray()
+        started_at, first_s, data = time.monotonic(), 0.0, bytearray()
         with self._client.stream("POST", "/v1/audio/speech", json=body) as reply:
             if reply.is_error:
                 reply.read()
             reply.raise_for_status()
-            for piece in reply.iter_bytes():
-                data += piece
-                first = first or (time.monotonic() - began) * (len(data) > HEADER_BYTES)
+            for chunk in reply.iter_bytes():
+                data += chunk
+                first_s = first_s or (time.monotonic() - started_at) * (len(data) > HEADER_BYTES)
         samples = np.frombuffer(bytes(data[HEADER_BYTES:]), "<i2").astype(np.float32) / 32_768
-        self.spoken.append(Spoken(samples, first, time.monotonic() - began))
+        self.spoken.append(ServedUtterance(samples, first_s, time.monotonic() - started_at))
         return samples
 
     def speed(self) -> dict[str, Any]:
-        """Real-time factor of everything said, and times to the first audio in seconds."""
-        audio_s = sum(len(one.samples) for one in self.spoken) / self._rate
-        first = [one.first_s for one in self.spoken]
+        """Return the real-time factor of all speech, and the times to the first audio in
+        seconds."""
+        audio_s = sum(len(utterance.samples) for utterance in self.spoken) / self._rate
+        first_times = [utterance.first_s for utterance in self.spoken]
         return {
             "items": len(self.spoken),
-            "real_time_factor": sum(one.took_s for one in self.spoken) / audio_s,
-            "first_audio_median_s": float(np.median(first)),
-            "first_audio_largest_s": max(first),
+            "real_time_factor": sum(utterance.took_s for utterance in self.spoken) / audio_s,
+            "first_audio_median_s": float(np.median(first_times)),
+            "first_audio_largest_s": max(first_times),
         }
 
 
 def measure(
     url: str, seed: int, count: int, lexicon: Lexicon, rows: Sequence[str] = ()
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows, or those of them that are named: `count` items for each."""
+    """Yield the rows, or those of them that are named, with `count` items for each."""
     wanted = [row for row in ROWS if not rows or row in rows]
     if not wanted:
         return
     with httpx.Client(base_url=url, timeout=120.0) as client:
-        speech = Speech(client)
+        speech = ServedSpeaker(client)
         for kind in (OWN, EVERYDAY):
-            voices = [one for one in PRESETS if f"{kind}, {one.name}" in wanted]
+            voices = [speaker for speaker in PRESETS if f"{kind}, {speaker.name}" in wanted]
             texts = _texts(kind, count, seed, lexicon) if voices else []
             for speaker in voices:
-                row = clarity(speech, texts, speaker, seed, Recogniser().words, source)
+                row = measure_clarity(
+                    speech, texts, speaker, seed, Recogniser().words, synthesize_natural
+                )
                 yield f"{kind}, {speaker.name}", row
         if COMMANDS in wanted:
             hear = Recogniser(grammar.jsgf()).words
             texts = list(commands(count, seed, "held_out"))
-            yield COMMANDS, obedience(speech, texts, seed, hear, source)
+            yield COMMANDS, measure_commands(speech, texts, seed, hear, synthesize_natural)
         if SPEED in wanted and speech.spoken:
             yield SPEED, speech.speed()
 
@@ -115,15 +121,22 @@ def _texts(kind: str, count: int, seed: int, lexicon: Lexicon) -> list[str]:
     return held_out(count, seed, lexicon) if kind == OWN else sample_sentences(count, seed)
 
 
-def clarity(
-    speech: Speech, texts: Sequence[str], speaker: Speaker, seed: int, hear: Hear, source: Say
+def measure_clarity(
+    speech: ServedSpeaker,
+    texts: Sequence[str],
+    speaker: Speaker,
+    seed: int,
+    hear: Transcribe,
+    source: Synthesize,
 ) -> dict[str, Any]:
-    """Word errors of one voice, beside those of its source, and by how much they differ."""
+    """Return the word errors of one voice, those of its source, and the difference."""
     heard = []
     for text in texts:
         said = spoken_words(text)
         model = edit_distance(said, hear(speech.say(text, speaker.name, seed)))
-        heard.append(Heard(len(said), model, edit_distance(said, hear(source(text, speaker)))))
+        heard.append(
+            SentenceErrors(len(said), model, edit_distance(said, hear(source(text, speaker))))
+        )
     total = sum(one.words for one in heard)
     return {
         "items": len(heard),
@@ -136,15 +149,15 @@ def clarity(
     }
 
 
-def obedience(
-    speech: Speech, texts: Sequence[str], seed: int, hear: Hear, source: Say
+def measure_commands(
+    speech: ServedSpeaker, texts: Sequence[str], seed: int, hear: Transcribe, source: Synthesize
 ) -> dict[str, Any]:
-    """Commands of the grammar that are heard right in every word, voices in turn."""
+    """Return the share of commands that are transcribed without error, with voices in turn."""
     model = original = 0
     for number, text in enumerate(texts):
         speaker, said = PRESETS[number % len(PRESETS)], spoken_words(text)
-        model += hear(speech.say(finish(text), speaker.name, seed)) == said
-        original += hear(source(finish(text), speaker)) == said
+        model += hear(speech.say(punctuate(text), speaker.name, seed)) == said
+        original += hear(source(punctuate(text), speaker)) == said
     return {
         "items": len(texts),
         "accuracy": model / len(texts),

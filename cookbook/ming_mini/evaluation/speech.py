@@ -1,10 +1,10 @@
-"""How well Ming-mini speaks: measured on sentences that no training saw, written as JSON.
+"""Measure how well a checkpoint speaks sentences that no training saw, and write JSON.
 
-`python -m cookbook.ming_mini.evaluation.speech --model CHECKPOINT --output FILE`
+    python -m cookbook.ming_mini.evaluation.speech --model CHECKPOINT --output FILE
 
-Word errors of an independent recogniser, beside its errors on the source synthesizer's own audio
-of the same sentences and on that audio copied through the VAE; commands of a grammar; whether a
-cloned voice is nearest to its own reference; real-time factor.
+It measures the word errors of an independent recogniser, beside its errors on the source
+synthesizer's own audio of the same sentences and on that audio after the VAE; commands of a
+grammar; whether a cloned voice is nearest to its own reference; and the real-time factor.
 """
 
 import argparse
@@ -20,9 +20,9 @@ import torch.nn.functional as F
 
 from cookbook.ming_mini import grammar
 from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
-from cookbook.ming_mini.sentences import commands, finish, held_out
+from cookbook.ming_mini.sentences import commands, held_out, punctuate
 from cookbook.ming_mini.speakers import PRESETS, held_out_speakers
-from cookbook.ming_mini.synthesize import RATE, source, synthesize
+from cookbook.ming_mini.synthesize import RATE, synthesize, synthesize_natural
 from measurement.edit_distance import edit_distance
 from measurement.everyday_sentences import sample_sentences
 from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
@@ -53,8 +53,8 @@ CLONE_TEXTS = (
 PARTS = ("words", "everyday", "commands", "cloning")
 
 
-class Speech:
-    """The product's speech worker, driven directly: a text in, samples out."""
+class CheckpointSpeaker:
+    """Drive the product's speech worker directly: a text in, samples out."""
 
     def __init__(self, model: SpeechModules, settings: TalkerSettings) -> None:
         self.model, self._settings = model, settings
@@ -62,7 +62,8 @@ class Speech:
         self.seconds_worked = self.seconds_spoken = 0.0
 
     def say(self, text: str, voice: str, seed: int) -> np.ndarray:
-        """Speech of `text` as float32 samples [n], fragment by fragment as the server does."""
+        """Return the speech of `text` as float32 samples [n], fragment by fragment as the server
+        does."""
         start = time.monotonic()
         parts = [
             self._fragment(TalkerRequest(fragment, voice, seed, segment))
@@ -96,16 +97,16 @@ class Speech:
 
 
 @torch.no_grad()
-def copied(model: SpeechModules, samples: np.ndarray) -> np.ndarray:
-    """Samples [n] through the VAE and back."""
+def vae_copy(model: SpeechModules, samples: np.ndarray) -> np.ndarray:
+    """Encode and decode samples [n] with the VAE."""
     step = model.vae.config.samples_per_latent
     wave = F.pad(torch.from_numpy(samples), (0, -len(samples) % step))[None]
     return model.vae.decoder(model.vae.encoder(wave).mean)[0, : len(samples)].numpy()
 
 
 @dataclass
-class Errors:
-    """Counts of one voice: words said, and word errors in four kinds of audio."""
+class VoiceErrors:
+    """The counts of one voice: spoken words, and word errors in four kinds of audio."""
 
     words: int = 0
     source: int = 0
@@ -114,7 +115,7 @@ class Errors:
     model: int = 0
 
     def rates(self) -> dict[str, float]:
-        """Word error rates."""
+        """Return the word error rates."""
         return {
             name: round(getattr(self, name) / self.words, 4)
             for name in ("source", "steady", "copy", "model")
@@ -122,36 +123,39 @@ class Errors:
 
 
 def word_error_rates(
-    speech: Speech, texts: Sequence[str], seed: int
+    speech: CheckpointSpeaker, texts: Sequence[str], seed: int
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """Each preset voice with its word error rates."""
+    """Return the word error rates of each preset voice."""
     hear = Recogniser().words
     for speaker in PRESETS:
-        errors = Errors()
+        errors = VoiceErrors()
         for text in texts:
             steady, said = synthesize(text, speaker), spoken_words(text)
             errors.words += len(said)
-            errors.source += edit_distance(said, hear(source(text, speaker)))
+            errors.source += edit_distance(said, hear(synthesize_natural(text, speaker)))
             errors.steady += edit_distance(said, hear(steady))
-            errors.copy += edit_distance(said, hear(copied(speech.model, steady)))
+            errors.copy += edit_distance(said, hear(vae_copy(speech.model, steady)))
             errors.model += edit_distance(said, hear(speech.say(text, speaker.name, seed)))
         yield speaker.name, errors.rates()
 
 
-def command_accuracy(speech: Speech, count: int, seed: int) -> dict[str, float]:
-    """Share of unseen commands of the grammar that are heard right, by kind of audio."""
+def command_accuracy(speech: CheckpointSpeaker, count: int, seed: int) -> dict[str, float]:
+    """Return the share of unseen commands that are transcribed without error, by kind of audio."""
     hear = Recogniser(grammar.jsgf()).words
     right = {"source": 0, "model": 0}
     for number, text in enumerate(commands(count, seed, "held_out")):
         speaker, said = PRESETS[number % len(PRESETS)], spoken_words(text)
-        right["source"] += hear(source(finish(text), speaker)) == said
-        right["model"] += hear(speech.say(finish(text), speaker.name, seed)) == said
+        right["source"] += hear(synthesize_natural(punctuate(text), speaker)) == said
+        right["model"] += hear(speech.say(punctuate(text), speaker.name, seed)) == said
     return {kind: round(found / count, 4) for kind, found in right.items()}
 
 
-def cloning(speech: Speech, seed: int) -> dict[str, float]:
-    """How often a held-out voice, cloned from nine seconds, is nearest to its own reference, of all
-    ten, and how often the synthesizer's own speech of the same texts is."""
+def measure_cloning(speech: CheckpointSpeaker, seed: int) -> dict[str, float]:
+    """Return how often a held-out voice, cloned from nine seconds, is nearest to its own reference
+    of ten.
+
+    The same is measured for the synthesizer's own speech of the same texts.
+    """
     from resemblyzer import VoiceEncoder
 
     encoder = VoiceEncoder("cpu", verbose=False)
@@ -177,7 +181,7 @@ def cloning(speech: Speech, seed: int) -> dict[str, float]:
 
 
 def _embed(encoder, recordings: Sequence[np.ndarray]) -> np.ndarray:  # type: ignore[no-untyped-def]
-    """Unit speaker embeddings [n, 256]."""
+    """Return unit speaker embeddings [n, 256]."""
     from resemblyzer import preprocess_wav
 
     waves = [preprocess_wav(recording, source_sr=RATE) for recording in recordings]
@@ -198,7 +202,9 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     settings = TalkerSettings(args.model, slots=1)
-    speech = Speech(load_modules(settings.checkpoint, settings.device, settings.dtype), settings)
+    speech = CheckpointSpeaker(
+        load_modules(settings.checkpoint, settings.device, settings.dtype), settings
+    )
     report: dict[str, object] = {"seed": args.seed}
     if "words" in args.parts:
         texts = held_out(args.sentences, args.seed, read_lexicon(args.lexicon))
@@ -210,7 +216,7 @@ def main() -> None:
     if "commands" in args.parts:
         report["command_accuracy"] = command_accuracy(speech, args.commands, args.seed)
     if "cloning" in args.parts:
-        report["cloning"] = cloning(speech, args.seed)
+        report["cloning"] = measure_cloning(speech, args.seed)
     report["real_time_factor"] = round(speech.seconds_worked / speech.seconds_spoken, 3)
     args.output.write_text(json.dumps(report, indent=1) + "\n")
     print(json.dumps(report, indent=1))

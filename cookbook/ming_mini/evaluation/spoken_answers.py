@@ -1,14 +1,14 @@
-"""A spoken question in, a spoken answer out, through a realtime session; a recogniser judges it.
+"""Measure spoken answers to spoken questions in realtime sessions, with a recogniser.
 
     sgl-omni serve --version v1 --port 8000 &
     python -m cookbook.ming_mini.evaluation.spoken_answers --count 40 --out result.json
 
-Fresh held-out questions of Ming-mini's whose answer is a number or a word or two, said by the
-synthesizers of its training, go in as PCM; the server's voice activity detection ends the turn.
-The answer's sound is heard by pocketsphinx, which chooses among the answers of many such questions
-and every sum. `right` counts answers whose transcript is right, `heard` those heard as their
-transcript, `heard_right` those whose sound alone is heard as the right answer. Needs flite and
-espeak-ng, as the training did.
+Fresh held-out questions with a short answer (a number, or a word or two) are spoken by the
+synthesizers of the training and sent as PCM; the server's voice activity detection ends the turn.
+pocketsphinx transcribes the answer's audio, with a grammar of the answers to many such questions
+and of every sum. `right` counts answers with a right transcript, `heard` those recognised as their
+transcript, `heard_right` those whose audio alone is recognised as the right answer. Needs flite and
+espeak-ng, like the training.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.numbers import number_words
 from cookbook.ming_mini.thinker.checks import is_right
 from cookbook.ming_mini.thinker.items import Item
-from cookbook.ming_mini.thinker.speech_tasks import said
+from cookbook.ming_mini.thinker.speech_tasks import spoken_form
 from cookbook.ming_mini.thinker.tasks import groups
 from measurement.environment import fingerprint
 from measurement.intervals import wilson_interval
@@ -41,14 +41,14 @@ RATE = 24_000
 """Of sound in realtime sessions."""
 CLIP_RATE = 16_000
 ROW = "spoken_question, seen voice"
-MOST_WORDS = 4
+MAX_WORDS = 4
 RESULT = "The answer is "
-"""What stands before the result of a sum."""
+"""The text before the result of a sum."""
 ONES = " | ".join(map(number_words, range(1, 10)))
 TEENS = " | ".join(map(number_words, range(10, 20)))
 TENS = " | ".join(map(number_words, range(20, 100, 10)))
 NUMBER = f"zero | one hundred | [one hundred] ({ONES} | {TEENS} | ({TENS}) [{ONES}])"
-"""Up to 199, by a few words: a grammar of all of them is slow to follow."""
+"""Numbers to 199, in a few rules: a grammar of all of them is slow to decode."""
 ALTERNATIVES = 150
 SILENCE_S = 1.0
 CHUNK = RATE // 10
@@ -58,14 +58,17 @@ SESSION = {
     "audio": {"input": {"turn_detection": {"type": "server_vad"}}},
 }
 
-Hear = Callable[[np.ndarray], list[str]]
+Transcribe = Callable[[np.ndarray], list[str]]
 Knows = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A question with its right answer, the transcript of the one given, and the words that its
-    sound was heard as; what they are worth."""
+    """A question with its right answer, the transcript of the given answer, and its recognised
+    words.
+
+    The last three fields are the verdicts.
+    """
 
     question: str
     answer: str
@@ -76,42 +79,47 @@ class Exchange:
     heard_right: bool
 
 
-def spoken(answer: str) -> list[str]:
-    """The words of what counts in an answer, as they are said: of a sum its result."""
+def spoken_answer(answer: str) -> list[str]:
+    """Return the words of the relevant part of an answer as they are spoken: the result of a
+    sum."""
     result = answer.rpartition(RESULT)[2]
-    return spoken_words(said(result)) if result else []
+    return spoken_words(spoken_form(result)) if result else []
 
 
-def heard_of(words: Sequence[str]) -> list[str]:
-    """What counts in the words that were heard."""
+def relevant_words(words: Sequence[str]) -> list[str]:
+    """Return the relevant part of the recognised words."""
     return spoken_words(" ".join(words).rpartition(RESULT.lower())[2])
 
 
-def asked(seed: int, count: int, lexicon: Lexicon, knows: Knows) -> list[Question]:
-    """So many fresh questions with a short answer whose words a recogniser knows."""
-    many = questions(seed, 20 * count, lexicon, (ROW,))
-    return list(islice((one for one in many if _fits(one.item, knows)), count))
+def draw_questions(seed: int, count: int, lexicon: Lexicon, knows: Knows) -> list[Question]:
+    """Draw `count` fresh questions with a short answer whose words the recogniser knows."""
+    candidates = questions(seed, 20 * count, lexicon, (ROW,))
+    return list(islice((question for question in candidates if _fits(question.item, knows)), count))
 
 
 def _fits(item: Item, knows: Knows) -> bool:
-    words = spoken(item.answer)
-    return not item.accept and 0 < len(words) <= MOST_WORDS and all(map(knows, words))
+    words = spoken_answer(item.answer)
+    return not item.accept and 0 < len(words) <= MAX_WORDS and all(map(knows, words))
 
 
-def alternatives(seed: int, lexicon: Lexicon, knows: Knows, count: int = ALTERNATIVES) -> list[str]:
-    """So many different answers to questions of this kind, as they are said."""
+def draw_alternatives(
+    seed: int, lexicon: Lexicon, knows: Knows, count: int = ALTERNATIVES
+) -> list[str]:
+    """Draw `count` different answers to such questions, as they are spoken."""
     found: dict[str, None] = {}
     for items in groups("speech", f"alternatives {seed}", lexicon, "train"):
         asking = (one for one in items if one.task == "spoken_question" and _fits(one, knows))
-        found |= dict.fromkeys(" ".join(spoken(one.answer)) for one in asking)
+        found |= dict.fromkeys(" ".join(spoken_answer(one.answer)) for one in asking)
         if len(found) >= count:
             break
     return sorted(found)
 
 
 def grammar(answers: Sequence[str]) -> str:
-    """A JSGF grammar of these answers, and of sums with their results. The text front end of the
-    released model leaves signs as they are, so that a voice may say them or not."""
+    """Return a JSGF grammar of these answers, and of sums with their results.
+
+    The text front end of the released model keeps signs, so a voice may speak them or not.
+    """
     return f"""#JSGF V1.0;
 grammar answers;
 public <answer> = {" | ".join(answers)} | <sum>;
@@ -122,7 +130,7 @@ public <answer> = {" | ".join(answers)} | <sum>;
 
 
 def chunks(clip: np.ndarray) -> Iterator[str]:
-    """A clip, int16 [n] at 16 kHz, and silence behind it, as what events carry."""
+    """Yield the payloads of events for a clip, int16 [n] at 16 kHz, followed by silence."""
     sound = soxr.resample(clip.astype(np.float32) / 32768, CLIP_RATE, RATE)
     sound = np.concatenate([sound, np.zeros(int(SILENCE_S * RATE), np.float32)])
     pcm = (np.clip(sound, -1, 1) * 32767).astype("<i2")
@@ -131,8 +139,11 @@ def chunks(clip: np.ndarray) -> Iterator[str]:
 
 
 async def exchange(connection: ClientConnection, clip: np.ndarray) -> tuple[str, np.ndarray]:
-    """Say a clip; the transcript of the answer and its samples [n] at 24 kHz. Raises
-    `RuntimeError` where the session reports an error."""
+    """Send a clip, and return the transcript of the answer and its samples [n] at 24 kHz.
+
+    Raises:
+        RuntimeError: The session reports an error.
+    """
     await send_event(connection, "session.update", session=SESSION)
     for audio in chunks(clip):
         await send_event(connection, "input_audio_buffer.append", audio=audio)
@@ -150,41 +161,43 @@ async def exchange(connection: ClientConnection, clip: np.ndarray) -> tuple[str,
                 return transcript, np.frombuffer(sound, "<i2").astype(np.float32) / 32768
 
 
-def judge(question: Question, transcript: str, words: Sequence[str]) -> Exchange:
-    """What an answer's transcript and sound are worth."""
-    item, heard = question.item, heard_of(words)
+def judge_exchange(question: Question, transcript: str, words: Sequence[str]) -> Exchange:
+    """Judge the transcript and the audio of an answer."""
+    item, heard = question.item, relevant_words(words)
     return Exchange(
         item.speech or "",
         item.answer,
         transcript,
         " ".join(words),
         is_right(item, transcript),
-        bool(heard) and heard == spoken(transcript),
-        bool(heard) and heard == spoken(item.answer),
+        bool(heard) and heard == spoken_answer(transcript),
+        bool(heard) and heard == spoken_answer(item.answer),
     )
 
 
-async def measure(url: str, many: Sequence[Question], hear: Hear) -> list[Exchange]:
-    """Every question in a session of its own."""
-    done = []
-    for question in many:
+async def measure(
+    url: str, questions_to_ask: Sequence[Question], hear: Transcribe
+) -> list[Exchange]:
+    """Ask every question in a session of its own."""
+    exchanges = []
+    for question in questions_to_ask:
         assert question.clip is not None
         async with connect(f"{url}/v1/realtime", max_size=None, proxy=None) as connection:
             transcript, sound = await exchange(connection, question.clip)
-        done.append(judge(question, transcript, hear(sound)))
-        print(json.dumps(asdict(done[-1])), flush=True)
-    return done
+        exchanges.append(judge_exchange(question, transcript, hear(sound)))
+        print(json.dumps(asdict(exchanges[-1])), flush=True)
+    return exchanges
 
 
-def summary(done: Sequence[Exchange]) -> dict[str, Any]:
-    """Counts, with the interval of those heard right."""
-    right = sum(one.heard_right for one in done)
+def summarise(exchanges: Sequence[Exchange]) -> dict[str, Any]:
+    """Return the counts, with the interval of `heard_right`."""
+    right = sum(exchange_record.heard_right for exchange_record in exchanges)
     return {
-        "items": len(done),
-        "right": sum(one.right for one in done),
-        "heard": sum(one.heard_as_transcript for one in done),
+        "items": len(exchanges),
+        "right": sum(exchange_record.right for exchange_record in exchanges),
+        "heard": sum(exchange_record.heard_as_transcript for exchange_record in exchanges),
         "heard_right": right,
-        "interval": wilson_interval(right, len(done)),
+        "interval": wilson_interval(right, len(exchanges)),
     }
 
 
@@ -199,14 +212,16 @@ def main() -> None:
     args = parser.parse_args()
     lexicon = read_lexicon(args.lexicon)
     knows = Recogniser().knows
-    many = asked(args.seed, args.count, lexicon, knows)
-    choices = {" ".join(spoken(one.item.answer)) for one in many}
-    choices |= set(alternatives(args.seed, lexicon, knows))
-    recogniser = Recogniser(grammar(sorted(choices)))
-    done = asyncio.run(measure(args.url, many, lambda sound: recogniser.words(sound, RATE)))
-    about = {"seed": args.seed, "alternatives": len(choices), "environment": fingerprint()}
-    rows = [asdict(one) for one in done]
-    result = about | {"summary": summary(done), "rows": rows}
+    questions_to_ask = draw_questions(args.seed, args.count, lexicon, knows)
+    answers = {" ".join(spoken_answer(question.item.answer)) for question in questions_to_ask}
+    answers |= set(draw_alternatives(args.seed, lexicon, knows))
+    recogniser = Recogniser(grammar(sorted(answers)))
+    exchanges = asyncio.run(
+        measure(args.url, questions_to_ask, lambda sound: recogniser.words(sound, RATE))
+    )
+    about = {"seed": args.seed, "alternatives": len(answers), "environment": fingerprint()}
+    rows = [asdict(question) for question in exchanges]
+    result = about | {"summary": summarise(exchanges), "rows": rows}
     args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(result["summary"]))
 

@@ -1,11 +1,11 @@
-"""Whether a voice stays who it is through a long text read aloud by a running server.
+"""Measure whether a voice stays the same through a long text that a running server reads aloud.
 
     python -m cookbook.ming_mini.evaluation.voice_drift --voices slt rms --sentences 110 --out FILE
 
 The last seconds of the reading are compared with its first, and random cuts from between with each
-other, by the speaker embeddings of resemblyzer (a package apart from this one, which needs
-`--no-deps` beside Python 3.11). A voice that drifts ends less like its beginning than two random
-cuts are alike.
+other, by the speaker embeddings of resemblyzer (a separate package, which needs `--no-deps` beside
+Python 3.11). A voice drifts if its end is less similar to its beginning than two random cuts are to
+each other.
 """
 
 import argparse
@@ -35,8 +35,11 @@ Embed = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Drift:
-    """Cosines of a reading of `seconds`: of its end with its beginning, and of pairs of random cuts
-    (mean and deviation)."""
+    """Cosines of a reading of `seconds`: of its end with its beginning, and of pairs of random
+    cuts.
+
+    The latter have a mean and a deviation.
+    """
 
     seconds: float
     last_to_first: float
@@ -44,36 +47,38 @@ class Drift:
     random_deviation: float
 
 
-def drift(samples: np.ndarray, embed: Embed, seed: int) -> Drift:
-    """Compare cuts of a reading. Raises `ValueError` where it is too short to cut four times."""
+def measure_drift(samples: np.ndarray, embed: Embed, seed: int) -> Drift:
+    """Compare cuts of a reading. Raises `ValueError` if it is too short for four cuts."""
     seconds = len(samples) / RATE
     if seconds < 4 * CUT_S:
-        raise ValueError(f"{seconds:.0f} s are too short: {4 * CUT_S:.0f} s are needed")
+        raise ValueError(f"{seconds:.0f} s is too short: {4 * CUT_S:.0f} s are needed")
     cut = lambda start: embed(samples[int(start * RATE) : int((start + CUT_S) * RATE)])  # noqa: E731
     rng = Random(seed)
-    alike = [float(cut(a) @ cut(b)) for a, b in (_apart(rng, seconds) for _ in range(PAIRS))]
+    alike = [
+        float(cut(a) @ cut(b)) for a, b in (_disjoint_cuts(rng, seconds) for _ in range(PAIRS))
+    ]
     ends = float(cut(0.0) @ cut(seconds - CUT_S))
     return Drift(seconds, ends, float(np.mean(alike)), float(np.std(alike)))
 
 
-def _apart(rng: Random, seconds: float) -> tuple[float, float]:
-    """Where two cuts between the first and the last start that share no sample."""
+def _disjoint_cuts(rng: Random, seconds: float) -> tuple[float, float]:
+    """Return the starts of two disjoint cuts between the first cut and the last."""
     room = seconds - 4 * CUT_S
     early, late = sorted(rng.uniform(0, room) for _ in range(2))
     return CUT_S + early, 2 * CUT_S + late
 
 
 def read_aloud(url: str, text: str, voice: str, seed: int) -> np.ndarray:
-    """A text as a voice of a server reads it: float32 samples [n] at 44.1 kHz."""
+    """Return a text as read by a voice of a server: float32 samples [n] at 44.1 kHz."""
     body = {"model": served_model(url), "input": text, "voice": voice, "seed": seed}
     body |= {"response_format": "wav", "max_seconds": 3600}
     reply = httpx.post(f"{url}/v1/audio/speech", json=body, timeout=3600).raise_for_status()
     return np.frombuffer(reply.content[HEADER_BYTES:], "<i2").astype(np.float32) / 32_768
 
 
-def resemblyzer() -> Embed:
-    """The speaker embeddings [256] of resemblyzer. Raises `ImportError`."""
-    from resemblyzer import VoiceEncoder, preprocess_wav
+def load_resemblyzer() -> Embed:
+    """Load the speaker embeddings [256] of resemblyzer. Raises `ImportError`."""
+    from load_resemblyzer import VoiceEncoder, preprocess_wav
 
     encoder = VoiceEncoder("cpu", verbose=False)
     return lambda samples: encoder.embed_utterance(preprocess_wav(samples, source_sr=RATE))
@@ -92,15 +97,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     text = " ".join(held_out(args.sentences, args.seed, read_lexicon(args.lexicon)))
-    embed, found = resemblyzer(), {}
+    embed, drifts = load_resemblyzer(), {}
     for voice in args.voices:
-        began = time.monotonic()
+        started_at = time.monotonic()
         samples = read_aloud(args.url, text, voice, args.seed)
-        took_s = time.monotonic() - began
-        found[voice] = asdict(drift(samples, embed, args.seed)) | {"took_s": took_s}
-        print(voice, json.dumps(found[voice]), flush=True)
+        took_s = time.monotonic() - started_at
+        drifts[voice] = asdict(measure_drift(samples, embed, args.seed)) | {"took_s": took_s}
+        print(voice, json.dumps(drifts[voice]), flush=True)
     result = {"seed": args.seed, "sentences": args.sentences, "environment": fingerprint()}
-    args.out.write_text(json.dumps(result | {"voices": found}, indent=1) + "\n")
+    args.out.write_text(json.dumps(result | {"voices": drifts}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Does each router do real work? Held-out accuracy and loss with routers in each other's place.
+"""Measure held-out accuracy and loss with the routers in each other's place.
 
-`python -m cookbook.ming_mini.thinker.ablate --model DIR --weights DIR --held-out DIR --out FILE`
+    python -m cookbook.ming_mini.thinker.ablate --model DIR --weights DIR --held-out DIR --out FILE
+
+It shows whether each router has a function of its own.
 """
 
 import argparse
@@ -10,13 +12,13 @@ from pathlib import Path
 
 import torch
 
-from cookbook.ming_mini.thinker.learn import study
 from cookbook.ming_mini.thinker.library import Library
-from cookbook.ming_mini.thinker.model import Thinking, swap_routers
-from cookbook.ming_mini.thinker.pack import load_thinking
+from cookbook.ming_mini.thinker.model import TrainableThinker, swap_routers
+from cookbook.ming_mini.thinker.pack import load_thinker
 from cookbook.ming_mini.thinker.shards import ShardFolder
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind
 from cookbook.ming_mini.thinker.train import accuracy, new_library
+from cookbook.ming_mini.thinker.training_losses import evaluate_batch
 from sglang_omni.models.ming.thinker.routing import ROUTERS
 
 TOKENS = 32_768
@@ -33,14 +35,14 @@ ORDERS: dict[str, tuple[str, ...]] = {
 
 
 def kind_of(task: str) -> Kind:
-    """The kind of a task by its name."""
+    """Return the kind of a task from its name."""
     if task.startswith("picture"):
         return "picture"
     return "speech" if task in ("transcribe", "spoken_question") else "text"
 
 
 def by_kind(accuracies: dict[str, float]) -> dict[Kind, float]:
-    """Mean accuracy over the tasks of each kind."""
+    """Return the mean accuracy over the tasks of each kind."""
     found: dict[Kind, float] = {}
     for kind in KINDS:
         values = [value for task, value in accuracies.items() if kind_of(task) == kind]
@@ -51,18 +53,21 @@ def by_kind(accuracies: dict[str, float]) -> dict[Kind, float]:
 
 @dataclass(frozen=True)
 class Measured:
-    """Over the held-out answers of a kind: mean accuracy of its tasks, and mean loss of a batch."""
+    """Mean accuracy of a kind's tasks, and mean loss of a batch, over its held-out answers."""
 
     accuracy: float
     loss: float
 
 
 @torch.no_grad()
-def measure(model: Thinking, held_out: Library) -> dict[Kind, Measured]:
-    """Accuracy and loss of every kind that is there."""
+def measure(model: TrainableThinker, held_out: Library) -> dict[Kind, Measured]:
+    """Return accuracy and loss of every available kind."""
     right = by_kind(accuracy(model, held_out))
     losses = {
-        kind: [float(study(model, batch, held_out).loss) for batch in held_out.all(kind, TOKENS)]
+        kind: [
+            float(evaluate_batch(model, batch, held_out).loss)
+            for batch in held_out.all(kind, TOKENS)
+        ]
         for kind in right
     }
     return {
@@ -71,8 +76,8 @@ def measure(model: Thinking, held_out: Library) -> dict[Kind, Measured]:
     }
 
 
-def ablate(model: Thinking, held_out: Library) -> dict[str, dict[Kind, Measured]]:
-    """What every order of the routers measures; the model is left as it was."""
+def ablate(model: TrainableThinker, held_out: Library) -> dict[str, dict[Kind, Measured]]:
+    """Measure every order of the routers. The model is left unchanged."""
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     results = {}
     for name, order in ORDERS.items():
@@ -92,7 +97,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
     device = torch.device(args.device)
-    model = load_thinking(args.model, args.weights).to(device)
+    model = load_thinker(args.model, args.weights).to(device)
     held_out = new_library(args.model, model, device, seed=0)
     for kind, shard in ShardFolder(args.held_out).new():
         held_out.add(kind, shard)

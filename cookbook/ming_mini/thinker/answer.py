@@ -1,4 +1,4 @@
-"""Answers of a packed checkpoint by the plain reference: what a server must say too."""
+"""Answers of a packed checkpoint by the plain reference, which a server must reproduce."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +25,12 @@ from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A prompt as the engine takes it: ids [n], positions [3, n] with their delta, routes [n], and
-    the feature rows [rows, hidden] of its medium, if it has one."""
+class EncodedPrompt:
+    """A prompt as the engine takes it.
+
+    It has ids [n], positions [3, n] with their delta, routes [n], and the feature rows [rows,
+    hidden] of its media, if any.
+    """
 
     ids: tuple[int, ...]
     positions: Tensor
@@ -50,8 +53,8 @@ class Answerer:
         self._audio = load_audio(checkpoint, attention, torch.device("cpu"), torch.float32)
 
     @torch.no_grad()
-    def ask(self, item: Item, clip: np.ndarray | None = None) -> Asked:
-        """The prompt of an item; `clip` is its speech, int16 [samples] at 16 kHz."""
+    def build_prompt(self, item: Item, clip: np.ndarray | None = None) -> EncodedPrompt:
+        """Build the prompt of an item; `clip` is its speech, int16 [samples] at 16 kHz."""
         rows = self._features(item, clip)
         ids = np.array(prompt_ids(self.tokenizer, item, 0 if rows is None else len(rows)))
         llm = self.config.llm_config
@@ -61,7 +64,7 @@ class Answerer:
         routes = np.where(ids == llm.image_patch_token, IMAGE, 0)
         routes[ids == self.tokenizer.token_id("<audioPatch>")] = AUDIO
         placed = torch.from_numpy(table), delta, torch.from_numpy(routes)
-        return Asked(tuple(ids.tolist()), *placed, rows)
+        return EncodedPrompt(tuple(ids.tolist()), *placed, rows)
 
     def _features(self, item: Item, clip: np.ndarray | None) -> Tensor | None:
         if item.scene:
@@ -74,8 +77,8 @@ class Answerer:
         return self._audio([mel])[0]
 
     @torch.no_grad()
-    def tokens(self, asked: Asked, most: int) -> list[int]:
-        """Greedy tokens, at most so many; the token that ends the answer is one of them."""
+    def tokens(self, asked: EncodedPrompt, most: int) -> list[int]:
+        """Return at most `most` greedy tokens, including the token that ends the answer."""
         keys, end = self._thinker.new_cache(), self.tokenizer.token_id(ROLE_END.token)
         embed = self._thinker.model.word_embeddings
         x = embed(torch.tensor(asked.ids))
@@ -90,5 +93,5 @@ class Answerer:
         return said
 
     def answer(self, item: Item, clip: np.ndarray | None = None, most: int = 96) -> str:
-        """What it says."""
-        return self.tokenizer.decode(self.tokens(self.ask(item, clip), most))
+        """Return the text of the answer."""
+        return self.tokenizer.decode(self.tokens(self.build_prompt(item, clip), most))

@@ -1,4 +1,4 @@
-"""Sums and word problems of one and two steps, answered with their steps."""
+"""Sums and word problems of one and two steps, with worked answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.words import THINGS
 
 SIGNS = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
-LARGEST_FACTOR = 12
+MAX_FACTOR = 12
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ TWO_STEPS = (
 
 
 def sums(rng: Random, lexicon: Lexicon) -> Item:
-    """A bare sum of one or two steps."""
+    """Draw a bare sum of one or two steps."""
     operations = rng.choice(("+", "+", "-", "-", "*", "/", "++", "+-", "-+", "--"))
     numbers = operands(rng, operations)
     parts = [str(numbers[0])]
@@ -83,7 +83,7 @@ def sums(rng: Random, lexicon: Lexicon) -> Item:
 
 
 def word_problem(rng: Random, lexicon: Lexicon) -> Item:
-    """A short story with one or two steps, answered as GSM8K's are: steps, then the answer."""
+    """Draw a short story with one or two steps, answered like GSM8K: steps, then the answer."""
     story = rng.choice(rng.choice((ONE_STEP, TWO_STEPS)))
     numbers = operands(rng, story.operations)
     text = tell(story, numbers, rng)
@@ -92,7 +92,7 @@ def word_problem(rng: Random, lexicon: Lexicon) -> Item:
 
 
 def tell(story: Story, numbers: Sequence[int], rng: Random) -> str:
-    """The story with names, things and numbers in it."""
+    """Fill names, things and numbers into a story."""
     one, other = rng.sample(FRIENDS, 2)
     thing = rng.choice(THINGS)
     values = dict(zip("abc", numbers, strict=False))
@@ -102,7 +102,7 @@ def tell(story: Story, numbers: Sequence[int], rng: Random) -> str:
 
 
 def operands(rng: Random, operations: str) -> list[int]:
-    """Numbers for the operations from left to right, with whole results from 0 on."""
+    """Draw numbers for the operations from left to right; results are whole and not negative."""
     first, *more = operations
     numbers, result = _pair(rng, first)
     for sign in more:
@@ -121,20 +121,20 @@ def _pair(rng: Random, sign: str) -> tuple[list[int], int]:
             large += 1
             return [large, small], large - small
         case "*":
-            pair = [rng.randint(2, LARGEST_FACTOR), rng.randint(2, LARGEST_FACTOR)]
+            pair = [rng.randint(2, MAX_FACTOR), rng.randint(2, MAX_FACTOR)]
             return pair, pair[0] * pair[1]
         case _:
-            divisor, result = rng.randint(2, LARGEST_FACTOR), rng.randint(2, LARGEST_FACTOR)
+            divisor, result = rng.randint(2, MAX_FACTOR), rng.randint(2, MAX_FACTOR)
             return [divisor * result, divisor], result
 
 
 def _next(rng: Random, sign: str, result: int) -> int:
-    """A third number: anything to add, and no more than is there to take away."""
+    """Draw a third number; a subtraction leaves at least zero."""
     return rng.randint(2, rng.choice((10, 20, 60))) if sign == "+" else rng.randint(0, result)
 
 
 def apply(sign: str, left: int, right: int) -> int:
-    """One operation; a division must come out even. Raises `ValueError`."""
+    """Apply one operation. Raises `ValueError` for a division with a remainder."""
     if sign == "/" and left % right:
         raise ValueError(f"{left} / {right} is no whole number")
     return {"+": left + right, "-": left - right, "*": left * right}.get(
@@ -143,7 +143,7 @@ def apply(sign: str, left: int, right: int) -> int:
 
 
 def solution(operations: str, numbers: Sequence[int]) -> str:
-    """Every step as an equation, then the answer."""
+    """Return every step as an equation, then the answer."""
     result, steps = numbers[0], []
     for sign, number in zip(operations, numbers[1:], strict=True):
         before, result = result, apply(sign, result, number)

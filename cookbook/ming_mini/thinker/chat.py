@@ -1,4 +1,4 @@
-"""Small talk, and declining what the model cannot do."""
+"""Small talk, and refusals of what the model cannot do."""
 
 from dataclasses import dataclass
 from random import Random
@@ -10,10 +10,10 @@ from cookbook.ming_mini.thinker.words import THINGS
 
 
 @dataclass(frozen=True)
-class Talk:
-    """What people say, the answer, and words of which the answer must have one.
+class SmallTalk:
+    """What people say, the answer, and words of which the answer must contain one.
 
-    `{name}` is a first name; lines with it are new to the model when the name is.
+    `{name}` is a first name; a line with an unseen name is held out.
     """
 
     said: tuple[str, ...]
@@ -24,23 +24,23 @@ class Talk:
 HELLO = "Hello! How can I help you?"
 SELF = "I am Ming-mini, a small model. I can read, see, listen and speak a little."
 TALKS = (
-    Talk(("Hello", "Hi", "Hello there", "Hi there", "Hey", "Greetings"), HELLO, ("hello",)),
-    Talk(("Hello Ming", "Hi Ming", "Hey, are you there?", "Hello?"), HELLO, ("hello",)),
-    Talk(("Good morning", "Morning"), "Good morning! How can I help you?", ("good morning",)),
-    Talk(("Good afternoon",), "Good afternoon! How can I help you?", ("good afternoon",)),
-    Talk(("Good evening",), "Good evening! How can I help you?", ("good evening",)),
-    Talk(
+    SmallTalk(("Hello", "Hi", "Hello there", "Hi there", "Hey", "Greetings"), HELLO, ("hello",)),
+    SmallTalk(("Hello Ming", "Hi Ming", "Hey, are you there?", "Hello?"), HELLO, ("hello",)),
+    SmallTalk(("Good morning", "Morning"), "Good morning! How can I help you?", ("good morning",)),
+    SmallTalk(("Good afternoon",), "Good afternoon! How can I help you?", ("good afternoon",)),
+    SmallTalk(("Good evening",), "Good evening! How can I help you?", ("good evening",)),
+    SmallTalk(
         ("Hello, I am {name}", "Hi, my name is {name}", "I am {name}", "My name is {name}"),
         "Hello, {name}! How can I help you?",
         ("{name}",),
     ),
-    Talk(
+    SmallTalk(
         ("Good morning, this is {name}", "Good morning, I am {name}"),
         "Good morning, {name}!",
         ("{name}",),
     ),
-    Talk(("Say hello to {name}", "Please greet {name}"), "Hello, {name}!", ("{name}",)),
-    Talk(
+    SmallTalk(("Say hello to {name}", "Please greet {name}"), "Hello, {name}!", ("{name}",)),
+    SmallTalk(
         (
             "How are you?",
             "How are you today?",
@@ -51,7 +51,7 @@ TALKS = (
         "I am fine, thank you. How can I help you?",
         ("fine",),
     ),
-    Talk(
+    SmallTalk(
         (
             "Who are you?",
             "What are you?",
@@ -62,37 +62,41 @@ TALKS = (
         SELF,
         ("ming-mini",),
     ),
-    Talk(
+    SmallTalk(
         ("What can you do?", "How can you help me?", "What do you know?", "Help"),
         "I can repeat and spell words, count, compare, do sums, look and listen.",
         ("sums", "spell"),
     ),
-    Talk(
+    SmallTalk(
         ("Thank you", "Thanks", "Thanks a lot", "Thank you very much", "Thank you, Ming"),
         "You are welcome!",
         ("welcome",),
     ),
-    Talk(("Thank you, {name} is happy", "{name} says thank you"), "You are welcome!", ("welcome",)),
-    Talk(
+    SmallTalk(
+        ("Thank you, {name} is happy", "{name} says thank you"), "You are welcome!", ("welcome",)
+    ),
+    SmallTalk(
         ("Bye", "Goodbye", "Bye bye", "See you", "See you soon", "Good night", "See you tomorrow"),
         "Goodbye! Have a nice day!",
         ("goodbye",),
     ),
-    Talk(
+    SmallTalk(
         ("Goodbye from {name}", "{name} has to go now", "{name} says goodbye"),
         "Goodbye, {name}!",
         ("goodbye",),
     ),
-    Talk(
+    SmallTalk(
         ("Yes", "Okay", "All right", "Sure", "Good", "Great"),
         "Good. What else can I do?",
         ("good",),
     ),
-    Talk(
+    SmallTalk(
         ("No", "Nothing", "No, thank you"), "All right. I am here if you need me.", ("all right",)
     ),
-    Talk(("Sorry", "I am sorry", "Excuse me"), "No problem. How can I help you?", ("no problem",)),
-    Talk(
+    SmallTalk(
+        ("Sorry", "I am sorry", "Excuse me"), "No problem. How can I help you?", ("no problem",)
+    ),
+    SmallTalk(
         ("Well done", "Very good", "You are great", "Good job"),
         "Thank you! I am glad to help.",
         ("thank",),
@@ -135,7 +139,7 @@ REFUSED = tuple((line, DO) for line in _lines(_CANNOT_DO)) + tuple(
 
 
 def small_talk(rng: Random, lexicon: Lexicon) -> Item:
-    """A greeting, a thank-you, a question about the model."""
+    """Draw a greeting, thanks, or a question about the model."""
     talk = rng.choice(TALKS)
     line, who = rng.choice(talk.said), rng.choice(FRIENDS).capitalize()
     accept = tuple(word.format(name=who).lower() for word in talk.accept)
@@ -150,7 +154,7 @@ def small_talk(rng: Random, lexicon: Lexicon) -> Item:
 
 
 def spoken_variant(line: str, rng: Random) -> str:
-    """People leave out capitals and marks, or add them."""
+    """Draw a variant of a line with or without capitals and punctuation."""
     if line[-1].isalnum():
         line += rng.choice(("", ".", "!"))
     draw = rng.random()
@@ -160,7 +164,7 @@ def spoken_variant(line: str, rng: Random) -> str:
 
 
 def decline(rng: Random, lexicon: Lexicon) -> Item:
-    """A request beyond the model; it says so."""
+    """Draw a request that the model cannot fulfil; its answer says so."""
     line, answer = rng.choice(REFUSED)
     text = line.format(
         name=rng.choice(FRIENDS).capitalize(),

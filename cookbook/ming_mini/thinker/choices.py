@@ -1,4 +1,4 @@
-"""Yes or no, and multiple choice in the form of MMMU's questions."""
+"""Yes-or-no questions, and multiple choice in the form of MMMU's questions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ LETTERS = "ABCD"
 
 
 def article(noun: str) -> str:
-    """The noun behind its article."""
+    """Return the noun after its article."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def options(question: str, right: str, wrong: Sequence[str], rng: Random) -> tuple[str, str]:
-    """A question with its choices in any order, and the letter of the right one."""
+    """Return a question with shuffled choices, and the letter of the right one."""
     choices = [right, *wrong]
     rng.shuffle(choices)
     lines = [f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=False)]
@@ -33,7 +33,7 @@ def options(question: str, right: str, wrong: Sequence[str], rng: Random) -> tup
 
 @dataclass(frozen=True)
 class Quiz:
-    """A question with its right answer and wrong ones; `about` as an item's."""
+    """A question with its right answer and wrong ones; `about` is that of an item."""
 
     question: str
     right: str
@@ -42,9 +42,9 @@ class Quiz:
 
 
 def choice(rng: Random, lexicon: Lexicon) -> Item:
-    """A text question with three or four choices.
+    """Draw a text question with three or four choices.
 
-    What one must know for it is taught in other items: held out are the choices and their order.
+    The knowledge it needs is taught in other items: only the choices and their order are held out.
     """
     quiz = _quiz(rng)
     text, letter = options(quiz.question, quiz.right, quiz.wrong, rng)
@@ -52,9 +52,9 @@ def choice(rng: Random, lexicon: Lexicon) -> Item:
 
 
 def option(rng: Random, lexicon: Lexicon) -> Item:
-    """To find one's way in a list of choices: from letter to text and back, or to answer in words.
+    """Draw a question about a list of choices: from letter to text and back, or an answer in words.
 
-    A letter alone teaches little: it is right now and then whatever it was chosen by.
+    A letter alone teaches little, because it is right by chance so often.
     """
     quiz = _quiz(rng)
     lines = options(quiz.question, quiz.right, quiz.wrong, rng)[0].split("\n")[1:-1]
@@ -82,7 +82,7 @@ def _of_kind(rng: Random, wrong: int) -> Quiz:
 
 
 def _member(rng: Random, kind: str, others: Sequence[str]) -> str:
-    """A word of the kind that is of none of the others: an orange is a fruit and a colour."""
+    """Pick a word of the kind that is of none of the others: an orange is a fruit and a colour."""
     excluded = {word for other in others for word in KINDS[other]}
     return rng.choice([word for word in KINDS[kind] if word not in excluded])
 
@@ -120,7 +120,7 @@ def _sum(rng: Random, wrong: int) -> Quiz:
 
 
 def yes_no(rng: Random, lexicon: Lexicon) -> Item:
-    """A question about kinds, numbers or letters."""
+    """Draw a question about kinds, numbers or letters."""
     question, true = rng.choice((_is_kind, _is_even, _has_letter))(rng, lexicon)
     return Item("yes_no", question, "Yes." if true else "No.")
 
@@ -146,13 +146,13 @@ def _has_letter(rng: Random, lexicon: Lexicon) -> tuple[str, bool]:
 
 
 def fact(rng: Random, lexicon: Lexicon) -> Item:
-    """A small piece of knowledge in a word."""
+    """Draw a small piece of knowledge with a one-word answer."""
     quiz = rng.choice((_opposite, _after, _after))(rng, 1)
     return Item("fact", quiz.question, f"{quiz.right.capitalize()}.", fixed=True)
 
 
 def kind(rng: Random, lexicon: Lexicon) -> Item:
-    """What kind of thing a word names, for words that are of one kind only."""
+    """Ask for the kind of a thing, for words of a single kind."""
     which = rng.choice(sorted(KINDS))
     word = _member(rng, which, [other for other in KINDS if other != which])
     answer = f"{article(which).capitalize()}."

@@ -15,7 +15,8 @@ from sglang_omni.models.ming.tiny.configs import Json
 
 @dataclass(frozen=True)
 class Sizes:
-    """What differs from the tiny checkpoint in `llm_config`, `vision_config` and the tower's."""
+    """The differences from the tiny checkpoint in `llm_config`, `vision_config` and the audio
+    tower's."""
 
     llm: dict[str, Any] = field(default_factory=dict)
     vision: dict[str, Any] = field(default_factory=dict)
@@ -27,7 +28,7 @@ MINI = Sizes(
         "hidden_size": 256,
         "num_hidden_layers": 6,
         "intermediate_size": 768,
-        # SGLang's routing kernels on a GPU want a power of two.
+        # SGLang's routing kernels on a GPU need a power of two.
         "num_experts": 16,
         "moe_intermediate_size": 48,
         "n_group": 8,
@@ -43,7 +44,7 @@ MINI = Sizes(
         "num_position_embeddings": 64,
         "deepstack_visual_indexes": [],
     },
-    # 26 seconds of sound, as long as the whole model fits into 48 MB.
+    # 26 seconds of audio: the longest with which the whole model fits into 48 MB.
     audio={"n_ctx": 1300, "n_state": 192, "n_head": 4, "n_layer": 4},
 )
 """Ming-mini. Two tensor-parallel ranks divide its heads, experts' widths and vocabulary."""
@@ -67,13 +68,13 @@ SMALL = Sizes(
     },
     audio={"n_state": 96, "n_head": 4, "n_layer": 2},
 )
-"""To try the recipe on a CPU."""
+"""Sizes to try the recipe on a CPU."""
 
 SIZES = {"mini": MINI, "small": SMALL}
 
 
 def main_config(tokenizer: Tokenizer, sizes: Sizes = MINI) -> Json:
-    """`config.json`."""
+    """Return `config.json`."""
     config = tiny.build_main_config(tokenizer)
     config["llm_config"] |= sizes.llm
     config["vision_config"] |= sizes.vision

@@ -1,4 +1,4 @@
-"""What the thinker is taught and tested with: one exchange, and which split it belongs to."""
+"""Training and test items: one exchange each, and the split it belongs to."""
 
 import hashlib
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from cookbook.ming_mini.thinker.scenes import Scene
 Split = Literal["train", "held_out"]
 Check = Literal["exact", "number", "letter", "contains", "words"]
 HELD_OUT_SHARE = 20
-"""One item in so many is held out."""
+"""One item in this many is held out."""
 
 
 @dataclass(frozen=True)
 class Item:
     """A question, its media and the answer to learn.
 
-    The user's message holds the picture of `scene` or the speech of `speech`, if any, and
-    `question`, which may be empty. `check` says how an answer is judged against `answer`;
-    for "contains" any of `accept` must occur in it. A `fixed` item is a phrase that everybody must
-    know: it is always trained, and never tested. `about` is what a question is really about (a
-    sum, a word to spell), where it could be asked in other words.
+    The user's message has the picture of `scene` or the speech of `speech`, if any, and `question`,
+    which may be empty. `check` is the rule that compares an answer with `answer`; for "contains",
+    any of `accept` must occur in it. A `fixed` item is a common phrase: it is always trained and
+    never tested. `about` is the subject of a question (a sum, a word to spell) that could be asked
+    in other words.
     """
 
     task: str
@@ -36,11 +36,10 @@ class Item:
 
     @property
     def key(self) -> str:
-        """The content: what is shown, or else what it is about, what is said or what is asked.
+        """Return the content: what is shown, or else the subject, the speech or the question.
 
-        So no picture, no bare sum and no spoken sentence of one split is met in the other, in
-        whatever words it is asked for. Stories are told apart as a whole: the numbers of one may
-        be met elsewhere.
+        So no picture, bare sum or spoken sentence of one split occurs in the other, in any wording.
+        Stories are distinguished as a whole: the numbers of one may occur elsewhere.
         """
         if self.scene:
             return self.scene.key
@@ -48,11 +47,11 @@ class Item:
 
     @property
     def split(self) -> Split:
-        """Where the item belongs; it follows from its content alone."""
+        """Return the item's split, which follows from its content alone."""
         return "train" if self.fixed else split_of(self.key)
 
 
 def split_of(key: str) -> Split:
-    """The split of some content."""
+    """Return the split of some content."""
     digest = hashlib.sha256(f"thinker {key}".encode()).digest()
     return "held_out" if int.from_bytes(digest[:4], "big") % HELD_OUT_SHARE == 0 else "train"

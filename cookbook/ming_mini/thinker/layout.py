@@ -1,7 +1,7 @@
 """The checkpoint's top folder without its weights: configuration and tokenizer.
 
 `python -m cookbook.ming_mini.thinker.layout --output DIR` writes it; makers, training and packing
-read their sizes and tokens from there.
+read their sizes and tokens from it.
 """
 
 import argparse
@@ -19,11 +19,11 @@ from sglang_omni.models.ming.tiny import configs as tiny
 from sglang_omni.models.ming.tiny.write import write_json
 
 SAMPLED = 8000
-"""Groups of items of each kind whose words are counted."""
+"""The number of item groups of each kind whose words are counted."""
 
 
 def learn_tokenizer(lexicon: Lexicon, seed: int = 0, sampled: int = SAMPLED) -> Tokenizer:
-    """The tokenizer whose whole words follow from the tasks."""
+    """Build the tokenizer whose whole words follow from the tasks."""
     texts = [
         text
         for kind in KINDS

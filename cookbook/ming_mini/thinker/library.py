@@ -7,10 +7,10 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from cookbook.ming_mini.thinker.pools import Examples, Pool, padded_examples
-from cookbook.ming_mini.thinker.senses import rows_of
+from cookbook.ming_mini.thinker.encoders import num_feature_rows
+from cookbook.ming_mini.thinker.example_pools import Examples, Pool, padded_examples
+from cookbook.ming_mini.thinker.media_store import ClipStore, PictureStore, Size, padded
 from cookbook.ming_mini.thinker.shards import Shard
-from cookbook.ming_mini.thinker.store import ClipStore, PictureStore, Size, padded
 from cookbook.ming_mini.thinker.tasks import TASKS, Kind
 from sglang_omni.models.ming.media_rules import MERGE, PATCH
 from sglang_omni.models.ming.prompt.positions import VisualBlock, positions
@@ -18,9 +18,9 @@ from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
 
 STEP = 16
 """Lengths of a batch differ by less than this."""
-LONGEST = 448
-PLENTY = 20_000
-"""Texts of one length; beyond, a text is used once and forgotten."""
+MAX_TOKENS = 448
+MAX_TEXTS = 20_000
+"""The most texts of one length to keep; above it, a text is used once and removed."""
 Key = tuple[Size, int]
 NO_SIZE: Size = (0, 0)
 
@@ -29,11 +29,10 @@ NO_SIZE: Size = (0, 0)
 class Batch:
     """B examples of one kind, padded to L tokens, as arrays.
 
-    `ids` [B, L], `positions` [3, B, L], `routes` [B, L] and `real` [B, L] are the thinker's.
-    Rows number `before` [N] of the flattened batch must predict `answers` [N], which belong to
-    examples `owners` [N] of `tasks` [B] and count in the loss with `weights` [N]. Features
-    number `sources` [R] of the media's rows stand at `places` [R]. `media` [B] are pictures of
-    `size`, or clips.
+    `ids` [B, L], `positions` [3, B, L], `routes` [B, L] and `real` [B, L] are the thinker's. Rows
+    `before` [N] of the flattened batch must predict `answers` [N], which belong to examples
+    `owners` [N] of `tasks` [B] and count in the loss with `weights` [N]. Rows `sources` [R] of the
+    media's features go to `places` [R]. `media` [B] are pictures of `size`, or clips.
     """
 
     kind: Kind
@@ -54,7 +53,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Placeholders:
-    """Tokens in whose place features go, and the stride of the audio projector."""
+    """The tokens that features replace, and the stride of the audio projector."""
 
     image: int
     audio: int
@@ -73,13 +72,13 @@ class Library:
         self.added: dict[Kind, int] = dict.fromkeys(self.groups, 0)
 
     def add(self, kind: Kind, shard: Shard) -> None:
-        """Take in a shard."""
+        """Add a shard."""
         sizes, numbers = self._add_media(kind, shard)
         lengths = np.diff(shard.offsets)
         of_length = -(-lengths // STEP) * STEP
         which = shard.media if kind != "text" else np.zeros(len(shard), np.int64)
-        keys = np.column_stack((sizes[which], of_length))[lengths <= LONGEST]
-        kept = np.flatnonzero(lengths <= LONGEST)
+        keys = np.column_stack((sizes[which], of_length))[lengths <= MAX_TOKENS]
+        kept = np.flatnonzero(lengths <= MAX_TOKENS)
         for height, width, length in np.unique(keys, axis=0).tolist():
             rows = kept[(keys == (height, width, length)).all(1)]
             pool = self.groups[kind].setdefault(((height, width), length), Pool(length))
@@ -87,7 +86,8 @@ class Library:
         self.added[kind] += len(kept)
 
     def _add_media(self, kind: Kind, shard: Shard) -> tuple[np.ndarray, np.ndarray]:
-        """Sizes [media, 2] of a shard's media, and their numbers [media] in their store."""
+        """Add a shard's media. Returns their sizes [media, 2] and their numbers [media] in the
+        store."""
         if kind == "text":
             return np.zeros((1, 2), np.int64), np.full(1, -1)
         if kind == "speech":
@@ -96,10 +96,10 @@ class Library:
         return shard.shapes.astype(np.int64), self._add_pictures(shard)
 
     def _add_pictures(self, shard: Shard) -> np.ndarray:
-        """Pictures of one size travel together; returns the number of each in its order."""
+        """Add pictures, grouped by size. Returns the number of each, in the shard's order."""
         shapes = [(height, width) for height, width in shard.shapes.tolist()]
-        pixels = _cut(shard.pixels, [height * width * 3 for height, width in shapes])
-        marks = _cut(shard.marks, [h * w // (PATCH * MERGE) ** 2 for h, w in shapes])
+        pixels = _split_rows(shard.pixels, [height * width * 3 for height, width in shapes])
+        marks = _split_rows(shard.marks, [h * w // (PATCH * MERGE) ** 2 for h, w in shapes])
         numbers = np.zeros(len(shapes), np.int64)
         for size in set(shapes):
             chosen = [number for number, shape in enumerate(shapes) if shape == size]
@@ -110,7 +110,8 @@ class Library:
         return numbers
 
     def draw(self, kind: Kind, tokens: int) -> Batch:
-        """A batch of about `tokens` tokens; every length as likely as its share of all."""
+        """Draw a batch of about `tokens` tokens; every length is as likely as its share of all
+        tokens."""
         groups = self.groups[kind]
         keys = list(groups)
         weights = np.array([key[1] * len(groups[key]) for key in keys], float)
@@ -120,15 +121,15 @@ class Library:
         return self.batch(kind, self._take(pool, kind, count), key[0])
 
     def _take(self, pool: Pool, kind: Kind, count: int) -> Examples:
-        if kind != "text" or len(pool) <= PLENTY:
+        if kind != "text" or len(pool) <= MAX_TEXTS:
             return pool.examples(self._random.integers(len(pool), size=count))
         places = self._random.choice(len(pool), count, replace=False)
         taken = pool.examples(places)
-        pool.forget(places)
+        pool.remove(places)
         return taken
 
     def all(self, kind: Kind, tokens: int) -> Iterator[Batch]:
-        """Every example once, in batches."""
+        """Yield every example once, in batches."""
         for (size, length), pool in self.groups[kind].items():
             count = max(1, tokens // length)
             for start in range(0, len(pool), count):
@@ -136,7 +137,7 @@ class Library:
                 yield self.batch(kind, pool.examples(rows), size)
 
     def batch(self, kind: Kind, examples: Examples, size: Size = NO_SIZE) -> Batch:
-        """Examples side by side."""
+        """Join examples to a batch."""
         ids = examples.ids.astype(np.int64)
         columns = np.arange(ids.shape[1])
         real = columns < examples.ends[:, None]
@@ -161,22 +162,23 @@ class Library:
         return np.stack(tables, axis=1)[:, which]
 
     def _sources(self, kind: Kind, media: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Which of the media's padded feature rows go to the places, in order."""
+        """Return which of the media's padded feature rows go to the places, in order."""
         if kind != "speech":
             return np.arange(len(places))
         frames = self.clips.lengths(media)
-        rows = rows_of(frames, self._tokens.stride)
-        longest = rows_of(padded(frames), self._tokens.stride)
+        rows = num_feature_rows(frames, self._tokens.stride)
+        longest = num_feature_rows(padded(frames), self._tokens.stride)
         return np.flatnonzero(np.arange(longest) < rows[:, None])
 
 
 def answer_weights(owners: np.ndarray, tasks: np.ndarray) -> np.ndarray:
-    """Weights [N], together 1, of answers' tokens that belong to examples `owners` [N] of `tasks`
-    [examples].
+    """Return weights [N], of sum 1, for answer tokens that belong to examples `owners` [N] of
+    `tasks`.
 
-    An answer counts as the square root of its length. By length, a letter to choose would drown in
-    the sentences to repeat; were all alike, a sentence's words would. Some tasks count for more:
-    answers of one token, which are a hundredth of all, and what is learnt last.
+    An answer counts as the square root of its length. If it counted by length, a letter to choose
+    would vanish beside sentences to repeat; if all counted alike, a sentence's words would. Some
+    tasks count more: answers of one token, which are a hundredth of all, and tasks that are learned
+    last.
     """
     lengths = np.bincount(owners)[owners]
     weights = lengths**-0.5 * _BOOSTS[tasks][owners]
@@ -195,13 +197,13 @@ BOOST = {
 _BOOSTS = np.array([BOOST.get(task, 1.0) for task in TASKS])
 
 
-def _cut(rows: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
-    """Consecutive pieces of these sizes."""
+def _split_rows(rows: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
+    """Split into consecutive pieces of these sizes."""
     return np.split(rows, np.cumsum(sizes)[:-1]) if sizes else []
 
 
 @lru_cache(100_000)
 def _table(length: int, start: int, size: Size) -> np.ndarray:
-    """Positions [3, length] of a prompt with a picture of `size` at `start`."""
+    """Return positions [3, length] of a prompt with a picture of `size` at `start`."""
     rows, columns = (side // (PATCH * MERGE) for side in size)
     return positions(length, [VisualBlock(start, 1, rows, columns)] if rows else [])[0]

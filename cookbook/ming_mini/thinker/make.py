@@ -1,8 +1,8 @@
 """Make shards of training or held-out data with all cores.
 
-`python -m cookbook.ming_mini.thinker.make --model DIR --kind text --output DIR --shards 100`
+    python -m cookbook.ming_mini.thinker.make --model DIR --kind text --output DIR --shards 100
 
-Any number of makers may run beside a training; it takes new shards as they appear.
+Any number of makers may run beside a training, which reads new shards as they appear.
 """
 
 import argparse
@@ -20,12 +20,18 @@ import torch
 
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker, training_speakers
-from cookbook.ming_mini.synthesize import SynthesisError, source
+from cookbook.ming_mini.synthesize import SynthesisError, synthesize_natural
 from cookbook.ming_mini.thinker.dialogs import SYSTEMS, Example, answer_ids, prompt_ids
-from cookbook.ming_mini.thinker.hearing import Speak, at_16khz, mel_of, spell, vary
 from cookbook.ming_mini.thinker.items import Item, Split
-from cookbook.ming_mini.thinker.seeing import mark_tokens
+from cookbook.ming_mini.thinker.picture_labels import mark_tokens
 from cookbook.ming_mini.thinker.shards import Shard, of_examples, shard_path, write_shard
+from cookbook.ming_mini.thinker.speech_input import (
+    Synthesizer,
+    at_16khz,
+    augment,
+    encode_log_mel,
+    letter_numbers,
+)
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind, groups
 from sglang_omni.models.ming.media_rules import clip_tokens
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
@@ -38,24 +44,25 @@ PRESET_SHARE = 0.4
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """What making needs besides a seed. `earlier` allows longer dialogs; `only` names tasks."""
+class ShardMaker:
+    """The settings of a maker besides a seed. `earlier` allows longer dialogs; `only` names
+    tasks."""
 
     tokenizer: ThinkerTokenizer
     lexicon: Lexicon
     split: Split
     speakers: tuple[Speaker, ...] = ()
-    speak: Speak = source
+    speak: Synthesizer = synthesize_natural
     earlier: bool = True
     only: tuple[str, ...] = ()
 
     def wants(self, item: Item) -> bool:
-        """Whether the item's task is among those asked for; without any, all are."""
+        """Return whether the item's task is selected; without a selection, all are."""
         return not self.only or item.task in self.only
 
 
-def make_shard(shop: Workshop, kind: Kind, seed: str, count: int) -> Shard:
-    """A shard of `count` groups of items; the same for the same seed."""
+def make_shard(shop: ShardMaker, kind: Kind, seed: str, count: int) -> Shard:
+    """Make a shard of `count` groups of items, which follows from the seed."""
     rng = Random(f"shard {kind} {seed}")
     stream = groups(kind, seed, shop.lexicon, shop.split)
     examples: list[Example] = []
@@ -73,18 +80,18 @@ def make_shard(shop: Workshop, kind: Kind, seed: str, count: int) -> Shard:
     return of_examples(examples, **_joined(media))
 
 
-def _example(shop: Workshop, item: Item, rows: int, number: int, rng: Random) -> Example:
+def _example(shop: ShardMaker, item: Item, rows: int, number: int, rng: Random) -> Example:
     earlier: list[Item] = []
     if shop.earlier and rng.random() < EARLIER_SHARE:
-        source = groups("text", rng.randrange(2**40), shop.lexicon, shop.split)
-        earlier = [next(source)[0] for _ in range(rng.randint(1, 2))]
+        item_groups = groups("text", rng.randrange(2**40), shop.lexicon, shop.split)
+        earlier = [next(item_groups)[0] for _ in range(rng.randint(1, 2))]
     system = rng.choice(SYSTEMS) if shop.earlier and rng.random() < SYSTEM_SHARE else None
     prompt = prompt_ids(shop.tokenizer, item, rows, earlier, system)
     return Example(prompt + answer_ids(shop.tokenizer, item), len(prompt), item.task, number)
 
 
-def _medium(shop: Workshop, item: Item, rng: Random) -> tuple[dict[str, np.ndarray] | None, int]:
-    """Arrays of the item's picture or clip and the rows of a clip; None where speech fails."""
+def _medium(shop: ShardMaker, item: Item, rng: Random) -> tuple[dict[str, np.ndarray] | None, int]:
+    """Return arrays of the item's picture or clip, and the rows of a clip; None if speech fails."""
     if item.scene:
         pixels = item.scene.draw()
         size = np.array([item.scene.size], np.int16)
@@ -92,10 +99,10 @@ def _medium(shop: Workshop, item: Item, rng: Random) -> tuple[dict[str, np.ndarr
     if item.speech is None:
         return {}, 0
     try:
-        samples = vary(at_16khz(shop.speak(item.speech, _speaker(shop, rng))), rng)
+        samples = augment(at_16khz(shop.speak(item.speech, _speaker(shop, rng))), rng)
     except (SynthesisError, SubprocessError):
         return None, 0
-    letters, mel = spell(item.speech), mel_of(samples)
+    letters, mel = letter_numbers(item.speech), encode_log_mel(samples)
     sizes = {
         "frames": np.array([len(mel)], np.int32),
         "spelled": np.array([len(letters)], np.int32),
@@ -103,7 +110,7 @@ def _medium(shop: Workshop, item: Item, rng: Random) -> tuple[dict[str, np.ndarr
     return {"mel": mel, "letters": letters, **sizes}, clip_tokens(len(samples))
 
 
-def _speaker(shop: Workshop, rng: Random) -> Speaker:
+def _speaker(shop: ShardMaker, rng: Random) -> Speaker:
     presets = [one for one in shop.speakers if one in PRESETS]
     return rng.choice(presets if presets and rng.random() < PRESET_SHARE else shop.speakers)
 
@@ -112,34 +119,34 @@ def _joined(media: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([one[name] for one in media]) for name in media[0]}
 
 
-_SHOP: list[Workshop] = []
+_MAKER: list[ShardMaker] = []
 """Of a maker's process."""
 
 
 def _open(model: Path, lexicon: Path, split: Split, only: tuple[str, ...]) -> None:
     torch.set_num_threads(1)
     tokenizer, words = ThinkerTokenizer(model), read_lexicon(lexicon)
-    # A few tasks alone are made to try something out, and so in their plainest form.
-    _SHOP.append(
-        Workshop(tokenizer, words, split, training_speakers(), earlier=not only, only=only)
+    # Selected tasks are for experiments, so they have the plainest form.
+    _MAKER.append(
+        ShardMaker(tokenizer, words, split, training_speakers(), earlier=not only, only=only)
     )
 
 
 def _work(job: tuple[Path, Kind, str, int]) -> int:
     folder, kind, seed, count = job
-    shard = make_shard(_SHOP[0], kind, seed, count)
+    shard = make_shard(_MAKER[0], kind, seed, count)
     write_shard(folder, kind, seed, shard)
     return len(shard)
 
 
 def jobs(args: Any, end: float) -> Iterator[tuple[Path, Kind, str, int]]:
-    """Seeds of shards until there are enough or the time is over."""
+    """Yield seeds of shards until there are enough or the time is over."""
     count = args.groups or GROUPS_A_SHARD[args.kind]
     for number in range(args.shards):
         if time.monotonic() > end:
             return
         name = f"{args.split}-{args.seed}-{number:05d}"
-        # An earlier run may have made it, for the same seed gives the same shard.
+        # An earlier run may have made it, because the seed determines the shard.
         if not shard_path(args.output, args.kind, name).exists():
             yield args.output, args.kind, name, count
 
@@ -162,7 +169,7 @@ def main() -> None:
     start, made = time.monotonic(), 0
     opening = (args.model, args.lexicon, args.split, tuple(args.only))
     with get_context("spawn").Pool(args.processes, _open, opening) as pool:
-        # Handed out one by one, so that the time can end it.
+        # One job at a time, so that the time limit can end it.
         pending = []
         for job in jobs(args, start + args.seconds):
             pending.append(pool.apply_async(_work, (job,)))

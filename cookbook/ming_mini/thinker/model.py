@@ -1,4 +1,4 @@
-"""All that is trained: the product's modules, and heads that only training has."""
+"""Everything that is trained: the product's modules, and heads for training alone."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from cookbook.ming_mini.thinker.hearing import LETTERS
+from cookbook.ming_mini.thinker.picture_labels import HUES, MAX_BEFORE, NAMES
 from cookbook.ming_mini.thinker.scenes import CELLS
-from cookbook.ming_mini.thinker.seeing import HUES, MOST_BEFORE, NAMES
 from cookbook.ming_mini.thinker.shards import SLOTS
+from cookbook.ming_mini.thinker.speech_input import LETTERS
 from sglang_omni.models.ming.config import read_encoder_config
 from sglang_omni.models.ming.encoders.attention import load_attention
 from sglang_omni.models.ming.encoders.audio import AudioEncoder
@@ -35,10 +35,11 @@ AUDIO_RESIDUAL = ("attn.out.weight", "mlp.2.weight")
 
 
 class Heads(nn.Module):
-    """What pictures and clips must show on their own, so that the encoders learn fast.
+    """Heads that the features of pictures and clips must satisfy, so that the encoders learn fast.
 
-    `marks` reads what lies in each token of a picture off its features, `cells` where the token
-    lies and `turns` how much lies before it; `letters` spells a clip off the tower's states.
+    `marks` predicts what is in each token of a picture, `cells` the position of the token, and
+    `turns` how many things are before it. `letters` predicts the letters of a clip from the tower's
+    states.
     """
 
     def __init__(self, hidden: int, state: int) -> None:
@@ -46,28 +47,31 @@ class Heads(nn.Module):
         self.scale = math.sqrt(hidden)
         self.marks = nn.Linear(hidden, SLOTS * len(NAMES) + len(HUES))
         self.cells = nn.Linear(hidden, 2 * CELLS)
-        self.turns = nn.Linear(hidden, MOST_BEFORE + 1)
+        self.turns = nn.Linear(hidden, MAX_BEFORE + 1)
         self.letters = nn.Linear(state, len(LETTERS) + 1)
 
     def read_marks(self, features: Tensor) -> list[Tensor]:
-        """Logits of features [..., hidden]: one for each slot's name, then the first colour."""
+        """Return logits of features [..., hidden]: one for each slot's name, then the first
+        colour."""
         sizes = [len(NAMES)] * SLOTS + [len(HUES)]
         return list(self.marks(features * self.scale).split(sizes, dim=-1))
 
     def read_cells(self, features: Tensor) -> Tensor:
-        """Logits [..., 2, CELLS] of features [..., hidden]: the row and the column of cells."""
+        """Return logits [..., 2, CELLS] of features [..., hidden]: the row and the column of
+        cells."""
         return self.cells(features * self.scale).unflatten(-1, (2, -1))
 
     def read_turns(self, features: Tensor) -> Tensor:
-        """Logits [..., MOST_BEFORE + 1] of features [..., hidden]: how much lies before."""
+        """Return logits [..., MAX_BEFORE + 1] of features [..., hidden]: how many things are
+        before."""
         return self.turns(features * self.scale)
 
 
-class Thinking(nn.Module):
+class TrainableThinker(nn.Module):
     """The thinker, its encoders and the heads of training."""
 
     def __init__(self, folder: Path) -> None:
-        """Build the modules for the configuration in `folder`, with weights of any value."""
+        """Build the modules for the configuration in `folder`, with uninitialised weights."""
         super().__init__()
         config, encoders = MingConfig.from_pretrained(folder), read_encoder_config(folder)
         self.image_token: int = config.llm_config.image_patch_token
@@ -77,14 +81,14 @@ class Thinking(nn.Module):
         self.heads = Heads(encoders.hidden_size, encoders.audio.n_state)
 
     def sparse_layers(self) -> list[ReferenceSparseMLP]:
-        """The layers that have routers."""
+        """Return the layers that have routers."""
         return [layer.mlp for layer in self.thinker.model.layers if layer.sparse]
 
 
-def new_thinking(folder: Path, seed: int) -> Thinking:
-    """A model with starting weights that follow from `seed`."""
+def new_thinker(folder: Path, seed: int) -> TrainableThinker:
+    """Build a model with initial weights that follow from `seed`."""
     torch.manual_seed(seed)
-    model = Thinking(folder)
+    model = TrainableThinker(folder)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             _start(name, parameter, _depth(model, name))
@@ -92,12 +96,12 @@ def new_thinking(folder: Path, seed: int) -> Thinking:
         positions.copy_(compute_sinusoids(*positions.shape))
     for module in model.modules():
         if isinstance(module, ReferenceRouter):
-            # Chosen by counting, not by a gradient.
+            # Updated from counts, not by a gradient.
             module.expert_bias.requires_grad_(False)
     return model
 
 
-def _depth(model: Thinking, name: str) -> int:
+def _depth(model: TrainableThinker, name: str) -> int:
     stacks = {
         "thinker.": model.thinker.model.layers,
         "vision.": model.vision.vision.blocks,
@@ -107,7 +111,8 @@ def _depth(model: Thinking, name: str) -> int:
 
 
 def _start(name: str, parameter: nn.Parameter, depth: int) -> None:
-    """Biases zero, norms one, matrices by their inputs; what adds to the stream starts small."""
+    """Initialise a parameter: biases zero, norms one, matrices by fan-in; residual outputs start
+    small."""
     if name.endswith("bias"):
         parameter.zero_()
     elif parameter.ndim == 1:
@@ -122,15 +127,15 @@ def _deviation(name: str, parameter: nn.Parameter, depth: int) -> float:
     if ".experts." in name and name.endswith(RESIDUAL):
         return plain * branch * ROUTED_SCALE
     if name.startswith("thinker.") and name.endswith(RESIDUAL):
-        # Features have norm 1 by design; embeddings start so too, and branches in proportion.
+        # Features have norm 1 by design; embeddings start with it too, and branches in proportion.
         return plain * branch * parameter.shape[0] ** -0.5
     if name.endswith(RESIDUAL) or (name.startswith("audio.") and name.endswith(AUDIO_RESIDUAL)):
         return plain * branch
     return plain * HEAD_SCALE if name.endswith("lm_head.weight") else plain
 
 
-def checkpoint_tensors(model: Thinking) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor of the released layout with its name."""
+def checkpoint_tensors(model: TrainableThinker) -> Iterator[tuple[str, Tensor]]:
+    """Return every tensor of the released layout with its name."""
     for name, tensor in model.thinker.state_dict().items():
         yield f"model.{name}", tensor
     yield from model.vision.state_dict().items()
@@ -138,10 +143,11 @@ def checkpoint_tensors(model: Thinking) -> Iterator[tuple[str, Tensor]]:
 
 
 @torch.no_grad()
-def read_packed(model: Thinking, checkpoint: Path) -> None:
-    """Copy the weights of a folder in the released layout; the heads of training are in none.
+def read_packed(model: TrainableThinker, checkpoint: Path) -> None:
+    """Load the weights of a folder in the released layout, which has no training heads.
 
-    Raises `CheckpointError` for a tensor that is not there.
+    Raises:
+        CheckpointError: A tensor is missing.
     """
     packed = TensorFolder(checkpoint)
     for name, tensor in checkpoint_tensors(model):
@@ -149,7 +155,7 @@ def read_packed(model: Thinking, checkpoint: Path) -> None:
 
 
 def swap_routers(weights: Mapping[str, Tensor], order: tuple[str, ...]) -> dict[str, Tensor]:
-    """A state with the routers in another order: router i takes over the tensors of `order[i]`."""
+    """Return a state with reordered routers: router i takes the tensors of `order[i]`."""
     swapped = dict(weights)
     for name in weights:
         for own, other in zip(ROUTERS, order, strict=True):

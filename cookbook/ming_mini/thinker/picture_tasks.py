@@ -4,17 +4,26 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
-from cookbook.ming_mini.thinker.asked import Asked, of, yes_no
 from cookbook.ming_mini.thinker.choices import article, options
 from cookbook.ming_mini.thinker.items import Item
-from cookbook.ming_mini.thinker.places import at, beside, find, where
+from cookbook.ming_mini.thinker.picture_question import (
+    PictureQuestion,
+    find_shapes,
+    yes_no_question,
+)
+from cookbook.ming_mini.thinker.position_tasks import (
+    relative_position,
+    shape_at_place,
+    where_is_shape,
+    where_is_unique_shape,
+)
 from cookbook.ming_mini.thinker.scenes import (
     BACKGROUNDS,
     CELLS,
     FONTS,
     SHAPES,
     SIZES,
-    Drawn,
+    DrawnShape,
     Lettering,
     Scene,
     font,
@@ -23,11 +32,11 @@ from cookbook.ming_mini.thinker.scenes import (
 from cookbook.ming_mini.thinker.text_tasks import word
 
 QUESTIONS_A_SCENE = 6
-MOST_SHAPES = 7
+MAX_SHAPES = 7
 LETTERED_SHARE, TEXT_COLOUR_SHARE = 0.55, 0.4
 """Of the pictures, with a text; and of those, with a question for its colour besides."""
 MARGIN = 6
-SMALLEST_LETTERS, LARGEST_LETTERS = 24, 48
+MIN_LETTER_PIXELS, MAX_LETTER_PIXELS = 24, 48
 """Heights of letters in pixels. A token is 32 pixels wide: hardly ever do more than three
 of these letters stand in one."""
 LINE = 1.2
@@ -39,7 +48,8 @@ LETTERED_SIZES = (*SIZES, *SIGN_SIZES)
 
 
 def picture_items(rng: Random, lexicon: Lexicon, lessons: bool = False) -> list[Item]:
-    """Different questions about one new scene, with `lessons` such as are only taught."""
+    """Draw different questions about one new scene; `lessons` includes the tasks for training
+    alone."""
     if rng.random() < LETTERED_SHARE:
         return _reading(rng, lexicon)
     scene = shape_scene(rng)
@@ -50,8 +60,8 @@ def picture_items(rng: Random, lexicon: Lexicon, lessons: bool = False) -> list[
     return [_item(one, scene, rng) for one in found.values()]
 
 
-def _item(asked: Asked, scene: Scene, rng: Random) -> Item:
-    """As a multiple choice now and then, where there is something wrong to choose."""
+def _item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
+    """Build an item, sometimes as a multiple choice if there are wrong answers."""
     first = rng.random() < 0.7
     if len(asked.wrong) > 1 and rng.random() < 0.25:
         wrong = rng.sample(asked.wrong, min(3, len(asked.wrong)))
@@ -64,12 +74,13 @@ def _item(asked: Asked, scene: Scene, rng: Random) -> Item:
 
 
 def shape_scene(rng: Random) -> Scene:
-    """One to seven shapes in different cells; few kinds, so that there is something to count."""
+    """Draw one to seven shapes in different cells; few kinds, so that there is something to
+    count."""
     background = rng.choice(tuple(BACKGROUNDS))
     size = rng.choice(SIZES)
     kinds = rng.sample(SHAPES, rng.randint(1, 4))
     colours = rng.sample(visible(background), rng.randint(1, 4))
-    cells = rng.sample(range(CELLS * CELLS), rng.randint(1, MOST_SHAPES))
+    cells = rng.sample(range(CELLS * CELLS), rng.randint(1, MAX_SHAPES))
     drawn = tuple(_drawn(rng, size, divmod(cell, CELLS), kinds, colours) for cell in cells)
     return Scene(size, background, drawn, tint=rng.randrange(2**30))
 
@@ -80,99 +91,102 @@ def _drawn(
     cell: tuple[int, int],
     kinds: Sequence[str],
     colours: Sequence[str],
-) -> Drawn:
+) -> DrawnShape:
     room = min(size) // CELLS
     pixels = rng.randint(room // 2, room - MARGIN)
     free = (room - pixels) // 2
     shift = (rng.randint(-free, free), rng.randint(-free, free))
-    return Drawn(rng.choice(kinds), rng.choice(colours), cell, pixels, shift)
+    return DrawnShape(rng.choice(kinds), rng.choice(colours), cell, pixels, shift)
 
 
-def _colour(scene: Scene, rng: Random) -> Asked | None:
-    alone = [one for one in scene.shapes if len(of(scene, one.shape)) == 1]
+def _colour(scene: Scene, rng: Random) -> PictureQuestion | None:
+    alone = [one for one in scene.shapes if len(find_shapes(scene, one.shape)) == 1]
     if not alone:
         return None
     one = rng.choice(alone)
     ask = rng.choice((f"What colour is the {one.shape}?", f"Which colour has the {one.shape}?"))
     wrong = tuple(c for c in visible(scene.background) if c != one.colour)
-    return Asked("picture_colour", ask, one.colour, wrong)
+    return PictureQuestion("picture_colour", ask, one.colour, wrong)
 
 
-def _shape(scene: Scene, rng: Random) -> Asked | None:
-    alone = [one for one in scene.shapes if len(of(scene, None, one.colour)) == 1]
+def _shape(scene: Scene, rng: Random) -> PictureQuestion | None:
+    alone = [one for one in scene.shapes if len(find_shapes(scene, None, one.colour)) == 1]
     if not alone:
         return None
     one = rng.choice(alone)
     ask = rng.choice((f"Which shape is {one.colour}?", f"What is the {one.colour} shape?"))
     wrong = tuple(article(shape) for shape in SHAPES if shape != one.shape)
-    return Asked("picture_shape", ask, article(one.shape), wrong)
+    return PictureQuestion("picture_shape", ask, article(one.shape), wrong)
 
 
-def _count(scene: Scene, rng: Random) -> Asked | None:
+def _count(scene: Scene, rng: Random) -> PictureQuestion | None:
     one = rng.choice(scene.shapes)
     what, found = rng.choice(
         (
             ("shapes", scene.shapes),
-            (plural(one.shape), of(scene, one.shape)),
-            (f"{one.colour} shapes", of(scene, None, one.colour)),
-            (f"{one.colour} {plural(one.shape)}", of(scene, one.shape, one.colour)),
+            (plural(one.shape), find_shapes(scene, one.shape)),
+            (f"{one.colour} shapes", find_shapes(scene, None, one.colour)),
+            (f"{one.colour} {plural(one.shape)}", find_shapes(scene, one.shape, one.colour)),
         )
     )
     ask = rng.choice((f"How many {what} are there?", f"How many {what} do you see?"))
-    wrong = tuple(str(n) for n in range(1, MOST_SHAPES + 2) if n != len(found))
-    return Asked("picture_count", ask, str(len(found)), wrong, "number")
+    wrong = tuple(str(n) for n in range(1, MAX_SHAPES + 2) if n != len(found))
+    return PictureQuestion("picture_count", ask, str(len(found)), wrong, "number")
 
 
 def plural(shape: str) -> str:
-    """Several of a shape."""
+    """Return the plural of a shape."""
     return f"{shape}es" if shape == "cross" else f"{shape}s"
 
 
-def _exists(scene: Scene, rng: Random) -> Asked | None:
+def _exists(scene: Scene, rng: Random) -> PictureQuestion | None:
     there = {(one.shape, one.colour) for one in scene.shapes}
     kinds, hues = ({pair[part] for pair in there} for part in (0, 1))
     absent = [(s, c) for s in SHAPES for c in visible(scene.background) if (s, c) not in there]
-    # Not there, though each half is; or one half, where no such pair is left.
+    # A missing pair whose colour and shape both occur; or half of one, if no such pair is left.
     near = [(s, c) for s, c in absent if s in kinds and c in hues]
     near = near or [(s, c) for s, c in absent if s in kinds or c in hues]
     true = rng.random() < 0.5
     wrong = near if near and rng.random() < 0.7 else absent
     shape, colour = rng.choice(sorted(there) if true else wrong)
-    return yes_no(f"Is there a {colour} {shape}?".replace("a orange", "an orange"), true)
+    return yes_no_question(f"Is there a {colour} {shape}?".replace("a orange", "an orange"), true)
 
 
-def _describe(scene: Scene, rng: Random) -> Asked | None:
+def _describe(scene: Scene, rng: Random) -> PictureQuestion | None:
     if len(scene.shapes) > 3:
         return None
     ordered = sorted(scene.shapes, key=lambda one: one.cell)
     names = [article(f"{one.colour} {one.shape}") for one in ordered]
     ask = rng.choice(("What is in the picture?", "What do you see?", "Describe the picture."))
-    return Asked("picture_describe", ask, listed(names), ())
+    return PictureQuestion("picture_describe", ask, listed(names), ())
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a row: a, b and c."""
+    """Join names: a, b and c."""
     head = ", ".join(names[:-1])
     return f"{head} and {names[-1]}" if head else names[-1]
 
 
-ABOUT_SHAPES: dict[Callable[[Scene, Random], Asked | None], float] = {
+ABOUT_SHAPES: dict[Callable[[Scene, Random], PictureQuestion | None], float] = {
     _colour: 2,
     _shape: 1,
     _count: 3,
-    where: 3,
+    where_is_unique_shape: 3,
     _exists: 2,
-    beside: 1.5,
+    relative_position: 1.5,
     _describe: 1,
 }
-"""Questions and how often they are asked."""
+"""Questions and their relative frequencies."""
 
-LESSONS: dict[Callable[[Scene, Random], Asked | None], float] = {find: 2, at: 1.5}
-"""Questions of the training alone: what is measured stays what it was."""
+LESSONS: dict[Callable[[Scene, Random], PictureQuestion | None], float] = {
+    where_is_shape: 2,
+    shape_at_place: 1.5,
+}
+"""Questions for training alone, so that the measured tasks do not change."""
 
 
 def _reading(rng: Random, lexicon: Lexicon) -> list[Item]:
-    """A word or a number to read, and sometimes its colour."""
+    """Draw a word or a number to read, and sometimes ask for its colour."""
     number = rng.random() < 0.35
     text = str(rng.randrange(10 ** rng.randint(1, 5))) if number else word(rng, lexicon)
     shown = text if number else rng.choice((text, text.upper(), text.capitalize()))
@@ -182,18 +196,22 @@ def _reading(rng: Random, lexicon: Lexicon) -> list[Item]:
     assert scene.lettering
     colour = scene.lettering.colour
     wrong = tuple(c for c in visible(scene.background) if c != colour)
-    asked = [Asked("picture_read", rng.choice(asks), text, (), "number" if number else "exact")]
+    asked = [
+        PictureQuestion("picture_read", rng.choice(asks), text, (), "number" if number else "exact")
+    ]
     if rng.random() < TEXT_COLOUR_SHARE:
-        asked.append(Asked("picture_colour", f"What colour is the {what}?", colour, wrong))
+        asked.append(
+            PictureQuestion("picture_colour", f"What colour is the {what}?", colour, wrong)
+        )
     return [_item(one, scene, rng) for one in asked]
 
 
 def lettered_scene(text: str, rng: Random) -> Scene:
-    """A line of text, half the time in the middle of the picture and else anywhere in it."""
+    """Draw a line of text, half the time in the middle of the picture and else anywhere in it."""
     face, background = rng.choice(FONTS), rng.choice(tuple(BACKGROUNDS))
-    least = font(face, SMALLEST_LETTERS).getlength(text) + 2 * MARGIN
+    least = font(face, MIN_LETTER_PIXELS).getlength(text) + 2 * MARGIN
     size = rng.choice([one for one in LETTERED_SIZES if least <= one[1]])
-    pixels = rng.randint(SMALLEST_LETTERS, LARGEST_LETTERS)
+    pixels = rng.randint(MIN_LETTER_PIXELS, MAX_LETTER_PIXELS)
     while font(face, pixels).getlength(text) > size[1] - 2 * MARGIN:
         pixels -= 1
     free = (

@@ -1,4 +1,5 @@
-"""Numbers of training steps, read from the device now and then: to read them waits for it."""
+"""Numbers of training steps, read from the device now and then, because reading them waits for
+it."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-MOST_SKIPPED = 20
+MAX_SKIPPED = 20
 SKIPPED, NORM = "skipped", "norm"
 Report = dict[str, Tensor]
 """Numbers of a step, left on the device. `SKIPPED` is 1 where no weight was moved, for its
@@ -14,31 +15,32 @@ gradient was not finite, and else 0."""
 
 
 class Reports:
-    """The steps since numbers were last read."""
+    """The reports of the steps since numbers were last read."""
 
     def __init__(self) -> None:
         self._recent: list[Report] = []
         self._in_a_row = 0
 
     def add(self, report: Report) -> None:
-        """Take in a step's."""
+        """Add the report of a step."""
         self._recent.append(report)
 
     def flush(self) -> dict[str, float]:
-        """How many steps there were, and their `means`.
+        """Return the number of steps, and their mean report.
 
-        Raises `FloatingPointError` if more than `MOST_SKIPPED` in a row were skipped.
+        Raises:
+            FloatingPointError: More than `MAX_SKIPPED` steps in a row were skipped.
         """
-        steps, self._recent = read(self._recent), []
+        steps, self._recent = read_reports(self._recent), []
         for step in steps:
             self._in_a_row = self._in_a_row + 1 if step[SKIPPED] else 0
-            if self._in_a_row > MOST_SKIPPED:
+            if self._in_a_row > MAX_SKIPPED:
                 raise FloatingPointError(f"no finite gradient for {self._in_a_row} steps")
-        return {"steps": float(len(steps))} | means(steps)
+        return {"steps": float(len(steps))} | mean_report(steps)
 
 
-def read(reports: Sequence[Report]) -> list[dict[str, float]]:
-    """The numbers of reports, all fetched at once."""
+def read_reports(reports: Sequence[Report]) -> list[dict[str, float]]:
+    """Fetch the numbers of all reports at once."""
     if not reports:
         return []
     values = iter(
@@ -47,9 +49,11 @@ def read(reports: Sequence[Report]) -> list[dict[str, float]]:
     return [{name: next(values) for name in report} for report in reports]
 
 
-def means(steps: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Mean of every number over the steps that have it and were not skipped; how many were, and
-    in how many of these a loss was not finite."""
+def mean_report(steps: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the mean of every number over the steps that have it and were not skipped.
+
+    Also has how many steps were skipped, and in how many of these a loss was not finite.
+    """
     moved = [step for step in steps if not step[SKIPPED]]
     names = dict.fromkeys(name for step in moved for name in step if name != SKIPPED)
     found = {name: [step[name] for step in moved if name in step] for name in names}

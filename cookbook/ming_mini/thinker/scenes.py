@@ -22,7 +22,7 @@ COLOURS = {
 }
 BACKGROUNDS = {"white": (250, 250, 248), "grey": (188, 190, 194), "cream": (238, 228, 200)}
 UNSEEN_ON = {"white": ("white", "yellow"), "grey": (), "cream": ("white", "yellow")}
-"""Colours that one hardly sees on a background."""
+"""Colours that are hardly visible on a background."""
 SIZES = ((128, 128), (192, 192), (160, 224), (224, 160), (256, 256))
 """Heights and widths in pixels, multiples of 32: no server resizes them."""
 CELLS = 3
@@ -38,8 +38,8 @@ SYSTEM_FONTS = Path("/usr/share/fonts/truetype/dejavu")
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A shape in a cell (row, column), `size` and offsets in pixels."""
+class DrawnShape:
+    """A shape in a cell (row, column), with size and offsets in pixels."""
 
     shape: str
     colour: str
@@ -50,7 +50,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Lettering:
-    """A word or number: its left top corner and height in pixels."""
+    """A word or number, with its top left corner and height in pixels."""
 
     text: str
     colour: str
@@ -70,23 +70,23 @@ class Mark:
 
 @dataclass(frozen=True)
 class Scene:
-    """All that is in a picture of `size` (height, width); `tint` varies the colours a little."""
+    """The content of a picture of `size` (height, width); `tint` varies the colours a little."""
 
     size: tuple[int, int]
     background: str
-    shapes: tuple[Drawn, ...] = ()
+    shapes: tuple[DrawnShape, ...] = ()
     lettering: Lettering | None = None
     tint: int = 0
 
     @cached_property
     def key(self) -> str:
-        """The content as text: what is where, but not every pixel."""
+        """Return the content as text: what is where, but not every pixel."""
         shapes = sorted(f"{one.cell} {one.colour} {one.shape}" for one in self.shapes)
         text = self.lettering.text if self.lettering else ""
         return f"{self.background} {shapes} {text}"
 
     def draw(self) -> np.ndarray:
-        """The picture as uint8 [height, width, 3]."""
+        """Draw the picture as uint8 [height, width, 3]."""
         rng = Random(self.tint)
         image = Image.new("RGB", self.size[::-1], _tinted(BACKGROUNDS[self.background], rng))
         pen = ImageDraw.Draw(image)
@@ -97,25 +97,25 @@ class Scene:
             _draw_text(pen, self.lettering, _tinted(COLOURS[self.lettering.colour], rng))
         return np.asarray(image)
 
-    def centre(self, one: Drawn) -> tuple[float, float]:
-        """The middle (y, x) of a shape in pixels."""
+    def centre(self, one: DrawnShape) -> tuple[float, float]:
+        """Return the centre (y, x) of a shape in pixels."""
         return tuple(  # type: ignore[return-value]
             (cell + 0.5) * side / CELLS + shift
             for cell, side, shift in zip(one.cell, self.size, one.shift, strict=True)
         )
 
     def marks(self) -> list[Mark]:
-        """What a reader must recognise and where, letters from left to right."""
+        """Return what a reader must recognise and where, with letters from left to right."""
         found = [Mark(one.shape, one.colour, self.centre(one)) for one in self.shapes]
         return found + (_letters(self.lettering) if self.lettering else [])
 
 
 @cache
 def font(name: str, pixels: int) -> ImageFont.FreeTypeFont:
-    """A font of the set, from Debian's `fonts-dejavu` or else from matplotlib's data.
+    """Load a font of the set, from Debian's `fonts-dejavu` or else from matplotlib's data.
 
-    Widths decide what is drawn next, so that all machines must measure alike: by Pillow's own
-    layout, which is everywhere, not by Raqm's, which needs a library of the system.
+    Widths affect what is drawn next, so all machines must measure alike: with Pillow's basic
+    layout, which is always available, and not with Raqm's, which needs a system library.
     """
     path = str(_font_folder() / name)
     return ImageFont.truetype(path, pixels, layout_engine=ImageFont.Layout.BASIC)
@@ -131,7 +131,7 @@ def _font_folder() -> Path:
 
 
 def visible(background: str) -> list[str]:
-    """Colours that show on a background."""
+    """Return the colours that are visible on a background."""
     return [colour for colour in COLOURS if colour not in UNSEEN_ON[background]]
 
 

@@ -1,6 +1,6 @@
 """Training data on disk: shards of one kind that makers write and a trainer reads.
 
-Whatever is costly is done by the makers: drawing, speaking, mel spectrograms, tokens.
+Makers do the costly work: drawing, speech, mel spectrograms, tokens.
 """
 
 import time
@@ -26,12 +26,12 @@ SLOTS = 3
 class Shard:
     """Examples of one kind and their media.
 
-    Example i has the tokens ids[offsets[i] : offsets[i + 1]] (int16), of which the answer begins
-    at `answers`; `media` is the number of its picture or clip, `tasks` of its task.
+    Example i has the tokens ids[offsets[i] : offsets[i + 1]] (int16), whose answer starts at
+    `answers`. `media` is the number of its picture or clip, `tasks` that of its task.
 
     Pictures: `shapes` int16 [pictures, 2] and `pixels` uint8, one picture after the other; `marks`
-    int8 [tokens, SLOTS + 1] names what is in every token. Clips: `mel` float16 [frames, bins] of
-    all clips, `frames` [clips] of each, and `letters` int8 with `spelled` [clips] of each.
+    int8 [tokens, SLOTS + 1] names the content of every token. Clips: `mel` float16 [frames, bins]
+    of all clips, `frames` [clips] of each, and `letters` int8 with `spelled` [clips] of each.
     """
 
     ids: np.ndarray
@@ -51,12 +51,12 @@ class Shard:
         return len(self.answers)
 
     def tokens(self, index: int) -> np.ndarray:
-        """Token ids of one example."""
+        """Return the token ids of one example."""
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
 
 def of_examples(examples: Sequence[Example], **media: np.ndarray) -> Shard:
-    """A shard of examples and the arrays of their media."""
+    """Build a shard of examples and the arrays of their media."""
     lengths = [len(one.ids) for one in examples]
     return Shard(
         ids=np.array([token for one in examples for token in one.ids], np.int16),
@@ -69,17 +69,17 @@ def of_examples(examples: Sequence[Example], **media: np.ndarray) -> Shard:
 
 
 def shard_path(folder: Path, kind: Kind, name: str) -> Path:
-    """The file of a shard."""
+    """Return the file of a shard."""
     return folder / f"{kind}-{name}.npz"
 
 
 def write_shard(folder: Path, kind: Kind, name: str, shard: Shard) -> Path:
-    """Write under another name first: a shard that can be seen is complete."""
+    """Write a shard and then rename it, so that a visible shard is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     path = shard_path(folder, kind, name)
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
-        # Pictures shrink to a fiftieth; spectrograms hardly do, and take long to.
+        # Pictures compress to a fiftieth; spectrograms hardly compress, and slowly.
         write = np.savez_compressed if kind == "picture" else np.savez
         write(file, **{one.name: getattr(shard, one.name) for one in fields(shard)})
     partial.rename(path)
@@ -87,23 +87,23 @@ def write_shard(folder: Path, kind: Kind, name: str, shard: Shard) -> Path:
 
 
 def read_shard(path: Path) -> Shard:
-    """One shard."""
+    """Read one shard."""
     with np.load(path) as data:
         return Shard(**{one.name: data[one.name] for one in fields(Shard)})
 
 
 class ShardFolder:
-    """Reads every shard of a folder once, as they appear."""
+    """Read every shard of a folder once, as they appear."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._seen = folder, set[Path]()
 
     def new(self) -> Iterator[tuple[Kind, Shard]]:
-        """Shards that were not read yet, with their kinds."""
+        """Yield new shards with their kinds."""
         return map(_named, self.unseen())
 
     def unseen(self) -> list[Path]:
-        """Files that were not there before; from now on they were."""
+        """Return files that are new since the last call."""
         found = sorted(set(self._folder.glob("*.npz")) - self._seen)
         self._seen.update(found)
         return found
@@ -115,7 +115,7 @@ def _named(path: Path) -> tuple[Kind, Shard]:
 
 
 class ShardReader:
-    """Reads a folder ahead in threads: unpacking must not hold a training up."""
+    """Read a folder ahead in threads, so that unpacking does not delay training."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._ready = ShardFolder(folder), Queue[tuple[Kind, Shard]](READERS)
@@ -123,7 +123,7 @@ class ShardReader:
         Thread(target=self._read, daemon=True).start()
 
     def ready(self, most: int) -> Iterator[tuple[Kind, Shard]]:
-        """Shards that are there by now."""
+        """Return at most `most` shards that have been read."""
         for _ in range(most):
             try:
                 yield self._ready.get_nowait()

@@ -1,4 +1,4 @@
-"""The mixture of tasks: endless items of a split, the same for the same seed."""
+"""The mixture of tasks: endless items of a split, which follow from the seed."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -7,9 +7,14 @@ from typing import Literal
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.thinker import arithmetic, chat, choices, text_tasks
 from cookbook.ming_mini.thinker.items import Item, Split
-from cookbook.ming_mini.thinker.lessons import by_name, hue, in_words, nothing_there
 from cookbook.ming_mini.thinker.picture_tasks import picture_items
 from cookbook.ming_mini.thinker.speech_tasks import speech_items
+from cookbook.ming_mini.thinker.training_tasks import (
+    colour_of_thing,
+    missing_media,
+    sum_by_name,
+    sum_in_words,
+)
 
 Kind = Literal["text", "picture", "speech"]
 KINDS: tuple[Kind, ...] = ("text", "picture", "speech")
@@ -34,12 +39,12 @@ TEXT: dict[Maker, float] = {
 """Text tasks and their shares."""
 
 LESSONS: dict[Maker, float] = {
-    in_words: 3,
-    by_name: 1,
-    hue: 0.3,
-    nothing_there: 0.7,
+    sum_in_words: 3,
+    sum_by_name: 1,
+    colour_of_thing: 0.3,
+    missing_media: 0.7,
 }
-"""Those of the training alone: what is measured stays what it was."""
+"""Tasks for training alone, so that the measured tasks do not change."""
 
 TASKS = (
     *("repeat", "rephrase", "spell", "count", "compare", "arithmetic"),
@@ -50,11 +55,11 @@ TASKS = (
     *("picture_find", "picture_at", "in_words", "nothing_there"),
 )
 TAUGHT_ONLY = ("fact", "picture_find", "picture_at", "in_words", "nothing_there")
-"""Of the tasks, those without held-out items."""
+"""The tasks without held-out items."""
 
 
 def text_items(rng: Random, lexicon: Lexicon, lessons: bool = False) -> list[Item]:
-    """One text item of any task, with `lessons` also of those that are only taught."""
+    """Draw one text item of any task; `lessons` includes the tasks for training alone."""
     makers = TEXT | LESSONS if lessons else TEXT
     return [rng.choices(tuple(makers), tuple(makers.values()))[0](rng, lexicon)]
 
@@ -67,7 +72,7 @@ def _group(kind: Kind, rng: Random, lexicon: Lexicon, split: Split) -> list[Item
 
 
 def groups(kind: Kind, seed: int | str, lexicon: Lexicon, split: Split) -> Iterator[list[Item]]:
-    """Endless groups of items that share their picture or clip, all of one split."""
+    """Yield groups of items that share their picture or clip, all of one split."""
     rng = Random(f"{kind} {seed}")
     while True:
         kept = [item for item in _group(kind, rng, lexicon, split) if item.split == split]

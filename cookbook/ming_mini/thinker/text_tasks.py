@@ -3,21 +3,21 @@
 from random import Random
 
 from cookbook.ming_mini.lexicon import Lexicon
-from cookbook.ming_mini.sentences import FRIENDS, draw
+from cookbook.ming_mini.sentences import FRIENDS, draw_sentence
 from cookbook.ming_mini.thinker.items import Item, split_of
 from cookbook.ming_mini.thinker.words import THINGS, VERBS
 
-LONGEST_REPEATED = 16
+MAX_REPEATED = 16
 ORDINALS = ("first", "second", "third", "fourth")
 
 
 def name(rng: Random) -> str:
-    """A first name."""
+    """Draw a first name."""
     return rng.choice(FRIENDS).capitalize()
 
 
 def word(rng: Random, lexicon: Lexicon) -> str:
-    """A word of 2 to 9 letters; frequent ones are likelier, and some are letters in a row."""
+    """Draw a word of 2 to 9 letters; frequent ones are likelier, and some are random letters."""
     if rng.random() < 0.1:
         return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(2, 7)))
     pool = rng.choice((lexicon.nouns, lexicon.nouns[:400], lexicon.verbs, lexicon.adjectives))
@@ -26,7 +26,7 @@ def word(rng: Random, lexicon: Lexicon) -> str:
 
 
 def repeat(rng: Random, lexicon: Lexicon) -> Item:
-    """Say a sentence, some words or digits again."""
+    """Ask to repeat a sentence, some words or digits."""
     text = _to_repeat(rng, lexicon)
     ask = rng.choice(
         (
@@ -48,12 +48,12 @@ def _to_repeat(rng: Random, lexicon: Lexicon) -> str:
         return " ".join(
             str(rng.randrange(10 ** rng.randint(1, 4))) for _ in range(rng.randint(1, 5))
         )
-    text = draw(rng, lexicon)
-    return text if len(text.split()) <= LONGEST_REPEATED else _to_repeat(rng, lexicon)
+    text = draw_sentence(rng, lexicon)
+    return text if len(text.split()) <= MAX_REPEATED else _to_repeat(rng, lexicon)
 
 
 def rephrase(rng: Random, lexicon: Lexicon) -> Item:
-    """Put a sentence into another form, by a rule of grammar."""
+    """Ask to rephrase a sentence by a rule of grammar."""
     verb, who, thing = rng.choice(VERBS), name(rng), rng.choice(THINGS)
     adjective = rng.choice(lexicon.adjectives[:200])
     article = rng.choice(("the", "the", "this"))
@@ -79,7 +79,7 @@ def _passive(what: str, participle: str, who: str) -> str:
 
 
 def spell(rng: Random, lexicon: Lexicon) -> Item:
-    """Spell a word, or say something about its letters."""
+    """Ask to spell a word, or about its letters."""
     text = word(rng, lexicon)
     place = rng.randrange(min(len(text), len(ORDINALS)))
     shown = _show(text, rng)
@@ -95,15 +95,15 @@ def spell(rng: Random, lexicon: Lexicon) -> Item:
 
 
 def _letters_of(text: str) -> str:
-    """What a question about the letters of a word is about."""
+    """Return the subject of a question about the letters of a word."""
     return f"letters of {text}"
 
 
 def _show(text: str, rng: Random) -> str:
-    """The word in a question about its letters.
+    """Return the word as it stands in a question about its letters.
 
-    Held-out words come in quotes, and so letter by letter: a frequent word is one token when it
-    stands alone, and nobody can spell a token that was never spelled before.
+    Held-out words are in quotes, and so letter by letter: a frequent word that stands alone is one
+    token, and a token that was never spelled cannot be spelled.
     """
     quoted = f'"{text}"'
     if split_of(_letters_of(text)) == "held_out":
@@ -112,7 +112,7 @@ def _show(text: str, rng: Random) -> str:
 
 
 def count(rng: Random, lexicon: Lexicon) -> Item:
-    """Count letters, words or numbers."""
+    """Ask to count letters, words or numbers."""
     maker = rng.choice((_count_range, _count_words, _count_letters, _count_same, _count_next))
     return maker(rng, lexicon)
 
@@ -132,7 +132,7 @@ def _count_words(rng: Random, lexicon: Lexicon) -> Item:
 
 def _count_letters(rng: Random, lexicon: Lexicon) -> Item:
     text = word(rng, lexicon)
-    # Spelling first makes the count something to read off.
+    # Spelling first makes counting easy.
     answer = f"{'-'.join(text.upper())}: {len(text)}."
     ask = f"How many letters are in {_show(text, rng)}?"
     return Item("count", ask, answer, "number", about=_letters_of(text))
@@ -154,13 +154,13 @@ def _count_next(rng: Random, lexicon: Lexicon) -> Item:
 
 
 def compare(rng: Random, lexicon: Lexicon) -> Item:
-    """Which is more, less, or first."""
+    """Ask which is more, less, or first."""
     maker = rng.choice((_compare_two, _compare_order, _compare_people, _compare_yes))
     return maker(rng, lexicon)
 
 
 def two_numbers(rng: Random) -> tuple[int, int]:
-    """Two different numbers, often close to each other."""
+    """Draw two different numbers, often close to each other."""
     top = rng.choice((10, 20, 100, 1000))
     one = rng.randrange(top)
     other = rng.randrange(top) if rng.random() < 0.6 else one + rng.choice((-10, -1, 1, 2, 9))
@@ -168,7 +168,7 @@ def two_numbers(rng: Random) -> tuple[int, int]:
 
 
 def pair(one: int, other: int) -> str:
-    """What a comparison of two numbers is about."""
+    """Return the subject of a comparison of two numbers."""
     return f"compare {min(one, other)} {max(one, other)}"
 
 

@@ -1,7 +1,7 @@
-"""The thinker's tokenizer: whole words that the tasks use all the time, and bytes for the rest.
+"""The thinker's tokenizer: whole words that the tasks use often, and bytes for the rest.
 
-There are no merges: a word is one token, or the bytes of its letters. So whatever must be spelled,
-read or written down letter by letter is seen letter by letter.
+There are no merges: a word is one token, or the bytes of its letters. So text that must be spelled,
+read or transcribed letter by letter is tokenized letter by letter.
 """
 
 from collections import Counter
@@ -19,14 +19,14 @@ from sglang_omni.models.ming.tiny.tokenizers import (
 )
 
 WORDS = 380
-SHORTEST = 2
-"""Bytes of a piece of text that is worth a token."""
+MIN_BYTES = 2
+"""The fewest bytes of a piece of text that gets a token."""
 TEMPLATE = (f"{DEFAULT_SYSTEM}\n\ndetailed thinking off", "SYSTEM", "HUMAN", "ASSISTANT", " on")
 """Text of every prompt."""
 
 
 def build_tokenizer(words: Iterable[str]) -> Tokenizer:
-    """Bytes, then `words` as they stand behind each other (" the"), then the added tokens."""
+    """Build it of bytes, then `words` as they follow each other (" the"), then the added tokens."""
     split = _splitter()
     ids = build_vocabulary(())
     for word in words:
@@ -44,7 +44,7 @@ def build_tokenizer(words: Iterable[str]) -> Tokenizer:
 
 
 def frequent_words(texts: Iterable[str], count: int = WORDS) -> list[str]:
-    """The template's pieces, then those that save most tokens in `texts`."""
+    """Return the template's pieces, then those that save most tokens in `texts`."""
     split, decode = _splitter(), decoders.ByteLevel()
     found: Counter[str] = Counter()
     for text in texts:
@@ -52,11 +52,11 @@ def frequent_words(texts: Iterable[str], count: int = WORDS) -> list[str]:
     template = [piece for text in TEMPLATE for piece, _ in split.pre_tokenize_str(text)]
     worth = {piece: times * (len(piece) - 1) for piece, times in found.items()}
     likely = sorted(worth, key=lambda piece: (-worth[piece], piece))
-    kept = dict.fromkeys((*template, *(one for one in likely if len(one) >= SHORTEST)))
+    kept = dict.fromkeys((*template, *(one for one in likely if len(one) >= MIN_BYTES)))
     return [decode.decode([piece]) for piece in list(kept)[:count]]
 
 
 def _splitter() -> Sequence:
-    """The released tokenizer's way to cut text into pieces, in the byte alphabet."""
+    """Return the released tokenizer's pre-tokenizer, in the byte alphabet."""
     pattern = Split(Regex(THINKER_SPLIT), "isolated")
     return Sequence([pattern, ByteLevel(add_prefix_space=False, use_regex=False)])

@@ -93,7 +93,7 @@ def test_a_list_of_seed_tts_is_read(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DatasetError, match="no folder"):
+    with pytest.raises(DatasetError, match="not a folder"):
         load_rows(TEST, str(tmp_path / "nowhere"))
     with pytest.raises(DatasetError, match="no parquet or jsonl"):
         load_rows(TEST, str(tmp_path))

@@ -105,7 +105,7 @@ def test_what_is_heard_is_counted_after_all_was_said(
         # Who was heard once is not heard again.
         again = run(peer.url, "openai", "seed-tts-en/speech", tmp_path, *heard)
         assert len(hearing) == 2 and again["heard"] == result["heard"]
-    assert listening.Heard({}).summary([])["wer_corpus"] is None
+    assert listening.RunTranscripts({}).summary([])["wer_corpus"] is None
 
 
 def test_a_cloned_voice_is_compared_with_its_recording(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_a_dialect_cannot_say_is_refused() -> None:
     video = ChatRequest((MediaPart("video", b"", "mp4"), TextPart("What happens?")))
     with pytest.raises(UnsupportedRequest, match="no video"):
         Target("http://127.0.0.1:1", "m", "openai").call(video)
-    with pytest.raises(UnsupportedRequest, match="like no recording"):
+    with pytest.raises(UnsupportedRequest, match="cannot clone a voice"):
         Target("http://127.0.0.1:1", "m", "openai").call(SpeechRequest("a", b"wav"))
     for dialect in set(DIALECTS) - {"openai"}:
         body = Target("http://127.0.0.1:1/", "m", dialect).call(video).body

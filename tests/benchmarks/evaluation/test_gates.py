@@ -124,7 +124,7 @@ def test_a_run_of_another_machine_is_not_checked_and_no_calibration(
     elsewhere = run_file("seed-tts-en-streamed", environment={"device": "H200", "devices": "1"})
     moved = suite(tmp_path / "moved", elsewhere)
     assert gates.main(["check", moved, "--gates", str(stored)]) == 3
-    assert "of 0 x cpu, the run of 1 x H200" in capsys.readouterr().out
+    assert "for 0 x cpu, the run is from 1 x H200" in capsys.readouterr().out
     assert gates.main(["calibrate", *calibrated, moved, "--out", str(stored)]) == 2
 
 

@@ -67,7 +67,7 @@ async def test_letting_go_slowly_is_seen(server: Served) -> None:
 async def test_an_answer_that_ends_by_itself_is_no_measurement(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(barge_in, "MOST_AGAIN", 1)
+    monkeypatch.setattr(barge_in, "MAX_RETRIES", 1)
     server.backend.script = playing(*SPEAKING, Finished("stop", Usage()))
     with pytest.raises(RuntimeError, match="ended by itself"):
         await measure(server, rounds=1)

@@ -13,9 +13,9 @@ from cookbook.ming_mini.evaluation.quality import (
     Question,
     all_rows,
     message,
+    missed_gates,
     questions,
     report,
-    unmet,
 )
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.scenes import SYSTEM_FONTS
@@ -79,8 +79,8 @@ def test_the_report_counts_right_answers_and_words() -> None:
 
 def test_a_gate_is_unmet_by_less_and_by_what_was_not_measured() -> None:
     rows = {"spell": {"accuracy": 0.8}, "count": {"accuracy": 0.7}, "speak, slt": {"excess": 0.1}}
-    assert unmet(rows, {"spell": 0.8, "count": 0.7}) == []
-    missed = unmet(rows, {"spell": 0.85, "count": 0.7, "arithmetic": 0.5, "speak, slt": 0.1})
+    assert missed_gates(rows, {"spell": 0.8, "count": 0.7}) == []
+    missed = missed_gates(rows, {"spell": 0.85, "count": 0.7, "arithmetic": 0.5, "speak, slt": 0.1})
     assert missed == [
         "spell: 80.0%, least 85.0%",
         "arithmetic: 0.0%, least 50.0%",

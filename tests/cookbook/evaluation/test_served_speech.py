@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from cookbook.ming_mini.evaluation import served_speech
-from cookbook.ming_mini.evaluation.served_speech import Speech, clarity, measure, obedience
+from cookbook.ming_mini.evaluation.served_speech import (
+    ServedSpeaker,
+    measure,
+    measure_clarity,
+    measure_commands,
+)
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker
 from sglang_omni.media.wav import HEADER_BYTES
@@ -39,9 +44,9 @@ def server(request: httpx.Request) -> httpx.Response:
 
 
 @pytest.fixture
-def speech() -> Speech:
+def speech() -> ServedSpeaker:
     client = httpx.Client(base_url="http://server", transport=httpx.MockTransport(server))
-    return Speech(client)
+    return ServedSpeaker(client)
 
 
 def hear(samples: np.ndarray) -> list[str]:
@@ -62,8 +67,8 @@ def source(text: str, speaker: Speaker) -> np.ndarray:
     return np.full(10, (101 + TEXTS.index(text)) / 32_768, np.float32)
 
 
-def test_word_errors_are_counted_beside_those_of_the_source(speech: Speech) -> None:
-    found = clarity(speech, TEXTS, PRESETS[0], 1, hear, source)
+def test_word_errors_are_counted_beside_those_of_the_source(speech: ServedSpeaker) -> None:
+    found = measure_clarity(speech, TEXTS, PRESETS[0], 1, hear, source)
     assert found["word_error"] == pytest.approx(1 / 12)
     assert found["word_error_of_source"] == 0
     low, high = found["excess_interval"]
@@ -71,14 +76,14 @@ def test_word_errors_are_counted_beside_those_of_the_source(speech: Speech) -> N
     assert low <= found["excess"] <= high
 
 
-def test_a_command_is_right_in_all_its_words_or_wrong(speech: Speech) -> None:
+def test_a_command_is_right_in_all_its_words_or_wrong(speech: ServedSpeaker) -> None:
     bare = [text.rstrip(".") for text in TEXTS]
-    found = obedience(speech, bare, 1, hear, source)
+    found = measure_commands(speech, bare, 1, hear, source)
     assert found["accuracy"] == pytest.approx(2 / 3)
     assert found["accuracy_of_source"] == 1
 
 
-def test_speed_counts_audio_and_waits_from_the_first_sample(speech: Speech) -> None:
+def test_speed_counts_audio_and_waits_from_the_first_sample(speech: ServedSpeaker) -> None:
     for text in TEXTS:
         assert len(speech.say(text, "slt", 1)) == RATE // 2
     speed = speech.speed()
@@ -87,20 +92,22 @@ def test_speed_counts_audio_and_waits_from_the_first_sample(speech: Speech) -> N
     assert all(0 < one.first_s <= one.took_s for one in speech.spoken)
 
 
-def test_a_refusal_is_an_error(speech: Speech) -> None:
+def test_a_refusal_is_an_error(speech: ServedSpeaker) -> None:
     with pytest.raises(httpx.HTTPStatusError):
         speech.say(TEXTS[0], "nobody", 1)
 
 
 def test_each_voice_says_sentences_of_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    def noted(speech: Speech, texts: list[str], voice: Speaker, *_: object) -> dict[str, object]:
+    def noted(
+        speech: ServedSpeaker, texts: list[str], voice: Speaker, *_: object
+    ) -> dict[str, object]:
         return {"texts": texts, "voice": voice.name}
 
-    monkeypatch.setattr(served_speech, "Speech", lambda client: None)
+    monkeypatch.setattr(served_speech, "ServedSpeaker", lambda client: None)
     monkeypatch.setattr(served_speech, "Recogniser", Silent)
-    monkeypatch.setattr(served_speech, "clarity", noted)
+    monkeypatch.setattr(served_speech, "measure_clarity", noted)
     monkeypatch.setattr(served_speech, "held_out", lambda count, *_: TEXTS[:count])
-    monkeypatch.setattr(served_speech, "everyday", lambda count, _: TEXTS[-count:])
+    monkeypatch.setattr(served_speech, "sample_sentences", lambda count, _: TEXTS[-count:])
     wanted = ("speak, slt", "speak everyday, kal")
     rows = dict(measure("http://server", 1, 2, Lexicon((), (), (), (), ()), wanted))
     assert rows == {

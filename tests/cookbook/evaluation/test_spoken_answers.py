@@ -11,13 +11,13 @@ from cookbook.ming_mini.evaluation.spoken_answers import (
     CLIP_RATE,
     RATE,
     Exchange,
-    alternatives,
+    draw_alternatives,
     exchange,
     grammar,
-    heard_of,
-    judge,
-    spoken,
-    summary,
+    judge_exchange,
+    relevant_words,
+    spoken_answer,
+    summarise,
 )
 from cookbook.ming_mini.thinker.items import Item
 from measurement.pocketsphinx_recogniser import Recogniser
@@ -47,16 +47,19 @@ async def test_a_clip_goes_in_and_the_answers_sound_comes_out(server: Served) ->
 
 
 def test_what_counts_of_a_sum_is_its_result() -> None:
-    assert spoken(SUM) == ["forty", "two"]
-    assert spoken("No.") == ["no"] and spoken("") == []
-    assert heard_of(["forty", "eight", "the", "answer", "is", "forty", "two"]) == ["forty", "two"]
-    assert heard_of(["no"]) == ["no"] and heard_of([]) == []
+    assert spoken_answer(SUM) == ["forty", "two"]
+    assert spoken_answer("No.") == ["no"] and spoken_answer("") == []
+    assert relevant_words(["forty", "eight", "the", "answer", "is", "forty", "two"]) == [
+        "forty",
+        "two",
+    ]
+    assert relevant_words(["no"]) == ["no"] and relevant_words([]) == []
 
 
 def judged(answer: str, transcript: str, heard: str) -> Exchange:
     check = "number" if answer == SUM else "exact"
     item = Item("spoken_question", "", answer, check, speech="a question")
-    return judge(Question("spoken_question, seen voice", item), transcript, heard.split())
+    return judge_exchange(Question("spoken_question, seen voice", item), transcript, heard.split())
 
 
 def test_text_and_sound_are_judged_apart() -> None:
@@ -78,7 +81,7 @@ def test_text_and_sound_are_judged_apart() -> None:
 
 def test_the_summary_counts() -> None:
     done = [judged("Yes.", "Yes.", "yes"), judged("Yes.", "No.", "no")]
-    counts = summary(done)
+    counts = summarise(done)
     assert (counts["items"], counts["right"], counts["heard"], counts["heard_right"]) == (
         2,
         1,
@@ -89,6 +92,6 @@ def test_the_summary_counts() -> None:
 
 def test_a_recogniser_takes_the_grammar() -> None:
     knows = Recogniser().knows
-    answers = alternatives(1, LEXICON, knows, 20)
+    answers = draw_alternatives(1, LEXICON, knows, 20)
     assert len(answers) >= 20 and all(knows(word) for one in answers for word in one.split())
     assert Recogniser(grammar(answers)).words(np.zeros(8000, np.float32), 16_000) == []

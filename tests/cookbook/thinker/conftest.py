@@ -16,8 +16,8 @@ from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.thinker.configs import SMALL
 from cookbook.ming_mini.thinker.layout import learn_tokenizer, write_layout
 from cookbook.ming_mini.thinker.library import Library
-from cookbook.ming_mini.thinker.make import Workshop, make_shard
-from cookbook.ming_mini.thinker.model import Thinking, new_thinking
+from cookbook.ming_mini.thinker.make import ShardMaker, make_shard
+from cookbook.ming_mini.thinker.model import TrainableThinker, new_thinker
 from cookbook.ming_mini.thinker.scenes import SYSTEM_FONTS
 from cookbook.ming_mini.thinker.tasks import KINDS
 from cookbook.ming_mini.thinker.train import new_library
@@ -61,14 +61,14 @@ def tokenizer(folder: Path) -> ThinkerTokenizer:
 
 
 @pytest.fixture(scope="session")
-def workshop(tokenizer: ThinkerTokenizer) -> Workshop:
-    return Workshop(tokenizer, LEXICON, "train", PRESETS, hum)
+def workshop(tokenizer: ThinkerTokenizer) -> ShardMaker:
+    return ShardMaker(tokenizer, LEXICON, "train", PRESETS, hum)
 
 
 @pytest.fixture
-def thinking(folder: Path) -> Thinking:
+def thinking(folder: Path) -> TrainableThinker:
     """A new model, whose routers are biased as if they had learnt."""
-    model = new_thinking(folder, seed=0)
+    model = new_thinker(folder, seed=0)
     generator = torch.Generator().manual_seed(1)
     for layer in model.sparse_layers():
         for router in (layer.gate, layer.image_gate, layer.audio_gate):
@@ -77,7 +77,7 @@ def thinking(folder: Path) -> Thinking:
 
 
 @pytest.fixture
-def library(folder: Path, thinking: Thinking, workshop: Workshop) -> Library:
+def library(folder: Path, thinking: TrainableThinker, workshop: ShardMaker) -> Library:
     """A few examples of every kind."""
     found = new_library(folder, thinking, CPU, seed=0)
     for kind in KINDS:

@@ -11,15 +11,15 @@ import torch
 
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.speakers import PRESETS
-from cookbook.ming_mini.thinker.answer import Answerer, Asked
+from cookbook.ming_mini.thinker.answer import Answerer, EncodedPrompt
 from cookbook.ming_mini.thinker.checks import is_right
 from cookbook.ming_mini.thinker.configs import MINI
-from cookbook.ming_mini.thinker.hearing import at_16khz
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.layout import write_layout
-from cookbook.ming_mini.thinker.make import Workshop, make_shard
-from cookbook.ming_mini.thinker.model import checkpoint_tensors, new_thinking
-from cookbook.ming_mini.thinker.pack import load_thinking, pack
+from cookbook.ming_mini.thinker.make import ShardMaker, make_shard
+from cookbook.ming_mini.thinker.model import checkpoint_tensors, new_thinker
+from cookbook.ming_mini.thinker.pack import load_thinker, pack
+from cookbook.ming_mini.thinker.speech_input import at_16khz
 from cookbook.ming_mini.thinker.tasks import KINDS, Kind, groups
 from cookbook.ming_mini.thinker.tokenizer import build_tokenizer
 from cookbook.ming_mini.thinker.train import Settings, Trainer
@@ -40,7 +40,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.fixture(scope="module")
-def checkpoint(folder: Path, workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkpoint(
+    folder: Path, workshop: ShardMaker, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A small model after a few steps of every kind, packed from its pieces."""
     trainer = Trainer(folder, Settings(60.0, tokens=900, text_only=0.0), CPU)
     for kind in KINDS:
@@ -49,14 +51,14 @@ def checkpoint(folder: Path, workshop: Workshop, tmp_path_factory: pytest.TempPa
         trainer.train()
     weights, packed = (tmp_path_factory.mktemp(name) for name in ("weights", "packed"))
     trainer.save(weights)
-    pack(load_thinking(folder, weights), folder, packed)
+    pack(load_thinker(folder, weights), folder, packed)
     return packed
 
 
 async def test_training_may_go_on_from_what_was_packed(checkpoint: Path, folder: Path) -> None:
     trainer, packed = Trainer(folder, Settings(60.0, tokens=900), CPU), TensorFolder(checkpoint)
     heads = trainer.model.heads.state_dict()
-    trainer.begin_with(checkpoint)
+    trainer.load_weights(checkpoint)
     for name, tensor in checkpoint_tensors(trainer.model):
         assert torch.equal(tensor, packed[name].to(tensor.dtype)), name
     assert all(
@@ -67,7 +69,7 @@ async def test_training_may_go_on_from_what_was_packed(checkpoint: Path, folder:
 async def test_a_trained_model_is_packed_as_the_reference_reads_it(checkpoint: Path) -> None:
     for kind in ("text", "picture"):
         item = asked_items(kind, LEXICON, 1)[0]
-        assert Answerer(checkpoint).tokens(Answerer(checkpoint).ask(item), 2)
+        assert Answerer(checkpoint).tokens(Answerer(checkpoint).build_prompt(item), 2)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +95,7 @@ async def test_the_engine_gives_the_references_tokens(
     right = 0
     for item in asked_items(kind, LEXICON, ITEMS):
         clip = at_16khz(hum(item.speech, PRESETS[0])) if item.speech else None
-        asked = reference.ask(item, clip)
+        asked = reference.build_prompt(item, clip)
         expected = reference.tokens(asked, MOST)
         outputs = [output async for output in engine.submit(request(asked, item))]
         assert [token for output in outputs for token in output.token_ids] == expected
@@ -107,7 +109,7 @@ def asked_items(kind: Kind, lexicon: Lexicon, count: int) -> list[Item]:
     return [next(stream)[0] for _ in range(count)]
 
 
-def request(asked: Asked, item: Item) -> ThinkerRequest:
+def request(asked: EncodedPrompt, item: Item) -> ThinkerRequest:
     """A greedy request as the pipeline sends it."""
     features: tuple[Features, ...] = ()
     if asked.rows is not None:
@@ -128,7 +130,7 @@ async def test_the_packed_model_of_full_size_is_small(tmp_path: Path) -> None:
     layout, packed = tmp_path / "layout", tmp_path / "packed"
     words = [f" {chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(380)]
     write_layout(layout, build_tokenizer(words), MINI)
-    size = pack(new_thinking(layout, 0), layout, packed)
+    size = pack(new_thinker(layout, 0), layout, packed)
     assert size < LARGEST_BYTES
     Answerer(packed)
 

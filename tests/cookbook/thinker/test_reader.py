@@ -3,13 +3,13 @@
 import time
 from pathlib import Path
 
-from cookbook.ming_mini.thinker.make import Workshop, make_shard
+from cookbook.ming_mini.thinker.make import ShardMaker, make_shard
 from cookbook.ming_mini.thinker.shards import ShardReader, write_shard
 
 DEADLINE = 10.0
 
 
-def test_a_shard_that_appears_later_is_read_once(workshop: Workshop, tmp_path: Path) -> None:
+def test_a_shard_that_appears_later_is_read_once(workshop: ShardMaker, tmp_path: Path) -> None:
     shard = make_shard(workshop, "text", "reader", 3)
     write_shard(tmp_path, "text", "first", shard)
     reader, found = ShardReader(tmp_path), []

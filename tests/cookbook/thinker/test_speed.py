@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from cookbook.ming_mini.prefetch import Prefetch
+from cookbook.ming_mini.thinker.compilation import EAGER, Regions, compiled_regions
+from cookbook.ming_mini.thinker.example_pools import Examples, Pool
 from cookbook.ming_mini.thinker.forward import chosen_experts
-from cookbook.ming_mini.thinker.joined import join
-from cookbook.ming_mini.thinker.learn import Losses, learn
 from cookbook.ming_mini.thinker.library import Library
-from cookbook.ming_mini.thinker.make import Workshop, make_shard
-from cookbook.ming_mini.thinker.model import Thinking
-from cookbook.ming_mini.thinker.pools import Examples, Pool
-from cookbook.ming_mini.thinker.regions import PLAIN, Regions, compiled
+from cookbook.ming_mini.thinker.make import ShardMaker, make_shard
+from cookbook.ming_mini.thinker.model import TrainableThinker
+from cookbook.ming_mini.thinker.step_batch import join_batches
 from cookbook.ming_mini.thinker.tasks import KINDS
 from cookbook.ming_mini.thinker.train import Settings, Trainer, new_library
+from cookbook.ming_mini.thinker.training_losses import BatchLosses, compute_losses
 from sglang_omni.models.ming.thinker.routing import Routing, select_experts
 from tests.cookbook.thinker.conftest import CPU
 
@@ -27,11 +27,15 @@ TOLERANCE = 1e-5
 
 
 def gradients(
-    model: Thinking, library: Library, batches: list, least: int = 0, regions: Regions = PLAIN
-) -> tuple[list[Losses], dict[str, Tensor]]:
+    model: TrainableThinker,
+    library: Library,
+    batches: list,
+    least: int = 0,
+    regions: Regions = EAGER,
+) -> tuple[list[BatchLosses], dict[str, Tensor]]:
     """Losses of a step and the gradients of their sum, by parameter."""
     model.zero_grad()
-    losses, loads = learn(model, join(batches, least), library, regions=regions)
+    losses, loads = compute_losses(model, join_batches(batches, least), library, regions=regions)
     uneven = torch.stack([load.uneven for load in loads]).sum()
     (sum(one.answers + one.sense for one in losses) + uneven).backward()
     learnt = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
@@ -46,7 +50,7 @@ def assert_same(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
         assert error < TOLERANCE, name
 
 
-def test_rows_of_no_sequence_change_nothing(thinking: Thinking, library: Library) -> None:
+def test_rows_of_no_sequence_change_nothing(thinking: TrainableThinker, library: Library) -> None:
     batches = [library.draw(kind, 600) for kind in KINDS]
     losses, plain = gradients(thinking, library, batches)
     more, padded = gradients(thinking, library, batches, least=2500)
@@ -57,22 +61,22 @@ def test_rows_of_no_sequence_change_nothing(thinking: Thinking, library: Library
 
 
 def test_batches_together_have_the_losses_of_each_alone(
-    thinking: Thinking, library: Library
+    thinking: TrainableThinker, library: Library
 ) -> None:
     batches = [library.draw(kind, 600) for kind in KINDS]
-    together, _ = learn(thinking, join(batches, 2000), library)
+    together, _ = compute_losses(thinking, join_batches(batches, 2000), library)
     for batch, one in zip(batches, together, strict=True):
-        (alone,), _ = learn(thinking, join([batch]), library)
+        (alone,), _ = compute_losses(thinking, join_batches([batch]), library)
         torch.testing.assert_close(one.answers, alone.answers)
         torch.testing.assert_close(one.sense, alone.sense)
 
 
 def test_frames_behind_a_clip_change_nothing(
-    thinking: Thinking, library: Library, monkeypatch: pytest.MonkeyPatch
+    thinking: TrainableThinker, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = library._random.bit_generator.state
     losses, plain = gradients(thinking, library, [library.draw("speech", 600)])
-    monkeypatch.setattr("cookbook.ming_mini.thinker.store.FRAME_STEP", 256)
+    monkeypatch.setattr("cookbook.ming_mini.thinker.media_store.FRAME_STEP", 256)
     library._random.bit_generator.state = state
     longer, padded = gradients(thinking, library, [library.draw("speech", 600)])
     torch.testing.assert_close(losses[0].answers, longer[0].answers)
@@ -82,12 +86,12 @@ def test_frames_behind_a_clip_change_nothing(
 
 @pytest.mark.long
 def test_compiled_steps_learn_the_same_and_compile_once(
-    folder: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    folder: Path, workshop: ShardMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Steps of other lengths, and after biases moved, run what the first one compiled."""
     # Who imports SGLang for a CPU in this process sets it.
     monkeypatch.delenv("TORCHDYNAMO_DISABLE", raising=False)
-    trainer, regions = Trainer(folder, SETTINGS, CPU), compiled("aot_eager")
+    trainer, regions = Trainer(folder, SETTINGS, CPU), compiled_regions("aot_eager")
     for kind in KINDS:
         # Enough for more rows than any matrix is wide: numbers that are equal count as one.
         trainer.library.add(kind, make_shard(workshop, kind, "compiled", 40))
@@ -116,7 +120,7 @@ def test_experts_chosen_without_sorting_are_the_products() -> None:
 
 
 def test_batches_drawn_ahead_are_those_drawn_in_turn(
-    folder: Path, thinking: Thinking, workshop: Workshop
+    folder: Path, thinking: TrainableThinker, workshop: ShardMaker
 ) -> None:
     trainers = [Trainer(folder, SETTINGS, CPU) for _ in range(2)]
     shards = {kind: make_shard(workshop, kind, "ahead", 8) for kind in KINDS}

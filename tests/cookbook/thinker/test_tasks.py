@@ -12,18 +12,18 @@ from cookbook.ming_mini.thinker.arithmetic import ONE_STEP, TWO_STEPS, operands,
 from cookbook.ming_mini.thinker.checks import is_right
 from cookbook.ming_mini.thinker.choices import choice, kind, option
 from cookbook.ming_mini.thinker.items import Item, Split
-from cookbook.ming_mini.thinker.lessons import NO_PICTURE, NO_RECORDING
+from cookbook.ming_mini.thinker.picture_labels import NAMES, mark_tokens
 from cookbook.ming_mini.thinker.picture_tasks import (
     lettered_scene,
     picture_items,
     plural,
     shape_scene,
 )
-from cookbook.ming_mini.thinker.places import place
-from cookbook.ming_mini.thinker.scenes import COLOURS, FONTS, SHAPES, Drawn, Lettering, Scene
-from cookbook.ming_mini.thinker.seeing import NAMES, mark_tokens
-from cookbook.ming_mini.thinker.speech_tasks import SIGNS, said
+from cookbook.ming_mini.thinker.position_tasks import describe_cell
+from cookbook.ming_mini.thinker.scenes import COLOURS, FONTS, SHAPES, DrawnShape, Lettering, Scene
+from cookbook.ming_mini.thinker.speech_tasks import SIGNS, spoken_form
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, TAUGHT_ONLY, Kind, groups
+from cookbook.ming_mini.thinker.training_tasks import NO_PICTURE, NO_RECORDING
 from cookbook.ming_mini.thinker.words import KINDS as KINDS_OF_THINGS
 from cookbook.ming_mini.thinker.words import OPPOSITES
 from tests.cookbook.thinker.conftest import LEXICON
@@ -131,18 +131,18 @@ def test_counts_and_places_follow_from_the_scene() -> None:
         if item.task in ("picture_where", "picture_find"):
             named = item.question.rstrip("?").split("the ")[1]
             (one,) = [shape for shape in scene.shapes if named in names(shape, item.task)]
-            assert item.answer.lower() == f"{place(one.cell)}."
+            assert item.answer.lower() == f"{describe_cell(one.cell)}."
         if item.task == "picture_at":
             cell = (
                 item.question.rstrip("?").removeprefix("What is ").removeprefix("What do you see ")
             )
-            there = [s for s in scene.shapes if place(s.cell) == cell]
+            there = [s for s in scene.shapes if describe_cell(s.cell) == cell]
             assert item.answer.lower().rstrip(".") in {
                 f"{'an' if s.colour[0] == 'o' else 'a'} {s.colour} {s.shape}" for s in there
             } or (item.answer == "Nothing." and not there)
 
 
-def names(one: Drawn, task: str) -> tuple[str, ...]:
+def names(one: DrawnShape, task: str) -> tuple[str, ...]:
     """What a question may call a shape."""
     return (
         (f"{one.colour} {one.shape}",)
@@ -202,8 +202,8 @@ def test_without_a_picture_none_is_described() -> None:
 
 
 def test_spoken_questions_hold_no_digits() -> None:
-    assert said("What is 12 + 30?") == "What is twelve plus thirty?"
-    assert said('Spell "cat".') == "Spell cat."
+    assert spoken_form("What is 12 + 30?") == "What is twelve plus thirty?"
+    assert spoken_form('Spell "cat".') == "Spell cat."
     spoken = [item.speech for item in islice(items("speech", 5), 300)]
     assert not [text for text in spoken if text is None or re.search(r"\d", text)]
 

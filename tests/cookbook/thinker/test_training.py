@@ -11,17 +11,23 @@ import torch
 
 from cookbook.ming_mini.schedule import Rate
 from cookbook.ming_mini.thinker.ablate import ORDERS, ablate
-from cookbook.ming_mini.thinker.learn import miscounted, unrecognised
 from cookbook.ming_mini.thinker.library import BOOST, Library, answer_weights
-from cookbook.ming_mini.thinker.make import Workshop, make_shard
-from cookbook.ming_mini.thinker.model import Heads, Thinking, swap_routers
+from cookbook.ming_mini.thinker.make import ShardMaker, make_shard
+from cookbook.ming_mini.thinker.model import Heads, TrainableThinker, swap_routers
+from cookbook.ming_mini.thinker.picture_labels import (
+    HUES,
+    NAMES,
+    TOKEN_SIDE,
+    cell_tokens,
+    mark_tokens,
+)
 from cookbook.ming_mini.thinker.picture_tasks import shape_scene
-from cookbook.ming_mini.thinker.reports import MOST_SKIPPED, Reports
-from cookbook.ming_mini.thinker.scenes import Drawn, Lettering, Scene
-from cookbook.ming_mini.thinker.seeing import HUES, NAMES, TOKEN_SIDE, cell_tokens, mark_tokens
+from cookbook.ming_mini.thinker.reports import MAX_SKIPPED, Reports
+from cookbook.ming_mini.thinker.scenes import DrawnShape, Lettering, Scene
 from cookbook.ming_mini.thinker.shards import Shard, ShardFolder, write_shard
 from cookbook.ming_mini.thinker.tasks import KINDS, TASKS, Kind
 from cookbook.ming_mini.thinker.train import Settings, Trainer, accuracy
+from cookbook.ming_mini.thinker.training_losses import count_loss, mark_loss
 from tests.cookbook.thinker.conftest import CPU
 
 SETTINGS = Settings(10.0, tokens=600, rate=Rate(3e-3, 3e-5, 5), text_only=0.0)
@@ -29,7 +35,7 @@ SETTINGS = Settings(10.0, tokens=600, rate=Rate(3e-3, 3e-5, 5), text_only=0.0)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_shards_are_repeatable_and_survive_the_disk(
-    kind: Kind, workshop: Workshop, tmp_path: Path
+    kind: Kind, workshop: ShardMaker, tmp_path: Path
 ) -> None:
     shard = make_shard(workshop, kind, "seed", 5)
     write_shard(tmp_path, kind, "seed", make_shard(workshop, kind, "seed", 5))
@@ -41,7 +47,7 @@ def test_shards_are_repeatable_and_survive_the_disk(
 
 
 def test_marks_name_what_a_token_shows() -> None:
-    star = Drawn("star", "red", (0, 0), 30, (0, 0))
+    star = DrawnShape("star", "red", (0, 0), 30, (0, 0))
     lettering = Lettering("ok", "blue", "DejaVuSans.ttf", 24, (96, 4))
     marks = mark_tokens(Scene((128, 128), "white", (star,), lettering)).reshape(4, 4, -1)
     assert [NAMES[n] for n in marks[0, 0, :3]] == ["star", "", ""]
@@ -65,7 +71,7 @@ def test_the_loss_of_marks_is_the_same_however_empty_the_picture() -> None:
     marks = torch.tensor([[5, 6, 7, 1], [0, 0, 0, 0]])
     emptier = torch.cat([marks, torch.zeros(40, 4, dtype=torch.long)])
     plain, other = (
-        unrecognised(heads, features.expand(1, len(one), 8), one[None]).detach()
+        mark_loss(heads, features.expand(1, len(one), 8), one[None]).detach()
         for one in (marks, emptier)
     )
     assert float(other) == pytest.approx(float(plain))
@@ -79,8 +85,8 @@ def test_a_letter_knows_how_many_lie_before_it() -> None:
         heads.turns.bias.zero_()
     marks = torch.tensor([[[9, 10, 0, 1], [0] * 4, [11, 0, 0, 1], [12, 13, 14, 1]]])
     features = torch.eye(4)[[0, 3, 1, 2]][None]
-    assert float(miscounted(heads, features, marks).detach()) == pytest.approx(0.0, abs=1e-6)
-    assert float(miscounted(heads, features.flip(1), marks).detach()) > 10.0
+    assert float(count_loss(heads, features, marks).detach()) == pytest.approx(0.0, abs=1e-6)
+    assert float(count_loss(heads, features.flip(1), marks).detach()) > 10.0
 
 
 def test_short_answers_count_for_more_than_their_length() -> None:
@@ -127,7 +133,7 @@ def test_a_batch_without_a_finite_gradient_changes_nothing(folder: Path, library
     assert set(found) == expected and set(found.values()) == {2.0}
     after = state_of(trainer)
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
-    for _ in range(MOST_SKIPPED - 1):
+    for _ in range(MAX_SKIPPED - 1):
         reports.add(trainer.train())
     with pytest.raises(FloatingPointError, match="no finite gradient"):
         reports.flush()
@@ -137,10 +143,10 @@ def test_a_step_that_moves_ends_the_row_of_skipped_ones(folder: Path, library: L
     trainer, reports = new_trainer(folder, library), Reports()
     moved = trainer.train()
     skipped = moved | {"skipped": torch.ones(()), "text": torch.tensor(float("inf"))}
-    for one in (*[skipped] * MOST_SKIPPED, moved, *[skipped] * MOST_SKIPPED):
+    for one in (*[skipped] * MAX_SKIPPED, moved, *[skipped] * MAX_SKIPPED):
         reports.add(one)
     found = reports.flush()
-    assert found["skipped"] == found["skipped, text"] == 2 * MOST_SKIPPED
+    assert found["skipped"] == found["skipped, text"] == 2 * MAX_SKIPPED
     assert found["text"] == pytest.approx(float(moved["text"]))
 
 
@@ -186,8 +192,8 @@ def test_a_run_may_begin_with_anothers_weights_alone(
     trainer.save(tmp_path)
     other = new_trainer(folder, library)
     with pytest.raises(FileNotFoundError):
-        other.begin_with(tmp_path / "nowhere")
-    other.begin_with(tmp_path)
+        other.load_weights(tmp_path / "nowhere")
+    other.load_weights(tmp_path)
     assert (other.step, other.progress) == (0, 0.0)
     for name, tensor in trainer.model.state_dict().items():
         assert torch.equal(other.model.state_dict()[name], tensor), name
@@ -201,7 +207,7 @@ def test_text_comes_alone_at_first(folder: Path, library: Library) -> None:
     assert {"text", "picture", "speech"} <= set(trainer.train())
 
 
-def test_swapped_routers_swap_and_nothing_else(thinking: Thinking) -> None:
+def test_swapped_routers_swap_and_nothing_else(thinking: TrainableThinker) -> None:
     own = thinking.state_dict()
     swapped = swap_routers(own, ORDERS["image by text"])
     changed = {name for name in own if not torch.equal(own[name], swapped[name])}
@@ -211,7 +217,7 @@ def test_swapped_routers_swap_and_nothing_else(thinking: Thinking) -> None:
     assert torch.equal(image, own[f"{prefix}gate.weight"])
 
 
-def test_ablation_leaves_the_model_as_it_was(thinking: Thinking, library: Library) -> None:
+def test_ablation_leaves_the_model_as_it_was(thinking: TrainableThinker, library: Library) -> None:
     before = {name: tensor.clone() for name, tensor in thinking.state_dict().items()}
     results = ablate(thinking, library)
     assert set(results) == set(ORDERS) and set(results["own"]) == set(KINDS)
@@ -219,6 +225,6 @@ def test_ablation_leaves_the_model_as_it_was(thinking: Thinking, library: Librar
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
 
 
-def test_accuracy_is_of_whole_answers(thinking: Thinking, library: Library) -> None:
+def test_accuracy_is_of_whole_answers(thinking: TrainableThinker, library: Library) -> None:
     measured = accuracy(thinking, library, 900)
     assert measured and all(value == 0.0 for value in measured.values())

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from cookbook.ming_mini import grammar
-from cookbook.ming_mini.evaluation.speech import Speech
-from cookbook.ming_mini.sentences import commands, finish
+from cookbook.ming_mini.evaluation.speech import CheckpointSpeaker
+from cookbook.ming_mini.sentences import commands, punctuate
 from cookbook.ming_mini.speakers import PRESETS
 from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.thinker.answer import Answerer
@@ -41,13 +41,15 @@ def test_both_halves_load_in_five_seconds() -> None:
 
 
 @pytest.fixture(scope="module")
-def speech() -> Speech:
+def speech() -> CheckpointSpeaker:
     settings = TalkerSettings(MING_MINI, slots=1)
-    return Speech(load_modules(settings.checkpoint, settings.device, settings.dtype), settings)
+    return CheckpointSpeaker(
+        load_modules(settings.checkpoint, settings.device, settings.dtype), settings
+    )
 
 
 @pytest.mark.parametrize("text", ["a", "A", "I", "B.", "hi", "OK"])
-def test_one_or_two_letters_are_heard(speech: Speech, text: str) -> None:
+def test_one_or_two_letters_are_heard(speech: CheckpointSpeaker, text: str) -> None:
     with torch.no_grad():
         for voice in PRESETS:
             samples = speech.say(text, voice.name, seed=7)
@@ -56,16 +58,19 @@ def test_one_or_two_letters_are_heard(speech: Speech, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["A" * 300, "ha" * 200, "qwrtpsdfg" * 40])
-def test_what_is_no_language_is_spoken_for_seconds_only(speech: Speech, text: str) -> None:
+def test_what_is_no_language_is_spoken_for_seconds_only(
+    speech: CheckpointSpeaker, text: str
+) -> None:
     with torch.no_grad():
         assert 0.5 * RATE < len(speech.say(text, PRESETS[0].name, seed=7)) < 7.0 * RATE
 
 
-def test_unseen_commands_are_understood(speech: Speech) -> None:
+def test_unseen_commands_are_understood(speech: CheckpointSpeaker) -> None:
     with torch.no_grad():
         hear = Recogniser(grammar.jsgf()).words
         right = sum(
-            hear(speech.say(finish(text), PRESETS[number % 4].name, seed=3)) == spoken_words(text)
+            hear(speech.say(punctuate(text), PRESETS[number % 4].name, seed=3))
+            == spoken_words(text)
             for number, text in enumerate(commands(8, 3, "held_out"))
         )
     # 119 of 120 others were, when it was packed; this allows for another machine's rounding.

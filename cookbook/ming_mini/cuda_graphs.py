@@ -1,9 +1,9 @@
-"""Training steps as CUDA graphs: the models are so small that launching kernels is most of a step.
+"""Training steps as CUDA graphs: the models are so small that most of a step is kernel launches.
 
-A step is a function of a key, which says all that changes what is computed (shapes, phases of the
-run), and of tensors, whose shapes follow from the key. It must not read results on the host. The
-first step of a key runs as it is written, which also warms up what is compiled; the second is
-recorded, and from then on replayed. Elsewhere than on CUDA every step runs as it is written.
+A step is a function of a key, which determines what is computed (shapes, phases of the run), and of
+tensors, whose shapes follow from the key. It must not read results on the host. The first step of a
+key runs eagerly, which also warms up compiled code; the second is recorded, and later ones are
+replayed. Without CUDA every step runs eagerly.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -18,16 +18,16 @@ R = TypeVar("R")
 
 
 @dataclass
-class _Tape(Generic[R]):
-    """What is kept for a key: where its inputs lie, and its graph once there is one."""
+class _RecordedStep(Generic[R]):
+    """The inputs of a key, and its graph once it is recorded."""
 
     inputs: tuple[Tensor, ...]
     graph: torch.cuda.CUDAGraph | None = None
     result: R | None = None
 
 
-class Replay(Generic[K, R]):
-    """Runs `step(key, inputs)`; all draws in it must come from `generator` (on the device).
+class StepReplay(Generic[K, R]):
+    """Run `step(key, inputs)`; all its random draws must come from `generator` (on the device).
 
     A result's tensors are overwritten by the next step.
     """
@@ -40,21 +40,21 @@ class Replay(Generic[K, R]):
     ) -> None:
         self._step, self._generator = step, generator
         self._device = generator.device
-        self._tapes: dict[K, _Tape[R]] = {}
+        self._tapes: dict[K, _RecordedStep[R]] = {}
         self._recording = record and self._device.type == "cuda"
         if self._recording:
             self._stream = torch.cuda.Stream(self._device)
             self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, key: K, inputs: Sequence[Tensor]) -> R:
-        """One step on host tensors."""
+        """Run one step on host tensors."""
         if not self._recording:
             return self._step(key, tuple(one.to(self._device) for one in inputs))
         pinned = [one.pin_memory() for one in inputs]
         tape = self._tapes.get(key)
         if tape is None:
             there = tuple(one.to(self._device, non_blocking=True) for one in pinned)
-            self._tapes[key] = _Tape(there)
+            self._tapes[key] = _RecordedStep(there)
             return self._first(key, there)
         for place, new in zip(tape.inputs, pinned, strict=True):
             place.copy_(new, non_blocking=True)
@@ -65,7 +65,7 @@ class Replay(Generic[K, R]):
         return tape.result
 
     def _first(self, key: K, inputs: tuple[Tensor, ...]) -> R:
-        """Run a step on the stream of the recordings: autograd remembers where it ran."""
+        """Run a step on the stream of the recordings, because autograd remembers its stream."""
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):
             result = self._step(key, inputs)
@@ -75,7 +75,7 @@ class Replay(Generic[K, R]):
     def _capture(self, key: K, inputs: tuple[Tensor, ...]) -> tuple[torch.cuda.CUDAGraph, R]:
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._generator)
-        # Other threads may copy meanwhile.
+        # Other threads may copy at the same time.
         with torch.cuda.graph(
             graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
         ):

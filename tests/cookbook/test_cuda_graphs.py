@@ -9,10 +9,10 @@ import torch
 from cookbook.ming_mini import train_talker, train_vae
 from cookbook.ming_mini.batches import LADDER, Batcher, prompt_frame, shape_of
 from cookbook.ming_mini.corpus import Chunk
-from cookbook.ming_mini.descent import Optimizer
-from cookbook.ming_mini.replay import Replay
-from cookbook.ming_mini.utterances import Library, Tables
-from cookbook.ming_mini.vae_start import new_vae
+from cookbook.ming_mini.cuda_graphs import StepReplay
+from cookbook.ming_mini.optimizer import Optimizer
+from cookbook.ming_mini.utterances import Library, UtteranceTables
+from cookbook.ming_mini.vae_init import new_vae
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.speech.prompt import PromptTokenizer
 
@@ -22,7 +22,7 @@ Configs = tuple[TalkerConfig, VAEConfig]
 def filled(configs: Configs, chunk: Chunk, tokenizer: PromptTokenizer, device: str) -> Library:
     vae = new_vae(configs[1], seed=0).to(device).requires_grad_(False)
     library = Library(vae, 200, torch.device(device))
-    train_talker.add(library, tokenizer, iter([chunk]))
+    train_talker.add_chunks(library, tokenizer, iter([chunk]))
     return library
 
 
@@ -49,7 +49,7 @@ def test_a_batcher_takes_in_what_is_added_to_its_tables(
 ) -> None:
     whole = filled(small_configs, chunk, tokenizer, "cpu").tables
     first, *rest = (one for length in sorted(whole.by_patches) for one in whole.by_patches[length])
-    tables = Tables()
+    tables = UtteranceTables()
     tables.add_utterance(first)
     batcher = Batcher(tables, prompt_frame(tokenizer), 48, seed=0)
     assert {batcher.draw().target.shape[1] for _ in range(20)} == {6}
@@ -111,7 +111,7 @@ def sums(record: bool) -> list[list[float]]:
         total.add_(key * inputs[0] + torch.rand(4, generator=generator, device="cuda"))
         return total.clone()
 
-    replay = Replay(step, generator, record)
+    replay = StepReplay(step, generator, record)
     return [replay(n % 2, [torch.full((4,), float(n))]).tolist() for n in range(9)]
 
 
@@ -135,7 +135,7 @@ def test_a_recorded_talker_learns_what_a_plain_one_does(
 @pytest.mark.gpu
 def test_a_recorded_vae_learns_what_a_plain_one_does(small_configs: Configs, chunk: Chunk) -> None:
     device, found = torch.device("cuda"), []
-    tape = train_vae.Tape(0.01, device)
+    tape = train_vae.SpeechBuffer(0.01, device)
     tape.add([chunk])
     for record in (False, True):
         settings = train_vae.Settings(batch=2, crop=6, channels=4, record=record)

@@ -1,4 +1,4 @@
-"""Lessons of texts for the training alone: what people ask in words that no measured item has."""
+"""Text tasks for training alone: wordings that no measured item has."""
 
 from dataclasses import replace
 from random import Random
@@ -8,7 +8,7 @@ from cookbook.ming_mini.thinker import arithmetic
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.picture_tasks import plural
 from cookbook.ming_mini.thinker.scenes import COLOURS, SHAPES
-from cookbook.ming_mini.thinker.speech_tasks import TRANSCRIBE, said, signs_in_words
+from cookbook.ming_mini.thinker.speech_tasks import TRANSCRIBE, signs_in_words, spoken_form
 
 ASKED_BY_NAME = {
     "+": ("Add {a} and {b}.", "What is the sum of {a} and {b}?", "What do {a} and {b} make?"),
@@ -30,15 +30,15 @@ NO_PICTURE, NO_RECORDING = "I see no picture.", "I hear no recording."
 LOOK = ("What is in the picture?", "What do you see?", "Describe the picture.", "Read the word.")
 
 
-def in_words(rng: Random, lexicon: Lexicon) -> Item:
-    """A sum or a story with its signs in words, or all numbers as well."""
+def sum_in_words(rng: Random, lexicon: Lexicon) -> Item:
+    """Draw a sum or a story with its signs in words, or also all numbers."""
     item = rng.choice((arithmetic.sums, arithmetic.sums, arithmetic.word_problem))(rng, lexicon)
-    text = rng.choice((said, signs_in_words))(item.question)
+    text = rng.choice((spoken_form, signs_in_words))(item.question)
     return replace(item, task="in_words", question=text, about=item.key)
 
 
-def by_name(rng: Random, lexicon: Lexicon) -> Item:
-    """A sum of one step by the name of its operation."""
+def sum_by_name(rng: Random, lexicon: Lexicon) -> Item:
+    """Draw a sum of one step by the name of its operation."""
     sign = rng.choice(tuple(ASKED_BY_NAME))
     a, b = arithmetic.operands(rng, sign)
     text = rng.choice(ASKED_BY_NAME[sign]).format(a=a, b=b)
@@ -47,15 +47,15 @@ def by_name(rng: Random, lexicon: Lexicon) -> Item:
     )
 
 
-def hue(rng: Random, lexicon: Lexicon) -> Item:
-    """What colour a thing has that everybody knows."""
+def colour_of_thing(rng: Random, lexicon: Lexicon) -> Item:
+    """Ask for the colour of a well-known thing."""
     thing, colour = rng.choice(HUES)
     ask = rng.choice((f"What colour is {thing}?", f"Which colour has {thing}?"))
     return Item("fact", ask, f"{colour.capitalize()}.", fixed=True)
 
 
-def nothing_there(rng: Random, lexicon: Lexicon) -> Item:
-    """A question about a picture or a recording that is not there."""
+def missing_media(rng: Random, lexicon: Lexicon) -> Item:
+    """Ask about a picture or a recording that is missing."""
     if rng.random() < 0.3:
         return Item("nothing_there", rng.choice(TRANSCRIBE), NO_RECORDING, fixed=True)
     colour, shape = rng.choice(tuple(COLOURS)), rng.choice(tuple(SHAPES))

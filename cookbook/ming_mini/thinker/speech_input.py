@@ -1,4 +1,4 @@
-"""Speech as the thinker hears it: 16 kHz, 16 bits, at some loudness and with some noise."""
+"""Speech as the thinker's input: 16 kHz, 16 bits, with varied loudness and noise."""
 
 from collections.abc import Callable
 from random import Random
@@ -12,7 +12,7 @@ from cookbook.ming_mini.synthesize import RATE
 from sglang_omni.models.ming.encoders.mel import compute_log_mel
 from sglang_omni.models.ming.media_rules import SAMPLE_RATE
 
-Speak = Callable[[str, Speaker], np.ndarray]
+Synthesizer = Callable[[str, Speaker], np.ndarray]
 """A synthesizer: text and speaker to float32 samples at 44.1 kHz."""
 
 BINS = 128
@@ -23,13 +23,13 @@ GAIN_DB = (-14.0, 6.0)
 
 
 def at_16khz(samples: np.ndarray) -> np.ndarray:
-    """Samples of the synthesizer as int16 at 16 kHz."""
+    """Convert samples of the synthesizer to int16 at 16 kHz."""
     heard = soxr.resample(samples, RATE, SAMPLE_RATE)
     return np.round(np.clip(heard, -1, 1) * 32767).astype(np.int16)
 
 
-def vary(samples: np.ndarray, rng: Random) -> np.ndarray:
-    """int16 samples at another loudness, perhaps with noise, and silence around them."""
+def augment(samples: np.ndarray, rng: Random) -> np.ndarray:
+    """Vary the loudness of int16 samples, perhaps add noise, and add silence around them."""
     noise = np.random.default_rng(rng.randrange(2**32))
     before, after = (rng.randrange(SAMPLE_RATE * 2 // 5) for _ in range(2))
     sound = np.pad(samples / 32768.0, (before, after)) * 10 ** (rng.uniform(*GAIN_DB) / 20)
@@ -39,13 +39,13 @@ def vary(samples: np.ndarray, rng: Random) -> np.ndarray:
     return np.round(np.clip(sound, -1, 1) * 32767).astype(np.int16)
 
 
-def mel_of(samples: np.ndarray) -> np.ndarray:
-    """The log-mel [frames, 128] that the server makes of int16 samples, as float16."""
+def encode_log_mel(samples: np.ndarray) -> np.ndarray:
+    """Compute the server's log-mel [frames, 128] of int16 samples, as float16."""
     floats = torch.from_numpy(samples.astype(np.float32) / 32768.0)
     return compute_log_mel(floats, BINS).numpy().astype(np.float16)
 
 
-def spell(text: str) -> np.ndarray:
-    """Letters of a transcript as numbers from 1, for the CTC loss; int8."""
+def letter_numbers(text: str) -> np.ndarray:
+    """Convert the letters of a transcript to numbers from 1, for the CTC loss; int8."""
     plain = " ".join(text.lower().replace("-", " ").split())
     return np.array([LETTERS.index(c) + 1 for c in plain if c in LETTERS], np.int8)

@@ -1,4 +1,5 @@
-"""What Ming-mini can do, as its checkpoint says it: fields of `sglang_omni.models.capabilities`."""
+"""Ming-mini's capabilities, as its checkpoint declares them: fields of
+`sglang_omni.models.capabilities`."""
 
 from cookbook.ming_mini.thinker.speech_tasks import TRANSCRIBE
 

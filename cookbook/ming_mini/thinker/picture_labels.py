@@ -1,4 +1,4 @@
-"""Pictures for training: what every token of a picture shows, and where it lies."""
+"""Labels of pictures for training: the content and the position of every token."""
 
 import numpy as np
 
@@ -9,16 +9,16 @@ from sglang_omni.models.ming.media_rules import MERGE, PATCH
 TOKEN_SIDE = PATCH * MERGE
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 NAMES = ("", *SHAPES, *CHARACTERS)
-"""What a slot may hold; nothing first."""
+"""The possible contents of a slot; empty first."""
 HUES = ("", *COLOURS)
-MOST_BEFORE = 9
+MAX_BEFORE = 9
 
 
 def mark_tokens(scene: Scene) -> np.ndarray:
-    """Numbers of what has its middle in each token of a picture, int8 [tokens, SLOTS + 1].
+    """Return the numbers of what has its centre in each token, int8 [tokens, SLOTS + 1].
 
-    The columns are up to SLOTS names from left to right, then the colour of the first. Tokens go
-    row by row, as the encoder's features do.
+    The columns are up to SLOTS names from left to right, then the colour of the first. Tokens are
+    row by row, like the encoder's features.
     """
     height, width = (side // TOKEN_SIDE for side in scene.size)
     found = np.zeros((height, width, SLOTS + 1), np.int8)
@@ -36,8 +36,10 @@ def mark_tokens(scene: Scene) -> np.ndarray:
 
 
 def cell_tokens(size: tuple[int, int]) -> np.ndarray:
-    """In which row and column of cells each token of a picture of `size` (height, width) has its
-    middle, int64 [tokens, 2], in the tokens' order."""
+    """Return the row and column of cells in which each token of a picture has its centre.
+
+    `size` is (height, width). The result is int64 [tokens, 2], in the tokens' order.
+    """
     height, width = (
         ((np.arange(side // TOKEN_SIDE) + 0.5) * TOKEN_SIDE * CELLS // side) for side in size
     )

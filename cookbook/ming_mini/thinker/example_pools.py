@@ -1,4 +1,4 @@
-"""Examples of about one length as rows of arrays: to draw a batch is to look rows up."""
+"""Examples of about one length as rows of arrays, so that drawing a batch is indexing."""
 
 from dataclasses import dataclass, fields
 
@@ -9,8 +9,8 @@ from cookbook.ming_mini.thinker.shards import Shard
 
 @dataclass(frozen=True)
 class Examples:
-    """n examples: their tokens `ids` int16 [n, length], zero behind their `ends` [n], where their
-    `answers` [n] begin, their `tasks` [n] and the numbers of their `media` [n]."""
+    """n examples: `ids` int16 [n, length], zero after their `ends` [n]; their answers start at
+    `answers` [n]. `tasks` [n] and `media` [n] are numbers."""
 
     ids: np.ndarray
     ends: np.ndarray
@@ -23,7 +23,7 @@ class Examples:
 
 
 def padded_examples(shard: Shard, rows: np.ndarray, media: np.ndarray, length: int) -> Examples:
-    """The examples of a shard in these `rows`, padded to `length`."""
+    """Return the examples of a shard in these `rows`, padded to `length`."""
     starts = shard.offsets[rows]
     ends = shard.offsets[rows + 1] - starts
     columns = np.arange(length)
@@ -34,7 +34,7 @@ def padded_examples(shard: Shard, rows: np.ndarray, media: np.ndarray, length: i
 
 
 class Pool:
-    """Examples padded to one length; its memory doubles when it is full."""
+    """Examples padded to one length; the memory doubles when it is full."""
 
     def __init__(self, length: int) -> None:
         numbers = [np.zeros(0, np.int64) for _ in range(4)]
@@ -60,11 +60,11 @@ class Pool:
         self._rows = Examples(*larger)
 
     def examples(self, places: np.ndarray) -> Examples:
-        """Those at `places`, in that order."""
+        """Return the examples at `places`, in that order."""
         return Examples(*(getattr(self._rows, one.name)[places] for one in fields(Examples)))
 
-    def forget(self, places: np.ndarray) -> None:
-        """Remove those at `places`, all different; the last ones take their places."""
+    def remove(self, places: np.ndarray) -> None:
+        """Remove the examples at `places`, all different; the last ones take their places."""
         left = self._count - len(places)
         holes = places[places < left]
         movers = np.setdiff1d(np.arange(left, self._count), places)

@@ -1,4 +1,5 @@
-"""The encoders over many pictures or clips at once; parameters and numbers are the product's."""
+"""Run the encoders over many pictures or clips at once, with the product's parameters and
+numbers."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cookbook.ming_mini.thinker.regions import Run, plainly
+from cookbook.ming_mini.thinker.compilation import Runner, run_eager
 from sglang_omni.models.ming.config import AUDIO_KERNEL
 from sglang_omni.models.ming.encoders import audio, vision_reference
 from sglang_omni.models.ming.encoders.audio import AudioEncoder, PackedConvolution
@@ -29,8 +30,11 @@ Length = TypeVar("Length", int, np.ndarray)
 
 
 def patchify(pixels: Tensor, side: int, merge: int, time: int) -> Tensor:
-    """Patches [n, patches, width] of single-frame pictures [n, height, width, 3] of one size, with
-    values of 0 to 255."""
+    """Return patches [n, patches, width] of single-frame pictures [n, height, width, 3] of one
+    size.
+
+    Pixel values are 0 to 255.
+    """
     count, height, width, _ = pixels.shape
     mean, std = _colours(pixels.device)
     normal = (pixels / MAX_PIXEL - mean) / std
@@ -44,12 +48,14 @@ def patchify(pixels: Tensor, side: int, merge: int, time: int) -> Tensor:
 
 @lru_cache
 def _colours(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Mean and deviation of the colours; kept, for to copy them would wait for the device."""
+    """Return mean and deviation of the colours; cached, because copying them would wait for the
+    device."""
     return torch.tensor(MEAN, device=device), torch.tensor(STD, device=device)
 
 
-def see(model: VisionReference, pixels: Tensor, run: Run = plainly) -> Tensor:
-    """Unit-norm features [n, tokens, hidden] of pictures [n, height, width, 3] of one size."""
+def encode_images(model: VisionReference, pixels: Tensor, run: Runner = run_eager) -> Tensor:
+    """Return unit-norm features [n, tokens, hidden] of pictures [n, height, width, 3] of one
+    size."""
     vision, config = model.vision, model.vision.config
     side = config.patch_size
     grid = Grid(1, pixels.shape[1] // side, pixels.shape[2] // side)
@@ -61,12 +67,14 @@ def see(model: VisionReference, pixels: Tensor, run: Run = plainly) -> Tensor:
     turns = compute_rotary_angles(places, config.head_dim).repeat(count, 1)
     cos, sin = turns.cos(), turns.sin()
     for block in vision.blocks:
-        x = run(_after_look, block, x, _look(run(_before_look, block, x, cos, sin), shape))
+        x = run(
+            _after_attention, block, x, _attend(run(_before_attention, block, x, cos, sin), shape)
+        )
     merged = model.linear_proj(vision.merger(x))
     return F.normalize(merged.float(), dim=-1).view(count, -1, merged.shape[-1])
 
 
-def _before_look(
+def _before_attention(
     block: vision_reference.VisionReferenceBlock, x: Tensor, cos: Tensor, sin: Tensor
 ) -> Parts:
     heads = block.attn.heads
@@ -74,76 +82,82 @@ def _before_look(
     return apply_rotary(q, cos, sin), apply_rotary(k, cos, sin), v.clone()
 
 
-def _after_look(block: vision_reference.VisionReferenceBlock, x: Tensor, seen: Tensor) -> Tensor:
+def _after_attention(
+    block: vision_reference.VisionReferenceBlock, x: Tensor, seen: Tensor
+) -> Tensor:
     x = x + block.attn.proj(seen)
     return x + block.mlp(block.norm2(x))
 
 
-def _look(parts: Parts, shape: Sequence[int], mask: Tensor | None = None) -> Tensor:
-    """Attention of parts [rows, heads, head_dim] within each of the n sequences of a shape (n,
-    length): [rows, heads * head_dim]."""
+def _attend(parts: Parts, shape: Sequence[int], mask: Tensor | None = None) -> Tensor:
+    """Compute attention within each of the n sequences of a shape (n, length): [rows, heads *
+    head_dim].
+
+    `parts` are [rows, heads, head_dim].
+    """
     out = F.scaled_dot_product_attention(
         *(part.unflatten(0, shape).transpose(1, 2) for part in parts), attn_mask=mask
     )
-    # A copy: of a view, what is compiled would ask whose view it is, and compile for each shape.
+    # A copy: for a view, compiled code would guard on its base, and recompile for each shape.
     return out.transpose(1, 2).flatten(2).flatten(0, 1).clone()
 
 
-def hear(
-    model: AudioEncoder, mel: Tensor, lengths: Tensor, run: Run = plainly
+def encode_clips(
+    model: AudioEncoder, mel: Tensor, lengths: Tensor, run: Runner = run_eager
 ) -> tuple[Tensor, Tensor]:
-    """Unit-norm features [n, rows, hidden] and the tower's states [n, states, n_state] of clips.
+    """Return unit-norm features [n, rows, hidden] and the tower's states [n, states, n_state] of
+    clips.
 
-    `mel` [n, frames, bins] is padded behind the `lengths` [n] of its clips; what is behind the
-    rows of a clip is undefined.
+    `mel` [n, frames, bins] is padded after the `lengths` [n] of its clips; the values after the
+    rows of a clip are undefined.
     """
     tower, projector = model.audio, model.linear_proj_audio
-    x = F.gelu(_convolve(tower.conv1, cut(mel, lengths)))
-    x = F.gelu(_convolve(tower.conv2, cut(x, lengths)))
+    x = F.gelu(_convolve(tower.conv1, zero_padding(mel, lengths)))
+    x = F.gelu(_convolve(tower.conv2, zero_padding(x, lengths)))
     states = (lengths - 1) // audio.TOWER_STRIDE + 1
     shape = x.shape[:2]
     mask = (torch.arange(shape[1], device=x.device) < states[:, None])[:, None, None]
     x = x.flatten(0, 1) + tower.positional_embedding[: shape[1]].repeat(shape[0], 1)
     for block in tower.blocks:
-        heard = _look(run(_before_listening, block, x), shape, mask)
-        x = run(_after_listening, block, x, heard)
+        heard = _attend(run(_before_audio_attention, block, x), shape, mask)
+        x = run(_after_audio_attention, block, x, heard)
     x = tower.ln_post(x).unflatten(0, shape)
-    rows = projector["3"](F.gelu(_convolve(projector["0"], cut(x, states))))
+    rows = projector["3"](F.gelu(_convolve(projector["0"], zero_padding(x, states))))
     return F.normalize(rows.float(), dim=-1), x
 
 
-def _before_listening(block: audio.AudioBlock, x: Tensor) -> Parts:
+def _before_audio_attention(block: audio.AudioBlock, x: Tensor) -> Parts:
     normed, module = block.attn_ln(x), block.attn
     projections = module.query, module.key, module.value
     q, k, v = (one(normed).unflatten(-1, (module.heads, -1)) for one in projections)
     return q, k, v
 
 
-def _after_listening(block: audio.AudioBlock, x: Tensor, heard: Tensor) -> Tensor:
+def _after_audio_attention(block: audio.AudioBlock, x: Tensor, heard: Tensor) -> Tensor:
     x = x + block.attn.out(heard)
     return x + block.mlp(block.mlp_ln(x))
 
 
-def rows_of(frames: Length, stride: int) -> Length:
-    """Feature rows of a clip of so many mel frames; `stride` is the projector's."""
-    return rows_after(rows_after(frames, audio.TOWER_STRIDE), stride)
+def num_feature_rows(frames: Length, stride: int) -> Length:
+    """Return the number of feature rows for this many mel frames; `stride` is the projector's."""
+    return num_conv_outputs(num_conv_outputs(frames, audio.TOWER_STRIDE), stride)
 
 
-def rows_after(length: Length, stride: int) -> Length:
-    """Outputs of a convolution of kernel 3 and padding 1."""
+def num_conv_outputs(length: Length, stride: int) -> Length:
+    """Return the number of outputs of a convolution with kernel 3 and padding 1."""
     return (length - 1) // stride + 1
 
 
-def cut(x: Tensor, lengths: Tensor) -> Tensor:
-    """Zeros behind the end of each clip, as a convolution finds them there."""
+def zero_padding(x: Tensor, lengths: Tensor) -> Tensor:
+    """Set the values after the end of each clip to zero, as a convolution expects."""
     inside = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
     return x * inside[..., None]
 
 
 def _convolve(module: PackedConvolution, x: Tensor) -> Tensor:
-    """The convolution of kernel 3 and padding 1 over x [n, length, in], as one product."""
+    """Apply the convolution of kernel 3 and padding 1 to x [n, length, in], as one GEMM."""
     beside = F.pad(x, (0, 0, 1, 1))
-    count = rows_after(x.shape[1], module.stride)
+    count = num_conv_outputs(x.shape[1], module.stride)
     ends = [place + module.stride * (count - 1) + 1 for place in range(AUDIO_KERNEL)]
     windows = [beside[:, place : end : module.stride] for place, end in enumerate(ends)]
     return F.linear(

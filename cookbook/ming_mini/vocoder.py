@@ -1,10 +1,10 @@
-"""Speech at one steady pitch, its pulses in step with the VAE's frames.
+"""Speech at one steady pitch, with its pulses aligned to the VAE's frames.
 
-The decoder's head states the phases of 80 ms spectra. In natural speech these turn differently in
-every frame, and a small model spends most of its training on them. Here every voice keeps one of
-a few pitches whose periods fit the hop of 882 samples, with a pulse in the middle of every frame:
-then the phases of voiced sound are the same numbers in every frame of every voice, and a spectral
-envelope is all there is to learn. Melody is lost.
+The decoder's head outputs the phases of 80 ms spectra. In natural speech these change in every
+frame, and a small model spends most of its training on them. Here every voice keeps one of a few
+pitches whose periods fit the hop of 882 samples, with a pulse in the middle of every frame. Then
+the phases of voiced sound are the same numbers in every frame of every voice, and only a spectral
+envelope has to be learned. Melody is lost.
 
 WORLD's analysis (Morise et al., 2016; the package pyworld) gives envelope and voicing.
 """
@@ -34,7 +34,10 @@ DELAY_SECONDS = 0.002
 @dataclass(frozen=True)
 class Analysis:
     """Power envelope [frames, bins] of speech every 5 ms up to `rate` / 2, and pitch [frames] in
-    Hz, 0 where there is no voice."""
+    Hz.
+
+    The pitch is 0 where there is no voice.
+    """
 
     envelope: np.ndarray
     pitch: np.ndarray
@@ -42,7 +45,7 @@ class Analysis:
 
 
 def analyse(samples: np.ndarray, rate: int) -> Analysis:
-    """Envelope and pitch of samples [n]."""
+    """Return envelope and pitch of samples [n]."""
     import pyworld
 
     wave = samples.astype(np.float64)
@@ -52,12 +55,13 @@ def analyse(samples: np.ndarray, rate: int) -> Analysis:
 
 
 def phase(hertz: np.ndarray) -> np.ndarray:
-    """Phases [bins] of a pulse at its own time: a mild chirp."""
+    """Return the phases [bins] of a pulse at its own time: a mild chirp."""
     return -np.pi * DELAY_SECONDS * hertz**2 / TOP_HZ
 
 
 def resynthesise(speech: Analysis, pitch: float, seed: int = 0) -> np.ndarray:
-    """Speech of an analysis at one pitch, float32 [n] at 44.1 kHz, n a multiple of the hop."""
+    """Return speech of an analysis at one pitch, float32 [n] at 44.1 kHz, n a multiple of the
+    hop."""
     length = len(speech.pitch) * FRAME_SECONDS * RATE
     count = int(np.ceil(length / HOP)) * HOP
     voiced, unvoiced = _gains(speech)
@@ -65,7 +69,7 @@ def resynthesise(speech: Analysis, pitch: float, seed: int = 0) -> np.ndarray:
     bursts = np.arange(0, count, BURST)
     hertz = np.arange(SIZE // 2 + 1) * RATE / SIZE
     tones = _magnitudes(speech, voiced, pulses, hertz) * np.sqrt(RATE / pitch)
-    # A pulse between two samples is one on a sample, turned by the rest; few such places exist.
+    # A pulse between two samples is one on a sample with a phase shift; few such places exist.
     places, which = np.unique(pulses % 1, return_inverse=True)
     turn = phase(hertz) - 2 * np.pi * hertz / RATE * places[:, None]
     noise = np.random.default_rng(seed).integers(SPECTRA, size=len(bursts))
@@ -78,13 +82,13 @@ def resynthesise(speech: Analysis, pitch: float, seed: int = 0) -> np.ndarray:
 
 @cache
 def _noise_spectra(bins: int) -> np.ndarray:
-    """Spectra [SPECTRA, bins] of magnitude one and any phases."""
+    """Return spectra [SPECTRA, bins] of magnitude one and random phases."""
     return np.exp(1j * np.random.default_rng(0).uniform(-np.pi, np.pi, (SPECTRA, bins)))
 
 
 def _gains(speech: Analysis) -> tuple[np.ndarray, np.ndarray]:
-    """How loud tone and noise are in every frame: one or the other, over 10 ms from one to the
-    other."""
+    """Return the gains of tone and noise in every frame: one or the other, with a cross-fade of 10
+    ms."""
     voiced = np.convolve(speech.pitch > 0, np.ones(3) / 3, mode="same")
     return np.sqrt(voiced), np.sqrt(1 - voiced)
 
@@ -92,7 +96,7 @@ def _gains(speech: Analysis) -> tuple[np.ndarray, np.ndarray]:
 def _magnitudes(
     speech: Analysis, gain: np.ndarray, at: np.ndarray, hertz: np.ndarray
 ) -> np.ndarray:
-    """Magnitudes [len(at), bins] of the envelope, times the gain, at these samples."""
+    """Return magnitudes [len(at), bins] of the envelope, times the gain, at these samples."""
     frame = np.minimum(np.round(at / RATE / FRAME_SECONDS).astype(int), len(gain) - 1)
     place = hertz / (speech.rate / 2) * (speech.envelope.shape[1] - 1)
     low = np.minimum(place.astype(int), speech.envelope.shape[1] - 2)
@@ -105,7 +109,7 @@ def _magnitudes(
 def _add(
     out: np.ndarray, spectra: np.ndarray, at: np.ndarray, window: np.ndarray | None = None
 ) -> None:
-    """Add a response around each of these samples to `out`, which begins `SIZE` before them."""
+    """Add a response around each of these samples to `out`, which starts `SIZE` before them."""
     responses = np.fft.fftshift(np.fft.irfft(spectra, SIZE), axes=1)
     if window is not None:
         edge = (SIZE - len(window)) // 2

@@ -1,4 +1,5 @@
-"""Batches of all kinds end to end, as rows of one matrix: one pass, one backward, for a step."""
+"""All batches of a step, of every kind, as rows of one matrix: one forward and one backward
+pass."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +13,12 @@ from cookbook.ming_mini.thinker.library import Batch
 
 
 @dataclass(frozen=True)
-class Joined:
-    """`batches` in T rows, as many as their tokens or more: `ids` [T] and `rows`.
+class StepBatch:
+    """Batches in T rows, at least as many as their tokens: `ids` [T] and `rows`.
 
-    Rows `before` [N] must predict `answers` [N], those of the first batch first, of `weights` [N]
-    that are 1 in sum for each batch. The features that
-    batch i takes from its media go to rows `places[i]`.
+    Rows `before` [N] must predict `answers` [N], those of the first batch first, with `weights` [N]
+    whose sum is 1 for each batch. The features that batch i takes from its media go to rows
+    `places[i]`.
     """
 
     batches: tuple[Batch, ...]
@@ -29,23 +30,26 @@ class Joined:
     places: tuple[Tensor, ...]
     sources: tuple[Tensor, ...]
 
-    def to(self, device: torch.device) -> "Joined":
-        """On a device; to copy from pinned memory waits for nothing."""
+    def to(self, device: torch.device) -> "StepBatch":
+        """Copy to a device; copies from pinned memory are asynchronous."""
 
         def move(tensor: Tensor) -> Tensor:
             return tensor.to(device, non_blocking=True)
 
         rows = self.rows
         there = Rows(move(rows.positions), move(rows.routes), move(rows.real), rows.shapes)
-        return Joined(
+        return StepBatch(
             self.batches, move(self.ids), there, move(self.before), move(self.answers),
             move(self.weights), tuple(map(move, self.places)), tuple(map(move, self.sources)),
         )  # fmt: skip
 
 
-def join(batches: Sequence[Batch], least: int = 0, pin: bool = False) -> Joined:
-    """Batches end to end in at least so many rows: where all steps have as many, what is compiled
-    for one serves all. With `pin` in memory that a GPU can read by itself."""
+def join_batches(batches: Sequence[Batch], least: int = 0, pin: bool = False) -> StepBatch:
+    """Join batches in at least `least` rows.
+
+    If all steps have the same number of rows, one compilation serves all. With `pin` the memory is
+    pinned.
+    """
     shapes = tuple((len(one.ids), one.ids.shape[1]) for one in batches)
     starts = np.cumsum([0, *(count * length for count, length in shapes)])
     total = max(least, int(starts[-1]))
@@ -55,13 +59,13 @@ def join(batches: Sequence[Batch], least: int = 0, pin: bool = False) -> Joined:
         return tensor.pin_memory() if pin else tensor
 
     def rows(arrays: list[np.ndarray]) -> Tensor:
-        """Arrays [..., B, L] as one [..., T]; the rows behind them are zero."""
+        """Join arrays [..., B, L] to [..., T]; the remaining rows are zero."""
         flat = [array.reshape(*array.shape[:-2], -1) for array in arrays]
         rest = np.zeros((*flat[0].shape[:-1], total - int(starts[-1])), flat[0].dtype)
         return hold(np.concatenate([*flat, rest], axis=-1))
 
     moved = list(zip(batches, starts.tolist(), strict=False))
-    return Joined(
+    return StepBatch(
         tuple(batches),
         rows([one.ids for one in batches]),
         Rows(

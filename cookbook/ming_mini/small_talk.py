@@ -1,7 +1,8 @@
-"""What people say to each other, from a grammar: questions, wishes, opinions, small words.
+"""Everyday conversation from a grammar: questions, wishes, opinions, small words.
 
-The dictionary's examples have the words of English, these the little ones in all their places:
-who does what to whom, when and why, asked, denied and shortened ("I don't think that's funny").
+The dictionary's examples have the words of English. These sentences have the function words in all
+their positions: who does what to whom, when and why, asked, denied and shortened ("I don't think
+that's funny").
 """
 
 from random import Random
@@ -78,8 +79,8 @@ FEELINGS = (
 DEGREES = ("", "very ", "so ", "not ", "really ", "quite ", "too ", "a little ", "much more ")
 
 
-def talk(rng: Random, lexicon: Lexicon) -> str:
-    """A sentence of a conversation, sometimes led in by an opinion."""
+def draw_talk(rng: Random, lexicon: Lexicon) -> str:
+    """Draw a sentence of a conversation, sometimes introduced by an opinion."""
     text = rng.choice(FORMS)(rng, lexicon)
     if rng.random() < 0.25:
         text = f"{rng.choice(OPINIONS)}{rng.choice((' ', ', '))}{text}"
@@ -95,7 +96,7 @@ def _adjective(rng: Random, lexicon: Lexicon) -> str:
 
 
 def _noun(rng: Random, lexicon: Lexicon) -> str:
-    """A thing with its article, or without."""
+    """Draw a thing with its article, or without."""
     noun = rng.choice(lexicon.nouns)
     if rng.random() < 0.3:
         noun = f"{_adjective(rng, lexicon)} {noun}"
@@ -108,7 +109,7 @@ def _object(rng: Random, lexicon: Lexicon) -> str:
 
 
 def _rest(rng: Random) -> str:
-    """When or where, or nothing."""
+    """Draw a time or a place, or nothing."""
     draw = rng.random()
     if draw < 0.5:
         return ""
@@ -116,7 +117,7 @@ def _rest(rng: Random) -> str:
 
 
 def _deed(rng: Random, lexicon: Lexicon) -> str:
-    """What one can do."""
+    """Draw something that one can do."""
     return f"{_verb(rng, lexicon)} {_object(rng, lexicon)}{_rest(rng)}"
 
 
@@ -179,7 +180,7 @@ def _state(rng: Random, lexicon: Lexicon) -> str:
 
 
 def _bound(rng: Random, lexicon: Lexicon) -> str:
-    """Two clauses."""
+    """Draw two clauses."""
     link = rng.choice(("because", "if", "when", "but", "and", "so", "although", "unless", "until"))
     makers = (_told, _state)
     return f"{rng.choice(makers)(rng, lexicon)} {link} {rng.choice(makers)(rng, lexicon)}"

@@ -1,7 +1,7 @@
-"""How the VAE's weights begin: near what a filter bank and an inverse STFT need.
+"""The VAE's initial weights: close to a filter bank and an inverse STFT.
 
-From random weights the encoder spends its first thousand steps on finding out that speech has
-frequencies, and the head that a frame's centre is not its start.
+From random weights the encoder needs its first thousand steps to learn that speech has frequencies,
+and the head to learn that a frame's centre is not its start.
 """
 
 import math
@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from cookbook.ming_mini.vocode import phase
+from cookbook.ming_mini.vocoder import phase
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.speech.vae import AudioVAE
 
@@ -21,7 +21,7 @@ STD = 0.02
 
 
 def new_vae(config: VAEConfig, seed: int) -> AudioVAE:
-    """A VAE with starting weights that follow from `seed`."""
+    """Build a VAE with initial weights that follow from `seed`."""
     torch.manual_seed(seed)
     vae = AudioVAE(config, encoder_layers=None)
     for module in vae.modules():
@@ -47,13 +47,13 @@ def _start_encoder(vae: AudioVAE) -> None:
 
 
 def wavelets(count: int, frame: int, rate: int) -> Tensor:
-    """Windowed cosines and sines [count, frame] of unit norm at mel-spaced frequencies."""
+    """Return windowed cosines and sines [count, frame] of unit norm at mel-spaced frequencies."""
     pairs = count // 2
     top = 2595 * math.log10(1 + TOP_HZ / 700)
     hertz = 700 * (10 ** (torch.linspace(60.0, top, pairs + 1) / 2595) - 1)
     centre, width = hertz[:-1, None], hertz.diff()[:, None].clamp_min(2 * rate / frame)
     time = (torch.arange(frame) - frame / 2) / rate
-    # A band of `width` Hz is heard through a window of about two of its periods.
+    # A band of `width` Hz gets a window of about two of its periods.
     window = torch.exp(-0.5 * (time * width * 1.5).square())
     angle = 2 * math.pi * centre * time
     waves = torch.cat((window * angle.cos(), window * angle.sin()))
@@ -62,8 +62,10 @@ def wavelets(count: int, frame: int, rate: int) -> Tensor:
 
 
 def _start_head(vae: AudioVAE) -> None:
-    """Quiet pulses at the centre of each frame, where those of steady speech are; the first hidden
-    number moves them in time."""
+    """Initialise the head with quiet pulses at the centre of each frame, as in steady speech.
+
+    The first hidden number moves the pulses in time.
+    """
     head = vae.decoder.head
     bins = head.istft.size // 2 + 1
     place = torch.arange(bins)
@@ -72,5 +74,5 @@ def _start_head(vae: AudioVAE) -> None:
     hertz = (place * vae.config.sample_rate / head.istft.size).numpy()
     head.out.bias[bins:] = math.pi * (place % 2) + torch.from_numpy(phase(hertz)).float()
     delay = 2 * math.pi * place / head.istft.size
-    # A small step, for the file keeps eight bits of these.
+    # A small step, because the file keeps eight bits of these.
     head.out.weight[bins:, 0] = delay * head.istft.hop / 32

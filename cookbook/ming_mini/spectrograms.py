@@ -1,9 +1,9 @@
-"""Mel spectrograms of the model and of its source, side by side.
+"""Draw mel spectrograms of the model and of its source, side by side.
 
-`python -m cookbook.ming_mini.pictures --model CHECKPOINT --output FILE.png`
+    python -m cookbook.ming_mini.spectrograms --model CHECKPOINT --output FILE.png
 
-One sentence of no template in every preset voice: as the synthesizer says it, at its steady pitch,
-and as the model says it.
+One sentence that is not from a template, in every preset voice: as the synthesizer says it, at its
+steady pitch, and as the model says it.
 """
 
 import argparse
@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from cookbook.ming_mini.evaluation.speech import Speech
+from cookbook.ming_mini.evaluation.speech import CheckpointSpeaker
 from cookbook.ming_mini.losses import mel_matrix, spectrum
 from cookbook.ming_mini.speakers import PRESETS
-from cookbook.ming_mini.synthesize import RATE, source, synthesize
+from cookbook.ming_mini.synthesize import RATE, synthesize, synthesize_natural
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.models.ming.speech.modules import load_modules
 
@@ -27,20 +27,20 @@ COLUMNS = ("synthesizer", "steady pitch", "Ming-mini")
 
 
 def log_mel(samples: np.ndarray) -> np.ndarray:
-    """Log-mel spectrogram [bands, frames] of samples [n], up to 11 kHz in its bands."""
+    """Return the log-mel spectrogram [bands, frames] of samples [n], up to 11 kHz in its bands."""
     waveform = torch.from_numpy(np.asarray(samples, np.float32))[None]
     bins = spectrum(waveform, SIZE, torch.hann_window(SIZE), HOP).abs()
     return (mel_matrix(RATE, SIZE, BANDS) @ bins)[0].clamp_min(FLOOR).log().numpy()
 
 
-def draw(speech: Speech, path: Path, seed: int) -> None:
+def draw_spectrograms(speech: CheckpointSpeaker, path: Path, seed: int) -> None:
     """Write the picture."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(len(PRESETS), len(COLUMNS), figsize=(12, 8), sharey=True)
     for row, speaker in zip(axes, PRESETS, strict=True):
         said = speech.say(TEXT, speaker.name, seed)
-        recordings = source(TEXT, speaker), synthesize(TEXT, speaker), said
+        recordings = synthesize_natural(TEXT, speaker), synthesize(TEXT, speaker), said
         for place, samples, column in zip(row, recordings, COLUMNS, strict=True):
             seconds = len(samples) / RATE
             place.imshow(
@@ -55,7 +55,7 @@ def draw(speech: Speech, path: Path, seed: int) -> None:
 
 
 def with_palette(path: Path) -> None:
-    """Keep a picture with 256 colours, which is half the bytes."""
+    """Reduce a picture to 256 colours, which halves its bytes."""
     with Image.open(path) as picture:
         kept = picture.convert("RGB").quantize(256)
     kept.save(path, optimize=True)
@@ -69,8 +69,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     settings = TalkerSettings(args.model, slots=1)
-    draw(
-        Speech(load_modules(settings.checkpoint, settings.device, settings.dtype), settings),
+    draw_spectrograms(
+        CheckpointSpeaker(
+            load_modules(settings.checkpoint, settings.device, settings.dtype), settings
+        ),
         args.output,
         args.seed,
     )

@@ -1,4 +1,4 @@
-"""AdamW as all of the recipe's steps use it, in a form that a CUDA graph can record."""
+"""AdamW for all steps of the recipe, in a form that a CUDA graph can record."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-LONGEST = 1.0
-"""Norm to which gradients are clipped."""
+MAX_NORM = 1.0
+"""The norm to which gradients are clipped."""
 
 
 class Optimizer:
-    """The optimizer of some weights; its rate is a tensor, written before every step.
+    """The optimizer of some weights; its learning rate is a tensor, written before every step.
 
-    A step whose gradient is not finite leaves the weights as they are: one batch must not spoil
-    them. The device decides, so that nothing waits for the gradient. `decay` has no effect on
+    A step with a non-finite gradient leaves the weights unchanged, so that one batch cannot destroy
+    them. The device decides this, so that nothing waits for the gradient. `decay` does not apply to
     `steady` weights.
     """
 
@@ -38,23 +38,23 @@ class Optimizer:
         )
 
     def step(self, loss: Tensor) -> Tensor:
-        """One step down the gradient of `loss`, whose norm is returned."""
+        """Step down the gradient of `loss`. Returns the norm of the gradient."""
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        norm = nn.utils.clip_grad_norm_(self._weights, LONGEST)
-        # As a gradient scaler tells it: the fused step asks for this by name.
+        norm = nn.utils.clip_grad_norm_(self._weights, MAX_NORM)
+        # The fused step reads this attribute, which a gradient scaler would set.
         self._optimizer.found_inf = (~norm.isfinite()).float()  # type: ignore[attr-defined]
         self._optimizer.step()
         return norm
 
     def state_dict(self) -> dict[str, Any]:
-        """What `load_state_dict` takes."""
+        """Return the state for `load_state_dict`."""
         return self._optimizer.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from another's state."""
+        """Continue from another's state."""
         self._optimizer.load_state_dict(dict(state))
         for group in self._optimizer.param_groups:
-            # Loading put another tensor into the rate's place.
+            # Loading replaced the tensor of the learning rate.
             self.rate.copy_(group["lr"])
             group["lr"] = self.rate

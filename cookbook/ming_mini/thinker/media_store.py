@@ -1,4 +1,4 @@
-"""Pictures and clips on the training device, found by number."""
+"""Pictures and clips on the training device, by number."""
 
 from collections.abc import Sequence
 
@@ -12,19 +12,19 @@ Size = tuple[int, int]
 FRAME_STEP = 64
 
 
-class Growing:
-    """A tensor that rows are added to; its memory doubles when it is full."""
+class GrowingTensor:
+    """A tensor to which rows are added; its memory doubles when it is full."""
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._rows, self.length = device, torch.empty(0, device=device), 0
 
     @property
     def rows(self) -> Tensor:
-        """All rows so far."""
+        """Return all rows so far."""
         return self._rows[: self.length]
 
     def add(self, rows: np.ndarray) -> int:
-        """Append rows; returns the number of the first."""
+        """Append rows. Returns the number of the first."""
         first, end = self.length, self.length + len(rows)
         new = torch.from_numpy(rows)
         if end > len(self._rows):
@@ -42,25 +42,27 @@ class PictureStore:
     """Pictures of one size: `pixels` uint8 [n, height, width, 3], `marks` int8 [n, tokens, 4]."""
 
     def __init__(self, device: torch.device) -> None:
-        self.pixels, self.marks = Growing(device), Growing(device)
+        self.pixels, self.marks = GrowingTensor(device), GrowingTensor(device)
 
     def add(self, pixels: Sequence[np.ndarray], marks: Sequence[np.ndarray]) -> int:
-        """Append pictures; returns the number of the first."""
+        """Append pictures. Returns the number of the first."""
         self.marks.add(np.stack(marks))
         return self.pixels.add(np.stack(pixels))
 
 
 class ClipStore:
-    """Clips: log-mels in a row and transcripts in a row; `frames` and `spelled` [clips, 2] tell
-    the start and the length of each, and lie on the host."""
+    """Clips: log-mels in a row and transcripts in a row.
+
+    `frames` and `spelled` [clips, 2] have the start and the length of each, on the host.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device, host = device, torch.device("cpu")
-        self.mel, self.letters = Growing(device), Growing(device)
-        self.frames, self.spelled = Growing(host), Growing(host)
+        self.mel, self.letters = GrowingTensor(device), GrowingTensor(device)
+        self.frames, self.spelled = GrowingTensor(host), GrowingTensor(host)
 
     def add(self, shard: Shard) -> int:
-        """Append the clips of a shard; returns the number of the first."""
+        """Append the clips of a shard. Returns the number of the first."""
         first = self.frames.length
         for start, sizes, spans in (
             (self.mel.add(shard.mel), shard.frames, self.frames),
@@ -71,28 +73,29 @@ class ClipStore:
         return first
 
     def lengths(self, numbers: np.ndarray) -> np.ndarray:
-        """Frames [n] of clips."""
+        """Return the frames [n] of clips."""
         return self.frames.rows.numpy()[numbers, 1]
 
     def mels(self, numbers: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Padded log-mels [n, frames, bins] of clips, and their lengths [n]."""
+        """Return padded log-mels [n, frames, bins] of clips, and their lengths [n]."""
         spans = self.frames.rows.numpy()[numbers]
         return _gather(self.mel.rows, spans, padded(spans[:, 1]), self._device)
 
     def transcripts(self, numbers: np.ndarray) -> tuple[Tensor, np.ndarray]:
-        """Padded letters [n, longest] of clips, and their lengths [n]."""
+        """Return padded letters [n, longest] of clips, and their lengths [n]."""
         spans = self.spelled.rows.numpy()[numbers]
         letters, _ = _gather(self.letters.rows, spans, int(spans[:, 1].max()), self._device)
         return letters.long(), spans[:, 1]
 
 
 def padded(lengths: np.ndarray) -> int:
-    """Frames to which clips of these lengths are padded: few numbers, which kernels like."""
+    """Return the frames to which clips of these lengths are padded: few values, which kernels
+    prefer."""
     return -(-int(lengths.max()) // FRAME_STEP) * FRAME_STEP
 
 
-def put(array: np.ndarray, device: torch.device) -> Tensor:
-    """The array on a device, without waiting for what the device still has to do."""
+def to_device(array: np.ndarray, device: torch.device) -> Tensor:
+    """Copy the array to a device without waiting for the device."""
     tensor = torch.from_numpy(array)
     if device.type == "cuda":
         tensor = tensor.pin_memory()
@@ -102,7 +105,7 @@ def put(array: np.ndarray, device: torch.device) -> Tensor:
 def _gather(
     rows: Tensor, spans: np.ndarray, longest: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    starts, lengths = put(np.ascontiguousarray(spans.T), device)
+    starts, lengths = to_device(np.ascontiguousarray(spans.T), device)
     index = (starts[:, None] + torch.arange(longest, device=device)).clamp(max=len(rows) - 1)
     found = rows.index_select(0, index.flatten())
     return found.unflatten(0, index.shape), lengths

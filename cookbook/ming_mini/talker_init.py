@@ -1,4 +1,4 @@
-"""How the talker's weights begin."""
+"""The talker's initial weights."""
 
 import math
 
@@ -9,12 +9,12 @@ from sglang_omni.models.ming.config import TalkerConfig
 from sglang_omni.models.ming.speech.talker import Talker
 
 EMBEDDING_STD = 0.5
-# Layers that write into a residual stream begin quiet.
+# Layers that add to a residual stream start small.
 RESIDUAL = (".o_proj", ".down_proj", ".to_out.0", ".ff.2")
 
 
 def new_talker(config: TalkerConfig, seed: int) -> Talker:
-    """A talker with starting weights that follow from `seed`."""
+    """Build a talker with initial weights that follow from `seed`."""
     torch.manual_seed(seed)
     talker = Talker(config)
     for name, module in talker.named_modules():

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from cookbook.ming_mini.layout import configurations
-from cookbook.ming_mini.vae_start import new_vae
-from cookbook.ming_mini.vocode import HOP, PITCHES, RATE, Analysis, resynthesise
+from cookbook.ming_mini.vae_init import new_vae
+from cookbook.ming_mini.vocoder import HOP, PITCHES, RATE, Analysis, resynthesise
 
 BINS = 513
 

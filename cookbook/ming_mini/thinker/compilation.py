@@ -1,6 +1,6 @@
-"""How the stretches between two attentions run: operation by operation, or compiled into few.
+"""Run the code between attentions eagerly, or compiled into few kernels.
 
-A model this small spends its time on starting operations, not on doing them.
+A model this small spends its time on launching operations, not on computing them.
 """
 
 from collections.abc import Callable
@@ -13,21 +13,21 @@ Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
 
-class Run(Protocol):
-    """Calls a function with its arguments, in whatever way."""
+class Runner(Protocol):
+    """Calls a function with its arguments."""
 
     def __call__(
         self, function: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs
     ) -> Found: ...
 
 
-def plainly(function: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs) -> Found:
-    """As it is written."""
+def run_eager(function: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs) -> Found:
+    """Run the function as it is."""
     return function(*args, **kwargs)
 
 
 class Compiled:
-    """Compiles each function when it is first called; later calls run what was compiled.
+    """Compile each function on its first call; later calls run the compiled code.
 
     With `dynamic`, one compilation serves every number of rows.
     """
@@ -49,15 +49,16 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Regions:
-    """`fixed` runs what always has as many rows, `varied` what has more or fewer in each step."""
+    """The runners of a step: `fixed` for a constant number of rows, `varied` for numbers that
+    vary."""
 
-    fixed: Run
-    varied: Run
-
-
-PLAIN = Regions(plainly, plainly)
+    fixed: Runner
+    varied: Runner
 
 
-def compiled(backend: str = "inductor") -> Regions:
-    """Regions that are compiled on first use."""
+EAGER = Regions(run_eager, run_eager)
+
+
+def compiled_regions(backend: str = "inductor") -> Regions:
+    """Return regions that are compiled on first use."""
     return Regions(Compiled(False, backend), Compiled(True, backend))
