@@ -144,7 +144,7 @@ async def test_an_audio_engine_answers_in_bfloat16() -> None:
         rows = (await encode(process, clip(samples(case)))).view(torch.bfloat16).float()
         # Rounding to eight bits in every layer.
         assert_close(rows, case["features"], 0.05)
-        with pytest.raises(InvalidRequest, match="PictureRequest"):
+        with pytest.raises(InvalidRequest, match="VisionEncodeRequest"):
             await encode(process, picture(torch.zeros(1, 32, 32, 3, dtype=torch.uint8)))
 
 
