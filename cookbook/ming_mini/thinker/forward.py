@@ -178,8 +178,8 @@ def choose(module: ReferenceSparseMLP, x: Tensor, routed: Routed) -> tuple[Tenso
 
 
 def chosen_experts(choice: Tensor, routing: Routing) -> Tensor:
-    """Whether a token takes an expert, bool [T, experts]: `routing.select_experts`, but without sorting,
-    so that it is one kernel."""
+    """Whether a token takes an expert, bool [T, experts]: `routing.select_experts`, but without
+    sorting, so that it is one kernel."""
     grouped = choice.unflatten(-1, (routing.groups, -1))
     best_two = torch.where(leading(grouped, 2), grouped, 0.0).sum(-1)
     open_groups = leading(best_two, routing.top_groups)
