@@ -30,7 +30,7 @@ def test_untouched_files_pass(folder: Path) -> None:
     [
         (lambda file: file.write_bytes(b"\x00\xfe"), "is damaged"),
         (lambda file: file.unlink(), "is missing"),
-        (lambda file: (file.parents[1] / CHECKSUM_FILE).unlink(), f"holds no {CHECKSUM_FILE}"),
+        (lambda file: (file.parents[1] / CHECKSUM_FILE).unlink(), f"contains no {CHECKSUM_FILE}"),
     ],
 )
 def test_a_harmed_folder_is_refused(folder: Path, harm, complaint: str) -> None:

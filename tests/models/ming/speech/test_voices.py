@@ -181,7 +181,7 @@ def test_a_malformed_manifest_is_refused(tmp_path: Path, manifest: object) -> No
 def test_two_channels_are_averaged_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    left, right = np.full(8000, 0.5), np.forward_full(8000, -0.25)
+    left, right = np.full(8000, 0.5), np.full(8000, -0.25)
     soundfile.write(tmp_path / "two.wav", np.stack((left, right), axis=1), 16000)
     waveform, rate = voices.read_recording(tmp_path / "two.wav")
     assert (waveform.shape, rate) == ((8000,), 16000)
