@@ -12,10 +12,6 @@ from typing import Any
 from sglang_omni.config.options import Config, to_yaml
 from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.entrypoints.cli.access import build_tls_options, read_access
-from sglang_omni.entrypoints.cli.cache_folders import prepare_home
-from sglang_omni.entrypoints.cli.checkpoint import find_checkpoint
-from sglang_omni.entrypoints.cli.log_folder import open_log_folder
-from sglang_omni.entrypoints.cli.preflight_checks import check_config, make_write_error
 from sglang_omni.entrypoints.cli.reload import reload
 from sglang_omni.entrypoints.cli.shutdown_signals import ShutdownSignals
 from sglang_omni.entrypoints.cli.start_progress import show_progress
@@ -31,6 +27,10 @@ from sglang_omni.entrypoints.http.middleware.drain import InFlight
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
+from sglang_omni.entrypoints.startup.cache_folders import prepare_home
+from sglang_omni.entrypoints.startup.checkpoint import find_checkpoint
+from sglang_omni.entrypoints.startup.log_folder import open_log_folder
+from sglang_omni.entrypoints.startup.preflight_checks import check_config, make_write_error
 from sglang_omni.models.registry import family_of
 from sglang_omni.observability.audit_file import audit_file
 from sglang_omni.observability.logs import set_up_logging

@@ -16,7 +16,7 @@ import yaml
 from sglang_omni.entrypoints.cli import say as say_command
 from sglang_omni.entrypoints.cli import serve
 from sglang_omni.entrypoints.cli.main import main
-from sglang_omni.entrypoints.cli.preflight_checks import require_output
+from sglang_omni.entrypoints.startup.preflight_checks import require_output
 from sglang_omni.protocol.errors import StartupError
 from tests.testing.golden import TINY
 
