@@ -1,7 +1,7 @@
 """Conversion of the fields of a transcription to a request of the pipeline."""
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.requests.metadata import RequestMetadata
+from sglang_omni.entrypoints.requests.metadata import RequestMetadata, require_model
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from sglang_omni.pipeline.transcribe import build_transcription_prompt, max_transcript_tokens
