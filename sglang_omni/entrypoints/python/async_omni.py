@@ -132,7 +132,8 @@ class AsyncOmni:
         Raises:
             InvalidRequest: A field is invalid; `param` names it.
         """
-        request = self.build_chat(messages, **arguments)
+        # Files are read, and long texts converted.
+        request = await asyncio.to_thread(self.build_chat, messages, **arguments)
         pieces = self.stream_chat(request)
         return pieces if stream else await pieces.read()
 
@@ -169,7 +170,9 @@ class AsyncOmni:
         Raises:
             InvalidRequest: The recording or a field is invalid; `param` names it.
         """
-        request = self.build_transcription(recording, sample_rate, language)
+        request = await asyncio.to_thread(
+            self.build_transcription, recording, sample_rate, language
+        )
         return (await self.stream_chat(request).read()).text.strip()
 
     def build_chat(self, messages: Messages, **arguments: Unpack[ChatArguments]) -> ChatRequest:

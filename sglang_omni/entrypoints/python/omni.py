@@ -20,6 +20,7 @@ from sglang_omni.entrypoints.python.loop_thread import LoopThread
 from sglang_omni.entrypoints.python.media_source import MediaSource
 from sglang_omni.entrypoints.python.streams import ChatStream, SpeechStream
 from sglang_omni.models.capabilities import Capabilities
+from sglang_omni.pipeline.request import ChatRequest
 
 T = TypeVar("T")
 
@@ -130,9 +131,7 @@ class Omni:
         Raises:
             InvalidRequest: A field is invalid; `param` names it.
         """
-        request = self._omni.build_chat(messages, **arguments)
-        answer = self._call(lambda: self._omni.stream_chat(request))
-        pieces = ChatStream(answer, self._thread, self)
+        pieces = self._stream_chat(self._omni.build_chat(messages, **arguments))
         return pieces if stream else pieces.read()
 
     def speak(self, text: str, **arguments: Unpack[SpeechArguments]) -> SpeechStream:
@@ -170,9 +169,12 @@ class Omni:
         Raises:
             InvalidRequest: The recording or a field is invalid; `param` names it.
         """
-        return self._thread.run(
-            self._omni.transcribe(recording, sample_rate=sample_rate, language=language)
-        )
+        request = self._omni.build_transcription(recording, sample_rate, language)
+        return self._stream_chat(request).read().text.strip()
+
+    def _stream_chat(self, request: ChatRequest) -> ChatStream:
+        answer = self._call(lambda: self._omni.stream_chat(request))
+        return ChatStream(answer, self._thread, self)
 
     def _call(self, function: Callable[[], T]) -> T:
         """Call a function on the loop, whose streams belong to it."""
