@@ -1,4 +1,4 @@
-"""`sgl-omni serve` places its engines, or refuses, before it loads anything."""
+"""Engines are placed, or refused, before anything is loaded."""
 
 import pytest
 
