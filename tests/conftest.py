@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
+from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from sglang_omni.models.weights_archive import unpack_weights
 from tests.testing.golden import FULL_SET_ONLY, TINY, missing_cases, summarize_missing
 from tests.testing.parallel import NEIGHBOURS, is_worker, unit_of

@@ -27,11 +27,11 @@ from benchmarks.synthetic.talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, Synth
 from measurement.environment import fingerprint
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerRequest
-from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.http.routes.speech import stream_audio
 from sglang_omni.entrypoints.http.transport.uvicorn_server import freeze_gc, run
 from sglang_omni.media.encode import OutputAudioEncoder
 from sglang_omni.models.ming.speech_text import MingSpeechText
+from sglang_omni.pipeline.completeness import require_finished
 from sglang_omni.pipeline.request import SpeechRequest, Voice
 from sglang_omni.pipeline.speech import Speaker, speak
 from sglang_omni.protocol.audio import AudioFormat

@@ -5,38 +5,15 @@ They are checked once, where a body or an event is decoded, so that later code n
 
 import json
 import re
-from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
-from sglang_omni.protocol.errors import InvalidRequest
-from sglang_omni.protocol.unicode import is_unicode
+from sglang_omni.protocol.unicode import check_unicode
 
-NOT_UNICODE = "has a lone surrogate, which is not valid Unicode"
 # This also matches complete pairs, which are common: many encoders escape all but ASCII.
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
-
-
-def check_unicode(value: Any) -> None:
-    """Check every string in decoded JSON, field names included.
-
-    Raises `InvalidRequest`, naming the field. For a field name, it names the object instead.
-    """
-    # A stack instead of recursion, because the value may be nested deeply.
-    stack: list[tuple[str, Any]] = [("", value)]
-    while stack:
-        path, item = stack.pop()
-        if isinstance(item, str):
-            if not is_unicode(item):
-                raise _invalid_field(path, NOT_UNICODE)
-        elif isinstance(item, dict):
-            if not all(map(is_unicode, item)):
-                raise _invalid_field(path, f"a field name in it {NOT_UNICODE}")
-            stack += [(f"{path}.{name}", child) for name, child in item.items()]
-        elif isinstance(item, list):
-            stack += [(f"{path}.{index}", child) for index, child in enumerate(item)]
 
 
 def has_surrogate_escape(text: bytes) -> bool:
@@ -67,9 +44,3 @@ def check_small_body(scope: Scope, body: bytes) -> None:
     if "json" in Headers(scope=scope).get("content-type", ""):
         check_small_json(body)
         check_json_unicode(body)
-
-
-def _invalid_field(path: str, reason: str) -> InvalidRequest:
-    field = path.removeprefix(".")
-    message = f"{field}: {reason}" if field else f"the object: {reason}"
-    return InvalidRequest(message, param=field or None)

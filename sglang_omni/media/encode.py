@@ -39,14 +39,14 @@ def to_int16_bytes(pcm: np.ndarray) -> bytes:
 
 def to_int16_array(pcm: np.ndarray) -> np.ndarray:
     """Convert to 16-bit samples as `to_int16_bytes` does, but return an array [samples]."""
-    peak = _check_peak(pcm)
+    peak = check_peak(pcm)
     scaled = pcm * FULL_SCALE
     if peak > 1.0:
         np.clip(scaled, -FULL_SCALE, FULL_SCALE, out=scaled)
     return np.rint(scaled, out=scaled).astype("<i2")
 
 
-def _check_peak(pcm: np.ndarray) -> float:
+def check_peak(pcm: np.ndarray) -> float:
     """Return the largest magnitude. Raises `EngineFailed` for samples that are not finite."""
     if not pcm.size:
         return 0.0
@@ -164,7 +164,7 @@ class OutputAudioEncoder:
     def push(self, pcm: np.ndarray) -> bytes:
         """Encode float32 samples [n]. Raises `EngineFailed` for samples that are not finite."""
         # A filter would carry a NaN into later chunks.
-        _check_peak(pcm)
+        check_peak(pcm)
         samples = self._change_tempo(np.ascontiguousarray(pcm, dtype=np.float32))
         return self._write(self._resampler.push(samples))
 

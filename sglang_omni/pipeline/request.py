@@ -199,5 +199,9 @@ class Finished:
     usage: Usage
     invalid_calls: int = 0
 
+    def choose_reason(self, has_tool_calls: bool) -> str:
+        """Return OpenAI's `finish_reason` of an answer with or without tool calls."""
+        return "tool_calls" if has_tool_calls and self.reason == "stop" else self.reason
+
 
 Event = Started | TextDelta | ReasoningDelta | ToolCalled | TranscriptDelta | AudioDelta | Finished

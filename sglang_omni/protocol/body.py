@@ -44,6 +44,12 @@ class Body(BaseModel):
         return value
 
 
+class FormBody(BaseModel):
+    """Base class for the text fields of a form. Unknown fields are rejected; numbers are text."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+
 def _to_voice_name(voice: Any) -> Any:
     is_object = isinstance(voice, dict) and voice.keys() == {"id"}
     return voice["id"] if is_object else voice

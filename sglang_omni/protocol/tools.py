@@ -1,5 +1,6 @@
 """Functions that a model may call, their calls and their results."""
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,12 @@ class ToolCall:
 
     name: str
     arguments: str
+
+
+def build_tool_call(call: ToolCall) -> dict[str, Any]:
+    """Return OpenAI's object of a call, with a new id."""
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
 
 
 @dataclass(frozen=True)

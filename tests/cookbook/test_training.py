@@ -17,7 +17,7 @@ from cookbook.ming_mini.losses import FrameLoss
 from cookbook.ming_mini.schedule import Rate, RunClock
 from cookbook.ming_mini.utterances import Library
 from cookbook.ming_mini.weights import load_pieces, save_pieces
-from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
+from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.speech.prompt import PromptTokenizer
 from sglang_omni.models.ming.speech.vae import ISTFT, AudioVAE

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from PIL import Image, ImageDraw
 
-from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
+from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from tests.faults.hardened import (
     TREE,
     can_be_hardened,

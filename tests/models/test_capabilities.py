@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cookbook.ming_mini.capabilities import ABILITIES
-from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
+from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from sglang_omni.models.capabilities import FILE, language_names, read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.protocol.errors import CheckpointError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.entrypoints.cli.checkpoint import MING_MINI, find_checkpoint
+from sglang_omni.entrypoints.startup.checkpoint import MING_MINI, find_checkpoint
 from sglang_omni.models.checksums import verify_checksums
 from sglang_omni.models.weights_archive import get_archive_path, pack_weights, unpack_weights
 from sglang_omni.protocol.errors import CheckpointError

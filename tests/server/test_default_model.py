@@ -14,7 +14,7 @@ import soxr
 
 from cookbook.ming_mini.pack import PROMPTS
 from measurement.word_errors import count_word_errors
-from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
+from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from tests.entrypoints.realtime.sounds import RATE, pcm16, silence
 from tests.server.running import HTTP, RunningServer
 from tests.server.test_realtime import conversation, say, until

@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_serve(commands: Any) -> None:
     serve = commands.add_parser("serve", help="start the server")
-    serve.add_argument("--version", choices=["v1"], default="v1", help="architecture of the server")
+    serve.add_argument("--version", choices=["v1"], default="v1", help="generation of the API")
     _add_config_options(serve)
     _add_verbose(serve)
     serve.set_defaults(run=_serve)

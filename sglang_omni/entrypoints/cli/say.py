@@ -8,15 +8,15 @@ from pathlib import Path
 from sglang_omni.config.options import Config
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
-from sglang_omni.entrypoints.cli.cache_folders import prepare_home
-from sglang_omni.entrypoints.cli.checkpoint import find_checkpoint
-from sglang_omni.entrypoints.cli.log_folder import open_log_folder
-from sglang_omni.entrypoints.cli.preflight_checks import (
+from sglang_omni.entrypoints.cli.start_progress import show_progress
+from sglang_omni.entrypoints.startup.cache_folders import prepare_home
+from sglang_omni.entrypoints.startup.checkpoint import find_checkpoint
+from sglang_omni.entrypoints.startup.log_folder import open_log_folder
+from sglang_omni.entrypoints.startup.preflight_checks import (
     choose_voice,
     make_write_error,
     require_output,
 )
-from sglang_omni.entrypoints.cli.start_progress import show_progress
 from sglang_omni.media.encode import OutputAudioEncoder
 from sglang_omni.models.registry import family_of
 from sglang_omni.models.speech_text import SpeechText

@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sglang_omni.config.options import Config, to_yaml
-from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.entrypoints.cli.access import build_tls_options, read_access
-from sglang_omni.entrypoints.cli.cache_folders import prepare_home
-from sglang_omni.entrypoints.cli.checkpoint import find_checkpoint
-from sglang_omni.entrypoints.cli.log_folder import open_log_folder
-from sglang_omni.entrypoints.cli.preflight_checks import check_config, make_write_error
 from sglang_omni.entrypoints.cli.reload import reload
 from sglang_omni.entrypoints.cli.shutdown_signals import ShutdownSignals
 from sglang_omni.entrypoints.cli.start_progress import show_progress
@@ -31,14 +26,17 @@ from sglang_omni.entrypoints.http.middleware.drain import InFlight
 from sglang_omni.entrypoints.http.request_body.reader import BodyRules
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run
-from sglang_omni.models.registry import family_of
+from sglang_omni.entrypoints.startup.cache_folders import prepare_home
+from sglang_omni.entrypoints.startup.checkpoint import find_checkpoint
+from sglang_omni.entrypoints.startup.log_folder import open_log_folder
+from sglang_omni.entrypoints.startup.placement import apply_placement
+from sglang_omni.entrypoints.startup.preflight_checks import check_config, make_write_error
 from sglang_omni.observability.audit_file import audit_file
 from sglang_omni.observability.logs import set_up_logging
 from sglang_omni.observability.otel import open_exporter
 from sglang_omni.observability.trace_recorder import TraceRecorder
-from sglang_omni.placement.place import check_thinker_fits, format_plan, place_engines
 from sglang_omni.protocol.errors import StartupError
-from sglang_omni.serving.engine_config import build_output_rules, resolve_device
+from sglang_omni.serving.engine_config import build_output_rules
 from sglang_omni.serving.server import Server
 
 LOGGER = logging.getLogger(__name__)
@@ -58,7 +56,9 @@ def serve(config: Config, open_server: Callable[[Config, Path], Server] = Server
         access, tls = read_access(config), build_tls_options(config)
         checkpoint = find_checkpoint(config.model_path)
         print_text(format_header(checkpoint, config.device))
-        config = apply_placement(config, checkpoint)
+        config, plan = apply_placement(config, checkpoint)
+        if plan:
+            print(plan, flush=True)
         folder = open_log_folder(config.log_folder, str(listener.getsockname()[1]))
         config = replace(config, log_folder=folder)
         prepare_home()
@@ -83,23 +83,6 @@ def write_config(config: Config, checkpoint: Path) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise make_write_error(path, error) from None
-
-
-def apply_placement(config: Config, checkpoint: Path) -> Config:
-    """Assign GPUs to every engine and print the plan. On a CPU, return `config` as it is.
-
-    Raises:
-        StartupError: The checkpoint does not fit the GPUs.
-    """
-    if resolve_device(config.device) == "cpu":
-        return config
-    sizes, found = family_of(checkpoint).sizes(checkpoint), list_visible_gpus()
-    if config.placement == "manual":
-        check_thinker_fits(config, sizes, found)
-        return config
-    config, plan = place_engines(config, sizes, found)
-    print(format_plan(plan, found), flush=True)
-    return config
 
 
 def bind_socket(host: str, port: int) -> socket.socket:

@@ -13,8 +13,8 @@ from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
-from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
 from sglang_omni.entrypoints.http.middleware.hosts import is_loopback
+from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from sglang_omni.serving.engine_config import resolve_device
 from sglang_omni.version import package_version
 

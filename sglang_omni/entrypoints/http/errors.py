@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -11,10 +11,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from sglang_omni.entrypoints.requests.validation import to_invalid_request
 from sglang_omni.observability.refusals import get_reason, is_audited
 from sglang_omni.observability.trace import current_trace
 from sglang_omni.protocol.errors import (
-    SCHEMA_REFUSED,
     InvalidRequest,
     OmniError,
     RateLimited,
@@ -23,15 +23,8 @@ from sglang_omni.protocol.errors import (
 
 logger = logging.getLogger(__name__)
 
-VALIDATION_CODES = {
-    "missing": "missing_required_parameter",
-    "extra_forbidden": "unknown_parameter",
-    "json_invalid": "invalid_json",
-}
 # Messages and field names are cut to this, because some quote what a client sent.
 MAX_CHARACTERS = 1000
-# Validation problems that have their own reason in metrics and the audit log.
-VALIDATION_REASONS = {"json_schema": SCHEMA_REFUSED}
 HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -101,48 +94,6 @@ def _build_retry_headers(error: OmniError) -> dict[str, str]:
             "retry-after-ms": str(milliseconds),
         }
     return {"x-should-retry": "false"} if isinstance(error, RateLimited) else {}
-
-
-def to_invalid_request(problems: Sequence[Any]) -> InvalidRequest:
-    """Return the first of pydantic's problems as an error that names a path such as `stop.0`."""
-    problem = problems[0]
-    if problem["type"] == "json_invalid":
-        # The location of invalid JSON is an offset into the body, not a field.
-        path, reason = "", f"the body is not valid JSON: {problem['ctx']['error']}"
-    else:
-        path, reason = ".".join(map(str, _find_field_path(problem))), _describe_problem(problem)
-    error = InvalidRequest(f"{path}: {reason}" if path else reason, param=path or None)
-    error.code = VALIDATION_CODES.get(problem["type"], InvalidRequest.code)
-    error.reason = VALIDATION_REASONS.get(problem["type"])
-    return error
-
-
-def _describe_problem(problem: Any) -> str:
-    """Return what is wrong. Some of pydantic's messages name Python types and are replaced."""
-    is_body = len(problem["loc"]) == 1
-    match problem["type"]:
-        case "extra_forbidden":
-            return "unknown field"
-        case "missing" if is_body:
-            return "the body is empty; send a JSON object"
-        case "model_type" | "model_attributes_type" | "dict_type":
-            return "the body must be a JSON object" if is_body else "must be a JSON object"
-    return str(problem["msg"])
-
-
-def _find_field_path(problem: Any) -> list[int | str]:
-    """Return the location of a problem in the body.
-
-    In a discriminated union, pydantic puts the type before the field; it is removed here.
-    """
-    path_parts = list(problem["loc"][1:])
-    if problem["type"].startswith("union_tag"):
-        return [*path_parts, "type"]
-    if len(path_parts) > 4 and path_parts[0] == "messages" and path_parts[2] == "content":
-        del path_parts[4]
-    elif len(path_parts) > 1 and path_parts[0] in ("response_format", "tool_choice"):
-        del path_parts[1]
-    return path_parts
 
 
 def convert_http_error(problem: HTTPException, request: Request) -> InvalidRequest:

@@ -1,28 +1,18 @@
-"""Metadata of a request that is the same on every route: id, tenant, priority and timeout."""
+"""Reads the metadata of a request that is the same on every route."""
 
 import hashlib
 import math
 import time
-from dataclasses import dataclass
 from typing import Protocol
 
 from starlette.requests import HTTPConnection
 
+from sglang_omni.entrypoints.requests.metadata import RequestMetadata
 from sglang_omni.protocol.body import MAX_TIMEOUT_S
 from sglang_omni.protocol.errors import DeadlineExceeded, InvalidRequest
 from sglang_omni.queueing.policy import Priority
 
 TIMEOUT_HEADER = "X-Request-Timeout"
-
-
-@dataclass(frozen=True)
-class RequestMetadata:
-    """The fields that `ChatRequest` and `SpeechRequest` share."""
-
-    id: str
-    tenant: str | None = None
-    priority: Priority = "normal"
-    timeout_s: float | None = None
 
 
 class PrioritizedBody(Protocol):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sglang_omni.entrypoints.http.message_content import LOW_DETAIL_PIXELS
 from sglang_omni.entrypoints.realtime.items import (
     AudioContent,
     CallItem,
@@ -14,6 +13,7 @@ from sglang_omni.entrypoints.realtime.items import (
     SpeechContent,
     TextContent,
 )
+from sglang_omni.entrypoints.requests.messages import LOW_DETAIL_PIXELS
 from sglang_omni.pipeline.request import MediaPart, Message, TextPart
 from sglang_omni.protocol.tools import ToolCall, ToolResult
 

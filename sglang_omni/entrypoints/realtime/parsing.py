@@ -5,11 +5,11 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from sglang_omni.entrypoints.http.errors import VALIDATION_CODES
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
 from sglang_omni.entrypoints.http.request_body.reader import get_offload_size
 from sglang_omni.entrypoints.realtime.client_events import EVENTS, Event
+from sglang_omni.entrypoints.requests.validation import VALIDATION_CODES
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.unicode import is_unicode
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from sglang_omni.admission.rate_limit.limiter import current_rate_limits
 from sglang_omni.entrypoints.http.errors import to_public_error
-from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.realtime.audio_codec import OutputEncoder
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
@@ -16,6 +15,7 @@ from sglang_omni.entrypoints.realtime.items import JSON, Status, item_to_json, m
 from sglang_omni.entrypoints.realtime.output_item import AudioItem, FunctionCallItem, TextItem
 from sglang_omni.entrypoints.realtime.session_config import AnswerConfig
 from sglang_omni.observability.trace_recorder import TraceRecorder
+from sglang_omni.pipeline.completeness import require_finished
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import choose_voice
 from sglang_omni.entrypoints.realtime.context import build_messages, drop_oldest_half
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import Item
 from sglang_omni.entrypoints.realtime.response import CancelReason, Response, ResponseConfig
 from sglang_omni.entrypoints.realtime.session_config import AnswerConfig
 from sglang_omni.entrypoints.realtime.transcriber import Transcriber
+from sglang_omni.entrypoints.requests.voices import choose_voice
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import ChatRequest, Event, Voice
 from sglang_omni.protocol.errors import ContextExceeded, InvalidRequest

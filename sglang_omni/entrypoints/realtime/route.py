@@ -9,7 +9,6 @@ from pydantic import Field
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import require_model
 from sglang_omni.entrypoints.http.errors import RESPONSES, build_error_response, to_public_error
 from sglang_omni.entrypoints.http.request_metadata import get_owner, get_tenant
 from sglang_omni.entrypoints.realtime.beta import SUBPROTOCOL, is_beta_requested
@@ -18,6 +17,7 @@ from sglang_omni.entrypoints.realtime.connection import ClientLeft, Connection, 
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.protocol_version import BETA, GA, ProtocolVersion
 from sglang_omni.entrypoints.realtime.session import RealtimeSession
+from sglang_omni.entrypoints.requests.metadata import require_model
 from sglang_omni.entrypoints.session_limiter import SessionLimiter
 from sglang_omni.media.vad import Detector, SileroDetector
 from sglang_omni.observability.trace_recorder import TraceRecorder

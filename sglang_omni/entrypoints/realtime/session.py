@@ -34,11 +34,11 @@ from sglang_omni.entrypoints.realtime.text_limit import (
 )
 from sglang_omni.entrypoints.realtime.turn_controller import TurnController
 from sglang_omni.entrypoints.text_limit import check_text_length
-from sglang_omni.entrypoints.unicode import check_unicode
 from sglang_omni.media.vad import Detector
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.unicode import check_unicode
 
 
 class RealtimeSession:

@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import choose_voice, require_model
-from sglang_omni.entrypoints.http.tool_choice import check_tool_choice
 from sglang_omni.entrypoints.realtime.audio_codec import PCM, WireFormat
 from sglang_omni.entrypoints.realtime.session_schema import (
     AnswerBody,
@@ -21,6 +19,9 @@ from sglang_omni.entrypoints.realtime.session_schema import (
     TurnDetection,
 )
 from sglang_omni.entrypoints.realtime.turn_detection import TurnRules, semantic_vad_rules
+from sglang_omni.entrypoints.requests.metadata import require_model
+from sglang_omni.entrypoints.requests.tool_choice import check_tool_choice
+from sglang_omni.entrypoints.requests.voices import choose_voice
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.pipeline.transcribe import build_transcription_prompt
 from sglang_omni.protocol.errors import InvalidRequest

@@ -8,13 +8,13 @@ from typing import Any
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import to_public_error
-from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.error_event import error_to_json
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import AudioContent, Item, MessageItem, make_id
 from sglang_omni.entrypoints.realtime.session_schema import Transcription
 from sglang_omni.models.capabilities import Capabilities
+from sglang_omni.pipeline.completeness import require_finished
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Finished,

@@ -27,7 +27,7 @@ from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.thinker.contract import Features, ThinkerRequest, ThinkerSettings
 from sglang_omni.engines.thinker.launch import build_environment
-from sglang_omni.entrypoints.cli.checkpoint import MING_MINI
+from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from sglang_omni.models.weights import TensorFolder
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.cookbook.thinker.conftest import CPU, LEXICON, hum

@@ -15,7 +15,7 @@ from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.thinker.answer import Answerer
 from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.engines.speech.contract import TalkerSettings
-from sglang_omni.entrypoints.cli.checkpoint import MING_MINI, find_checkpoint
+from sglang_omni.entrypoints.startup.checkpoint import MING_MINI, find_checkpoint
 from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.protocol.errors import CheckpointError
 

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from sglang_omni.entrypoints.http.message_content import LOW_DETAIL_PIXELS
+from sglang_omni.entrypoints.requests.messages import LOW_DETAIL_PIXELS
 from sglang_omni.pipeline.request import MediaPart, TextPart
 from tests.entrypoints.http.fake import FakeBackend
 

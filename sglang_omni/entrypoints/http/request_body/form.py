@@ -5,20 +5,13 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
 from sglang_omni.entrypoints.http.request_body.reader import LARGE_BODY_KEY
-from sglang_omni.entrypoints.unicode import NOT_UNICODE
+from sglang_omni.protocol.body import FormBody
 from sglang_omni.protocol.errors import InvalidRequest
-from sglang_omni.protocol.unicode import is_unicode
-
-
-class FormBody(BaseModel):
-    """Base class for the text fields of a form. Unknown fields are rejected; numbers are text."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
-
+from sglang_omni.protocol.unicode import NOT_UNICODE, is_unicode
 
 Fields = TypeVar("Fields", bound=FormBody)
 

@@ -18,9 +18,9 @@ from sglang_omni.entrypoints.http.request_body.json_scan import (
     LongString,
     scan_json,
 )
-from sglang_omni.entrypoints.unicode import NOT_UNICODE, check_unicode, has_surrogate_escape
+from sglang_omni.entrypoints.unicode import has_surrogate_escape
 from sglang_omni.protocol.errors import InvalidJSON, InvalidRequest
-from sglang_omni.protocol.unicode import is_unicode
+from sglang_omni.protocol.unicode import NOT_UNICODE, check_unicode, is_unicode
 
 # Size limit of the JSON without its long strings. One parser call takes tens of milliseconds.
 MAX_REMAINDER_BYTES = 4 << 20

@@ -1,7 +1,6 @@
 """OpenAI's chat completion objects and chunks, made from the events of the pipeline."""
 
 import base64
-import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -24,7 +23,7 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
     Usage,
 )
-from sglang_omni.protocol.tools import ToolCall
+from sglang_omni.protocol.tools import ToolCall, build_tool_call
 
 Json = dict[str, Any]
 Choices = Sequence[AsyncGenerator[Event, None]]
@@ -117,22 +116,12 @@ def build_usage(usage: Usage) -> Json:
     }
 
 
-def build_tool_call(call: ToolCall) -> Json:
-    """Return a tool call object with a new id."""
-    function = {"name": call.name, "arguments": call.arguments}
-    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
-
-
 def build_invalid_calls(finished: Finished) -> Json:
     """Return the field with the number of invalid tool calls, which are left out of the answer.
 
     With `finish_reason` "length", the last one was cut off by the token limit.
     """
     return {"invalid_tool_calls": finished.invalid_calls} if finished.invalid_calls else {}
-
-
-def _get_finish_reason(finished: Finished, has_tool_calls: bool) -> str:
-    return "tool_calls" if has_tool_calls and finished.reason == "stop" else finished.reason
 
 
 def _base64(data: bytes) -> str:
@@ -174,7 +163,7 @@ async def _build_choice(
     if encoder:
         transcript = _join_text(received, TranscriptDelta)
         message["audio"] = _build_audio(answer, index, await encoder.close(), transcript)
-    reason = _get_finish_reason(finished, "tool_calls" in message)
+    reason = finished.choose_reason("tool_calls" in message)
     text_deltas = [event for event in received if isinstance(event, TextDelta)]
     choice = {"index": index, "message": message, **answer.build_logprobs(text_deltas)}
     choice |= build_invalid_calls(finished)
@@ -286,7 +275,7 @@ class ChunkWriter:
         return self._build_chunk(delta)
 
     async def _build_closing(self, finished: Finished) -> list[Data]:
-        reason = _get_finish_reason(finished, self._num_calls > 0)
+        reason = finished.choose_reason(self._num_calls > 0)
         closing: list[Data] = [self._build_chunk({}, reason, **build_invalid_calls(finished))]
         if self._encoder:
             transcript = "".join(self._transcripts)

@@ -1,6 +1,5 @@
 """The route `POST /v1/chat/completions`."""
 
-import json
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,170 +8,24 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import (
-    AudioOutputChoice,
-    choose_output,
-    choose_speaker,
-    require_model,
-)
+from sglang_omni.entrypoints.http.audio_output import AudioOutputChoice, choose_output
 from sglang_omni.entrypoints.http.audio_transcript_cache import AudioTranscriptCache
 from sglang_omni.entrypoints.http.errors import RESPONSES
-from sglang_omni.entrypoints.http.message_content import RecallTranscript, to_messages
 from sglang_omni.entrypoints.http.openapi import EVENT_STREAM, document_examples, document_success
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute, get_large_body_size
-from sglang_omni.entrypoints.http.request_metadata import (
-    RequestMetadata,
-    build_request_metadata,
-    get_owner,
-)
+from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
 from sglang_omni.entrypoints.http.responses import sse
-from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse
 from sglang_omni.entrypoints.http.responses.chat_completion import (
     Answer,
     build_completion,
     stream_chunks,
 )
-from sglang_omni.entrypoints.http.tool_choice import NO_GRAMMAR_SUPPORT, check_tool_choice
-from sglang_omni.entrypoints.text_limit import check_text_length, iterate_chat_texts
-from sglang_omni.pipeline.request import ChatRequest, Voice
+from sglang_omni.entrypoints.requests.chat import build_chat_request
+from sglang_omni.pipeline.completeness import require_finished
+from sglang_omni.pipeline.request import ChatRequest
 from sglang_omni.pipeline.work_threads import run_off_loop
-from sglang_omni.protocol.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
-from sglang_omni.protocol.errors import InvalidRequest
-from sglang_omni.protocol.functions import AllowedChoice, FunctionChoice, PlainChoice
-from sglang_omni.protocol.sampling import SamplingParams
-from sglang_omni.protocol.tools import Tool, ToolChoice
-
-
-def check_body(body: ChatBody, backend: Backend) -> None:
-    """Check what involves several fields. Raises `InvalidRequest`."""
-    require_model(body.model, backend)
-    check_text_length(iterate_chat_texts(body), backend.context_length)
-    if body.messages[-1].role not in ("user", "tool"):
-        message = "messages: the last message must have the role 'user' or 'tool'"
-        raise InvalidRequest(message, param="messages")
-    if len(set(body.modalities)) < len(body.modalities):
-        raise InvalidRequest("modalities: must not repeat a value", param="modalities")
-    if body.audio is not None and not body.wants_audio:
-        raise InvalidRequest("audio: requires 'audio' in modalities", param="audio")
-    if body.stream_options is not None and not body.stream:
-        raise InvalidRequest("stream_options: requires stream=true", param="stream_options")
-    if body.top_logprobs is not None and not body.logprobs:
-        raise InvalidRequest("top_logprobs: requires logprobs=true", param="top_logprobs")
-    check_response_format(body, backend)
-    check_tool_choice(get_callable_tools(body), build_tool_choice(body), backend)
-
-
-def check_response_format(body: ChatBody, backend: Backend) -> None:
-    """Check that the server can enforce the response format. Raises `InvalidRequest`."""
-    if body.response_format.type == "text":
-        return
-    reason = None
-    if not backend.has_grammars:
-        reason = "the thinker was started without a grammar back end"
-    elif not backend.supports_grammar and (body.thinks or get_callable_tools(body)):
-        reason = f"cannot be combined with thinking or tools: {NO_GRAMMAR_SUPPORT}"
-    if reason is not None:
-        raise InvalidRequest(f"response_format: {reason}", param="response_format")
-
-
-def build_json_schema(body: ChatBody) -> str | None:
-    """Return the JSON schema of the answer as text, or None for ordinary text."""
-    match body.response_format:
-        case SchemaFormat(json_schema=named_schema):
-            return json.dumps(named_schema.schema_)
-        case PlainFormat(type="json_object"):
-            return json.dumps({"type": "object"})
-    return None
-
-
-def get_callable_tools(body: ChatBody) -> tuple[Tool, ...]:
-    """Return the functions that the model may call."""
-    if body.tool_choice.type == "none":
-        return ()
-    specs = (tool.function for tool in body.tools)
-    return tuple(Tool(spec.name, spec.description, spec.parameters, spec.strict) for spec in specs)
-
-
-def build_tool_choice(body: ChatBody) -> ToolChoice:
-    """Return which functions the answer may or must call."""
-    is_parallel = body.parallel_tool_calls
-    match body.tool_choice:
-        case FunctionChoice(function=function):
-            return ToolChoice(forced=True, only=(function.name,), parallel=False)
-        case AllowedChoice(allowed_tools=allowed):
-            names = tuple(choice.function.name for choice in allowed.tools)
-            return ToolChoice(allowed.mode == "required", names, is_parallel)
-        case PlainChoice(type=choice):
-            return ToolChoice(forced=choice == "required", parallel=is_parallel)
-
-
-def choose_token_limit(body: ChatBody, backend: Backend) -> int:
-    """Return the maximum number of tokens to generate.
-
-    Raises:
-        InvalidRequest: The two names of the limit have different values, or the limit exceeds the
-            server's.
-    """
-    limits = {
-        name: value
-        for name in ("max_tokens", "max_completion_tokens")
-        if (value := getattr(body, name)) is not None
-    }
-    if len(set(limits.values())) > 1:
-        raise InvalidRequest(
-            "max_tokens: differs from max_completion_tokens, its newer name", param="max_tokens"
-        )
-    for name, value in limits.items():
-        if value > backend.max_tokens:
-            raise InvalidRequest(f"{name}: must be at most {backend.max_tokens}", param=name)
-    default = min(SamplingParams.max_tokens, backend.max_tokens)
-    return next(iter(limits.values()), default)
-
-
-def build_sampling_params(body: ChatBody, backend: Backend) -> SamplingParams:
-    """Return the thinker's sampling parameters. Raises `InvalidRequest` for the token limit."""
-    return SamplingParams(
-        max_tokens=choose_token_limit(body, backend),
-        temperature=body.temperature,
-        top_p=body.top_p,
-        top_k=body.top_k,
-        min_p=body.min_p,
-        repetition_penalty=body.repetition_penalty,
-        frequency_penalty=body.frequency_penalty,
-        presence_penalty=body.presence_penalty,
-        logit_bias=tuple((int(token), bias) for token, bias in body.logit_bias.items()),
-        stop=tuple(body.stop),
-        seed=body.seed,
-        json_schema=build_json_schema(body),
-        top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
-    )
-
-
-def choose_answer_voice(body: ChatBody, backend: Backend, owner: str | None) -> Voice | None:
-    """Return the voice, or None for a text-only answer. Raises `InvalidRequest` for a field."""
-    if not body.wants_audio:
-        return None
-    return choose_speaker(body.audio or ChatAudio(), body.seed, backend, owner, "audio.")
-
-
-def build_chat_request(
-    body: ChatBody,
-    backend: Backend,
-    metadata: RequestMetadata,
-    owner: str | None,
-    recall: RecallTranscript,
-) -> ChatRequest:
-    """Convert a body to a request of the pipeline. Raises `InvalidRequest`, naming the field."""
-    check_body(body, backend)
-    return ChatRequest(
-        **vars(metadata),
-        messages=to_messages(body, recall),
-        sampling=build_sampling_params(body, backend),
-        voice=choose_answer_voice(body, backend, owner),
-        thinking=body.thinks,
-        tools=get_callable_tools(body),
-        tool_choice=build_tool_choice(body),
-    )
+from sglang_omni.protocol.chat import ChatAudio, ChatBody
 
 
 def expand_choices(chat: ChatRequest, count: int) -> list[ChatRequest]:

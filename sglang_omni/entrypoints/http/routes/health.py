@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import require_model
 from sglang_omni.entrypoints.http.errors import RESPONSES
+from sglang_omni.entrypoints.requests.metadata import require_model
 
 
 def create_model_router(backend: Backend) -> APIRouter:

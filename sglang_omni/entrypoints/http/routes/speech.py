@@ -8,19 +8,17 @@ from typing import Any, get_args
 from fastapi import APIRouter, Request, Response
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import choose_output, require_model
+from sglang_omni.entrypoints.http.audio_output import choose_output
 from sglang_omni.entrypoints.http.errors import RESPONSES
 from sglang_omni.entrypoints.http.openapi import EVENT_STREAM, document_examples, document_success
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
-from sglang_omni.entrypoints.http.request_metadata import (
-    RequestMetadata,
-    build_request_metadata,
-    get_owner,
-)
+from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
 from sglang_omni.entrypoints.http.responses import sse
-from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream, require_finished
-from sglang_omni.entrypoints.http.speech_options import build_speech_request
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableStream
+from sglang_omni.entrypoints.requests.metadata import RequestMetadata, require_model
+from sglang_omni.entrypoints.requests.speech import build_speech_request
 from sglang_omni.media.encode import OutputAudioEncoder, get_media_type
+from sglang_omni.pipeline.completeness import require_finished
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.audio import AudioFormat

@@ -12,25 +12,19 @@ from fastapi.responses import JSONResponse
 from pydantic import Field, ValidationError, WrapValidator
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import choose_output, require_model
-from sglang_omni.entrypoints.http.errors import (
-    RESPONSES,
-    build_envelope,
-    to_invalid_request,
-    to_public_error,
-)
+from sglang_omni.entrypoints.http.audio_output import choose_output
+from sglang_omni.entrypoints.http.errors import RESPONSES, build_envelope, to_public_error
 from sglang_omni.entrypoints.http.openapi import document_examples
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
-from sglang_omni.entrypoints.http.request_metadata import (
-    RequestMetadata,
-    build_request_metadata,
-    get_owner,
-)
-from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse, require_finished
+from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
+from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse
 from sglang_omni.entrypoints.http.routes.speech import build_usage
-from sglang_omni.entrypoints.http.speech_options import build_speech_request
+from sglang_omni.entrypoints.requests.metadata import RequestMetadata, require_model
+from sglang_omni.entrypoints.requests.speech import build_speech_request
+from sglang_omni.entrypoints.requests.validation import to_invalid_request
 from sglang_omni.media.encode import get_media_type
 from sglang_omni.pipeline.async_streams import gather_or_cancel
+from sglang_omni.pipeline.completeness import require_finished
 from sglang_omni.pipeline.request import AudioDelta, Usage
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.errors import InvalidRequest

@@ -17,23 +17,25 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import check_speakable, choose_output, require_model
+from sglang_omni.entrypoints.http.audio_output import choose_output
 from sglang_omni.entrypoints.http.errors import (
     build_envelope,
     build_error_response,
-    to_invalid_request,
     to_public_error,
 )
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
 from sglang_omni.entrypoints.http.request_body.reader import MAX_SMALL_BODY_BYTES, get_offload_size
 from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
-from sglang_omni.entrypoints.http.responses.cancellable import require_finished
 from sglang_omni.entrypoints.http.routes.speech import build_usage
-from sglang_omni.entrypoints.http.speech_options import build_speech_request
+from sglang_omni.entrypoints.requests.metadata import require_model
+from sglang_omni.entrypoints.requests.speech import build_speech_request
+from sglang_omni.entrypoints.requests.validation import to_invalid_request
+from sglang_omni.entrypoints.requests.voices import check_speakable
 from sglang_omni.entrypoints.session_limiter import SessionLimiter
 from sglang_omni.entrypoints.unicode import check_json_unicode
 from sglang_omni.media.encode import OutputAudioEncoder
+from sglang_omni.pipeline.completeness import require_finished
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.audio import AudioFormat

@@ -8,11 +8,12 @@ from pydantic import AfterValidator, AliasChoices, Field
 from pydantic_core import PydanticCustomError
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import check_speakable
 from sglang_omni.entrypoints.http.errors import RESPONSES
-from sglang_omni.entrypoints.http.request_body.form import FormBody, document_form, read_form
+from sglang_omni.entrypoints.http.request_body.form import document_form, read_form
 from sglang_omni.entrypoints.http.request_metadata import get_owner
+from sglang_omni.entrypoints.requests.voices import check_speakable
 from sglang_omni.pipeline.request import MediaPart
+from sglang_omni.protocol.body import FormBody
 from sglang_omni.voices.registry import UploadedRecording
 from sglang_omni.voices.store import StoredVoice
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from sglang_omni.entrypoints.backend import Backend
-from sglang_omni.entrypoints.http.audio_output import check_speakable, choose_speaker
-from sglang_omni.entrypoints.http.request_metadata import RequestMetadata
+from sglang_omni.entrypoints.requests.metadata import RequestMetadata
+from sglang_omni.entrypoints.requests.voices import check_speakable, choose_speaker
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.speech_text import SpeechStyle, SpeechText
 from sglang_omni.pipeline.request import SpeechRequest, Voice

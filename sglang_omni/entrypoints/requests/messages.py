@@ -1,6 +1,6 @@
 """Conversion of a body's messages and media to messages of the pipeline."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sglang_omni.pipeline import request as pipeline
 from sglang_omni.pipeline.request import MediaPart, Message
@@ -26,7 +26,9 @@ Content = pipeline.TextPart | MediaPart
 RecallTranscript = Callable[[str], str | None]
 
 
-def to_messages(body: ChatBody, recall: RecallTranscript) -> tuple[Message, ...]:
+def to_messages(
+    body: ChatBody, recall: RecallTranscript, attached: Sequence[MediaPart] = ()
+) -> tuple[Message, ...]:
     """Return the messages of a conversation.
 
     The body's own lists of media belong to the last message: images and videos before its text,
@@ -35,6 +37,7 @@ def to_messages(body: ChatBody, recall: RecallTranscript) -> tuple[Message, ...]
     Args:
         body: The body of the request.
         recall: Returns the transcript of an earlier answer's audio by its id.
+        attached: Media of the last message that are not in the body, which has text only.
 
     Raises:
         InvalidRequest: A user message is empty, or an audio id or a tool call id is unknown.
@@ -44,8 +47,9 @@ def to_messages(body: ChatBody, recall: RecallTranscript) -> tuple[Message, ...]
         for index, chat_message in enumerate(body.messages)
     ]
     _check_tool_results(body)
-    before = (*_images(body), *_videos(body))
-    messages[-1] = Message(messages[-1].role, (*before, *messages[-1].content, *_audio_clips(body)))
+    before = (*_images(body), *_videos(body), *(part for part in attached if part.kind != "audio"))
+    after = (*_audio_clips(body), *(part for part in attached if part.kind == "audio"))
+    messages[-1] = Message(messages[-1].role, (*before, *messages[-1].content, *after))
     for index, message in enumerate(messages):
         if message.role == "user" and not any(map(_has_content, message.content)):
             path = f"messages.{index}.content"

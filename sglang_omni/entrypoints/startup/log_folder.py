@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from sglang_omni.entrypoints.cli.cache_folders import PACKAGE, get_temporary_folder
-from sglang_omni.entrypoints.cli.preflight_checks import require_folder, require_own_folder
+from sglang_omni.entrypoints.startup.cache_folders import PACKAGE, get_temporary_folder
+from sglang_omni.entrypoints.startup.preflight_checks import require_folder, require_own_folder
 from sglang_omni.protocol.errors import ConfigError
 
 LOGGER = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
-from sglang_omni.entrypoints.cli.preflight_checks import require_folder, require_own_folder
+from sglang_omni.entrypoints.startup.preflight_checks import require_folder, require_own_folder
 from sglang_omni.protocol.errors import ConfigError, StartupError
 
 LOGGER = logging.getLogger(__name__)

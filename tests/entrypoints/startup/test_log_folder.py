@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.entrypoints.cli import preflight_checks as checks
-from sglang_omni.entrypoints.cli.log_folder import open_log_folder
-from sglang_omni.entrypoints.cli.preflight_checks import require_own_folder
+from sglang_omni.entrypoints.startup import preflight_checks as checks
+from sglang_omni.entrypoints.startup.log_folder import open_log_folder
+from sglang_omni.entrypoints.startup.preflight_checks import require_own_folder
 from sglang_omni.protocol.errors import ConfigError
 
 UNUSABLE = Path("/proc/nowhere")

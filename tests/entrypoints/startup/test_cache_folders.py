@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sglang_omni.entrypoints.cli.cache_folders import prepare_home
+from sglang_omni.entrypoints.startup.cache_folders import prepare_home
 from sglang_omni.protocol.errors import StartupError
 
 

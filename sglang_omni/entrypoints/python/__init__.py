@@ -1,0 +1,1 @@
+"""The Python API: engines without an HTTP server. `sglang_omni` exports it."""

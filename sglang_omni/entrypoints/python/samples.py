@@ -1,0 +1,56 @@
+"""Speech as samples to play."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import numpy as np
+
+from sglang_omni.media.encode import check_peak, create_tempo
+from sglang_omni.media.limiter import PeakLimiter
+from sglang_omni.pipeline.request import AudioDelta, Event
+
+
+async def stream_samples(
+    events: AsyncGenerator[Event, None], sample_rate: int, speed: float = 1.0
+) -> AsyncGenerator[np.ndarray, None]:
+    """Yield the speech of `events`, float32 [samples] in [-1, 1], none of them empty.
+
+    Args:
+        events: Events of a request.
+        sample_rate: The rate of the samples in Hz, before and after.
+        speed: Factor of the tempo.
+
+    Raises:
+        EngineFailed: Samples are not finite.
+    """
+    limiter = PeakLimiter(sample_rate)
+    # To load and to run the filter takes longer than the event loop may wait.
+    tempo = None if speed == 1 else await asyncio.to_thread(create_tempo, sample_rate, speed)
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, AudioDelta):
+                check_peak(event.pcm)
+                pcm = event.pcm if tempo is None else await asyncio.to_thread(tempo.push, event.pcm)
+                if pcm.size:
+                    yield limiter.push(pcm)
+    if tempo is not None and (rest := await asyncio.to_thread(tempo.finish)).size:
+        yield limiter.push(rest)
+
+
+async def limit_audio(
+    events: AsyncGenerator[Event, None], sample_rate: int
+) -> AsyncGenerator[Event, None]:
+    """Yield all events of an answer, with the speech limited to [-1, 1].
+
+    Raises:
+        EngineFailed: Samples are not finite.
+    """
+    limiter = PeakLimiter(sample_rate)
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, AudioDelta):
+                check_peak(event.pcm)
+                yield AudioDelta(limiter.push(event.pcm))
+            else:
+                yield event
