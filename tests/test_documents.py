@@ -185,7 +185,7 @@ def test_every_file_that_a_design_document_names_exists(document: Path) -> None:
     """A path begins at the root, in the package, or in a folder that the text is about."""
     paths = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sglang_omni").rglob("*")}
     named = re.findall(r"`([\w/.-]+/[\w/.-]*|[\w/]+\.py)`", document.read_text(encoding="utf-8"))
-    assert len(named) >= 10
+    assert len(named) >= 5
     for name in named:
         below = f"/{name.rstrip('/')}"
         assert (ROOT / name).exists() or any(path.endswith(below) for path in paths), name
