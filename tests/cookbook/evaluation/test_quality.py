@@ -82,7 +82,7 @@ def test_a_gate_is_unmet_by_less_and_by_what_was_not_measured() -> None:
     assert missed_gates(rows, {"spell": 0.8, "count": 0.7}) == []
     missed = missed_gates(rows, {"spell": 0.85, "count": 0.7, "arithmetic": 0.5, "speak, slt": 0.1})
     assert missed == [
-        "spell: 80.0%, least 85.0%",
-        "arithmetic: 0.0%, least 50.0%",
-        "speak, slt: 0.0%, least 10.0%",
+        "spell: 80.0%, minimum 85.0%",
+        "arithmetic: 0.0%, minimum 50.0%",
+        "speak, slt: 0.0%, minimum 10.0%",
     ]

@@ -34,5 +34,5 @@ def test_cuts_lie_apart_and_between_the_ends() -> None:
 
 
 def test_a_short_reading_is_refused() -> None:
-    with pytest.raises(ValueError, match="79 s are too short"):
+    with pytest.raises(ValueError, match="79 s is too short"):
         measure_drift(np.zeros(int(79 * RATE), np.float32), angle, seed=1)

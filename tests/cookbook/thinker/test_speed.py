@@ -155,7 +155,7 @@ def test_a_pool_keeps_what_it_did_not_forget() -> None:
     pool.add(new)
     pool.add(replace(new, media=numbers + 10))
     places = np.array([19, 3, 0, 12])
-    pool.forget(places)
+    pool.remove(places)
     left = pool.examples(np.arange(len(pool)))
     assert sorted(left.media.tolist()) == [n for n in range(20) if n not in places]
     assert np.array_equal(left.ids, ids[left.media % 10])
