@@ -36,6 +36,7 @@ from sglang_omni.engines.thinker.contract import ThinkerSettings
 from sglang_omni.engines.thinker.launch import build_environment, build_server_args
 from sglang_omni.engines.thinker.moe_configs import build_moe_environment
 from sglang_omni.models.json_file import read_json
+from sglang_omni.models.registry import default_family
 
 SYSTEMS = ("plug-in", "stock")
 # For the plug-in's model alone, and without influence on speed.
@@ -99,7 +100,9 @@ def measure(job: Job) -> Iterator[Row]:
             ROWS: str(job.census_rows),
             FILE: str(folder / "census.json"),
         }
-        arguments = build_server_args(settings, find_rendezvous_port())
+        arguments = build_server_args(
+            settings, find_rendezvous_port(), default_family().sglang_args()
+        )
         if job.system == "plug-in" and job.device == "cuda":
             config = read_json(folder / "config.json")
             os.environ |= build_moe_environment(config, list_visible_gpus()[0].name, job.tp)

@@ -1,18 +1,21 @@
 """What a model family brings: the interface between the server and the models that it serves.
 
-The server knows families; a family knows nothing of the server. Members that the API process uses
-import neither torch nor sglang; those that load a model are called in an engine's own process.
+The server knows families; a family knows nothing of the server. A family implements the abstract
+members, and overrides the others where it has more than their defaults. Members that the API
+process uses import neither torch nor sglang; `load_*` are called in an engine's own process.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.chat import ChatFormat
 from sglang_omni.models.media_format import MediaFormat
 from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.models.speech_text import SpeechText
+from sglang_omni.protocol.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,17 +24,26 @@ if TYPE_CHECKING:
     from sglang_omni.models.speech import SpeechModel
 
 
-class ModelFamily(Protocol):
+class ModelFamily(ABC):
     """One family of checkpoints that share prompt format, media format and modules."""
 
-    @property
-    def media_format(self) -> MediaFormat:
-        """Return how images, videos and audio are taken, and what they cost in tokens."""
+    media_format: MediaFormat
+    """How images, videos and audio are taken, and what they cost in tokens."""
+    speech_text: SpeechText
+    """Text front end, styles and descriptions."""
+    thinker_factory: str | None = None
+    """Factory ("module:function") of a `StreamWorker` or `StepWorker` that is the thinker; None for
+    SGLang, which then knows the model by the entry-point group `sglang.srt.plugins`."""
 
-    @property
-    def speech_text(self) -> SpeechText:
-        """Return the text front end, styles and descriptions."""
+    @abstractmethod
+    def capabilities(self, checkpoint: Path) -> Capabilities:
+        """Return what the checkpoint can do. Raises `CheckpointError`."""
 
+    @abstractmethod
+    def chat_format(self, checkpoint: Path) -> ChatFormat:
+        """Return prompt, tool and reasoning formats. Raises `CheckpointError`."""
+
+    @abstractmethod
     def voice_names(self, checkpoint: Path) -> tuple[str, ...]:
         """Return the names of the preset voices; the first is the default.
 
@@ -39,36 +51,16 @@ class ModelFamily(Protocol):
             CheckpointError: The checkpoint names no voice.
         """
 
-    def voice_fingerprint(self, checkpoint: Path) -> str:
-        """Return a digest of whatever gives a stored voice its meaning, such as an audio VAE.
+    @abstractmethod
+    def load_speech_model(self, checkpoint: Path, device: str, dtype: str) -> "SpeechModel":
+        """Load the speech model of a checkpoint.
 
         Raises:
-            CheckpointError: The files cannot be read.
+            CheckpointError: The checkpoint is incomplete or names no voice.
+            ConfigError: The dtype is not supported.
         """
 
-    def sizes(self, checkpoint: Path) -> CheckpointSizes:
-        """Return the sizes of the checkpoint's parts, for placement. Raises `CheckpointError`."""
-
-    def fp8_config(self) -> Mapping[str, Any]:
-        """Return the `quantization_config` of an FP8 checkpoint."""
-
-    def to_fp8(self, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
-        """Return what an FP8 checkpoint stores for a tensor: itself, or FP8 values and scales."""
-
-    def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:
-        """Write a checkpoint of tiny sizes with random weights, for tests and trials."""
-
-    def encoder_width(self, checkpoint: Path) -> int:
-        """Return the width of a feature row. Raises `CheckpointError`."""
-
-    def check_vision_ranks(self, checkpoint: Path, ranks: int) -> None:
-        """Check that the vision encoder can be split over tensor-parallel ranks.
-
-        Raises:
-            CheckpointError: The configuration is missing or malformed.
-            ConfigError: The encoder cannot be split evenly.
-        """
-
+    @abstractmethod
     def load_vision_encoder(
         self, checkpoint: Path, device: str, dtype: str, *, parallel: bool, graphs: bool
     ) -> "ModalityModel":
@@ -78,19 +70,48 @@ class ModelFamily(Protocol):
         joined. With `graphs` it captures CUDA graphs on a GPU. Raises `CheckpointError`.
         """
 
+    @abstractmethod
     def load_audio_encoder(self, checkpoint: Path, device: str, dtype: str) -> "ModalityModel":
         """Load the audio encoder. It never imports sglang. Raises `CheckpointError`."""
 
-    def load_speech_model(self, checkpoint: Path, device: str, dtype: str) -> "SpeechModel":
-        """Load the speech model of a checkpoint.
+    @abstractmethod
+    def encoder_width(self, checkpoint: Path) -> int:
+        """Return the width of a feature row. Raises `CheckpointError`."""
+
+    def voice_fingerprint(self, checkpoint: Path) -> str:
+        """Return a digest of whatever gives a stored voice its meaning, such as an audio VAE.
 
         Raises:
-            CheckpointError: The checkpoint is incomplete or names no voice.
-            ConfigError: The dtype is not supported.
+            CheckpointError: The files cannot be read.
         """
+        return type(self).__name__
 
-    def capabilities(self, checkpoint: Path) -> Capabilities:
-        """Return what the checkpoint can do. Raises `CheckpointError`."""
+    def check_vision_ranks(self, checkpoint: Path, ranks: int) -> None:
+        """Check that the vision encoder can be split over tensor-parallel ranks.
 
-    def chat_format(self, checkpoint: Path) -> ChatFormat:
-        """Return prompt, tool and reasoning formats. Raises `CheckpointError`."""
+        Raises:
+            CheckpointError: The configuration is missing or malformed.
+            ConfigError: The encoder cannot be split evenly.
+        """
+        if ranks > 1:
+            raise ConfigError("this model family's vision encoder runs on one rank")
+
+    def sglang_args(self) -> Mapping[str, Any]:
+        """Return SGLang server arguments that the thinker needs beside the server's own."""
+        return {}
+
+    def sizes(self, checkpoint: Path) -> CheckpointSizes:
+        """Return the sizes of the checkpoint's parts, for placement. Raises `CheckpointError`."""
+        raise CheckpointError(f"{checkpoint}: placement needs sizes; use --placement manual")
+
+    def fp8_config(self) -> Mapping[str, Any]:
+        """Return the `quantization_config` of an FP8 checkpoint. Raises `CheckpointError`."""
+        raise CheckpointError("this model family has no FP8 format")
+
+    def to_fp8(self, name: str, tensor: "Tensor") -> "dict[str, Tensor]":
+        """Return what an FP8 checkpoint stores for a tensor: itself, or FP8 values and scales."""
+        raise CheckpointError("this model family has no FP8 format")
+
+    def write_tiny_checkpoint(self, folder: Path, seed: int) -> None:
+        """Write a checkpoint of tiny sizes with random weights, for tests and trials."""
+        raise CheckpointError("this model family has no tiny checkpoint")

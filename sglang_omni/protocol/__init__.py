@@ -1,1 +1,1 @@
-"""What clients may send, field by field."""
+"""Types of OpenAI's API: the bodies that clients send, and the errors that the server returns."""

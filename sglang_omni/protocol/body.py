@@ -1,4 +1,4 @@
-"""What bodies of requests have in common."""
+"""The base class and the shared field types of request bodies."""
 
 from typing import Annotated, Any, Literal
 
@@ -16,22 +16,22 @@ from sglang_omni.protocol.json_schema import find_problem
 
 MAX_SEED = 2**63 - 1
 MAX_TIMEOUT_S = 86_400
-# Several times what agents send in a day's conversation; each costs the server a look.
+# Several times what agents send in one day. Each message costs the server some time.
 MAX_MESSAGES = 4096
 MAX_PARTS = 1024
 MAX_TOOLS = 128
-# Two a second of the longest video that is taken.
+# Two frames per second of the longest accepted video.
 MAX_FRAMES = 1200
-# The arguments of one call, as text.
+# Characters of the arguments of one call.
 MAX_ARGUMENTS = 256 << 10
-# Names and ids, which are kept, compared and quoted.
+# Characters of a name or an id.
 MAX_NAME = 512
 
 
 class Body(BaseModel):
-    """Base of every object in a request: unknown fields and loose types are refused.
+    """Base class of every object in a request. Unknown fields and other types are rejected.
 
-    A null field counts as absent: OpenAI's clients send either.
+    A null field counts as absent, because OpenAI's clients send either.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
@@ -72,14 +72,14 @@ Source = Annotated[
 VoiceName = Annotated[
     str,
     BeforeValidator(_to_voice_name, json_schema_input_type=str | dict[Literal["id"], str]),
-    Field(description="A preset's or stored voice's name, or an object with its `id`"),
+    Field(description="Name of a preset or stored voice, or an object with its `id`"),
 ]
 RefAudio = Annotated[
     Source | None,
-    Field(description="A recording of 1 to 30 s to speak like, in place of a voice; an extension"),
+    Field(description="Recording of 1 to 30 s whose voice is cloned; an extension"),
 ]
 RefText = Annotated[
-    str | None, Field(max_length=1000, description="What the recording says; an extension")
+    str | None, Field(max_length=1000, description="Transcript of the recording; an extension")
 ]
 SampleRate = Annotated[int, Field(ge=8000, le=48_000, description="Hz; an extension")]
 Seed = Annotated[
@@ -87,16 +87,16 @@ Seed = Annotated[
     Field(
         ge=0,
         le=MAX_SEED,
-        description="Fixes the noise that speech is made of. On a CPU the same request gives the "
-        "same samples; beside other requests, a few of them are off by one step of 16 bits. On a "
-        "GPU what is spoken beside it changes the rounding more",
+        description="Seed of the noise that speech is made of. On a CPU the same request gives the "
+        "same samples; with other requests in parallel, a few samples differ by one 16-bit step. "
+        "On a GPU, parallel requests change the rounding more",
     ),
 ]
 RequestPriority = Annotated[
     Literal["high", "normal", "low"],
-    Field(description="Whose turn comes first where requests wait; an extension"),
+    Field(description="Priority in the queue; an extension"),
 ]
 Timeout = Annotated[
     float,
-    Field(gt=0, le=MAX_TIMEOUT_S, description="Seconds the whole answer may take; an extension"),
+    Field(gt=0, le=MAX_TIMEOUT_S, description="Limit for the whole answer, in s; an extension"),
 ]

@@ -1,4 +1,4 @@
-"""The body of `POST /v1/chat/completions`. Rules that join two fields live with the route."""
+"""The body of `POST /v1/chat/completions`. The route checks rules between fields."""
 
 from typing import Annotated, Any, Literal
 
@@ -38,7 +38,7 @@ from sglang_omni.protocol.media import (
 )
 from sglang_omni.protocol.sampling import SamplingParams
 
-# Characters of a stop string, for which the whole answer is searched.
+# Characters of a stop string. The whole answer is searched for it.
 MAX_STOP_CHARACTERS = 1000
 
 
@@ -54,7 +54,7 @@ def _check_top_k(top_k: int) -> int:
 
 def _require_false(value: bool) -> bool:
     if value:
-        raise PydanticCustomError("only_false", "this server cannot do it: only false")
+        raise PydanticCustomError("only_false", "must be false; this server does not support it")
     return value
 
 
@@ -67,8 +67,8 @@ TokenId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 
 
 class PastAudio(Body):
-    """The audio of an earlier answer, by its id. The server remembers what was said in it for an
-    hour; the transcript, sent back, stands for it always."""
+    """The audio of an earlier answer, by its id. The server keeps its transcript for an hour; a
+    transcript in the request replaces it at any time."""
 
     id: ShortName
     transcript: str = ""
@@ -77,8 +77,8 @@ class PastAudio(Body):
 
 
 class ChatMessage(Body):
-    """One turn. An earlier answer may be sent back as it came; a `tool` turn tells what one of its
-    calls returned."""
+    """One message. An earlier answer may be sent back unchanged. A `tool` message has the result of
+    one of its calls."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     audio: PastAudio | None = None
@@ -87,7 +87,7 @@ class ChatMessage(Body):
     ) = None
     tool_call_id: ShortName | None = None
     reasoning_content: Annotated[
-        str, Field(description="Accepted, not used: earlier thoughts are not thought again")
+        str, Field(description="Accepted, not used: earlier reasoning is not part of the prompt")
     ] = ""
     refusal: Annotated[str, Field(description="Accepted, not used")] = ""
     name: Annotated[str, Field(description="Accepted, not used")] = ""
@@ -95,7 +95,7 @@ class ChatMessage(Body):
 
     @field_validator("audio")
     @classmethod
-    def _only_the_assistant_spoke(
+    def _require_assistant_for_audio(
         cls, audio: PastAudio | None, info: ValidationInfo
     ) -> PastAudio | None:
         if info.data.get("role") != "assistant":
@@ -104,38 +104,38 @@ class ChatMessage(Body):
 
     @field_validator("tool_calls", "tool_call_id")
     @classmethod
-    def _each_has_its_role(cls, value: Any, info: ValidationInfo) -> Any:
+    def _require_role(cls, value: Any, info: ValidationInfo) -> Any:
         role = "assistant" if info.field_name == "tool_calls" else "tool"
         if value is not None and info.data.get("role") != role:
-            raise PydanticCustomError("role", f"only {role} messages have it")
+            raise PydanticCustomError("role", f"only a message with role {role!r} may have it")
         return value
 
     @field_validator("content")
     @classmethod
-    def _says_something(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
-        says = content or info.data.get("audio") or info.data.get("tool_calls")
-        if not says and info.data.get("role") != "tool":
+    def _require_content(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
+        has_content = content or info.data.get("audio") or info.data.get("tool_calls")
+        if not has_content and info.data.get("role") != "tool":
             raise PydanticCustomError("missing", "Field required")
         return content
 
     @field_validator("content")
     @classmethod
-    def _only_users_show(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
+    def _require_user_for_media(cls, content: list[Part], info: ValidationInfo) -> list[Part]:
         if info.data.get("role") != "user" and not all(
-            isinstance(p, TextContentPart) for p in content
+            isinstance(part, TextContentPart) for part in content
         ):
-            raise PydanticCustomError("role", "only a user message may hold media")
+            raise PydanticCustomError("role", "only a user message may contain media")
         return content
 
     @model_validator(mode="after")
-    def _answers_a_call(self) -> "ChatMessage":
+    def _require_tool_call_id(self) -> "ChatMessage":
         if self.role == "tool" and self.tool_call_id is None:
             raise PydanticCustomError("tool_call_id", "a tool message needs a tool_call_id")
         return self
 
 
 class ChatAudio(Body):
-    """How a spoken answer should sound. Defaults: the server's voice, wav."""
+    """Voice and format of a spoken answer. Defaults: the server's voice, wav."""
 
     voice: VoiceName | None = None
     ref_audio: RefAudio = None
@@ -151,13 +151,13 @@ class StreamOptions(Body):
 
 
 class ChatTemplateOptions(Body):
-    """Options of the prompt. Where unset, `reasoning_effort` decides."""
+    """Options of the prompt. If unset, `reasoning_effort` decides."""
 
     enable_thinking: bool | None = None
 
 
 class NamedSchema(Body):
-    """The schema that the answer shall keep to. It is always kept to, `strict` or not."""
+    """The schema of the answer. It is always enforced, whatever `strict` says."""
 
     name: ShortName
     description: Annotated[str, Field(description="Accepted, not used")] = ""
@@ -166,13 +166,13 @@ class NamedSchema(Body):
 
 
 class PlainFormat(Body):
-    """Ordinary text, or some JSON object."""
+    """Ordinary text, or any JSON object."""
 
     type: Literal["text", "json_object"]
 
 
 class SchemaFormat(Body):
-    """JSON of a schema."""
+    """JSON that follows a schema."""
 
     type: Literal["json_schema"]
     json_schema: NamedSchema
@@ -209,7 +209,7 @@ class ChatBody(Body):
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
     logit_bias: Annotated[
         dict[TokenId, Annotated[float, Field(ge=-100, le=100)]],
-        Field(max_length=300, description="Token ids, as text, to what their logits gain"),
+        Field(max_length=300, description="Token ids, as text, and the bias added to their logits"),
     ] = Field(default={})
     stop: Stop = Field(default=[])
     seed: Seed | None = None
@@ -228,7 +228,7 @@ class ChatBody(Body):
     )
     reasoning_effort: Annotated[
         Literal["none", "minimal", "low", "medium", "high", "xhigh"],
-        Field(description="'none' and 'minimal' think not at all, the others as long as they like"),
+        Field(description="'none' and 'minimal' disable reasoning, the others do not limit it"),
     ] = "none"
     store: Annotated[bool, AfterValidator(_require_false)] = False
     user: Annotated[str, Field(description="Accepted, not used")] = ""
@@ -239,16 +239,16 @@ class ChatBody(Body):
 
     @property
     def wants_text(self) -> bool:
-        """Whether the answer is shown as text."""
+        """Return whether the answer contains text."""
         return "text" in self.modalities
 
     @property
     def wants_audio(self) -> bool:
-        """Whether the answer is spoken."""
+        """Return whether the answer contains audio."""
         return "audio" in self.modalities
 
     @property
     def thinks(self) -> bool:
-        """Whether the model reasons before it answers."""
-        asked = self.chat_template_kwargs.enable_thinking
-        return self.reasoning_effort not in ("none", "minimal") if asked is None else asked
+        """Return whether the model reasons before it answers."""
+        enabled = self.chat_template_kwargs.enable_thinking
+        return self.reasoning_effort not in ("none", "minimal") if enabled is None else enabled

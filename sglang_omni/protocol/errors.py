@@ -1,28 +1,34 @@
-"""The one error vocabulary. The API maps it to HTTP once, in `api/errors.py`."""
+"""All errors that callers may see. `entrypoints/http/errors.py` maps them to HTTP responses."""
 
 import traceback
 
 
 def safe_traceback(error: BaseException) -> str:
-    """The kind of an error and where it came from, for a log: not its message, nor that of what
-    caused it, since these may quote what a user sent."""
+    """Return the type and the traceback of an error and its causes, without their messages.
+
+    The messages may quote what a user sent, so they must not be logged.
+    """
     frames = "".join(traceback.format_tb(error.__traceback__))
     cause = error.__cause__ or error.__context__
-    because = f"because of {safe_traceback(cause)}" if cause is not None else ""
-    return f"{type(error).__name__}\n{frames}{because}"
+    cause_text = f"caused by {safe_traceback(cause)}" if cause is not None else ""
+    return f"{type(error).__name__}\n{frames}{cause_text}"
 
 
-# Reasons for which metrics and the audit log know a refusal, where its code is shared by others.
+# Reasons in metrics and the audit log for refusals that share their code with others.
 SCHEMA_REFUSED = "schema_refused"
 MEDIA_REFUSED = "media_refused"
 
 
 class OmniError(Exception):
-    """An error with a place in the OpenAI envelope.
+    """An error in OpenAI's format.
 
-    `status` is the HTTP status, `type` and `code` are the envelope's fields, `param` names the
-    request field at fault, or is None. `retry_after_s` is when to come again, None if unknown.
-    `reason` is what metrics and the audit log call it where `code` says too little.
+    Attributes:
+        status: HTTP status.
+        type: Type of the error in OpenAI's format.
+        code: Code of the error in OpenAI's format.
+        param: The request field at fault, or None.
+        retry_after_s: Seconds after which to retry; None if unknown.
+        reason: Reason in metrics and the audit log, if `code` is not specific enough.
     """
 
     status = 500
@@ -38,7 +44,7 @@ class OmniError(Exception):
 
 
 class InvalidRequest(OmniError):
-    """The caller asked for something that cannot be done as asked."""
+    """The request is invalid."""
 
     status = 400
     type = "invalid_request_error"
@@ -46,19 +52,19 @@ class InvalidRequest(OmniError):
 
 
 class InvalidJSON(InvalidRequest):
-    """A body or an event is not JSON, or not such as the server parses."""
+    """A body or an event is not JSON that the server can parse."""
 
     code = "invalid_json"
 
 
 class UnknownVoice(InvalidRequest):
-    """The named voice is neither a preset of the checkpoint nor one that the caller has stored."""
+    """The named voice is neither a preset of the checkpoint nor stored by the caller."""
 
     code = "voice_not_found"
 
 
 class VoiceNotFound(InvalidRequest):
-    """There is no stored voice of that id, or it is somebody else's."""
+    """There is no stored voice with that id, or it belongs to another caller."""
 
     status = 404
     code = "voice_not_found"
@@ -72,48 +78,48 @@ class ModelNotFound(InvalidRequest):
 
 
 class ContextExceeded(InvalidRequest):
-    """The prompt leaves no room for an answer in the model's context."""
+    """The prompt leaves no space for an answer in the model's context."""
 
     code = "context_length_exceeded"
 
 
 class RequestNotFound(InvalidRequest):
-    """The server does not know, or no longer knows, the request that is asked about."""
+    """The server does not know a request or an engine of that name."""
 
     status = 404
     code = "request_not_found"
 
 
 class RequestTooLarge(InvalidRequest):
-    """The body of a request is larger than the server reads."""
+    """The body of a request is larger than the server allows."""
 
     status = 413
     code = "request_too_large"
 
 
 class UnsupportedMediaType(InvalidRequest):
-    """The body of a request is of a type that the route does not read."""
+    """The route does not support the content type of the body."""
 
     status = 415
     code = "unsupported_media_type"
 
 
 class UrlTooLong(InvalidRequest):
-    """The URL of a request is longer than the server reads."""
+    """The URL of a request is longer than the server allows."""
 
     status = 414
     code = "url_too_long"
 
 
 class HeadersTooLarge(InvalidRequest):
-    """The request line and headers of a request are larger than the server reads."""
+    """The request line and headers of a request are larger than the server allows."""
 
     status = 431
     code = "headers_too_large"
 
 
 class RequestTimeout(InvalidRequest):
-    """A request did not arrive within the time that the server waits for it."""
+    """A request did not arrive in time."""
 
     status = 408
     type = "timeout_error"
@@ -121,7 +127,7 @@ class RequestTimeout(InvalidRequest):
 
 
 class Overloaded(OmniError):
-    """There is no room for another request; try again after `retry_after_s` seconds."""
+    """The server is at capacity; retry after `retry_after_s` seconds."""
 
     status = 429
     type = "rate_limit_error"
@@ -135,9 +141,9 @@ class Overloaded(OmniError):
 
 
 class RateLimited(OmniError):
-    """A key has reached one of its limits; `type` names which, as OpenAI's errors do.
+    """A key has reached one of its limits. As in OpenAI's errors, `type` names the limit.
 
-    `retry_after_s` None means that the same request would never be within the limit.
+    If `retry_after_s` is None, the request can never be within the limit.
     """
 
     status = 429
@@ -150,7 +156,7 @@ class RateLimited(OmniError):
 
 
 class Unauthorized(InvalidRequest):
-    """The request has no key, or none that this server knows."""
+    """The request has no valid API key."""
 
     status = 401
     type = "authentication_error"
@@ -158,7 +164,7 @@ class Unauthorized(InvalidRequest):
 
 
 class Forbidden(InvalidRequest):
-    """Whoever asks may not ask for this."""
+    """The caller is not allowed to do this."""
 
     status = 403
     type = "permission_error"
@@ -166,7 +172,7 @@ class Forbidden(InvalidRequest):
 
 
 class Draining(OmniError):
-    """The server is shutting down and begins nothing new; another may be up already."""
+    """The server is shutting down and accepts no new work; another server may be available."""
 
     status = 503
     code = "draining"
@@ -174,7 +180,7 @@ class Draining(OmniError):
 
 
 class BodyCapacityReached(OmniError):
-    """The server holds as many bytes of request bodies as it may."""
+    """The server holds the maximum number of bytes of request bodies."""
 
     status = 503
     code = "body_capacity_reached"
@@ -182,7 +188,7 @@ class BodyCapacityReached(OmniError):
 
 
 class InsufficientStorage(OmniError):
-    """The disk that the server stores things on is full."""
+    """The server's disk is full."""
 
     status = 507
     code = "insufficient_storage"
@@ -196,7 +202,7 @@ class EngineUnavailable(OmniError):
 
 
 class DeadlineExceeded(OmniError):
-    """The request was not done within the time it was given."""
+    """The request was not completed before its deadline."""
 
     status = 504
     type = "timeout_error"
@@ -204,7 +210,7 @@ class DeadlineExceeded(OmniError):
 
 
 class EngineFailed(OmniError):
-    """An engine died, or reported an error, while it worked on the request."""
+    """An engine exited or failed while it processed the request."""
 
     status = 500
     code = "engine_failed"

@@ -1,4 +1,4 @@
-"""Functions that the model may call, and which of them it does."""
+"""Types of tools, tool choices and tool calls."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ def _to_choice(choice: Any) -> Any:
 
 def _require_object_schema(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.get("type", "object") != "object":
-        raise PydanticCustomError("parameters", "arguments are an object: its type must be so")
+        raise PydanticCustomError("parameters", "the schema's type must be 'object'")
     return schema
 
 
@@ -31,7 +31,7 @@ def _require_json_object(text: str) -> str:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise PydanticCustomError("arguments", "must be a JSON object in text")
+        raise PydanticCustomError("arguments", "must be a string that contains a JSON object")
     return text
 
 
@@ -40,14 +40,14 @@ Parameters = Annotated[JsonSchema, AfterValidator(_require_object_schema)]
 
 
 class FunctionCall(Body):
-    """What an earlier answer called; `arguments` is a JSON object in text."""
+    """A function call of an earlier answer. `arguments` is a string with a JSON object."""
 
     name: ShortName
     arguments: Annotated[str, Field(max_length=MAX_ARGUMENTS), AfterValidator(_require_json_object)]
 
 
 class PastCall(Body):
-    """A call of an earlier answer, sent back as it came."""
+    """A tool call of an earlier answer, sent back unchanged."""
 
     id: ShortName
     type: Literal["function"] = "function"
@@ -55,8 +55,8 @@ class PastCall(Body):
 
 
 class FunctionSpec(Body):
-    """A function that the model may call; `parameters` is a JSON schema of an object. Calls keep to
-    it if it is `strict`, and wherever they are forced."""
+    """A function that the model may call. `parameters` is a JSON schema of an object. It is
+    enforced if `strict` is true or if the call is forced."""
 
     name: FunctionName
     description: str = ""
@@ -65,14 +65,14 @@ class FunctionSpec(Body):
 
 
 class ToolSpec(Body):
-    """A tool; there are functions only."""
+    """A tool. Only functions are supported."""
 
     type: Literal["function"]
     function: FunctionSpec
 
 
 class PlainChoice(Body):
-    """Whether functions are called: as the model likes, not at all, or at any rate."""
+    """Whether functions are called: as the model decides, never, or always."""
 
     type: Literal["auto", "none", "required"]
 
@@ -84,14 +84,14 @@ class NamedFunction(Body):
 
 
 class FunctionChoice(Body):
-    """This function is called, once."""
+    """Call this function once."""
 
     type: Literal["function"]
     function: NamedFunction
 
 
 class AllowedTools(Body):
-    """These of the functions may be called, or must be."""
+    """A subset of the functions, which may or must be called."""
 
     mode: Literal["auto", "required"]
     tools: Annotated[
@@ -100,7 +100,7 @@ class AllowedTools(Body):
 
 
 class AllowedChoice(Body):
-    """Some of the functions may be called, or must be."""
+    """Restrict calls to some of the functions."""
 
     type: Literal["allowed_tools"]
     allowed_tools: AllowedTools

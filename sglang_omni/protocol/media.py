@@ -1,4 +1,4 @@
-"""What a message may hold: text, pictures, clips and videos."""
+"""The parts of a message: text, images, audio and videos."""
 
 from typing import Annotated, Any, Literal
 
@@ -25,20 +25,20 @@ def _to_video(value: Any) -> Any:
 
 
 class ImageUrl(Body):
-    """Where an image is. `low` detail bounds it to 512 x 512 pixels' worth."""
+    """The source of an image. With `low` detail it has at most as many pixels as 512 x 512."""
 
     url: Source
     detail: Literal["auto", "low", "high"] = "auto"
 
 
 class AudioUrl(Body):
-    """Where an audio clip is."""
+    """The source of an audio clip."""
 
     url: Source
 
 
 class VideoUrl(Body):
-    """Where a video is: one file, or its frames in order, two for each second."""
+    """The source of a video: one file, or its frames in order, two per second."""
 
     url: Source | None = None
     frames: (
@@ -46,14 +46,14 @@ class VideoUrl(Body):
     ) = None
 
     @model_validator(mode="after")
-    def _either(self) -> "VideoUrl":
+    def _require_one_source(self) -> "VideoUrl":
         if (self.url is None) == (self.frames is None):
-            raise PydanticCustomError("video_url", "needs either url or frames")
+            raise PydanticCustomError("video_url", "requires either url or frames")
         return self
 
 
 class InlineAudio(Body):
-    """An audio clip inside the request, base64. The file itself tells its format."""
+    """An audio clip in base64. Its format is detected from the file."""
 
     data: NonEmpty
     format: Annotated[str, Field(min_length=1, max_length=64)]
@@ -67,35 +67,35 @@ VideoUrlField = Annotated[
 
 
 class TextContentPart(Body):
-    """Text of a message."""
+    """Text in a message."""
 
     type: Literal["text"]
     text: str
 
 
 class ImagePart(Body):
-    """An image of a message."""
+    """An image in a message."""
 
     type: Literal["image_url"]
     image_url: ImageUrlField
 
 
 class InputAudioPart(Body):
-    """An audio clip of a message, in OpenAI's form."""
+    """An audio clip in a message, in OpenAI's format."""
 
     type: Literal["input_audio"]
     input_audio: InlineAudio
 
 
 class AudioPart(Body):
-    """An audio clip of a message, by address."""
+    """An audio clip in a message, by URL."""
 
     type: Literal["audio_url"]
     audio_url: AudioUrlField
 
 
 class VideoPart(Body):
-    """A video of a message."""
+    """A video in a message."""
 
     type: Literal["video_url"]
     video_url: VideoUrlField

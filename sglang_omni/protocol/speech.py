@@ -1,4 +1,4 @@
-"""The bodies of what reads a text aloud. Rules that join two fields live with the routes."""
+"""The bodies of the speech routes. The routes check rules between fields."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,8 +17,8 @@ from sglang_omni.protocol.body import (
     VoiceName,
 )
 
-# A book: what is read aloud is cut as it is read. The body's limit, and the time that a request
-# may take, bound it sooner.
+# A whole book: the text is split while it is read. The limits on the body and on the duration of
+# a request apply as well.
 MAX_SPEECH_CHARACTERS = 4_000_000
 MAX_INSTRUCTION_CHARACTERS = 500
 
@@ -40,8 +40,8 @@ Feature = Annotated[str, Field(min_length=1, max_length=50)]
 
 
 class Instructions(Body):
-    """How to speak, by the fields that the model knows. Without an English name for a value, write
-    the model's own, which are Chinese."""
+    """Style of the speech, by the model's fields. A value without an English name is given in
+    Chinese, as the model knows it."""
 
     emotion: Feature | None = None
     dialect: Feature | None = None
@@ -52,7 +52,7 @@ class Instructions(Body):
 
 
 class SpeechOptions(Body):
-    """Everything but the text that a reading of it may be asked for."""
+    """Options of a speech request, without its text."""
 
     voice: VoiceName | None = None
     ref_audio: RefAudio = None
@@ -64,23 +64,25 @@ class SpeechOptions(Body):
     ] = None
     task: Annotated[
         Literal["speech", "music", "sound"],
-        Field(description="What the text is: words to speak, or a description; an extension"),
+        Field(description="Whether the text is to be spoken or describes audio; an extension"),
     ] = "speech"
     response_format: AudioFormat = "wav"
     speed: Annotated[float, Field(ge=0.25, le=4)] = 1.0
     sample_rate: SampleRate | None = None
     max_seconds: Annotated[
-        float | None, Field(gt=0, le=3600, description="Of speech at speed 1; an extension")
+        float | None,
+        Field(gt=0, le=3600, description="Maximum seconds of speech at speed 1; an extension"),
     ] = None
     seed: Seed | None = None
-    cfg: Annotated[
-        float | None, Field(ge=0, le=10, description="Strength of guidance; an extension")
-    ] = None
+    cfg: Annotated[float | None, Field(ge=0, le=10, description="Guidance scale; an extension")] = (
+        None
+    )
     sigma: Annotated[
         float | None, Field(ge=0, le=2, description="Scale of the sampler's noise; an extension")
     ] = None
     temperature: Annotated[
-        float | None, Field(ge=0, le=5, description="Of the sampler's noise; an extension")
+        float | None,
+        Field(ge=0, le=5, description="Temperature of the sampler's noise; an extension"),
     ] = None
     priority: RequestPriority = "normal"
     timeout: Timeout | None = None
@@ -93,5 +95,5 @@ class SpeechBody(SpeechOptions):
     input: SpokenText
     stream_format: Annotated[
         Literal["audio", "sse"],
-        Field(description="The file as it is synthesised, or server-sent events that carry it"),
+        Field(description="The file during synthesis, or server-sent events that contain it"),
     ] = "audio"

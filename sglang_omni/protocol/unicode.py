@@ -8,7 +8,7 @@ NOT_UNICODE = "has a lone surrogate, which is not valid Unicode"
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether `text` can be encoded."""
+    """Return whether `text` can be encoded, that is, has no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -28,10 +28,14 @@ from sglang_omni.engines.thinker.contract import ThinkerSettings
 from sglang_omni.engines.thinker.launch import build_environment as thinker_environment
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
+from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.errors import ConfigError
 
 BuildEngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
 EngineOptions = ThinkerOptions | TalkerOptions | ImageEncoderOptions | AudioEncoderOptions
+
+
+SGLANG_THINKER = "sglang_omni.engines.thinker.worker:open_worker"
 
 
 class Deadlines(TypedDict):
@@ -109,7 +113,7 @@ def build_thinker_spec(
     )
     return ProcessSpec(
         "thinker",
-        "sglang_omni.engines.thinker.worker:open_worker",
+        family_of(checkpoint).thinker_factory or SGLANG_THINKER,
         settings,
         {
             **thinker_environment(

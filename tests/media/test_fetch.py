@@ -256,9 +256,9 @@ async def test_redirects_are_followed(web: WebServer) -> None:
         ("http://127.1/", "not public"),
         ("http://169.254.169.254/latest/meta-data", "not public"),
         ("//[::ffff:10.0.0.1]/", "not public"),
-        ("file:///etc/passwd", "http or https only"),
+        ("file:///etc/passwd", "scheme http or https"),
         ("data:;base64,AAAA", "malformed"),
-        ("ftp://1.1.1.1/", "http or https only"),
+        ("ftp://1.1.1.1/", "scheme http or https"),
         ("http://u:p@1.1.1.1/", "user name or password"),
     ],
 )

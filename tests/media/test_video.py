@@ -247,7 +247,7 @@ def test_all_frames_of_a_list_take_the_size_of_the_second() -> None:
     np.testing.assert_array_equal(decoded.frames[2], decoded.frames[3])
 
 
-@pytest.mark.parametrize(("count", "message"), [(1, "at least two"), (513, "512 at most")])
+@pytest.mark.parametrize(("count", "message"), [(1, "at least two"), (513, "at most 512")])
 def test_a_list_has_two_to_512_frames(count: int, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         video.decode_frame_list([encoded(picture())] * count, LIMITS, RULES.video)

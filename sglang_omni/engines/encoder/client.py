@@ -1,20 +1,11 @@
 """The client of an encoder engine, with a cache and single-flight encoding."""
 
-import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
 
+from sglang_omni.caching.single_flight import SingleFlight
 from sglang_omni.engines.encoder.cache import Embedding, EmbeddingCache
 from sglang_omni.engines.encoder.contract import AudioEncodeRequest, Encoded, VisionEncodeRequest
 from sglang_omni.engines.runtime.process import Engine
-
-
-@dataclass
-class _PendingEncoding:
-    """An encoding in progress and the number of requests that wait for it."""
-
-    task: asyncio.Task[Embedding]
-    num_waiting: int = 0
 
 
 class EncoderClient:
@@ -22,7 +13,7 @@ class EncoderClient:
 
     def __init__(self, engine: Engine, cache: EmbeddingCache) -> None:
         self._engine, self._cache = engine, cache
-        self._pending: dict[bytes, _PendingEncoding] = {}
+        self._flights: SingleFlight[bytes, Embedding] = SingleFlight()
         self._num_joined = 0
 
     def get_cached(self, key: bytes) -> Embedding | None:
@@ -40,21 +31,8 @@ class EncoderClient:
 
         Cancelling the call cancels the request in the engine, unless another call waits for it.
         """
-        pending = self._pending.get(key)
-        if pending is None:
-            work = self._run(key, request, grid, seconds)
-            pending = self._pending[key] = _PendingEncoding(asyncio.create_task(work))
-        else:
-            self._num_joined += 1
-        pending.num_waiting += 1
-        try:
-            # Shielded, so that cancelling this call does not cancel the others that wait.
-            return await asyncio.shield(pending.task)
-        finally:
-            pending.num_waiting -= 1
-            if not pending.num_waiting:
-                del self._pending[key]
-                pending.task.cancel()
+        self._num_joined += key in self._flights
+        return await self._flights.run(key, lambda: self._run(key, request, grid, seconds))
 
     def counters(self) -> dict[str, float]:
         """Return the cache's counters, and how often a call joined the encoding of another."""

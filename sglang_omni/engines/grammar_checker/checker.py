@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections import OrderedDict
 from contextlib import aclosing
-from dataclasses import dataclass
 from hashlib import blake2b
 
+from sglang_omni.caching.lru_cache import LruCache
+from sglang_omni.caching.single_flight import SingleFlight
 from sglang_omni.engines.grammar_checker.contract import (
     CheckRequest,
     GrammarSettings,
@@ -69,34 +69,21 @@ class VerdictCache:
     """An LRU cache of verdicts by grammar. Used on the event loop only."""
 
     def __init__(self, max_verdicts: int = MAX_CACHED_VERDICTS) -> None:
-        self._max_verdicts = max_verdicts
-        self._verdicts: OrderedDict[bytes, tuple[GrammarVerdict, float | None]] = OrderedDict()
+        self._verdicts: LruCache[bytes, tuple[GrammarVerdict, float | None]]
+        self._verdicts = LruCache(max_verdicts)
 
     def get(self, key: bytes) -> GrammarVerdict | None:
         """Return the verdict, or None if there is none or it has expired."""
-        verdict, deadline = self._verdicts.get(key, (None, None))
+        verdict, deadline = self._verdicts.get(key) or (None, None)
         if deadline is not None and time.monotonic() >= deadline:
-            del self._verdicts[key]
+            self._verdicts.pop(key)
             return None
-        if verdict is not None:
-            self._verdicts.move_to_end(key)
         return verdict
 
     def put(self, key: bytes, verdict: GrammarVerdict) -> None:
         """Store a verdict, and evict the least recently used one if the cache is full."""
         deadline = time.monotonic() + CRASH_VERDICT_TTL_S if verdict is CRASH_VERDICT else None
-        self._verdicts[key] = verdict, deadline
-        if len(self._verdicts) > self._max_verdicts:
-            self._verdicts.popitem(last=False)
-
-
-@dataclass
-class _Job:
-    """A check in progress, for which `num_callers` wait."""
-
-    task: asyncio.Task[GrammarVerdict]
-    num_callers: int = 0
-    has_started: bool = False
+        self._verdicts.put(key, (verdict, deadline))
 
 
 class GrammarChecker:
@@ -107,7 +94,7 @@ class GrammarChecker:
         self.process = EngineProcess(build_process_spec(settings, output))
         self._verdicts = VerdictCache()
         self._queue = AdmissionQueue("grammar checker", lambda: Capacity(slots=1), QUEUE)
-        self._jobs: dict[bytes, _Job] = {}
+        self._flights: SingleFlight[bytes, GrammarVerdict] = SingleFlight()
         self._is_stopping = False
 
     async def start(self) -> None:
@@ -147,27 +134,14 @@ class GrammarChecker:
         key = blake2b(request.text.encode(), person=request.kind.encode()).digest()
         if (known := self._verdicts.get(key)) is not None:
             return known
-        if key not in self._jobs:
-            task = asyncio.create_task(self._request_verdict(key, request, tenant))
-            self._jobs[key] = _Job(task)
-            task.add_done_callback(lambda done: self._discard_job(key, done))
-        job = self._jobs[key]
-        job.num_callers += 1
-        try:
-            # Cancelling one caller must not cancel the job: others may wait for it, and after a
-            # cancelled check a crash could not be attributed to its grammar.
-            return await asyncio.shield(job.task)
-        finally:
-            job.num_callers -= 1
-            if not job.num_callers and not job.has_started:
-                self._jobs.pop(key, None)
-                job.task.cancel()
+        return await self._flights.run(key, lambda: self._request_verdict(key, request, tenant))
 
     async def _request_verdict(
         self, key: bytes, request: CheckRequest, tenant: str | None
     ) -> GrammarVerdict:
         async with self._queue.admit(tenant, "normal"):
-            self._jobs[key].has_started = True
+            # After a cancelled check a crash could not be attributed to its grammar.
+            self._flights.keep_running(key)
             verdict = await self._check_when_ready(request)
         self._verdicts.put(key, verdict)
         return verdict
@@ -184,12 +158,6 @@ class GrammarChecker:
                 if self._is_stopping or time.monotonic() >= deadline:
                     raise
                 await asyncio.sleep(_POLL_S)
-
-    def _discard_job(self, key: bytes, done: asyncio.Task[GrammarVerdict]) -> None:
-        if key in self._jobs and self._jobs[key].task is done:
-            del self._jobs[key]
-        if not done.cancelled():
-            done.exception()  # Marks it as retrieved, because the callers may be gone.
 
 
 async def request_verdict(engine: Engine, request: CheckRequest) -> GrammarVerdict:

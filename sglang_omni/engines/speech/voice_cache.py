@@ -1,11 +1,11 @@
 """The voices of a talker engine: presets, cloned voices, and the encoding of new ones."""
 
-from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 
 import torch
 
+from sglang_omni.caching.lru_cache import LruCache
 from sglang_omni.engines.runtime.worker import StepResults
 from sglang_omni.engines.speech.contract import ClonedVoice, EncodedVoice, VoiceRequest
 from sglang_omni.models.speech import SpeechModel, Voice
@@ -19,8 +19,8 @@ class VoiceCache:
     """Finds the prompt of a voice. All presets are kept, and cloned voices in an LRU cache."""
 
     def __init__(self, model: SpeechModel, max_clones: int = MAX_CLONED_VOICES) -> None:
-        self._model, self._max_clones = model, max_clones
-        self._clones: OrderedDict[tuple[str, str | None], Voice] = OrderedDict()
+        self._model = model
+        self._clones: LruCache[tuple[str, str | None], Voice] = LruCache(max_clones)
         self._no_voice = model.no_voice()
 
     def find(self, voice: str | ClonedVoice | None) -> Voice:
@@ -40,13 +40,12 @@ class VoiceCache:
         return self._model.voices[voice]
 
     def _cloned(self, voice: ClonedVoice) -> Voice:
-        name = (voice.key, voice.text)
-        if name not in self._clones:
-            self._clones[name] = _read_voice(voice, self._model)
-            if len(self._clones) > self._max_clones:
-                self._clones.popitem(last=False)
-        self._clones.move_to_end(name)
-        return self._clones[name]
+        key = (voice.key, voice.text)
+        prompt = self._clones.get(key)
+        if prompt is None:
+            prompt = _read_voice(voice, self._model)
+            self._clones.put(key, prompt)
+        return prompt
 
 
 def _read_voice(voice: ClonedVoice, model: SpeechModel) -> Voice:

@@ -1,7 +1,7 @@
 """SGLang's server arguments and process environment from thinker settings. Pure functions."""
 
 import importlib.util
-import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,9 @@ def _build_cpu_environment(settings: ThinkerSettings, threads: int) -> dict[str,
     return variables
 
 
-def build_server_args(settings: ThinkerSettings, port: int) -> dict[str, Any]:
+def build_server_args(
+    settings: ThinkerSettings, port: int, model_args: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the arguments of `sglang.Engine`, whose ranks use `port` for their rendezvous.
 
     Raises:
@@ -91,8 +93,7 @@ def build_server_args(settings: ThinkerSettings, port: int) -> dict[str, Any]:
         "enable_deterministic_inference": settings.deterministic,
         # The pipeline detokenizes the new ids of each output itself.
         "incremental_streaming_output": True,
-        # Features come from the encoder engines, so the model builds no encoders.
-        "json_model_override_args": json.dumps({"ming_encoders": "external"}),
+        **(model_args or {}),
         # With arbitrary whitespace in JSON, a model may generate it endlessly.
         "constrained_json_disable_any_whitespace": True,
         # Tool-call grammars use llguidance's syntax. SGLang's default, xgrammar, needs a GPU.

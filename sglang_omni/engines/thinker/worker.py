@@ -35,6 +35,7 @@ from sglang_omni.engines.thinker.metric_files import open_metric_files
 from sglang_omni.engines.thinker.moe_configs import CONFIG_DIR_VARIABLE, build_moe_environment
 from sglang_omni.engines.thinker.shared_features import SharedFeatureRef
 from sglang_omni.models.json_file import read_json
+from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.system.progress import report_progress
@@ -70,7 +71,8 @@ def open_worker(settings: ThinkerSettings) -> "ThinkerWorker":
     # The schedulers restore exact timers once their process groups exist. On a GPU the schedulers
     # and the threads of NCCL busy-wait instead; relaxed timers have not been measured there.
     with relaxed_timers() if settings.device == "cpu" else nullcontext():
-        engine = Engine(**build_server_args(settings, find_rendezvous_port()))
+        model_args = family_of(settings.checkpoint).sglang_args()
+        engine = Engine(**build_server_args(settings, find_rendezvous_port(), model_args))
     started.set()
     report_progress("warming up the thinker")
     info = _read_info(engine)

@@ -1,9 +1,11 @@
 """Ming-flash-omni-2.0 as a `ModelFamily`."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sglang_omni.models.base import ModelFamily
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.config import read_encoder_config
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from sglang_omni.models.ming.speech.model import MingSpeechModel
 
 
-class MingFamily:
+class MingFamily(ModelFamily):
     """Implements `ModelFamily`."""
 
     media_format = FORMAT
@@ -64,6 +66,10 @@ class MingFamily:
         from sglang_omni.models.ming.tiny import write_tiny_checkpoint
 
         write_tiny_checkpoint(folder, seed)
+
+    def sglang_args(self) -> Mapping[str, Any]:
+        """Leave the encoders out of the thinker: features come from the encoder engines."""
+        return {"json_model_override_args": json.dumps({"ming_encoders": "external"})}
 
     def encoder_width(self, checkpoint: Path) -> int:
         """See `ModelFamily`."""

@@ -155,8 +155,8 @@ HOSTILE: list[tuple[str, Kind, Callable[[], bytes], str]] = [
     ("strip", "image", lambda: png(20_000, 1, b""), "200 times as long"),
     ("no image", "image", lambda: b"", "not an image"),
     ("many frames", "video", lambda: movie(10_000, fps=60, size=(16, 16)), "more than 9000 frames"),
-    ("cut mp4", "video", lambda: movie(50)[:-1000], "header is broken|cut off"),
-    ("lying mp4", "video", lying_mp4, "longer than 600 s|cut off"),
+    ("cut mp4", "video", lambda: movie(50)[:-1000], "header is broken|truncated"),
+    ("lying mp4", "video", lying_mp4, "longer than 600 s|truncated"),
     ("text video", "video", lambda: b"a video" * 1000, "not an audio or video file"),
     (
         "play list",
@@ -184,8 +184,8 @@ HOSTILE: list[tuple[str, Kind, Callable[[], bytes], str]] = [
         lambda: wav(np.zeros((7200 * 16_000, 1), np.int16), form="FLAC"),
         "longer than 300 s",
     ),
-    ("cut wav", "audio", lambda: wav(tone(0.5))[:30], "not a sound"),
-    ("picture", "audio", lambda: encoded(picture()), "not a sound"),
+    ("cut wav", "audio", lambda: wav(tone(0.5))[:30], "not an audio"),
+    ("picture", "audio", lambda: encoded(picture()), "not an audio"),
     ("only a picture", "audio", lambda: movie(3), "no sound"),
 ]
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 FILES = sorted(path.name for path in FOLDER.iterdir())
 PAGE = (FOLDER / "index.html").read_text(encoding="utf-8")
 IMPORT = re.compile(r'^(?:import|\} from|import .* from) ?"(.+)";$', re.MULTILINE)
-ADDRESS = re.compile(r'address\("(playground/.+?)"\)')
+RESOLVED_URL = re.compile(r'resolveUrl\("(playground/.+?)"\)')
 
 
 class Elements(HTMLParser):
@@ -114,7 +114,7 @@ def test_every_file_is_part_of_the_page() -> None:
         reached.add(name)
         text = (FOLDER / name).read_text(encoding="utf-8")
         waiting += [link.removeprefix("./") for link in IMPORT.findall(text)]
-        waiting += [link.removeprefix("playground/") for link in ADDRESS.findall(text)]
+        waiting += [link.removeprefix("playground/") for link in RESOLVED_URL.findall(text)]
     assert sorted(reached) == FILES
 
 

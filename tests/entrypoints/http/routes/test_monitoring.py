@@ -112,7 +112,7 @@ def test_an_unknown_request_is_not_found(
     reply = http.get("/v1/requests/never")
     assert (reply.status_code, reply.json()["error"]["code"]) == (404, "request_not_found")
     assert main(["timeline", "never", "--base-url", server.url]) == 1
-    assert "no request 'never'" in capsys.readouterr().err
+    assert "no running or recent request 'never'" in capsys.readouterr().err
 
 
 def test_a_failed_request_says_so(http: httpx.Client, backend: FakeBackend) -> None:

@@ -122,7 +122,7 @@ def test_music_is_described_by_five_fields(http: httpx.Client, backend: FakeBack
     lacking = http.post(
         "/v1/audio/speech", json={**BODY, "task": "music", "input": "Genre: Folk. Mood: Calm."}
     )
-    assert "lacks Instrument, Theme, Duration" in lacking.json()["error"]["message"]
+    assert "missing: Instrument, Theme, Duration" in lacking.json()["error"]["message"]
 
 
 def test_a_wav_says_in_its_header_that_its_length_is_unknown(http: httpx.Client) -> None:

@@ -150,12 +150,16 @@ def test_a_key_sees_its_own_voices_only_and_an_administrator_deletes_any(
             assert root.delete(f"/v1/audio/voices/{voice['id']}").status_code == 200
 
 
-def test_the_mark_of_a_key_is_the_same_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_owner_id_of_a_key_is_the_same_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USERS", "the-key-of-ada-1")
     keys, again = read_keys(["env:USERS"], "api_key"), read_keys(["env:USERS"], "api_key")
-    assert keys.mark("the-key-of-ada-1") == again.mark("the-key-of-ada-1") is not None
-    assert keys.mark("another-key-4567") is None
-    assert Keys().mark("the-key-of-ada-1") is None
+    assert (
+        keys.derive_owner_id("the-key-of-ada-1")
+        == again.derive_owner_id("the-key-of-ada-1")
+        is not None
+    )
+    assert keys.derive_owner_id("another-key-4567") is None
+    assert Keys().derive_owner_id("the-key-of-ada-1") is None
 
 
 def test_a_recording_in_the_request_is_spoken_like(

@@ -1,0 +1,102 @@
+"""Parts that a family can use as they are where it has nothing of its own."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from sglang_omni.media.limits import MediaRules, PixelBudget, VideoRules
+from sglang_omni.models.capabilities import SpeechTask
+from sglang_omni.models.media_format import MediaFormat
+from sglang_omni.models.reasoning import ThinkTagParser
+from sglang_omni.models.speech_text import SpeechStyle
+from sglang_omni.protocol.tools import CallPart, Tool, ToolChoice
+
+_RULES = MediaRules(
+    image=PixelBudget(factor=32, min_pixels=32 * 32, max_pixels=1 << 20),
+    video=VideoRules(fps=2.0, frames=16, factor=32, min_pixels=32 * 32, total_pixels=1 << 20),
+    sample_rate=16_000,
+)
+PLAIN_MEDIA_FORMAT = MediaFormat(
+    _RULES,
+    patch_grid=lambda shape: (-(-shape[0] // 2), shape[1] // 32, shape[2] // 32),
+    image_tokens=lambda grid: grid[1] * grid[2],
+    audio_tokens=lambda samples: max(1, samples // 1_600),
+)
+"""A token for 32 x 32 pixels of an image, or of two frames of a video, and for 0.1 s of audio."""
+
+
+class PlainSpeechText:
+    """A `SpeechText` and `TextFrontEnd` for a model that reads text as it is, line by line."""
+
+    def open_front_end(self) -> "PlainSpeechText":
+        """Return this object: no state is kept between texts."""
+        return self
+
+    def fragments(self, text: str) -> Iterator[str]:
+        """Yield the lines of `text` that are not blank."""
+        yield from (line.strip() for line in text.splitlines() if line.strip())
+
+    def warm_up(self) -> None:
+        """Do nothing: there is nothing to load."""
+
+    def style(
+        self, task: SpeechTask, instructions: Mapping[str, str | None] | None = None
+    ) -> SpeechStyle:
+        """Return the default style; such a model follows no instructions."""
+        return SpeechStyle()
+
+    def description(self, task: SpeechTask, text: str) -> str:
+        """Return the text as it is."""
+        return text
+
+    def max_description_s(self, text: str) -> float:
+        """Return a minute."""
+        return 60.0
+
+
+class PlainToolParser:
+    """A `ToolParser` for a model that calls no functions."""
+
+    def push(self, delta: str) -> list[CallPart]:
+        """Return the text."""
+        return [delta] if delta else []
+
+    def finish(self) -> list[CallPart]:
+        """Return nothing: no text is held back."""
+        return []
+
+
+class PlainTrimmer:
+    """An `OutputTrimmer` that removes nothing."""
+
+    def push(self, pcm: np.ndarray, last: bool) -> np.ndarray:
+        """Return the samples."""
+        return pcm
+
+
+class PlainChat:
+    """The part of a `ChatFormat` for a model that calls no functions; a subclass has the rest."""
+
+    default_system = "You are a helpful assistant."
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """Return the UTF-8 bytes of one token, empty for a special token."""
+        raise NotImplementedError
+
+    @property
+    def tool_tokens(self) -> "PlainChat":
+        """Return this object: there are no marks of calls."""
+        return self
+
+    def tool_parser(self) -> PlainToolParser:
+        """Return a parser that finds no calls."""
+        return PlainToolParser()
+
+    def reasoning_parser(self) -> ThinkTagParser:
+        """Return a parser of `<think>...</think>`."""
+        return ThinkTagParser()
+
+    def answer_grammar(
+        self, tools: Sequence[Tool], choice: ToolChoice, schema: str | None, thinking: bool
+    ) -> None:
+        """Return None: a JSON schema alone describes an answer."""
