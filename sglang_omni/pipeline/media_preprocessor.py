@@ -124,7 +124,7 @@ class MediaPreprocessor:
         if cached is not None:
             return self._from_cache(part, key, cached)
         decoded, array = await self._media_decoders.decode(
-            part.kind, files, self._budget(part), tenant=tenant
+            part.kind, files, get_pixel_budget(part, self._format.rules.image), tenant=tenant
         )
         return self._from_decoded(part, key, decoded, array)
 
@@ -145,15 +145,6 @@ class MediaPreprocessor:
         with with_error_field(medium.part), stage(stage_name):
             return await encoder.encode(medium.key, request, medium.grid, medium.seconds)
 
-    def _budget(self, part: MediaPart) -> PixelBudget | None:
-        """Return the sizes of an image that is to be smaller than the rules allow."""
-        rules, largest = self._format.rules.image, part.max_pixels
-        return (
-            None
-            if largest is None
-            else PixelBudget(rules.factor, min(rules.min_pixels, largest), largest)
-        )
-
     def _from_decoded(
         self, part: MediaPart, key: bytes, decoded: Decoded, array: SharedArray
     ) -> MediaInput:
@@ -168,6 +159,14 @@ class MediaPreprocessor:
         grid = cached.grid
         tokens = self._format.image_tokens(grid) if grid else cached.layout.shape[0]
         return MediaInput(part, key, tokens, grid, cached.seconds, embedding=cached)
+
+
+def get_pixel_budget(part: MediaPart, rules: PixelBudget) -> PixelBudget | None:
+    """Return the sizes of an image that is to be smaller than the `rules` allow; None if it is not."""
+    largest = part.max_pixels
+    if largest is None:
+        return None
+    return PixelBudget(rules.factor, min(rules.min_pixels, largest), largest)
 
 
 def hash_content(part: MediaPart, files: Sequence[bytes], rules: MediaRules) -> bytes:

@@ -24,7 +24,7 @@ from sglang_omni.media.fetch import FetchPolicy, fetch_all
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.models.registry import family_of
 from sglang_omni.observability.trace_recorder import TraceRecorder
-from sglang_omni.pipeline.media_preprocessor import with_error_field
+from sglang_omni.pipeline.media_preprocessor import get_pixel_budget, with_error_field
 from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event
 from tests.entrypoints.http.fake import FakeBackend
@@ -62,7 +62,9 @@ class FuzzedBackend(FakeBackend):
         for part in request.media:
             with with_error_field(part):
                 files = await fetch_all(part.sources, FetchPolicy())
-                await self.media_decoders.decode(part.kind, files, part.budget)
+                await self.media_decoders.decode(
+                    part.kind, files, get_pixel_budget(part, RULES.image)
+                )
         async with aclosing(super().respond(request)) as events:
             async for event in events:
                 yield event
