@@ -162,7 +162,7 @@ class MediaPreprocessor:
 
 
 def get_pixel_budget(part: MediaPart, rules: PixelBudget) -> PixelBudget | None:
-    """Return the sizes of an image that is to be smaller than the `rules` allow; None if it is not."""
+    """Return the sizes of an image that must be smaller than `rules` allow; else None."""
     largest = part.max_pixels
     if largest is None:
         return None
