@@ -6,8 +6,8 @@ from contextlib import aclosing
 import pytest
 
 from sglang_omni.engines.thinker.contract import ThinkerOutput
-from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
-from sglang_omni.models.ming.prompt.tools import MARKS
+from sglang_omni.models.ming.prompt.answer_grammar import build_answer_grammar
+from sglang_omni.models.ming.prompt.tools import CALL_TOKENS
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Message,
@@ -66,7 +66,7 @@ async def test_closing_closes_the_source():
 
 @pytest.mark.parametrize("voice", [None, Voice("DB30", seed=5)], ids=["text", "speech"])
 async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voice):
-    marks = [(tokenizer.token_id(mark),) for mark in MARKS]
+    marks = [(tokenizer.token_id(mark),) for mark in CALL_TOKENS]
     inside = tuple(tokenizer.encode_text('\n{"name": "look", "arguments": {"at": 1}}\n'))
     said = tuple(tokenizer.encode_text("Let me see. "))
 
@@ -93,7 +93,7 @@ async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voic
 
 
 async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spoken(tokenizer):
-    mark, cut = tokenizer.token_id(MARKS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
+    mark, cut = tokenizer.token_id(CALL_TOKENS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
 
     async def thinking(request):
         yield ThinkerOutput((mark, *cut), 7, 0, 9, "length")
@@ -114,7 +114,7 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
     grammar = thinker.requests[0].sampling.grammar
     assert (grammar.field, grammar.lark) == (
         "tools",
-        answer_grammar(tools, asked.tool_choice, None, False),
+        build_answer_grammar(tools, asked.tool_choice, None, False),
     )
 
 
@@ -136,7 +136,7 @@ async def one_word(tokenizer):
 
 async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(tokenizer):
     async def thinking(request):
-        mark = tokenizer.token_id(MARKS[0])
+        mark = tokenizer.token_id(CALL_TOKENS[0])
         yield ThinkerOutput((mark, *tokenizer.encode_text("Yes.")), 7, 0, 9, "stop")
 
     pipeline = Pipeline(
@@ -148,7 +148,7 @@ async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(to
 
 @pytest.mark.parametrize("end", ["length", "stop"])
 async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end):
-    said, mark = tokenizer.encode_text("Let me see. "), tokenizer.token_id(MARKS[0])
+    said, mark = tokenizer.encode_text("Let me see. "), tokenizer.token_id(CALL_TOKENS[0])
 
     async def thinking(request):
         yield ThinkerOutput(tuple(said), 7, 0, 3)
@@ -173,7 +173,7 @@ async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end
 
 
 async def test_an_answer_has_started_before_any_of_it_can_be_shown(tokenizer):
-    mark, cut = tokenizer.token_id(MARKS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
+    mark, cut = tokenizer.token_id(CALL_TOKENS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
     released = asyncio.Event()
 
     async def thinking(request):

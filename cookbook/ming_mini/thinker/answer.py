@@ -17,7 +17,7 @@ from sglang_omni.models.ming.encoders.mel import compute_log_mel
 from sglang_omni.models.ming.encoders.pixels import patchify
 from sglang_omni.models.ming.encoders.vision_reference import load_vision_reference
 from sglang_omni.models.ming.prompt.chat import ROLE_END
-from sglang_omni.models.ming.prompt.positions import blocks_of, positions
+from sglang_omni.models.ming.prompt.positions import compute_positions, find_visual_blocks
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import load_reference
@@ -59,8 +59,8 @@ class Answerer:
         ids = np.array(prompt_ids(self.tokenizer, item, 0 if rows is None else len(rows)))
         llm = self.config.llm_config
         grids = [(1, *(side // 16 for side in item.scene.size))] if item.scene else []
-        blocks = blocks_of(ids, llm.image_patch_token, llm.video_patch_token, grids, ())
-        table, delta = positions(len(ids), blocks)
+        blocks = find_visual_blocks(ids, llm.image_patch_token, llm.video_patch_token, grids, ())
+        table, delta = compute_positions(len(ids), blocks)
         routes = np.where(ids == llm.image_patch_token, IMAGE, 0)
         routes[ids == self.tokenizer.token_id("<audioPatch>")] = AUDIO
         placed = torch.from_numpy(table), delta, torch.from_numpy(routes)

@@ -13,7 +13,7 @@ from cookbook.ming_mini.thinker.media_store import ClipStore, PictureStore, Size
 from cookbook.ming_mini.thinker.shards import Shard
 from cookbook.ming_mini.thinker.tasks import TASKS, Kind
 from sglang_omni.models.ming.media_rules import MERGE, PATCH
-from sglang_omni.models.ming.prompt.positions import VisualBlock, positions
+from sglang_omni.models.ming.prompt.positions import VisualBlock, compute_positions
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
 
 STEP = 16
@@ -206,4 +206,4 @@ def _split_rows(rows: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
 def _table(length: int, start: int, size: Size) -> np.ndarray:
     """Return positions [3, length] of a prompt with a picture of `size` at `start`."""
     rows, columns = (side // (PATCH * MERGE) for side in size)
-    return positions(length, [VisualBlock(start, 1, rows, columns)] if rows else [])[0]
+    return compute_positions(length, [VisualBlock(start, 1, rows, columns)] if rows else [])[0]

@@ -20,7 +20,7 @@ from sglang_omni.engines.grammar_checker.matcher import (
     check_grammar,
     compile_grammar,
 )
-from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
+from sglang_omni.models.ming.prompt.answer_grammar import build_answer_grammar
 from sglang_omni.protocol.tools import Tool, ToolChoice
 from tests.testing.golden import TINY
 
@@ -87,7 +87,7 @@ def test_a_grammar_that_asks_for_longer_numbers_has_them(tokenizer: LLTokenizer)
 @pytest.mark.parametrize("thinking", [False, True])
 def test_a_number_in_a_call_ends(tokenizer: LLTokenizer, thinking: bool) -> None:
     add = Tool("add", "", {"type": "object", "properties": {"a": NUMBER}, "required": ["a"]})
-    lark = answer_grammar([add], ToolChoice(forced=True), None, thinking)
+    lark = build_answer_grammar([add], ToolChoice(forced=True), None, thinking)
     assert lark is not None and "%json" not in build_bounded_grammar(lark)
     matcher = compile_grammar(tokenizer, "ebnf", lark, JSON_OPTIONS)
     thought = f"<think>{'1' * 99}</think>" if thinking else ""

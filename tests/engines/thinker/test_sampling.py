@@ -10,10 +10,10 @@ import pytest
 
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
-from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
+from sglang_omni.models.ming.prompt.answer_grammar import build_answer_grammar
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
-from sglang_omni.models.ming.prompt.tools import CallReader
+from sglang_omni.models.ming.prompt.tools import ToolCallParser
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from sglang_omni.protocol.sampling import Grammar, SamplingParams
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
@@ -97,12 +97,12 @@ async def test_an_answer_keeps_to_a_grammar_on_one_rank_and_on_two(
 ) -> None:
     assert one_rank.health.info.supports_grammar
     look = Tool("look", "", SCHEMA)
-    lark = answer_grammar([look], ToolChoice(forced=True, parallel=False), None, False)
+    lark = build_answer_grammar([look], ToolChoice(forced=True, parallel=False), None, False)
     assert lark is not None
     asked = SamplingParams(max_tokens=200, temperature=1.0, grammar=Grammar(lark, "tools"))
     ranks = (one_rank, two_ranks, two_ranks)
     for outputs in await asyncio.gather(*(generate(process, asked) for process in ranks)):
-        reader, spelled = CallReader(), ToolTokenDecoder(TOKENIZER)
+        reader, spelled = ToolCallParser(), ToolTokenDecoder(TOKENIZER)
         text = b"".join(map(spelled.token_bytes, ids(outputs))).decode()
         (call,) = [*reader.push(text), *reader.finish()]
         assert isinstance(call, ToolCall) and call.name == "look"

@@ -1,10 +1,9 @@
-"""The grammar of an answer whose form is not left to the model, in llguidance's Lark.
+"""The grammar of an answer with tool calls or a JSON schema, in llguidance's Lark syntax.
 
-A call has the form that the checkpoint was trained on (`tools.py`): its marks are the tokens that
-only a call has, and between them the name is one of the functions' and the arguments are a JSON
-object. If the call is forced or the function strict it is one of that function's schema, without
-arguments that the schema does not name, unless it says so. A thought stays free, and so does text
-beside calls, except that it may not spell the mark of a call.
+A call has the form that the checkpoint was trained on (`tools.py`): between two special tokens, the
+name of a function and a JSON object of arguments. If the call is forced or the function is strict,
+the arguments follow its schema; arguments that the schema does not name are excluded, unless it
+allows them. Reasoning is free, and so is text beside calls, but it cannot contain a call token.
 
     start: thought? calls
     calls: call ("\\n" call)*
@@ -22,13 +21,13 @@ from typing import Any
 from sglang_omni.models.ming.prompt.tools import CALL, CALL_CLOSE
 from sglang_omni.protocol.tools import Tool, ToolChoice
 
-# As `json.dumps` writes it, which is what the model has seen. A model that may put any white space
-# into JSON may go on with it for ever.
+# The spacing of `json.dumps`, on which the model was trained. With free white space, a model may
+# generate white space without end.
 SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 COMPACT = {"whitespace_flexible": False}
-# Keywords by which a schema is put together from others, and by which it has properties unnamed.
-COMPOSED = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "$ref"))
-OPENED = frozenset(("additionalProperties", "patternProperties", "unevaluatedProperties"))
+# Keywords that combine schemas, and keywords that describe properties without a name.
+COMBINING_KEYWORDS = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "$ref"))
+OPEN_KEYWORDS = frozenset(("additionalProperties", "patternProperties", "unevaluatedProperties"))
 THOUGHT = r"""
 thought: "<think>" thinking /\n{0,2}/
 thinking[lazy]: /(.|\n)*<\/think>/
@@ -38,86 +37,97 @@ TEXT: /(.|\n)*/ & ~/(.|\n)*{CALL}(.|\n)*/
 """
 
 
-def answer_grammar(
-    tools: Sequence[Tool], calling: ToolChoice, schema: str | None, thinking: bool
+def build_answer_grammar(
+    tools: Sequence[Tool], tool_choice: ToolChoice, schema: str | None, thinking: bool
 ) -> str | None:
-    """The grammar of an answer that may or must call `tools`, or else is JSON of `schema` (in
-    text), perhaps after a thought. None where the answer is free, or the schema alone says it all.
+    """Build the grammar of an answer that may or must call `tools`, or is JSON.
+
+    Args:
+        tools: The functions of the request.
+        tool_choice: Whether the answer must call a function, and which.
+        schema: JSON Schema of the answer as text; None for free text.
+        thinking: Whether reasoning may precede the answer.
+
+    Returns:
+        The grammar; None if the answer is free, or if the schema alone constrains it.
     """
-    tools = calling.choose(tools)
-    answer = _start(tools, calling, schema)
+    tools = tool_choice.choose(tools)
+    answer = _build_start_rule(tools, tool_choice, schema)
     if answer is None or not (tools or thinking):
         return None
     start = f"thought? ({answer})" if thinking else answer
     rules = [f"%llguidance {{}}\nstart: {start}\n", *([THOUGHT] if thinking else [])]
     if tools:
-        rules += [TEXT, *_call_rules(tools, calling)]
+        rules += [TEXT, *_build_call_rules(tools, tool_choice)]
     if schema is not None:
-        rules.append(f"document: {_json(json.loads(schema), COMPACT)}\n")
+        rules.append(f"document: {_build_json_rule(json.loads(schema), COMPACT)}\n")
     return "".join(rules)
 
 
-def _start(tools: Sequence[Tool], calling: ToolChoice, schema: str | None) -> str | None:
-    """The rule for what follows the thought; None for free text."""
-    if tools and calling.forced:
+def _build_start_rule(
+    tools: Sequence[Tool], tool_choice: ToolChoice, schema: str | None
+) -> str | None:
+    """Return the rule for the answer after the reasoning; None for free text."""
+    if tools and tool_choice.forced:
         return "calls"
     if schema is not None:
         return "calls | document" if tools else "document"
-    if calling.only or any(tool.strict for tool in tools):
-        return f"TEXT (call TEXT){_several(calling.parallel)}"
+    if tool_choice.only or any(tool.strict for tool in tools):
+        return f"TEXT (call TEXT){_repeat(tool_choice.parallel)}"
     return None
 
 
-def _call_rules(tools: Sequence[Tool], calling: ToolChoice) -> Iterator[str]:
-    """`call`, one call of any of `tools`, and `calls`."""
+def _build_call_rules(tools: Sequence[Tool], tool_choice: ToolChoice) -> Iterator[str]:
+    """Return the rules `call`, one call of any of `tools`, and `calls`."""
     bodies = " | ".join(f"call_{index}" for index in range(len(tools)))
-    again = ' ("\\n" call)*' if calling.parallel else ""
+    again = ' ("\\n" call)*' if tool_choice.parallel else ""
     yield f"calls: call{again}\n"
     yield f'call: {CALL} "\\n" ({bodies}) "\\n" {CALL_CLOSE}\n'
     for index, tool in enumerate(tools):
-        opening = json.dumps(f'{{"name": {_quoted(tool.name)}, "arguments": ')
-        is_held = tool.strict or calling.forced
-        schema = _arguments(tool.parameters) if is_held else {"type": "object"}
+        opening = json.dumps(f'{{"name": {_quote(tool.name)}, "arguments": ')
+        follows_schema = tool.strict or tool_choice.forced
+        schema = _build_arguments_schema(tool.parameters) if follows_schema else {"type": "object"}
         yield f'call_{index}: {opening} arguments_{index} "}}"\n'
-        yield f"arguments_{index}: {_json(schema, SPACING)}\n"
+        yield f"arguments_{index}: {_build_json_rule(schema, SPACING)}\n"
 
 
-def _arguments(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of a held call's arguments. A function that declares no parameters has none; one
-    that declares some has no others, unless it says so."""
-    return _closed({"type": "object", **(parameters or {"properties": {}})})
+def _build_arguments_schema(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of the arguments: none but the declared ones, unless it allows others."""
+    return _close({"type": "object", **(parameters or {"properties": {}})})
 
 
-def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`schema` without properties that it does not name. A model would make up names and values for
-    as long as it may; whoever means any object writes no `properties`, or `additionalProperties`.
-    What is put together (`allOf` and its like) is left alone: each part names some properties only.
+def _close(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Exclude properties that `schema` does not name.
+
+    A model would otherwise make up names and values without end. A schema without `properties`, or
+    with `additionalProperties`, still allows any. Combined schemas (`allOf` etc.) stay unchanged,
+    because each part names only some of the properties.
     """
-    if schema.keys() & COMPOSED:
+    if schema.keys() & COMBINING_KEYWORDS:
         return schema
-    inside: dict[str, Any] = {}
+    closed: dict[str, Any] = {}
     named = schema.get("properties")
     if isinstance(named, Mapping):
-        inside["properties"] = {name: _closed_if_schema(one) for name, one in named.items()}
-        if not schema.keys() & OPENED:
-            inside["additionalProperties"] = False
+        closed["properties"] = {name: _close_if_schema(value) for name, value in named.items()}
+        if not schema.keys() & OPEN_KEYWORDS:
+            closed["additionalProperties"] = False
     if "items" in schema:
-        inside["items"] = _closed_if_schema(schema["items"])
-    return {**schema, **inside}
+        closed["items"] = _close_if_schema(schema["items"])
+    return {**schema, **closed}
 
 
-def _closed_if_schema(schema: Any) -> Any:
-    return _closed(schema) if isinstance(schema, Mapping) else schema
+def _close_if_schema(schema: Any) -> Any:
+    return _close(schema) if isinstance(schema, Mapping) else schema
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _several(parallel: bool) -> str:
+def _repeat(parallel: bool) -> str:
     return "*" if parallel else "?"
 
 
-def _json(schema: Mapping[str, Any], spacing: Mapping[str, Any]) -> str:
-    """A document of its own, so that `$ref` finds what the schema defines."""
+def _build_json_rule(schema: Mapping[str, Any], spacing: Mapping[str, Any]) -> str:
+    """Return a JSON document with its own definitions, so that `$ref` finds them."""
     return f"%json {json.dumps({**schema, 'x-guidance': spacing})}"

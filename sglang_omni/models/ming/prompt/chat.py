@@ -4,30 +4,33 @@
     <role>HUMAN</role>{user}<|role_end|><role>ASSISTANT</role>{answer}<|role_end|> ...
     <role>HUMAN</role>{user}<|role_end|><role>ASSISTANT</role>
 
-There is no line break between turns. Media stand where their message has them:
+There is no line break between turns. Media keep their place in the message:
 
     image    <image><imagePatch> x n</image>\\n
     video    <video>, then for each pair of frames <0.5 seconds><image><framePatch> x n</image>,
              then </video>
     audio    <audio><audioPatch> x n</audio>
 
-A prompt is a sequence of pieces, so that only the template can produce control tokens: text that
-a user wrote stays text, whatever it spells. (The released processor counts a literal "<image>" in
-the text as a picture's place, and then loses the picture.)
+A prompt is a sequence of segments, so that only the template can produce special tokens: text of a
+user stays text, even if it spells one. (The released processor takes a literal "<image>" in the
+text for the place of an image, and then loses the image.)
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sglang_omni.models.chat import Item, PromptAudio, PromptImage, PromptVideo, Turn
-from sglang_omni.models.ming.prompt.segments import Piece, PlaceholderRun, SpecialToken
-from sglang_omni.models.ming.prompt.tools import call_pieces, result_pieces, tools_pieces
+from sglang_omni.models.ming.prompt.segments import PlaceholderRun, PromptSegment, SpecialToken
+from sglang_omni.models.ming.prompt.tools import (
+    render_tool_call,
+    render_tool_list,
+    render_tool_result,
+)
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolResult
 
 DEFAULT_SYSTEM = "你是一个友好的AI助手。"
 SPEAKERS = {"user": "HUMAN", "assistant": "ASSISTANT", "tool": "OBSERVATION"}
-
 
 ROLE = SpecialToken("<role>")
 ROLE_CLOSE = SpecialToken("</role>")
@@ -40,105 +43,107 @@ IMAGE_PATCH, FRAME_PATCH, AUDIO_PATCH = "<imagePatch>", "<framePatch>", "<audioP
 
 @dataclass(frozen=True)
 class Prompt:
-    """A rendered chat: control tokens, placeholders and ordinary text in reading order.
+    """A rendered chat: special tokens, placeholders and ordinary text in reading order.
 
-    Neighbouring text is one piece, because the tokenizer merges across what the template and
-    the message contribute ("。" and the blank line after it share a token).
+    Adjacent text is one segment, because the tokenizer merges characters of the template with
+    characters of the message ("。" and the blank line after it share a token).
     """
 
-    pieces: tuple[Piece, ...]
+    segments: tuple[PromptSegment, ...]
 
     def __str__(self) -> str:
-        """The prompt as one string; ambiguous if a message spells a control token."""
-        return "".join(map(_spell, self.pieces))
+        """Return the prompt as one string; ambiguous if a message spells a special token."""
+        return "".join(map(_to_text, self.segments))
 
 
 def render_chat(
     messages: Sequence[Turn], thinking: bool = False, tools: Sequence[Tool] = ()
 ) -> Prompt:
-    """Render a chat up to the point where the assistant speaks.
+    """Render a chat up to the point where the assistant answers.
 
-    A leading system message replaces the default sentence only; the list of `tools`, if there are
-    any, and the line that switches `thinking` follow. Raises `InvalidRequest` naming the message
-    at fault when the roles do not make a chat: nothing to answer, a system message that is not
-    the first, or a last message that is neither the user's nor a tool's.
+    A leading system message replaces only the default sentence. The list of `tools`, if there are
+    any, and the line that switches `thinking` follow it.
+
+    Raises:
+        InvalidRequest: There is no message to answer, a system message is not the first, or the
+            last message is neither the user's nor a tool's. `param` names the message.
     """
-    system: Sequence[Piece] = (DEFAULT_SYSTEM,)
+    system: Sequence[PromptSegment] = (DEFAULT_SYSTEM,)
     turns = list(messages)
     if turns and turns[0].role == "system":
-        system, turns = _content(turns[0]), turns[1:]
+        system, turns = _render_content(turns[0]), turns[1:]
     _check_roles(turns, first=len(messages) - len(turns))
     switch = "on" if thinking else "off"
-    listed = list(tools_pieces(tools))
-    line = f"\ndetailed thinking {switch}" if listed else f"\n\ndetailed thinking {switch}"
-    pieces = [*_turn("SYSTEM", [*system, *listed, line])]
+    tool_list = list(render_tool_list(tools))
+    line = f"\ndetailed thinking {switch}" if tool_list else f"\n\ndetailed thinking {switch}"
+    segments = [*_render_turn("SYSTEM", [*system, *tool_list, line])]
     for turn in turns:
-        pieces += _turn(SPEAKERS[turn.role], _content(turn))
-    return Prompt((*_joined(pieces), ROLE, SPEAKERS["assistant"], ROLE_CLOSE))
+        segments += _render_turn(SPEAKERS[turn.role], _render_content(turn))
+    return Prompt((*_join_text(segments), ROLE, SPEAKERS["assistant"], ROLE_CLOSE))
 
 
-def _turn(speaker: str, content: Iterable[Piece]) -> Iterator[Piece]:
+def _render_turn(speaker: str, content: Iterable[PromptSegment]) -> Iterator[PromptSegment]:
     yield from (ROLE, speaker, ROLE_CLOSE)
     yield from content
     yield ROLE_END
 
 
-def _content(turn: Turn) -> list[Piece]:
-    return [piece for item in turn.content for piece in _item(item)]
+def _render_content(turn: Turn) -> list[PromptSegment]:
+    return [segment for item in turn.content for segment in _render_item(item)]
 
 
-def _item(item: Item) -> Iterator[Piece]:
+def _render_item(item: Item) -> Iterator[PromptSegment]:
     match item:
         case PromptImage(tokens):
             yield from (IMAGE, PlaceholderRun(IMAGE_PATCH, tokens), IMAGE_CLOSE, "\n")
         case PromptVideo():
             yield VIDEO
-            yield from film_pieces(item)
+            yield from render_video(item)
             yield VIDEO_CLOSE
         case PromptAudio(tokens):
             yield from (AUDIO, PlaceholderRun(AUDIO_PATCH, tokens), AUDIO_CLOSE)
         case ToolCall():
-            yield from call_pieces(item)
+            yield from render_tool_call(item)
         case ToolResult():
-            yield from result_pieces(item)
+            yield from render_tool_result(item)
         case _:
             yield item.text
 
 
-def film_pieces(film: PromptVideo) -> Iterator[Piece]:
-    """What stands between the tags of a video: each pair of frames with its time before it."""
-    for second in film.seconds:
+def render_video(video: PromptVideo) -> Iterator[PromptSegment]:
+    """Return the content of the video tags: each pair of frames after its time."""
+    for second in video.seconds:
         yield f"<{second:.1f} seconds>"
-        yield from (IMAGE, PlaceholderRun(FRAME_PATCH, film.tokens), IMAGE_CLOSE)
+        yield from (IMAGE, PlaceholderRun(FRAME_PATCH, video.tokens), IMAGE_CLOSE)
 
 
-def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The pieces with neighbouring text made one, and empty text left out."""
+def _join_text(segments: Iterable[PromptSegment]) -> Iterator[PromptSegment]:
+    """Join adjacent text, and drop empty text."""
     text = ""
-    for piece in pieces:
-        if isinstance(piece, str):
-            text += piece
+    for segment in segments:
+        if isinstance(segment, str):
+            text += segment
             continue
         if text:
             yield text
             text = ""
-        yield piece
+        yield segment
     if text:
         yield text
 
 
-def _spell(piece: Piece) -> str:
-    match piece:
+def _to_text(segment: PromptSegment) -> str:
+    match segment:
         case SpecialToken(token):
             return token
         case PlaceholderRun(token, count):
             return token * count
         case _:
-            return piece
+            return segment
 
 
 def _check_roles(turns: Sequence[Turn], first: int) -> None:
-    """`first` is the index of `turns[0]` among the messages of the request."""
+    """Check the roles. `first` is the index of `turns[0]` in the messages of the request."""
     for index, turn in enumerate(turns, first):
         if turn.role == "system":
             raise InvalidRequest(

@@ -5,11 +5,11 @@ from functools import cached_property
 from pathlib import Path
 
 from sglang_omni.models.chat import TokenBytes, TokenizedPrompt, Turn
-from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
+from sglang_omni.models.ming.prompt.answer_grammar import build_answer_grammar
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM, render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
-from sglang_omni.models.ming.prompt.tools import CallReader
+from sglang_omni.models.ming.prompt.tools import ToolCallParser
 from sglang_omni.models.reasoning import ThinkTagParser
 from sglang_omni.protocol.tools import Tool, ToolChoice
 
@@ -27,7 +27,7 @@ class MingChatFormat:
 
     @cached_property
     def tool_tokens(self) -> TokenBytes:
-        """See `ChatFormat`. Raises `CheckpointError` where the tokenizer has no such tokens."""
+        """See `ChatFormat`. Raises `CheckpointError` if the tokenizer has no such tokens."""
         return ToolTokenDecoder(self.tokenizer)
 
     def tokenize(
@@ -36,9 +36,9 @@ class MingChatFormat:
         """See `ChatFormat`."""
         return self.tokenizer.encode(render_chat(messages, thinking, tools))
 
-    def tool_parser(self) -> CallReader:
+    def tool_parser(self) -> ToolCallParser:
         """See `ChatFormat`."""
-        return CallReader()
+        return ToolCallParser()
 
     def reasoning_parser(self) -> ThinkTagParser:
         """See `ChatFormat`."""
@@ -48,4 +48,4 @@ class MingChatFormat:
         self, tools: Sequence[Tool], choice: ToolChoice, schema: str | None, thinking: bool
     ) -> str | None:
         """See `ChatFormat`."""
-        return answer_grammar(tools, choice, schema, thinking)
+        return build_answer_grammar(tools, choice, schema, thinking)

@@ -1,4 +1,4 @@
-"""What a prompt is made of: text, control tokens, and places for features."""
+"""The segments of a prompt: text, special tokens and placeholders for features."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ class SpecialToken:
 
 @dataclass(frozen=True)
 class PlaceholderRun:
-    """`count` placeholder tokens in a row, in whose place feature rows go."""
+    """`count` placeholder tokens in a row, which feature rows replace."""
 
     token: str
     count: int
 
 
-Piece = SpecialToken | PlaceholderRun | str
+PromptSegment = SpecialToken | PlaceholderRun | str

@@ -1,4 +1,4 @@
-"""The thinker's tokenizer: a byte-level BPE read from the checkpoint's `tokenizer.json`."""
+"""The thinker's tokenizer: the byte-level BPE of the checkpoint's `tokenizer.json`."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from sglang_omni.protocol.errors import CheckpointError
 class ThinkerTokenizer:
     """Encodes rendered chats and decodes answers. Safe to share between threads.
 
-    Raises `CheckpointError` when `tokenizer.json` is absent or is not byte-level.
+    Raises `CheckpointError` if `tokenizer.json` is missing or not byte-level.
     """
 
     def __init__(self, checkpoint: Path) -> None:
@@ -26,57 +26,57 @@ class ThinkerTokenizer:
         layout = _read_layout(path)
         self._path = path
         self._full = Tokenizer.from_str(json.dumps(layout))
-        # Without its added tokens the same BPE cannot produce a control token from a message.
+        # Without added tokens, the same BPE cannot produce a special token from a message.
         self._plain = Tokenizer.from_str(json.dumps(layout | {"added_tokens": []}))
         added = layout["added_tokens"]
         self._added = {token["content"]: token["id"] for token in added}
         self._special = frozenset(token["id"] for token in added if token["special"])
-        # What was asked for before: text has few different tokens, and they come by the thousand.
-        self._bytes: dict[int, bytes] = {}
+        # Text repeats few distinct tokens very often.
+        self._bytes_by_id: dict[int, bytes] = {}
 
     def encode(self, prompt: Prompt) -> TokenizedPrompt:
-        """Tokens of a rendered chat; nothing is added before or after."""
+        """Encode a rendered chat; no token is added before or after."""
         ids: list[int] = []
         runs: list[tuple[int, int]] = []
-        for piece in prompt.pieces:
-            match piece:
+        for segment in prompt.segments:
+            match segment:
                 case SpecialToken(token):
                     ids.append(self.token_id(token))
                 case PlaceholderRun(token, count):
                     runs.append((len(ids), len(ids) + count - 1))
                     ids += [self.token_id(token)] * count
                 case _:
-                    ids += self.encode_text(piece)
+                    ids += self.encode_text(segment)
         return TokenizedPrompt(tuple(ids), tuple(runs))
 
     def encode_text(self, text: str) -> list[int]:
-        """Token ids of ordinary text; strings that spell special tokens stay text."""
-        # As a batch of one: only that releases the interpreter lock meanwhile.
+        """Encode ordinary text; a string that spells a special token stays text."""
+        # A batch of one, because only batches release the interpreter lock.
         (encoding,) = self._plain.encode_batch_fast([text], add_special_tokens=False)
         return encoding.ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of `ids` without special tokens; invalid UTF-8 becomes U+FFFD."""
+        """Decode `ids` without special tokens; invalid UTF-8 becomes U+FFFD."""
         return self._full.decode(list(ids), skip_special_tokens=True)
 
     def token_id(self, token: str) -> int:
-        """Id of an added token by its string. Raises `CheckpointError` when there is none."""
+        """Return the id of an added token. Raises `CheckpointError` if there is none."""
         if token not in self._added:
             raise CheckpointError(f"{self._path}: the added token {token!r} is missing")
         return self._added[token]
 
     def token_name(self, token_id: int) -> str:
-        """How the tokenizer's file writes a token."""
+        """Return a token as it is written in `tokenizer.json`."""
         return self._full.id_to_token(token_id) or f"<{token_id}>"
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The UTF-8 bytes a token adds to the text, perhaps a part of a character.
+        """Return the UTF-8 bytes that a token adds to the text, perhaps a part of a character.
 
-        Empty for special tokens and for ids the tokenizer does not use (padding rows).
+        Empty for special tokens and for ids without a token (padding rows).
         """
-        known = self._bytes.get(token_id)
+        known = self._bytes_by_id.get(token_id)
         if known is None:
-            known = self._bytes[token_id] = self._read_bytes(token_id)
+            known = self._bytes_by_id[token_id] = self._read_bytes(token_id)
         return known
 
     def _read_bytes(self, token_id: int) -> bytes:
@@ -104,11 +104,13 @@ def _read_layout(path: Path) -> dict[str, Any]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """Character to byte, as byte-level BPE writes bytes: printable Latin-1 stands for itself,
-    every other byte for the next free code point from U+0100."""
-    itself = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    shifted = [byte for byte in range(256) if byte not in itself]
-    alphabet = {chr(byte): byte for byte in itself}
+    """Return the byte of each character of byte-level BPE.
+
+    Printable Latin-1 represents itself; every other byte has the next free code point from U+0100.
+    """
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    shifted = [byte for byte in range(256) if byte not in printable]
+    alphabet = {chr(byte): byte for byte in printable}
     alphabet.update({chr(0x100 + rank): byte for rank, byte in enumerate(shifted)})
     return alphabet
 

@@ -1,17 +1,17 @@
-"""Decoding the marks of tool calls, which are special tokens, as text."""
+"""Decode the special tokens that enclose a tool call as text."""
 
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import MARKS
+from sglang_omni.models.ming.prompt.tools import CALL_TOKENS
 
 
 class ToolTokenDecoder:
-    """A tokenizer under which the marks of a call, which are special tokens, read as text."""
+    """Decodes tokens like the tokenizer, but the special tokens of a tool call as text."""
 
     def __init__(self, tokenizer: ThinkerTokenizer) -> None:
-        """Raises `CheckpointError` when the tokenizer has no such tokens."""
+        """Look up the tokens. Raises `CheckpointError` if the tokenizer has none."""
         self._tokenizer = tokenizer
-        self._marks = {tokenizer.token_id(mark): mark.encode() for mark in MARKS}
+        self._call_tokens = {tokenizer.token_id(token): token.encode() for token in CALL_TOKENS}
 
     def token_bytes(self, token_id: int) -> bytes:
-        """UTF-8 bytes of one token, empty for any other special token."""
-        return self._marks.get(token_id) or self._tokenizer.token_bytes(token_id)
+        """Return the UTF-8 bytes of a token; empty for any other special token."""
+        return self._call_tokens.get(token_id) or self._tokenizer.token_bytes(token_id)

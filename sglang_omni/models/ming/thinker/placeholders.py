@@ -9,7 +9,7 @@ from torch import Tensor
 from sglang_omni.media.limits import Kind
 from sglang_omni.models.chat import PromptVideo
 from sglang_omni.models.ming.media_rules import clip_tokens, patch_grid, picture_tokens
-from sglang_omni.models.ming.prompt.chat import AUDIO_PATCH, FRAME_PATCH, IMAGE_PATCH, film_pieces
+from sglang_omni.models.ming.prompt.chat import AUDIO_PATCH, FRAME_PATCH, IMAGE_PATCH, render_video
 from sglang_omni.models.ming.prompt.segments import PlaceholderRun, SpecialToken
 from sglang_omni.protocol.errors import InvalidRequest
 
@@ -88,7 +88,7 @@ class PlaceholderExpander:
         self, video: PromptVideo, token: int, expanded: list[int]
     ) -> Iterator[tuple[int, int]]:
         """Append the tokens between the tags of a video; yield the runs of its frames."""
-        for piece in film_pieces(video):
+        for piece in render_video(video):
             match piece:
                 case PlaceholderRun(_, count):
                     yield _append_run(expanded, token, count)

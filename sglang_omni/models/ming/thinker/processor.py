@@ -21,7 +21,7 @@ from sglang_omni.media.decode import decode_medium
 from sglang_omni.media.fetch import FetchPolicy, fetch
 from sglang_omni.media.limits import Kind, MediaLimits
 from sglang_omni.models.ming.media_rules import RULES
-from sglang_omni.models.ming.prompt.positions import VisualBlock, positions
+from sglang_omni.models.ming.prompt.positions import VisualBlock, compute_positions
 from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
 from sglang_omni.models.ming.thinker.placeholders import PlaceholderExpander, PlaceholderMedium
 from sglang_omni.protocol.errors import InvalidRequest
@@ -77,7 +77,7 @@ class MingProcessor(BaseMultimodalProcessor):
         blocks = sorted(
             (b for entry in media for b in _visual_blocks(entry)), key=lambda b: b.start
         )
-        table, delta = positions(len(ids), blocks)
+        table, delta = compute_positions(len(ids), blocks)
         return MultimodalProcessorOutput(
             mm_items=[_build_item(entry) for entry in media],
             input_ids=ids,

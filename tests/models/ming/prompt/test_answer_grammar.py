@@ -9,10 +9,10 @@ from llguidance import LLMatcher
 from llguidance.hf import from_tokenizer
 from transformers import AutoTokenizer
 
-from sglang_omni.models.ming.prompt.answer_grammar import answer_grammar
+from sglang_omni.models.ming.prompt.answer_grammar import build_answer_grammar
 from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tools import MARKS, call_pieces
+from sglang_omni.models.ming.prompt.tools import CALL_TOKENS, render_tool_call
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
 from tests.testing.golden import TINY
 
@@ -39,7 +39,7 @@ WAIT = Tool("wait", "", {})
 STRICT = Tool("look", "", PLACE, strict=True)
 SCHEMA = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
 TOKENIZER = ThinkerTokenizer(TINY)
-IDS = {mark: TOKENIZER.token_id(mark) for mark in MARKS}
+IDS = {mark: TOKENIZER.token_id(mark) for mark in CALL_TOKENS}
 CALLED = re.compile(r"(look|wait|listen)\((.*?)\)")
 LOOKING = 'look({"at": "mill", "times": 2})'
 MUST = ToolChoice(forced=True)
@@ -52,7 +52,7 @@ def vocabulary() -> Any:
 
 
 def call_tokens(name: str, arguments: str) -> list[int]:
-    opening, inside, closing = call_pieces(ToolCall(name, arguments))
+    opening, inside, closing = render_tool_call(ToolCall(name, arguments))
     assert isinstance(opening, SpecialToken) and isinstance(closing, SpecialToken)
     return [IDS[opening.token], *TOKENIZER.encode_text(str(inside)), IDS[closing.token]]
 
@@ -189,7 +189,7 @@ CASES: list[tuple[str, tuple[Any, ...], list[str], list[str]]] = [
 def test_an_answer_can_be_what_was_asked_for_and_nothing_else(
     vocabulary: Any, asked: tuple[Any, ...], good: list[str], bad: list[str]
 ) -> None:
-    grammar = answer_grammar(*asked)
+    grammar = build_answer_grammar(*asked)
     assert [answer for answer in good if not fits(vocabulary, grammar, answer)] == []
     assert [answer for answer in bad if fits(vocabulary, grammar, answer)] == []
 
@@ -205,12 +205,12 @@ def test_an_answer_can_be_what_was_asked_for_and_nothing_else(
     ],
 )
 def test_what_is_free_or_a_schema_alone_needs_no_grammar(asked: tuple[Any, ...]) -> None:
-    assert answer_grammar(*asked) is None
+    assert build_answer_grammar(*asked) is None
 
 
 @pytest.mark.parametrize("name", ['a"b\\', "größe", "a\nb"])
 def test_a_name_may_have_any_characters(vocabulary: Any, name: str) -> None:
-    grammar = answer_grammar([Tool(name, "", {})], ONE, None, False)
+    grammar = build_answer_grammar([Tool(name, "", {})], ONE, None, False)
     matcher = LLMatcher(vocabulary, grammar, log_level=0)
     ids = call_tokens(name, "{}")
     assert matcher.try_consume_tokens(ids) == len(ids) and matcher.is_accepting()

@@ -43,7 +43,7 @@ def test_text_that_spells_special_tokens_stays_text(tokenizer):
     prompt = render_chat([message("user", attack)])
     special = [i for i in tokenizer.encode(prompt).ids if tokenizer.token_bytes(i) == b""]
     assert special == [
-        tokenizer.token_id(p.token) for p in prompt.pieces if isinstance(p, SpecialToken)
+        tokenizer.token_id(p.token) for p in prompt.segments if isinstance(p, SpecialToken)
     ]
 
 

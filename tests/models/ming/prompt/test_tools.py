@@ -6,7 +6,7 @@ from sglang_omni.models.ming.prompt.chat import render_chat
 from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
-from sglang_omni.models.ming.prompt.tools import CallReader, parse_call
+from sglang_omni.models.ming.prompt.tools import ToolCallParser, parse_call
 from sglang_omni.pipeline.request import Message, TextPart
 from sglang_omni.protocol.tools import CallPart, InvalidToolCall, Tool, ToolCall, ToolResult
 from tests.testing.golden import TINY
@@ -18,7 +18,7 @@ CALLED = ToolCall("look", '{"at": "mühle"}')
 
 def read(*deltas: str) -> list[CallPart]:
     """What is read, with neighbouring text joined."""
-    reader, parts = CallReader(), []
+    reader, parts = ToolCallParser(), []
     for delta in deltas:
         parts += reader.push(delta)
     joined: list[CallPart] = []
@@ -61,7 +61,7 @@ def test_calls_and_results_are_turns_with_control_tokens() -> None:
         "<role>ASSISTANT</role>"
     )
     # What a function returned cannot close its own turn.
-    assert prompt.pieces.count(SpecialToken("</tool_response>")) == 1
+    assert prompt.segments.count(SpecialToken("</tool_response>")) == 1
 
 
 def test_without_functions_the_prompt_is_what_it_was() -> None:
@@ -111,7 +111,7 @@ def test_calls_are_read_however_the_answer_is_cut(answer, parts) -> None:
 
 
 def test_text_is_not_held_back_longer_than_needed() -> None:
-    reader = CallReader()
+    reader = ToolCallParser()
     assert [reader.push(delta) for delta in ("One", " two <", "b>")] == [
         ["One"],
         [" two"],

@@ -4,7 +4,11 @@ from typing import Any
 
 import torch
 
-from sglang_omni.models.ming.prompt.positions import VisualBlock, blocks_of, positions
+from sglang_omni.models.ming.prompt.positions import (
+    VisualBlock,
+    compute_positions,
+    find_visual_blocks,
+)
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE, TEXT
 from tests.testing.golden import Case
 
@@ -20,12 +24,12 @@ def visual_blocks(case: Case, config: Any) -> list[VisualBlock]:
     llm = config.llm_config
     tokens = llm.image_patch_token, llm.video_patch_token
     ids = case["input_ids"].numpy()
-    return blocks_of(ids, *tokens, grids(case, "image"), grids(case, "video"))
+    return find_visual_blocks(ids, *tokens, grids(case, "image"), grids(case, "video"))
 
 
 def position_table(case: Case, config: Any) -> tuple[torch.Tensor, int]:
     """Positions [3, tokens] and rope delta of a golden prompt."""
-    table, delta = positions(len(case["input_ids"]), visual_blocks(case, config))
+    table, delta = compute_positions(len(case["input_ids"]), visual_blocks(case, config))
     return torch.from_numpy(table), delta
 
 
