@@ -46,9 +46,11 @@ def hostile_files() -> Iterator[Hostile]:
     yield Hostile("forged.gif", "image", b"GIF89a\xff\xff\xff\xff\x00\x00\x00", "not an image")
     yield Hostile("empty.png", "image", b"", "empty")
     yield Hostile("thin.png", "image", encoded(picture(size=(3000, 2))), "times as long as wide")
-    yield Hostile("cut.mp4", "video", film[: len(film) // 2], "moving")
+    yield Hostile("cut.mp4", "video", film[: len(film) // 2], "no video stream")
     yield Hostile("long.mp4", "video", movie(10_000, size=(32, 32)), "frames")
-    yield Hostile("sound.mp4", "video", wav(np.zeros(16_000, np.float32), 16_000), "moving")
+    yield Hostile(
+        "sound.mp4", "video", wav(np.zeros(16_000, np.float32), 16_000), "no video stream"
+    )
     yield Hostile(
         "nan.wav", "audio", wav(np.full(16_000, np.nan, np.float32), 16_000, "FLOAT"), "finite"
     )

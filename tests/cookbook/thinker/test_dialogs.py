@@ -1,5 +1,6 @@
 """What is trained on is token for token what the server sends."""
 
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -9,6 +10,7 @@ from cookbook.ming_mini.thinker.dialogs import answer_ids, prompt_ids
 from cookbook.ming_mini.thinker.items import Item
 from cookbook.ming_mini.thinker.picture_tasks import shape_scene
 from sglang_omni.models.ming.media_rules import clip_tokens, patch_grid, picture_tokens
+from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.tiny.tokenizers import list_thinker_tokens
 from sglang_omni.pipeline.media_preprocessor import MediaInput
@@ -28,8 +30,13 @@ ITEMS = (
 )
 
 
-def served(tokenizer: ThinkerTokenizer, item: Item, before: tuple[Message, ...] = ()) -> list[int]:
-    """The prompt as the server's own pipeline makes it."""
+@pytest.fixture(scope="module")
+def chat_format(folder: Path) -> MingChatFormat:
+    return MingChatFormat(folder)
+
+
+def served(chat_format: MingChatFormat, item: Item, before: tuple[Message, ...] = ()) -> list[int]:
+    """Return the prompt as the server's pipeline builds it."""
     content: list[TextPart | MediaPart] = [TextPart(item.question)] if item.question else []
     media = []
     if item.scene:
@@ -43,23 +50,27 @@ def served(tokenizer: ThinkerTokenizer, item: Item, before: tuple[Message, ...] 
         content.insert(0 if item.media_first else len(content), media[0].part)
     message = Message("user", tuple(content))
     request = ChatRequest("1", (*before, message), SamplingParams())
-    return list(preprocess(request, media, tokenizer, 4096).ids)
+    return list(preprocess(request, media, chat_format, 4096).ids)
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: f"{item.task}-{item.media_first}")
-def test_prompts_are_the_servers(item: Item, tokenizer: ThinkerTokenizer) -> None:
+def test_prompts_are_the_servers(
+    item: Item, tokenizer: ThinkerTokenizer, chat_format: MingChatFormat
+) -> None:
     ours = prompt_ids(tokenizer, item, clip_tokens(SAMPLES))
-    assert list(ours) == served(tokenizer, item)
+    assert list(ours) == served(chat_format, item)
 
 
-def test_longer_dialogs_are_the_servers(tokenizer: ThinkerTokenizer) -> None:
+def test_longer_dialogs_are_the_servers(
+    tokenizer: ThinkerTokenizer, chat_format: MingChatFormat
+) -> None:
     before = (
         Message("system", (TextPart("Answer briefly."),)),
         Message("user", (TextPart(TEXT.question),)),
         Message("assistant", (TextPart(TEXT.answer),)),
     )
     ours = prompt_ids(tokenizer, ITEMS[1], 0, (TEXT,), "Answer briefly.")
-    assert list(ours) == served(tokenizer, ITEMS[1], before)
+    assert list(ours) == served(chat_format, ITEMS[1], before)
 
 
 def test_answers_end_and_read_as_they_were(tokenizer: ThinkerTokenizer) -> None:

@@ -144,7 +144,7 @@ async def test_prompts_that_differ_in_a_picture_share_no_kv_for_it(
     # Words that no other test shows a picture after.
     question = TextPart("Which is larger? ")
     first, second = map(picture, IMAGES)
-    low = MediaPart("image", first.sources, "low", PixelBudget(32, 1024, 2048))
+    low = MediaPart("image", first.sources, "low", max_pixels=2048)
     for shown in (first, second, low):
         request = await ask([Message("user", (question, shown))], encoder, 4)
         start, _ = request.features[0].offsets[0]

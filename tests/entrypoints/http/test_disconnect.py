@@ -113,6 +113,7 @@ async def test_eight_mixed_requests_at_once_get_what_each_gets_alone(server: Ser
 
     async with httpx.AsyncClient(base_url=server.url, timeout=10) as client:
         alone = [content(await client.post(path, json=body)) for path, body in eight_requests()]
+        await asyncio.to_thread(server.backend.wait_running, 0)
         server.backend.reset()
         server.backend.script = wait_for_all
         posts = [client.post(path, json=body) for path, body in eight_requests()]

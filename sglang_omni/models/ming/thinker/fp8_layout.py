@@ -57,6 +57,6 @@ def is_block_fp8(config: Mapping[str, Any] | None) -> bool:
     if {key: config.get(key) for key in expected} != expected:
         raise CheckpointError(
             f"the checkpoint is quantized as {dict(config)}; only FP8 in blocks of "
-            f"{BLOCK} x {BLOCK} is supported; create it with `sgl-omni quantize`"
+            f"{BLOCK} x {BLOCK} is supported; `sgl-omni quantize` creates it"
         )
     return True
