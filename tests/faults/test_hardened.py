@@ -92,7 +92,9 @@ def sum_spoken(server: RunningServer) -> None:
 def test_it_starts_answers_speaks_sees_and_hears(server: RunningServer) -> None:
     status = Path(f"/proc/{server.pid}/status").read_text()
     assert re.search(r"^Uid:\s+61234", status, re.M) and re.search(r"^CapEff:\s+0+$", status, re.M)
-    assert "HOME is no folder" in server.printed and "engines keep their caches" in server.printed
+    assert (
+        "HOME is not a folder" in server.printed and "engines keep their caches" in server.printed
+    )
     (home,) = (root_of(server) / "tmp").glob("sglang-omni-*/home")
     assert home.stat().st_mode & 0o777 == 0o700
     sum_spoken(server)

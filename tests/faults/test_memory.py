@@ -57,9 +57,11 @@ def hungry() -> list[Hungry]:
     chats = "chat/completions"
     return [
         Hungry("thinker", "scheduler", 0, "text", chats, (words, {**words, "stream": True}) * 2),
-        Hungry("talker", "host", 0, "speech", "audio/speech", (speech, streamed) * (SLOTS // 2)),
+        Hungry(
+            "talker", "engine_main", 0, "speech", "audio/speech", (speech, streamed) * (SLOTS // 2)
+        ),
         # The pixels have room, what is made of them has none.
-        Hungry("encoders", "host", 4 << 20, "picture", chats, (image,)),
+        Hungry("encoders", "engine_main", 4 << 20, "picture", chats, (image,)),
     ]
 
 

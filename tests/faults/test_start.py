@@ -47,7 +47,7 @@ def command_of(process: psutil.Process) -> str:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda one: one.name)
 @pytest.mark.parametrize(
     ("make", "ranks", "marks"),
-    [(thinker, 1, SCHEDULERS), (thinker, 2, SCHEDULERS), (encoders, 2, ("encoder.ranks",))],
+    [(thinker, 1, SCHEDULERS), (thinker, 2, SCHEDULERS), (encoders, 2, ("encoder.vision_rank",))],
     ids=["thinker", "thinker-tp2", "encoders-tp2"],
 )
 async def test_a_rank_that_dies_at_the_start_ends_it(
