@@ -9,18 +9,13 @@ import pytest
 from sglang_omni.observability.logs import set_up_logging
 from sglang_omni.observability.trace import Trace, use_trace
 from sglang_omni.system.loggers import OUTPUT_LOG
+from tests.testing.logging_state import restore_logging
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers, OUTPUT_LOG.handlers = handlers, []
-    root.setLevel(level)
-    OUTPUT_LOG.setLevel(logging.NOTSET)
-    # pytest adds its own handler to every logger that does not propagate.
-    OUTPUT_LOG.propagate = True
+    with restore_logging():
+        yield
 
 
 def test_a_json_line_is_one_object_with_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
