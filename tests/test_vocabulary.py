@@ -20,9 +20,9 @@ RETIRED_CLASSES = """
     Template Terms Turnstile UnreadWatch Uplink VoiceBook VoiceMaker WholeReply WrittenItem
 """
 RETIRED_NAMES = """
-    AS_IT_LIKES abandon ahead_s asked began blaming eight_bits few_rows has_lark homes intake
+    AS_IT_LIKES abandon ahead_s asked began blaming cut eight_bits few_rows has_lark homes intake
     knows_speakers leftovers likely_kv_tokens listeners look mask_of most narrate next_up obituary
-    piece_of placed refuse refused_at_the_door scratch together turn_away weights_mark whence
+    piece_of placed refuse refused_at_the_door scratch settle together turn_away weights_mark whence
     within
 """
 

@@ -110,14 +110,14 @@ class Segmenter:
             self._started_at = now
         sentence, self._pending_sentence = self._pending_sentence, 0
         self._buffer += text
-        ended = [self._cut(sentence)] if sentence and not text[0].isdigit() else []
+        ended = [self._take_segment(sentence)] if sentence and not text[0].isdigit() else []
         return ended + self.tick(now)
 
     def tick(self, now: float) -> list[Segment]:
         """Cut what is due at time `now` without more text."""
         self._now = now
         if end := self._due_end() or self._first_end(now):
-            return [self._cut(end)]
+            return [self._take_segment(end)]
         if self._closes_sentence():
             self._pending_sentence = len(self._buffer)
         return []
@@ -127,7 +127,9 @@ class Segmenter:
         segments = []
         while (num_units := count_units(self._buffer)) > 0:
             is_too_long = num_units > self._settings.max_tokens
-            segments.append(self._cut(self._full_end() if is_too_long else len(self._buffer)))
+            segments.append(
+                self._take_segment(self._full_end() if is_too_long else len(self._buffer))
+            )
         self._buffer = ""
         return segments
 
@@ -181,7 +183,7 @@ class Segmenter:
         end = [next(units).end() for _ in range(self._settings.max_tokens)][-1]
         return len(self._buffer) - len(self._buffer[end:].lstrip())
 
-    def _cut(self, end: int) -> Segment:
+    def _take_segment(self, end: int) -> Segment:
         source, self._buffer = self._buffer[:end], self._buffer[end:]
         is_full = self._buffer and count_units(source) >= self._settings.max_tokens
         text = " ".join(source.split()) if is_full else source

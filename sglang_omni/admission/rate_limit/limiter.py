@@ -98,11 +98,11 @@ class RateLimiter:
             raise _tokens_error(bucket, needed, wait_s)
         account.tokens = take(bucket, amount)
 
-        def settle(used: int) -> None:
+        def record_usage(used: int) -> None:
             assert account.tokens is not None
             account.tokens = take(refill(account.tokens, self._clock()), used - amount)
 
-        return settle
+        return record_usage
 
     def status(self, key: str | None) -> dict[str, RateStatus]:
         """Return the status of a key's `requests` and `tokens`, as far as they are limited."""

@@ -18,7 +18,7 @@ from sglang_omni.entrypoints.http.request_body.json_scan import (
     LongString,
     scan_json,
 )
-from sglang_omni.entrypoints.unicode import has_surrogate_escape
+from sglang_omni.entrypoints.http.request_body.json_unicode import has_surrogate_escape
 from sglang_omni.protocol.errors import InvalidJSON, InvalidRequest
 from sglang_omni.protocol.unicode import NOT_UNICODE, check_unicode, is_unicode
 

@@ -17,8 +17,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from sglang_omni.entrypoints.http.request_body.budget import HeldBody
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
+from sglang_omni.entrypoints.http.request_body.json_unicode import check_json_unicode
 from sglang_omni.entrypoints.http.request_body.reader import LARGE_BODY_KEY, MAX_SMALL_BODY_BYTES
-from sglang_omni.entrypoints.unicode import check_json_unicode
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.errors import UnsupportedMediaType
 

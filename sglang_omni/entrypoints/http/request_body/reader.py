@@ -12,9 +12,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sglang_omni.entrypoints.http.errors import build_error_response
 from sglang_omni.entrypoints.http.paths import is_monitoring_path
 from sglang_omni.entrypoints.http.request_body.budget import BodyBudget, HeldBody
+from sglang_omni.entrypoints.http.request_body.json_unicode import check_small_body
 from sglang_omni.entrypoints.http.request_body.rate import BodyRate
 from sglang_omni.entrypoints.http.request_metadata import TIMEOUT_HEADER, parse_timeout
-from sglang_omni.entrypoints.unicode import check_small_body
 from sglang_omni.protocol.errors import (
     DeadlineExceeded,
     InvalidRequest,

@@ -25,6 +25,7 @@ from sglang_omni.entrypoints.http.errors import (
 )
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
+from sglang_omni.entrypoints.http.request_body.json_unicode import check_json_unicode
 from sglang_omni.entrypoints.http.request_body.reader import MAX_SMALL_BODY_BYTES, get_offload_size
 from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
 from sglang_omni.entrypoints.http.routes.speech import build_usage
@@ -33,7 +34,6 @@ from sglang_omni.entrypoints.requests.speech import build_speech_request
 from sglang_omni.entrypoints.requests.validation import to_invalid_request
 from sglang_omni.entrypoints.requests.voices import check_speakable
 from sglang_omni.entrypoints.session_limiter import SessionLimiter
-from sglang_omni.entrypoints.unicode import check_json_unicode
 from sglang_omni.media.encode import OutputAudioEncoder
 from sglang_omni.pipeline.completeness import require_finished
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from sglang_omni.models.ming.text.cut import cut
 from sglang_omni.models.ming.text.rules import Rules
+from sglang_omni.models.ming.text.split_text import split_text
 from sglang_omni.models.ming.text.tokens import contains_chinese
 
 MIN_FIRST_ELEMENTS = 12
@@ -52,12 +52,12 @@ def collect_fragments(elements: Iterable[str], rules: Rules) -> Iterator[Fragmen
     buffer = _Buffer()
     for element in elements:
         if _add_element(buffer, element):
-            for text in cut(buffer.take()):
+            for text in split_text(buffer.take()):
                 yield Fragment(text, buffer.num_spoken)
                 buffer.num_spoken += 1
     remaining = buffer.take()
     if rules.is_worth_speaking(remaining):
-        for text in cut(remaining):
+        for text in split_text(remaining):
             yield Fragment(text, buffer.num_spoken)
 
 

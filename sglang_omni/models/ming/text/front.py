@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from sglang_omni.models.ming.text.accumulate import collect_fragments
 from sglang_omni.models.ming.text.chinese import spell_out_chinese
 from sglang_omni.models.ming.text.clean import clean
-from sglang_omni.models.ming.text.cut import cut
 from sglang_omni.models.ming.text.english import spell_out_english, spell_out_remaining_numbers
 from sglang_omni.models.ming.text.grammar import normalize_chinese
 from sglang_omni.models.ming.text.language import Language, detect_first_language, detect_language
 from sglang_omni.models.ming.text.letters import complete_short_text
 from sglang_omni.models.ming.text.prepare import prepare
 from sglang_omni.models.ming.text.rules import PRODUCT, Rules
+from sglang_omni.models.ming.text.split_text import split_text
 from sglang_omni.models.ming.text.tokens import contains_chinese, is_speakable
 
 MAX_FRAGMENT_UNITS = 50
@@ -42,7 +42,7 @@ class MingTextFrontEnd:
         self._language = self._language or detect_first_language(text)
         for fragment in collect_fragments(text, PRODUCT):
             for piece in _split_by_length(fragment.text):
-                for words in cut(self._normalize(piece), MAX_FRAGMENT_UNITS):
+                for words in split_text(self._normalize(piece), MAX_FRAGMENT_UNITS):
                     yield from (
                         part.strip() for part in _split_by_length(words) if is_speakable(part)
                     )

@@ -5,12 +5,12 @@ import pytest
 from sglang_omni.models.ming.text.accumulate import collect_fragments
 from sglang_omni.models.ming.text.chinese import spell_out_chinese
 from sglang_omni.models.ming.text.clean import clean
-from sglang_omni.models.ming.text.cut import cut, locate_pieces
 from sglang_omni.models.ming.text.duration import Alignment, exceeds_reading_time
 from sglang_omni.models.ming.text.english import spell_out_english
 from sglang_omni.models.ming.text.front import normalize, normalize_as_reference
 from sglang_omni.models.ming.text.grammar import normalize_chinese
 from sglang_omni.models.ming.text.rules import REFERENCE
+from sglang_omni.models.ming.text.split_text import locate_parts, split_text
 from sglang_omni.models.ming.text.tokens import (
     contains_chinese,
     count_units,
@@ -69,9 +69,11 @@ def test_measures(entry):
 @every_entry
 def test_cutting(entry):
     text = entry["text"]
-    assert cut(text, 50) == entry["cut50"]
-    assert cut(text, 20) == entry["cut20"]
-    positions = {str(i): list(span) for i, span in enumerate(locate_pieces(text, cut(text, 50)))}
+    assert split_text(text, 50) == entry["cut50"]
+    assert split_text(text, 20) == entry["cut20"]
+    positions = {
+        str(i): list(span) for i, span in enumerate(locate_parts(text, split_text(text, 50)))
+    }
     assert positions == entry["cut50_positions"]
 
 

@@ -1,11 +1,11 @@
-"""Split a text into fragments of bounded length: at sentences, clauses, then units."""
+"""Split a text into parts of bounded length: at sentences, clauses, then units."""
 
 import re
 from collections.abc import Iterator
 
 from sglang_omni.models.ming.text.tokens import count_units, has_content, split_units
 
-MIN_PIECE_UNITS = 5
+MIN_PART_UNITS = 5
 
 # Replaces a dot that does not end a sentence (3.14, U.S.A.). It counts as one unit, because the
 # reference replaces it by a word.
@@ -17,22 +17,22 @@ _CLAUSE = re.compile(r"[^，,;；]*[，,;；]|[^，,;；]+")
 _LEADING = "，,:; \t\n\r\f\v"
 
 
-def cut(text: str, limit: int = 50) -> list[str]:
-    """Split a text into fragments of at most `limit` units, in order; [] if it has no content.
+def split_text(text: str, limit: int = 50) -> list[str]:
+    """Split a text into parts of at most `limit` units, in order; [] if it has no content.
 
     A text within the limit stays unchanged, apart from line breaks. Otherwise sentence marks and
-    commas become full-width, and short adjacent pieces are joined again.
+    commas become full-width, and adjacent short parts are joined again.
     """
     if not has_content(text):
         return []
     text = _INNER_DOT.sub(_DOT, text.replace(_DOT, "")).replace("\n", " ").replace("。，", "。")
     if _count_units(text) <= limit:
         return [_restore_dots(text)]
-    pieces: list[str] = []
+    parts: list[str] = []
     for sentence in _split_sentences(text.translate(_FULL_WIDTH)):
         for clause in _split_clauses(sentence, limit):
-            _append_piece(pieces, clause, limit)
-    return [_restore_dots(piece) for piece in pieces]
+            _append_part(parts, clause, limit)
+    return [_restore_dots(part) for part in parts]
 
 
 def _count_units(text: str) -> int:
@@ -56,7 +56,7 @@ def _split_clauses(sentence: str, limit: int) -> Iterator[str]:
     clauses = [clause.strip() for clause in _CLAUSE.findall(sentence)]
     while clauses:
         clause = clauses.pop(0)
-        if _count_units(clause) < MIN_PIECE_UNITS and clauses:
+        if _count_units(clause) < MIN_PART_UNITS and clauses:
             joined = clause + clauses[0]
             if _count_units(joined) <= limit:
                 clauses.pop(0)
@@ -66,44 +66,44 @@ def _split_clauses(sentence: str, limit: int) -> Iterator[str]:
 
 def _split_long_clause(clause: str, limit: int) -> Iterator[str]:
     """Split a clause between units where it exceeds the limit."""
-    piece, num_units = "", 0
+    part, num_units = "", 0
     for unit in split_units(clause):
         unit_count = _count_units(unit)
-        if piece and num_units + unit_count > limit:
-            yield piece
-            piece, num_units = "", 0
-        piece, num_units = piece + unit, num_units + unit_count
-    if piece:
-        yield piece
+        if part and num_units + unit_count > limit:
+            yield part
+            part, num_units = "", 0
+        part, num_units = part + unit, num_units + unit_count
+    if part:
+        yield part
 
 
-def _append_piece(pieces: list[str], new: str, limit: int) -> None:
-    """Append `new`, or join it to the last piece if both fit.
+def _append_part(parts: list[str], new: str, limit: int) -> None:
+    """Append `new`, or join it to the last part if both fit.
 
     A short start of a sentence is not joined.
     """
     new = new.lstrip(_LEADING)
     if not new:
         return
-    last = pieces[-1] if pieces else ""
-    is_short_start = last.endswith(("。", "！", "？")) and _count_units(new) < MIN_PIECE_UNITS
+    last = parts[-1] if parts else ""
+    is_short_start = last.endswith(("。", "！", "？")) and _count_units(new) < MIN_PART_UNITS
     if not last or is_short_start or _count_units(last) + _count_units(new) > limit:
-        pieces.append(new)
+        parts.append(new)
         return
     needs_space = not last.endswith(" ") and re.match(r"[a-zA-Z0-9]", new)
-    pieces[-1] = f"{last} {new}" if needs_space else last + new
+    parts[-1] = f"{last} {new}" if needs_space else last + new
 
 
-def locate_pieces(text: str, pieces: list[str]) -> list[tuple[int, int]]:
-    """Return where each piece is in `text`, as (start, end) in characters.
+def locate_parts(text: str, parts: list[str]) -> list[tuple[int, int]]:
+    """Return where each part is in `text`, as (start, end) in characters.
 
-    A piece that `cut` changed is not found. It is then placed in proportion to its index, as in the
-    reference.
+    A part that `split_text` changed is not found. It is then placed in proportion to its index, as
+    in the reference.
     """
     spans, start = [], 0
-    for index, piece in enumerate(pieces):
-        found_at = text.find(piece, start)
-        start = found_at if found_at >= 0 else index * len(text) // len(pieces)
-        spans.append((start, start + len(piece)))
-        start += len(piece)
+    for index, part in enumerate(parts):
+        found_at = text.find(part, start)
+        start = found_at if found_at >= 0 else index * len(text) // len(parts)
+        spans.append((start, start + len(part)))
+        start += len(part)
     return spans
