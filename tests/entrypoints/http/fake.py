@@ -154,10 +154,16 @@ class FakeBackend:
         self.script: Script = echo
         self.requests: list[Any] = []
         self.profiles: list[str | None] = []
-        self.running = 0
+        # A request that an earlier test left behind counts in that test's set, whenever it ends.
+        self._running: set[object] = set()
         self.deterministic_text = False
         self.capabilities = RELEASED
         self.ready = True
+
+    @property
+    def running(self) -> int:
+        """How many requests of this test are at work."""
+        return len(self._running)
 
     def decode_token(self, token_id: int) -> tuple[str, bytes]:
         return f"<{token_id}>", bytes([token_id]) if token_id else b""
@@ -173,12 +179,13 @@ class FakeBackend:
 
     async def _play(self, request: Request) -> AsyncGenerator[Event, None]:
         self.requests.append(request)
-        self.running += 1
+        running, token = self._running, object()
+        running.add(token)
         try:
             async for event in self.script(request):
                 yield event
         finally:
-            self.running -= 1
+            running.discard(token)
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         return self._play(request)
