@@ -1,6 +1,9 @@
 """What the attacks of one key cost the user of another, on the server that users start first.
 
     python -m tests.hostile.acceptance.measure --seconds 60 --out FILE
+    taskset -c 0-15 python -m tests.hostile.acceptance.measure --client-cores 16-23
+
+The second one keeps the clients off the server's cores, as clients on other machines are.
 
 For each attack: the other user's 95th percentiles beside those of the quiet server, failures,
 readiness, restarted processes, memory that stayed, and the worst stall of the event loop. Ends with
@@ -10,6 +13,7 @@ status 1 where a bound does not hold.
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -171,6 +175,12 @@ def attacking(
         raise
 
 
+def parse_cores(text: str) -> set[int]:
+    """Return the cores of a range such as "16-23"."""
+    first, last = map(int, text.split("-"))
+    return set(range(first, last + 1))
+
+
 def memory_bytes(pid: int) -> int:
     """Return the memory of a process and its children, each shared page counted once in all."""
     root = psutil.Process(pid)
@@ -211,11 +221,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each attack")
     parser.add_argument("--workers", type=int, default=2, help="rounds at the same time")
+    parser.add_argument(
+        "--client-cores", type=parse_cores, metavar="FIRST-LAST", help="cores of all clients"
+    )
     parser.add_argument("--attacks", nargs="*", choices=[*ATTACKS, *LOADS], default=list(ATTACKS))
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     effects = []
+    server_cores = os.sched_getaffinity(0)
     with default_server_with_keys() as server:
+        os.sched_setaffinity(0, given.client_cores or server_cores)
         measurement = Measurement(server)
         measurement.measure_quiet(given.seconds)
         print("quiet", measurement.quiet_p95_s, flush=True)
@@ -224,6 +239,8 @@ def main() -> int:
             print(json.dumps(asdict(effects[-1])), effects[-1].broken_bounds(), flush=True)
     result = {
         "environment": fingerprint(),
+        "server_cores": len(server_cores),
+        "client_cores": len(given.client_cores or server_cores),
         "seconds": given.seconds,
         "quiet_p95_s": measurement.quiet_p95_s,
         "attacks": [asdict(one) for one in effects],
