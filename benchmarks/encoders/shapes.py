@@ -16,6 +16,7 @@ from sglang_omni.models.ming.config import (
     VisionConfig,
 )
 from sglang_omni.models.ming.encoders.tensors import list_vision_tensors
+from sglang_omni.models.ming.thinker.hf_config import ARCHITECTURE
 
 REAL = EncoderConfig(
     VisionConfig(27, 1152, 16, 4304, 3, 16, 2, 2, 4096, 2304, (8, 16, 24)),
@@ -63,6 +64,7 @@ def write_vision_checkpoint(folder: Path, config: EncoderConfig) -> None:
 
 
 def _as_json(config: EncoderConfig) -> Iterator[tuple[str, object]]:
+    yield "architectures", [ARCHITECTURE]
     yield "vision_config", vars(config.vision) | {"hidden_act": VISION_ACTIVATION}
     yield "audio_config", vars(config.audio) | {"whisper_encoder_config": {}}
     yield "llm_config", {"hidden_size": config.hidden_size}
