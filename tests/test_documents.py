@@ -12,7 +12,8 @@ import pytest
 
 from benchmarks.evaluation.protocol.presets import PRESETS
 from benchmarks.evaluation.tasks import TASKS
-from sglang_omni.config.options import list_options, load_config
+from sglang_omni.config.load import load_config
+from sglang_omni.config.option_list import list_options
 from sglang_omni.entrypoints.cli.main import ALIASES, _load_config, build_parser, to_flag
 
 ROOT = Path(__file__).parents[1]

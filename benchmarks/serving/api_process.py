@@ -14,7 +14,8 @@ from pathlib import Path
 
 from benchmarks.synthetic.talker import SyntheticSettings
 from benchmarks.synthetic.thinker import ThinkerPace
-from sglang_omni.config.options import AdmissionOptions, Config
+from sglang_omni.config.admission_options import AdmissionOptions
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.entrypoints.cli.serve import serve
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer

@@ -19,7 +19,7 @@ import uvicorn
 
 from benchmarks.synthetic.talker import PATCH_SAMPLES, SAMPLE_RATE, VOICE, SyntheticSettings
 from sglang_omni.admission.controller import AdmissionController
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, freeze_gc, run

@@ -1,29 +1,27 @@
 """Options of the rate limits of each key."""
 
-from dataclasses import dataclass
+from pydantic.dataclasses import dataclass
 
-from sglang_omni.config.option_types import Count
+from sglang_omni.config.option_types import OPTION_CONFIG, Count
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=OPTION_CONFIG)
 class RateLimitOptions:
-    """Rate limits of each key. An unset limit is not enforced; beyond a limit requests get 429.
-
-    Without `api_key` all clients share one set of limits.
-
-    Attributes:
-        requests_per_minute: Maximum number of requests started per minute.
-        tokens_per_minute: Maximum sum of `usage.total_tokens` per minute: tokens of prompts and
-            answers, where 320 ms of speech count as one token. A request reserves an estimate of
-            its prompt and its `max_tokens` at the start, and returns what it did not use.
-        concurrent_requests: Maximum number of concurrent HTTP requests.
-        concurrent_sessions: Maximum number of concurrent WebSocket sessions.
-    """
+    """Rate limits of each key, or of all clients together without api_key (429 beyond)."""
 
     requests_per_minute: Count | None = None
+    """Maximum number of requests started per minute; unset: no limit."""
+
+    # The sum of `usage.total_tokens`, where 320 ms of speech are one token. A request reserves an
+    # estimate of its prompt and its `max_tokens` at the start, and returns what it did not use.
     tokens_per_minute: Count | None = None
+    """Maximum tokens of prompts and answers per minute; unset: no limit."""
+
     concurrent_requests: Count | None = None
+    """Maximum number of concurrent HTTP requests; unset: no limit."""
+
     concurrent_sessions: Count | None = None
+    """Maximum number of concurrent WebSocket sessions; unset: no limit."""
 
     @property
     def is_unlimited(self) -> bool:

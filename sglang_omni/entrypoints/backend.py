@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest

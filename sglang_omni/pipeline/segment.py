@@ -57,11 +57,14 @@ class SegmentSettings:
             value = getattr(self, name)
             if not 1 <= value <= self.max_tokens:
                 raise ConfigError(
-                    f"segment {name} is {value}; it must be from 1 to max_tokens={self.max_tokens}"
+                    f"segment.{name} must be from 1 to segment.max_tokens, which is "
+                    f"{self.max_tokens}, not {value}",
+                    param=f"segment.{name}",
                 )
         if not self.first_max_wait_s >= 0:
             raise ConfigError(
-                f"segment first_max_wait_s is {self.first_max_wait_s}; it must not be negative"
+                f"segment.first_max_wait_s must be at least 0, not {self.first_max_wait_s}",
+                param="segment.first_max_wait_s",
             )
 
 

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sglang_omni.config.options import Config, get_thinker_tp_size
+from sglang_omni.config.config_errors import make_option_error
+from sglang_omni.config.engine_options import ThinkerOptions
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.models.sizes import CheckpointSizes
 from sglang_omni.placement.plan import (
@@ -17,6 +19,22 @@ from sglang_omni.placement.plan import (
 from sglang_omni.protocol.errors import StartupError
 
 GB = 1e9
+
+
+def get_thinker_tp_size(options: ThinkerOptions) -> int:
+    """Return the number of the thinker's ranks: as set, or one for each of its GPUs, or one.
+
+    Raises:
+        ConfigError: The two disagree.
+    """
+    ranks = options.tp_size or len(options.gpus) or 1
+    if options.gpus and len(set(options.gpus)) != ranks:
+        raise make_option_error(
+            "thinker.gpus",
+            f"thinker.gpus must name {ranks} different GPUs, one for each rank, "
+            f"not {', '.join(map(str, options.gpus))}",
+        )
+    return ranks
 
 
 def place_engines(

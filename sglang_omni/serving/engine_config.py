@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
-from sglang_omni.config.options import (
+from sglang_omni.config.config_errors import make_option_error
+from sglang_omni.config.engine_options import (
     AudioEncoderOptions,
-    Config,
     ImageEncoderOptions,
-    MediaOptions,
     TalkerOptions,
     ThinkerOptions,
-    get_thinker_tp_size,
 )
+from sglang_omni.config.media_options import MediaOptions
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.encoder.contract import EncoderSettings
 from sglang_omni.engines.encoder.launch import build_environment as encoder_environment
 from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
@@ -29,7 +29,7 @@ from sglang_omni.engines.thinker.launch import build_environment as thinker_envi
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, VideoRules
 from sglang_omni.models.registry import family_of
-from sglang_omni.protocol.errors import ConfigError
+from sglang_omni.placement.place import get_thinker_tp_size
 
 BuildEngineSpecs = Callable[[Config, Path, Mapping[str, str]], Mapping[str, Sequence[ProcessSpec]]]
 EngineOptions = ThinkerOptions | TalkerOptions | ImageEncoderOptions | AudioEncoderOptions
@@ -140,9 +140,9 @@ def build_talker_specs(config: Config, checkpoint: Path) -> tuple[ProcessSpec, .
         threads = max(1, _get_num_threads() // options.replicas)
         return spec.replicate([replace(settings, threads=threads)] * options.replicas)
     if options.replicas != 1:
-        raise ConfigError(
+        raise make_option_error(
+            "talker.replicas",
             "talker.replicas is only for a CPU; set talker.gpus to one GPU for each replica",
-            param="talker.replicas",
         )
     gpus = options.gpus or (0,)
     return spec.replicate([replace(settings, device=f"cuda:{gpu}") for gpu in gpus])
@@ -153,7 +153,7 @@ def build_talker_spec(config: Config, checkpoint: Path) -> ProcessSpec:
     options, device = config.talker, resolve_device(config.device)
     dtype = resolve_dtype(config.dtype, device)
     if options.fp8 and not (device == "cuda" and dtype == "bfloat16" and options.graphs):
-        raise ConfigError("talker.fp8 needs a GPU, bfloat16 and graphs", param="talker.fp8")
+        raise make_option_error("talker.fp8", "talker.fp8 needs a GPU, bfloat16 and graphs")
     settings = TalkerSettings(
         checkpoint=checkpoint,
         device=device if device == "cpu" else f"cuda:{(options.gpus or (0,))[0]}",
@@ -219,10 +219,10 @@ def get_image_encoder_gpus(config: Config) -> list[tuple[int, ...]]:
     gpus = config.image_encoder.gpus or tuple(range(tp_size))
     groups = [gpus[first : first + tp_size] for first in range(0, len(gpus), tp_size)]
     if any(len(set(group)) != tp_size for group in groups):
-        raise ConfigError(
+        raise make_option_error(
+            "image_encoder.gpus",
             f"image_encoder.gpus must name {tp_size} different GPUs for each replica, "
             f"one for each rank, not {', '.join(map(str, gpus))}",
-            param="image_encoder.gpus",
         )
     return groups
 
@@ -288,9 +288,9 @@ def build_media_rules(config: Config, rules: MediaRules) -> MediaRules:
     max_pixels = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else rules.image.max_pixels)
     min_pixels = media.image_min_pixels or rules.image.min_pixels
     if min_pixels > max_pixels:
-        raise ConfigError(
+        raise make_option_error(
+            "media.image_min_pixels",
             f"media.image_min_pixels must not exceed media.image_max_pixels, which is {max_pixels}",
-            param="media.image_min_pixels",
         )
     return replace(
         rules,

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.encoder.cache import EmbeddingCache
 from sglang_omni.engines.encoder.client import EncoderClient
 from sglang_omni.engines.media_decoder.pool import MediaDecoderPool

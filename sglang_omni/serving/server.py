@@ -10,7 +10,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from sglang_omni.admission.controller import AdmissionController
-from sglang_omni.config.options import Config, RealtimeOptions
+from sglang_omni.config.config_errors import make_option_error
+from sglang_omni.config.realtime_options import RealtimeOptions
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
 from sglang_omni.engines.grammar_checker.contract import GrammarSettings, build_check_request
 from sglang_omni.engines.runtime.pool import EnginePool
@@ -22,7 +24,7 @@ from sglang_omni.models.registry import family_of
 from sglang_omni.pipeline.preprocess import apply_answer_grammar
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
-from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, Forbidden, RequestNotFound
+from sglang_omni.protocol.errors import EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.queueing.queue import QueueRules
 from sglang_omni.serving.engine_config import (
@@ -309,9 +311,8 @@ class Server:
     def _check_voices(self, presets: Sequence[str]) -> None:
         voice = self.config.voice
         if voice is not None and voice not in presets:
-            raise ConfigError(
-                f"voice {voice!r} is not in the checkpoint; it has: {', '.join(presets)}",
-                param="voice",
+            raise make_option_error(
+                "voice", f"voice {voice!r} is not in the checkpoint; it has: {', '.join(presets)}"
             )
         validate_aliases(self.voice_aliases, presets)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.models.registry import family_of
 from sglang_omni.queueing.queue import AdmissionQueue

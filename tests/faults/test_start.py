@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from sglang_omni.config.options import load_config
+from sglang_omni.config.load import load_config
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.shm_cleanup import iter_group_pids
 from sglang_omni.protocol.errors import StartupError

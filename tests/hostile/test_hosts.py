@@ -11,7 +11,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from sglang_omni.config.options import load_config
+from sglang_omni.config.load import load_config
 from sglang_omni.entrypoints.cli.access import read_access
 from tests.entrypoints.http.fake import Served, serving
 

@@ -11,7 +11,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.http.transport import websocket_protocol as websocket
 from tests.entrypoints.http.fake import FakeBackend, serving
 from tests.hostile.clients import bystander

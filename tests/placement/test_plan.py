@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.config.options import Config, load_config
+from sglang_omni.config.load import load_config
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.models.ming.sizes import read_sizes
 from sglang_omni.models.sizes import CheckpointSizes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from sglang_omni.config.options import load_config
+from sglang_omni.config.load import load_config
 from sglang_omni.entrypoints.cli.startup_banner import describe_hardware
 from tests.server.running import RunningServer
 

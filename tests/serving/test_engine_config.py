@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.config.options import Config, load_config
+from sglang_omni.config.load import load_config
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.models.ming.media_rules import PATCH, RULES
 from sglang_omni.pipeline.request import MediaPart

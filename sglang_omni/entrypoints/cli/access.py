@@ -4,7 +4,8 @@ import logging
 import ssl
 from typing import Any
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.config_errors import make_option_error
+from sglang_omni.config.tree import Config
 from sglang_omni.entrypoints.api_keys import read_keys
 from sglang_omni.entrypoints.cli.tls import load_authority, load_pair
 from sglang_omni.entrypoints.http.middleware.auth import Access
@@ -13,7 +14,6 @@ from sglang_omni.entrypoints.http.middleware.hosts import (
     is_loopback,
     parse_host_name,
 )
-from sglang_omni.protocol.errors import ConfigError
 
 LOGGER = logging.getLogger(__name__)
 
@@ -42,12 +42,12 @@ def build_tls_options(config: Config) -> dict[str, Any]:
     """Return uvicorn's TLS options, none without a certificate. Raises `ConfigError`."""
     certificate, key, client_ca = config.tls_certificate, config.tls_key, config.tls_client_ca
     if (certificate is None) != (key is None):
-        raise ConfigError(
-            "tls_certificate and tls_key must be set together", param="tls_certificate"
+        raise make_option_error(
+            "tls_certificate", "tls_certificate and tls_key must be set together"
         )
     if certificate is None:
         if client_ca is not None:
-            raise ConfigError("tls_client_ca needs tls_certificate", param="tls_client_ca")
+            raise make_option_error("tls_client_ca", "tls_client_ca needs tls_certificate")
         return {}
     load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config)
     if client_ca is not None:

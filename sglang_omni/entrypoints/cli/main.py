@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.config.options import Config, Option, list_options, load_config, to_yaml
+from sglang_omni.config.load import load_config, to_yaml
+from sglang_omni.config.option_list import Option, list_options
+from sglang_omni.config.tree import Config
 from sglang_omni.protocol.errors import OmniError
 from sglang_omni.version import package_version
 

@@ -11,7 +11,8 @@ from typing import Any, cast
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIWebSocketRoute
 
-from sglang_omni.config.options import Option, RealtimeOptions, list_options
+from sglang_omni.config.option_list import Option, list_options
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.app import create_app
 
@@ -29,10 +30,7 @@ def render_reference(option_name: Any) -> str:
     schema = app.openapi()
     parts = [HEAD, "## Routes\n", render_table(("Route", "Description"), list_routes(app))]
     parts += ["\n## Bodies and events\n", *render_bodies(schema)]
-    flags = (
-        (f"`{option_name(one)}`", _describe_option_type(one), _format_default(one))
-        for one in list_options()
-    )
+    flags = ((f"`{option_name(one)}`", one.values, _format_default(one)) for one in list_options())
     parts += [
         "\n## Options of `sgl-omni serve`\n",
         render_table(("Option", "Takes", "Default"), flags),
@@ -155,15 +153,6 @@ def _format_code(value: Any) -> str:
 
 def _get_first_paragraph(text: str) -> str:
     return " ".join(text.split("\n\n")[0].split())
-
-
-def _describe_option_type(option: Option) -> str:
-    """Return the type of an option as text."""
-    names = (str(getattr(option.type, "__origin__", option.type)), str(option.type))
-    text = names[0] if "Annotated" in names[1] else names[1]
-    for noise in ("<class '", "'>", "pathlib.", "typing.", "sglang_omni.config.options."):
-        text = text.replace(noise, "")
-    return f"`{text}`"
 
 
 def _format_default(option: Option) -> str:

@@ -3,7 +3,7 @@
 import logging
 import ssl
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.tree import Config
 from sglang_omni.entrypoints.api_keys import read_keys
 from sglang_omni.entrypoints.cli.tls import load_pair
 from sglang_omni.entrypoints.http.middleware.auth import Access

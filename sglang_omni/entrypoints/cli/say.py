@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.entrypoints.cli.start_progress import show_progress

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.config.options import Config, to_yaml
+from sglang_omni.config.load import to_yaml
+from sglang_omni.config.tree import Config
 from sglang_omni.entrypoints.cli.access import build_tls_options, read_access
 from sglang_omni.entrypoints.cli.reload import reload
 from sglang_omni.entrypoints.cli.shutdown_signals import ShutdownSignals

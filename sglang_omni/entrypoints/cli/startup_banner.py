@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.speech.contract import TalkerInfo

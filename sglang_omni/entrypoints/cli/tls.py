@@ -5,7 +5,7 @@ import ssl
 from contextlib import suppress
 from pathlib import Path
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.tree import Config
 from sglang_omni.protocol.errors import ConfigError
 
 LOGGER = logging.getLogger(__name__)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sglang_omni.config.options import Config, load_config
+from sglang_omni.config.load import load_config
+from sglang_omni.config.tree import Config
 from sglang_omni.entrypoints.startup.cache_folders import prepare_home
 from sglang_omni.entrypoints.startup.checkpoint import find_checkpoint
 from sglang_omni.entrypoints.startup.log_folder import open_log_folder

@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Protocol
 
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.realtime.error_event import put_error
 from sglang_omni.entrypoints.realtime.event_sender import EventSender, MonotonicClock, SlowClient
 from sglang_omni.entrypoints.realtime.session import RealtimeSession

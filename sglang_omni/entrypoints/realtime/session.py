@@ -6,7 +6,7 @@
 
 import asyncio
 
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import to_public_error
 from sglang_omni.entrypoints.http.request_body.reader import get_offload_size

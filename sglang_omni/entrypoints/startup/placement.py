@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.gpus import list_visible_gpus
 from sglang_omni.models.registry import family_of
 from sglang_omni.placement.place import check_thinker_fits, format_plan, place_engines

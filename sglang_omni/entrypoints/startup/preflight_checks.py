@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from sglang_omni.config.options import Config
+from sglang_omni.config.config_errors import make_option_error
+from sglang_omni.config.tree import Config
 from sglang_omni.protocol.errors import ConfigError, StartupError, UnknownVoice
 
 
@@ -17,15 +18,17 @@ def check_config(config: Config) -> None:
         ConfigError: A value cannot be used; `param` names the option.
     """
     if not config.served_model_name.strip():
-        raise ConfigError("served_model_name must not be empty", param="served_model_name")
+        raise make_option_error("served_model_name", "served_model_name must not be empty")
     for name in ("voices_dir", "profile_folder"):
         folder = getattr(config, name)
         if folder is not None:
             require_folder(folder, name)
     local = config.allowed_local_media_path
     if local is not None and not local.is_dir():
-        message = f"allowed_local_media_path: the folder {local} does not exist"
-        raise ConfigError(message, param="allowed_local_media_path")
+        raise make_option_error(
+            "allowed_local_media_path",
+            f"allowed_local_media_path: the folder {local} does not exist",
+        )
 
 
 def require_folder(folder: Path, name: str) -> None:

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.config.options import Config, load_config
+from sglang_omni.config.load import load_config
+from sglang_omni.config.tree import Config
 from sglang_omni.entrypoints.cli.serve import serve
 from sglang_omni.protocol.errors import OmniError
 from tests.entrypoints.cli.slow_server import SlowServer

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from sglang_omni.config.options import load_config
+from sglang_omni.config.load import load_config
 from sglang_omni.entrypoints.cli.serve import _run, bind_socket
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.transport.uvicorn_server import run

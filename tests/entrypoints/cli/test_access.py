@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.config.options import Config, load_config, to_yaml
+from sglang_omni.config.load import load_config, to_yaml
+from sglang_omni.config.tree import Config
 from sglang_omni.entrypoints.cli.access import build_tls_options, read_access
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server
 from sglang_omni.protocol.errors import ConfigError

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.config.options import list_options
+from sglang_omni.config.option_list import list_options
 from sglang_omni.entrypoints.cli.main import main, to_flag
 from sglang_omni.entrypoints.cli.reference import describe_type, render_reference
 

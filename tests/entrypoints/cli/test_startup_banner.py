@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.config.options import Config, load_config
+from sglang_omni.config.load import load_config
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.gpus import Gpu
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sglang_omni.config.http_options import HttpOptions
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.entrypoints.http.app import create_app

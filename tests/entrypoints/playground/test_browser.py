@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.pipeline.request import (
     AudioDelta,

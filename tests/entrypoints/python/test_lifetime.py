@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sglang_omni import AsyncOmni, Omni
-from sglang_omni.config.options import list_options
+from sglang_omni.config.option_list import list_options
 from sglang_omni.entrypoints.python.open_server import HTTP_ONLY, read_options
 from sglang_omni.pipeline.request import AudioDelta, TextDelta
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, StartupError

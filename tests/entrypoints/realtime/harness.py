@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.protocol_version import GA, ProtocolVersion
 from sglang_omni.entrypoints.realtime.session import RealtimeSession

@@ -111,7 +111,7 @@ async def test_an_idle_session_ends_but_not_one_that_is_used() -> None:
 
 
 async def test_a_reader_that_takes_nothing_is_closed() -> None:
-    running = Running(stall_seconds=0.05)
+    running = Running(stall_seconds=0.1)
     running.socket.reading = False
     await running.ended()
     assert running.socket.closed == (1008, "slow_reader")

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.realtime.parsing import EVENT_TYPES
 from sglang_omni.pipeline.request import AudioDelta, TranscriptDelta
 from tests.entrypoints.http.fake import FakeBackend, Served, hanging, serving

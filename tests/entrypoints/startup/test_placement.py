@@ -2,7 +2,8 @@
 
 import pytest
 
-from sglang_omni.config.options import Config, load_config
+from sglang_omni.config.load import load_config
+from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.gpus import Gpu, list_visible_gpus
 from sglang_omni.entrypoints.startup import placement as startup
 from sglang_omni.protocol.errors import StartupError

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from sglang_omni.config.http_options import HttpOptions
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.engines.grammar_checker.checker import GrammarChecker
 from sglang_omni.engines.grammar_checker.contract import GrammarSettings
 from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings

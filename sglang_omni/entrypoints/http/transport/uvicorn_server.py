@@ -15,7 +15,7 @@ import uvloop
 from starlette.types import ASGIApp
 
 from sglang_omni.config.http_options import HttpOptions
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.http.transport.http_protocol import configure_protocol
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.websocket_protocol import BufferedWebSocket

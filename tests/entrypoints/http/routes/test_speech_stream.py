@@ -9,7 +9,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from sglang_omni.config.options import RealtimeOptions
+from sglang_omni.config.realtime_options import RealtimeOptions
 from tests.entrypoints.http.fake import FakeBackend, Served, tone
 
 PATCH_BYTES = 2 * round(len(tone()) * 24_000 / 44_100)
