@@ -36,7 +36,7 @@ serve_and_ask() { # NAME OPTIONS OF THE BENCHMARK...
         "$PYTHON" -m benchmarks.synthetic.system_checkpoint "$WORK/system" --fp8 ${LAYERS:+--layers $LAYERS} --force
     SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.synthetic.random_models "$PYTHON" -m sglang_omni serve \
         --version v1 --model-path "$WORK/system" --port "$PORT" --thinker.server_args "$SGLANG_ARGS" \
-        --thinker.max_total_tokens 65536 --thinker.max_running_requests 64 --mem-fraction-static 0.93 \
+        --thinker.max_total_tokens 65536 --thinker.max_running_requests 64 --thinker.mem_fraction_static 0.93 \
         --talker.min_patches 10 --talker.max_patches 10 --talker.slots 64 \
         --image_encoder.max_patches 16384 --request-timeout 120 \
         --thinker.step_deadline_s 60 ${SERVE_OPTIONS:-} \

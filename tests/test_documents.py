@@ -14,7 +14,8 @@ from benchmarks.evaluation.protocol.presets import PRESETS
 from benchmarks.evaluation.tasks import TASKS
 from sglang_omni.config.load import load_config
 from sglang_omni.config.option_list import list_options
-from sglang_omni.entrypoints.cli.main import ALIASES, _load_config, build_parser, to_flag
+from sglang_omni.entrypoints.cli.config_arguments import ALIASES, read_config, to_flag
+from sglang_omni.entrypoints.cli.main import build_parser
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("benchmarks", "ci", "cookbook", "docs")
@@ -57,7 +58,7 @@ FOREIGN = {
 VALUE = r"""(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<bare>[^\s`|)"'\\]+))"""
 OPTION = re.compile(rf"(?<![\w-])(?P<name>--[a-z][\w.-]*\w)(?:(?: |=)(?!-)(?:{VALUE}))?")
 # troubleshooting.md shows what is said of an option that does not exist.
-MISSPELT = "--thinker-tp-sise"
+MISSPELT = "--thinker.tp_sise"
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def test_every_command_is_one_that_runs(document: str, command: str) -> None:
     if words[1:] and words[1:2] != ["--help"]:
         parsed = build_parser().parse_args(words)
         if hasattr(parsed, "config"):
-            _load_config(parsed)
+            read_config(parsed)
 
 
 DESIGN = sorted((ROOT / "docs" / "design").glob("*.md"))

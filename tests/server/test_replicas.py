@@ -29,7 +29,7 @@ def pair() -> Iterator[RunningServer]:
         "--model-path",
         str(TINY),
     )
-    with run_server(*command, "--text-only", "--talker-replicas", "2", ready="/ready") as server:
+    with run_server(*command, "--text-only", "--talker.replicas", "2", ready="/ready") as server:
         yield server
 
 

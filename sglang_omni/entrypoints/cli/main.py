@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sglang_omni.config.load import load_config, to_yaml
-from sglang_omni.config.option_list import Option, list_options
-from sglang_omni.config.tree import Config
+from sglang_omni.config.load import to_yaml
+from sglang_omni.entrypoints.cli.config_arguments import add_config_options, read_config
 from sglang_omni.protocol.errors import OmniError
 from sglang_omni.version import package_version
 
@@ -54,10 +53,14 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+# The usage of commands that take every option of the configuration.
+OPTIONS = "[-h] [--config FILE] [OPTION ...]"
+
+
 def _add_serve(commands: Any) -> None:
-    serve = commands.add_parser("serve", help="start the server")
+    serve = commands.add_parser("serve", usage=f"sgl-omni serve {OPTIONS}", help="start the server")
     serve.add_argument("--version", choices=["v1"], default="v1", help="generation of the API")
-    _add_config_options(serve)
+    add_config_options(serve)
     _add_verbose(serve)
     serve.set_defaults(run=_serve)
 
@@ -70,7 +73,7 @@ def _add_say(commands: Any) -> None:
     say.add_argument("text")
     say.add_argument("-o", "--output", type=Path, required=True, help="the WAV file to write")
     say.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
-    _add_config_options(say, only=SAY_OPTIONS)
+    add_config_options(say, only=SAY_OPTIONS)
     _add_verbose(say)
     say.set_defaults(run=_say)
 
@@ -118,48 +121,18 @@ def _add_quantize(commands: Any) -> None:
 def _add_config(commands: Any) -> None:
     config = commands.add_parser("config", help="show the configuration")
     actions = config.add_subparsers(required=True, metavar="ACTION")
-    view = actions.add_parser("view", help="print the resolved configuration as YAML")
-    _add_config_options(view)
+    view = actions.add_parser(
+        "view",
+        usage=f"sgl-omni config view {OPTIONS}",
+        help="print the resolved configuration as YAML",
+    )
+    add_config_options(view)
     view.set_defaults(run=_view_config)
 
 
 def _add_reference(commands: Any) -> None:
     reference = commands.add_parser("reference", help="print every route, field and option")
     reference.set_defaults(run=_reference)
-
-
-# Names of other serving tools for the same options.
-ALIASES = {
-    "thinker.tp_size": ("--thinker-tp-size",),
-    "thinker.gpus": ("--thinker-gpus",),
-    "thinker.mem_fraction_static": ("--mem-fraction-static", "--thinker-mem-fraction-static"),
-    "talker.gpus": ("--talker-gpu", "--gpu-talker"),
-    "talker.replicas": ("--talker-replicas",),
-    "image_encoder.tp_size": ("--image-encoder-tp", "--image-encoder-tp-size"),
-    "image_encoder.gpus": ("--gpu-image-encoder", "--image-encoder-gpus"),
-    "audio_encoder.gpus": ("--gpu-audio-encoder",),
-}
-
-
-def _add_config_options(parser: argparse.ArgumentParser, only: Sequence[str] = ()) -> None:
-    """Add an option for each leaf of the tree: `--model-path P`, `--thinker.tp_size 4`."""
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="YAML file; command-line options override it"
-    )
-    for option in list_options():
-        if only and option.path not in only:
-            continue
-        names = [to_flag(option), *ALIASES.get(option.path, ())]
-        # A bool needs no value: `--text-only`.
-        bool_args: dict[str, Any] = {"nargs": "?", "const": "true"} if option.type is bool else {}
-        parser.add_argument(
-            *names,
-            **bool_args,
-            dest=f"config:{option.path}",
-            default=None,
-            metavar="VALUE",
-            help=f"default: {option.default}",
-        )
 
 
 def _add_verbose(parser: argparse.ArgumentParser) -> None:
@@ -173,30 +146,16 @@ def _add_verbose(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def to_flag(option: Option) -> str:
-    """Return the command-line flag of an option."""
-    return "--" + (option.path if "." in option.path else option.path.replace("_", "-"))
-
-
-def _load_config(parsed: argparse.Namespace) -> Config:
-    overrides = {
-        name.removeprefix("config:"): value
-        for name, value in vars(parsed).items()
-        if name.startswith("config:") and value is not None
-    }
-    return load_config(parsed.config, overrides)
-
-
 def _serve(parsed: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.serve import serve
 
-    return serve(_load_config(parsed))
+    return serve(read_config(parsed))
 
 
 def _say(parsed: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.say import say
 
-    return say(_load_config(parsed), parsed.text, parsed.output, parsed.seed)
+    return say(read_config(parsed), parsed.text, parsed.output, parsed.seed)
 
 
 def _chat(parsed: argparse.Namespace) -> int:
@@ -230,11 +189,11 @@ def _quantize(parsed: argparse.Namespace) -> int:
 
 
 def _view_config(parsed: argparse.Namespace) -> int:
-    print(to_yaml(_load_config(parsed)), end="")
+    print(to_yaml(read_config(parsed)), end="")
     return 0
 
 
-def _reference(parsed: argparse.Namespace) -> int:
+def _reference(_: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.reference import print_reference
 
-    return print_reference(parsed, to_flag)
+    return print_reference()

@@ -1,6 +1,5 @@
 """Implements `sgl-omni reference`: prints every route, field and option as Markdown."""
 
-import argparse
 import asyncio
 import inspect
 import json
@@ -14,6 +13,11 @@ from fastapi.routing import APIRoute, APIWebSocketRoute
 from sglang_omni.config.option_list import Option, list_options
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
+from sglang_omni.entrypoints.cli.config_arguments import (
+    describe_aliases,
+    format_default,
+    to_flag,
+)
 from sglang_omni.entrypoints.http.app import create_app
 
 HEAD = """# Reference
@@ -21,20 +25,22 @@ HEAD = """# Reference
 Generated from the code by `sgl-omni reference > docs/reference.md`; a test checks that it is
 current. The README describes how to use the routes.
 """
+OPTIONS_INTRODUCTION = """On the command line a list is written `A,B` and a mapping as YAML. A
+configuration file (`--config FILE`) has the same names: `--talker.slots 4` is `talker: {slots: 4}`,
+and `--model-path` is `model_path`.
+"""
 Json = dict[str, Any]
 
 
-def render_reference(option_name: Any) -> str:
-    """Return the document. `to_flag` returns the command-line flag of an option."""
+def render_reference() -> str:
+    """Return the document."""
     app = create_documented_app()
     schema = app.openapi()
     parts = [HEAD, "## Routes\n", render_table(("Route", "Description"), list_routes(app))]
     parts += ["\n## Bodies and events\n", *render_bodies(schema)]
-    flags = ((f"`{option_name(one)}`", one.values, _format_default(one)) for one in list_options())
-    parts += [
-        "\n## Options of `sgl-omni serve`\n",
-        render_table(("Option", "Takes", "Default"), flags),
-    ]
+    head = ("Option", "Takes", "Default", "Description")
+    parts += ["\n## Options of `sgl-omni serve`\n", OPTIONS_INTRODUCTION]
+    parts += [render_table(head, map(_render_option, list_options()))]
     return "\n".join(parts)
 
 
@@ -155,12 +161,17 @@ def _get_first_paragraph(text: str) -> str:
     return " ".join(text.split("\n\n")[0].split())
 
 
-def _format_default(option: Option) -> str:
-    value = option.default
-    return "" if value in (None, (), {}) else f"`{value}`"
+def _render_option(option: Option) -> tuple[str, str, str, str]:
+    default, aliases = format_default(option), describe_aliases(option, "`")
+    return (
+        f"`{to_flag(option)}`",
+        option.values,
+        default and f"`{default}`",
+        option.description + (aliases and f" ({aliases})"),
+    )
 
 
-def print_reference(_: argparse.Namespace, option_name: Any) -> int:
+def print_reference() -> int:
     """Print the document."""
-    print(render_reference(option_name), end="")
+    print(render_reference(), end="")
     return 0
