@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BeforeValidator, ConfigDict, Field, Strict
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict
+from pydantic_core import to_jsonable_python
 
 T = TypeVar("T")
 
@@ -72,4 +73,10 @@ Placement = Literal["manual", "auto"]
 
 Texts = Annotated[tuple[Text, ...], Strict(), BeforeValidator(_parse_list)]
 Gpus = Annotated[tuple[Index, ...], Strict(), BeforeValidator(_parse_list)]
-Arguments = Annotated[Mapping[Text, Any], Strict(), BeforeValidator(_parse_mapping)]
+# Values are those of YAML: from Python, a tuple becomes a list and a path text.
+Arguments = Annotated[
+    Mapping[Text, Any],
+    Strict(),
+    BeforeValidator(_parse_mapping),
+    AfterValidator(to_jsonable_python),
+]

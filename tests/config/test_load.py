@@ -207,11 +207,15 @@ def test_a_missing_file_is_refused_by_name(tmp_path, capsys):
     assert "none.yaml" in capsys.readouterr().err
 
 
-def test_values_of_python_are_taken_as_they_are():
-    given = {"model_path": Path("/models"), "thinker": {"gpus": (0, 1), "server_args": {"a": (1,)}}}
+def test_values_of_python_are_taken_as_those_of_yaml():
+    given = {
+        "model_path": Path("/models"),
+        "thinker": {"gpus": (0, 1), "server_args": {"a": (1,), "b": {"c": Path("/d")}}},
+    }
     config = load_config(None, {**given, "thinker.tp_size": 2, "talker": TalkerOptions(slots=3)})
     assert config.model_path == Path("/models")
-    assert config.thinker == ThinkerOptions(tp_size=2, gpus=(0, 1), server_args={"a": (1,)})
+    assert (config.thinker.tp_size, config.thinker.gpus) == (2, (0, 1))
+    assert config.thinker.server_args == {"a": [1], "b": {"c": "/d"}}
     assert config.talker.slots == 3
     # What was passed stays as it was.
     assert "tp_size" not in given["thinker"]
@@ -224,3 +228,8 @@ def test_options_are_frozen_and_checked_however_they_are_made():
         TalkerOptions(slot=3)
     with pytest.raises(FrozenInstanceError):
         Config().port = 1
+
+
+def test_arguments_that_yaml_cannot_hold_are_refused():
+    with pytest.raises(ConfigError, match=r"thinker\.server_args must be a mapping"):
+        load_config(None, {"thinker": {"server_args": {"a": object()}}})

@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 
 from sglang_omni import AsyncOmni, Omni
-from sglang_omni.config.option_list import list_options
-from sglang_omni.entrypoints.python.open_server import HTTP_ONLY, read_options
+from sglang_omni.config.load import load_config
+from sglang_omni.config.option_list import list_options, list_sections
+from sglang_omni.entrypoints.python.open_server import read_options
 from sglang_omni.pipeline.request import AudioDelta, TextDelta
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, StartupError
 from tests.entrypoints.http.fake import hanging, tone
 from tests.entrypoints.python.conftest import FakeServer
+
+SERVE_ONLY = [node.path for node in (*list_sections(), *list_options()) if node.is_serve_only]
 
 
 def threads() -> list[str]:
@@ -220,7 +223,7 @@ def test_options_are_those_of_the_configuration() -> None:
     assert (config.thinker.tp_size, config.thinker.gpus) == (2, (0, 1))
 
 
-@pytest.mark.parametrize("name", [*sorted(HTTP_ONLY), "no_such", "thinker.no_such"])
+@pytest.mark.parametrize("name", [*SERVE_ONLY, "no_such", "thinker.no_such", "http.no_such"])
 def test_other_options_are_refused_by_name(name: str) -> None:
     with pytest.raises(ConfigError) as refused:
         Omni(**{name: 1})
@@ -228,9 +231,41 @@ def test_other_options_are_refused_by_name(name: str) -> None:
     assert not threads()
 
 
-def test_options_of_http_are_options() -> None:
-    known = {entry.partition(".")[0] for entry in (option.path for option in list_options())}
-    assert known >= HTTP_ONLY
+def test_an_option_of_http_is_refused_whatever_its_value() -> None:
+    for path in SERVE_ONLY:
+        with pytest.raises(ConfigError, match=f"^{path} is an option of `sgl-omni serve` only"):
+            read_options(None, {path: None})
+    with pytest.raises(ConfigError, match=r"^http is an option of `sgl-omni serve` only"):
+        read_options(None, {"http": {"max_url_bytes": 300}})
+
+
+def test_the_options_of_http_are_those_of_the_server_that_python_does_not_have() -> None:
+    sections = {path.partition(".")[0] for path in SERVE_ONLY}
+    assert sections == {
+        "host",
+        "port",
+        "max_body_bytes",
+        "drain_timeout",
+        "unread_bytes",
+        "unread_timeout",
+        "api_key",
+        "admin_api_key",
+        "cors_origin",
+        "allowed_host",
+        "tls_certificate",
+        "tls_key",
+        "tls_client_ca",
+        "log_level",
+        "log_format",
+        "audit_log",
+        "otlp_endpoint",
+        "profile_folder",
+        "http",
+        "rate_limit",
+        "realtime",
+    }
+    others = {one.path: one.default for one in list_options() if not one.is_serve_only}
+    assert read_options(None, others) == load_config(None, {})
 
 
 def test_a_missing_checkpoint_is_an_error(tmp_path: Path) -> None:
