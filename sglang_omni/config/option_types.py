@@ -12,7 +12,9 @@ from pydantic_core import to_jsonable_python
 T = TypeVar("T")
 
 # The text below a field is its description, which help, reference and error messages show.
-OPTION_CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+OPTION_CONFIG = ConfigDict(
+    extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="constants"
+)
 
 
 class ServeOnlyMarker:

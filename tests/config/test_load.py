@@ -91,7 +91,10 @@ def test_limits_that_bound_each_other_may_change_together(load, order):
 
 def test_what_view_prints_is_read_back_as_it_was(load):
     everything = load_config(None, {path: text for path, (text, _) in VALUES.items()})
-    for config in (Config(), everything):
+    endless = load_config(
+        None, {"realtime.max_seconds": "inf", "thinker.server_args": "{a: .inf, b: [1, {c: null}]}"}
+    )
+    for config in (Config(), everything, endless):
         assert load(to_yaml(config)) == config
     assert load(to_yaml(replace(Config(), voice="小河"))).voice == "小河"
     assert "小河" in to_yaml(replace(Config(), voice="小河"))
