@@ -6,8 +6,8 @@ from contextlib import aclosing
 import pytest
 
 from sglang_omni.engines.thinker.contract import ThinkerOutput
-from sglang_omni.models.ming.prompt.answer_grammar import build_answer_grammar
-from sglang_omni.models.ming.prompt.tools import CALL_TOKENS
+from sglang_omni.models.answer_grammar import build_answer_grammar
+from sglang_omni.models.tool_calls import CALL_TOKENS
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Message,

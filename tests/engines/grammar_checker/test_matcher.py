@@ -20,7 +20,7 @@ from sglang_omni.engines.grammar_checker.matcher import (
     check_grammar,
     compile_grammar,
 )
-from sglang_omni.models.ming.prompt.answer_grammar import build_answer_grammar
+from sglang_omni.models.answer_grammar import build_answer_grammar
 from sglang_omni.protocol.tools import Tool, ToolChoice
 from tests.testing.golden import TINY
 

@@ -10,10 +10,10 @@ import pytest
 
 from sglang_omni.engines.runtime.process import EngineProcess
 from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
-from sglang_omni.models.ming.prompt.answer_grammar import build_answer_grammar
+from sglang_omni.models.answer_grammar import build_answer_grammar
+from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
-from sglang_omni.models.ming.prompt.tools import ToolCallParser
+from sglang_omni.models.tool_calls import ToolCallParser
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from sglang_omni.protocol.sampling import Grammar, SamplingParams
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
@@ -102,7 +102,7 @@ async def test_an_answer_keeps_to_a_grammar_on_one_rank_and_on_two(
     asked = SamplingParams(max_tokens=200, temperature=1.0, grammar=Grammar(lark, "tools"))
     ranks = (one_rank, two_ranks, two_ranks)
     for outputs in await asyncio.gather(*(generate(process, asked) for process in ranks)):
-        reader, spelled = ToolCallParser(), ToolTokenDecoder(TOKENIZER)
+        reader, spelled = ToolCallParser(), MingChatFormat(TINY).tool_tokens
         text = b"".join(map(spelled.token_bytes, ids(outputs))).decode()
         (call,) = [*reader.push(text), *reader.finish()]
         assert isinstance(call, ToolCall) and call.name == "look"

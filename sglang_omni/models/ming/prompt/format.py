@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
+from sglang_omni.models.answer_grammar import build_answer_grammar
 from sglang_omni.models.chat import TokenBytes, TokenizedPrompt, Turn
-from sglang_omni.models.ming.prompt.answer_grammar import build_answer_grammar
 from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM, render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
-from sglang_omni.models.ming.prompt.tools import ToolCallParser
 from sglang_omni.models.reasoning import ThinkTagParser
+from sglang_omni.models.tool_calls import CALL_TOKENS, ToolCallParser, ToolTokenDecoder
 from sglang_omni.protocol.tools import Tool, ToolChoice
 
 
@@ -28,7 +27,7 @@ class MingChatFormat:
     @cached_property
     def tool_tokens(self) -> TokenBytes:
         """See `ChatFormat`. Raises `CheckpointError` if the tokenizer has no such tokens."""
-        return ToolTokenDecoder(self.tokenizer)
+        return ToolTokenDecoder(self.tokenizer, map(self.tokenizer.token_id, CALL_TOKENS))
 
     def tokenize(
         self, messages: Sequence[Turn], thinking: bool = False, tools: Sequence[Tool] = ()

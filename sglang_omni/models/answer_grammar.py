@@ -1,9 +1,9 @@
 """The grammar of an answer with tool calls or a JSON schema, in llguidance's Lark syntax.
 
-A call has the form that the checkpoint was trained on (`tools.py`): between two special tokens, the
-name of a function and a JSON object of arguments. If the call is forced or the function is strict,
-the arguments follow its schema; arguments that the schema does not name are excluded, unless it
-allows them. Reasoning is free, and so is text beside calls, but it cannot contain a call token.
+A call has the form of `tool_calls.py`: between two special tokens, the name of a function and a
+JSON object of arguments. If the call is forced or the function is strict, the arguments follow its
+schema; arguments that the schema does not name are excluded, unless it allows them. Reasoning is
+free, and so is text beside calls, but it cannot contain a call token.
 
     start: thought? calls
     calls: call ("\\n" call)*
@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sglang_omni.models.ming.prompt.tools import CALL, CALL_CLOSE
+from sglang_omni.models.tool_calls import CALL, CALL_CLOSE
 from sglang_omni.protocol.tools import Tool, ToolChoice
 
 # The spacing of `json.dumps`, on which the model was trained. With free white space, a model may
