@@ -104,5 +104,6 @@ class PlainChat:
 
     def answer_grammar(
         self, tools: Sequence[Tool], choice: ToolChoice, schema: str | None, thinking: bool
-    ) -> None:
+    ) -> str | None:
         """Return None: a JSON schema alone describes an answer."""
+        return None

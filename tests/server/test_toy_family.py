@@ -12,20 +12,11 @@ import soundfile
 
 from tests.media.files import encoded, picture, tone, wav
 from tests.server.running import RunningServer, run_server
-from tests.testing.toy_checkpoint import ARCHITECTURE, write_toy_checkpoint
+from tests.testing import toy_family
+from tests.testing.toy_checkpoint import install_entry_point, write_toy_checkpoint
 
 ROOT = Path(__file__).parents[2]
 MODEL = "toy"
-
-
-def install_entry_point(folder: Path) -> Path:
-    """Write the metadata of a package that brings the toy family."""
-    metadata = folder / "toy-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
-    entry = f"[sglang_omni.models]\n{ARCHITECTURE} = tests.testing.toy_family:FAMILY\n"
-    (metadata / "entry_points.txt").write_text(entry)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +41,10 @@ def chat(server: RunningServer, content: object, **fields: object) -> dict[str, 
 def pitch_of(wav: bytes) -> float:
     samples, rate = soundfile.read(io.BytesIO(wav))
     return float(np.abs(np.fft.rfft(samples)).argmax() * rate / len(samples))
+
+
+def test_it_is_small_enough_to_copy() -> None:
+    assert len(Path(toy_family.__file__).read_text(encoding="utf-8").splitlines()) <= 200
 
 
 def test_its_capabilities_are_listed(server: RunningServer) -> None:
@@ -83,8 +78,14 @@ def test_its_voices_speak_at_its_own_rate(server: RunningServer, voice: str, pit
     assert pitch_of(reply.content) == pytest.approx(pitch, abs=5)
 
 
+def test_its_instructions_raise_the_pitch(server: RunningServer) -> None:
+    body = {"model": MODEL, "input": "Good morning.", "voice": "low", "instructions": "Higher."}
+    reply = httpx.post(f"{server.url}/v1/audio/speech", json=body, timeout=30)
+    assert pitch_of(reply.content) == pytest.approx(440, abs=5)
+
+
 def test_what_it_cannot_do_is_refused_by_its_name(server: RunningServer) -> None:
-    body = {"model": MODEL, "input": "Rain.", "task": "sound"}
+    body = {"model": MODEL, "input": "Привет"}
     reply = httpx.post(f"{server.url}/v1/audio/speech", json=body, timeout=30)
     assert reply.status_code == 400
     assert "Toy" in reply.json()["error"]["message"]

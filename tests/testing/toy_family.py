@@ -1,43 +1,51 @@
 """A small model family: it echoes text, speaks sine waves and sees mean colours."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import numpy as np
 import torch
 
 from sglang_omni.engines.thinker import contract as thinker
 from sglang_omni.models import speech
+from sglang_omni.models.answer_grammar import build_answer_grammar
 from sglang_omni.models.base import ModelFamily
-from sglang_omni.models.capabilities import Capabilities, read_capabilities
+from sglang_omni.models.capabilities import Capabilities, SpeechTask, read_capabilities
 from sglang_omni.models.chat import PromptVideo, TokenizedPrompt, Turn
 from sglang_omni.models.encoder import Cost
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.plain import PLAIN_MEDIA_FORMAT, PlainChat, PlainSpeechText, PlainTrimmer
 from sglang_omni.models.speech_text import SpeechStyle
+from sglang_omni.models.tool_calls import ToolCallParser, ToolTokenDecoder
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.tools import ToolCall
 
-RATE, FRAME_S, CONTEXT, MEDIA_TOKEN, WIDTH = 16_000, 0.1, 4096, 256, 4
-ABILITIES = Capabilities("Toy", ("en",), ("speech",), False, "Write.", ("en",), False, ("Hi!",))
+RATE, FRAME_S, CONTEXT, WIDTH = 16_000, 0.1, 4096, 4
+MEDIA_TOKEN, CALL, CALL_CLOSE = 256, 257, 258
+TOY = Capabilities("Toy", ("en", "zh"), get_args(SpeechTask), True, "Write.", None, True, ("Hi!",))
 
 
 class ToyChat(PlainChat):
     """Tokens are bytes; a chat is its messages, one after the other."""
 
+    tool_parser, answer_grammar = ToolCallParser, staticmethod(build_answer_grammar)
+
     def tokenize(self, messages: Sequence[Turn], *_: Any) -> TokenizedPrompt:
-        if not messages or messages[-1].role != "user":
+        if not messages or messages[-1].role not in ("user", "tool"):
             raise InvalidRequest("the last message must be the user's", param="messages")
         ids, runs = list[int](), list[tuple[int, int]]()
         for item in (item for message in messages for item in message.content):
-            if text := getattr(item, "text", None):
-                ids += text.encode()
-                continue
-            steps = len(item.seconds) if isinstance(item, PromptVideo) else 1
-            for _ in range(steps):
-                runs.append((len(ids), len(ids) + item.tokens - 1))
-                ids += [MEDIA_TOKEN] * item.tokens
+            if isinstance(item, ToolCall):
+                call = f'{{"name": "{item.name}", "arguments": {item.arguments}}}'
+                ids += [CALL, *call.encode(), CALL_CLOSE]
+            elif hasattr(item, "text"):
+                ids += item.text.encode()
+            else:
+                for _ in range(len(item.seconds) if isinstance(item, PromptVideo) else 1):
+                    runs.append((len(ids), len(ids) + item.tokens - 1))
+                    ids += [MEDIA_TOKEN] * item.tokens
         return TokenizedPrompt(tuple(ids), tuple(runs))
 
     def token_bytes(self, token_id: int) -> bytes:
@@ -46,11 +54,15 @@ class ToyChat(PlainChat):
     def token_name(self, token_id: int) -> str:
         return f"<{token_id}>"
 
+    @property
+    def tool_tokens(self) -> Any:
+        return ToolTokenDecoder(self, (CALL, CALL_CLOSE))
+
 
 class EchoThinker:
     """A `StreamWorker` that answers with the prompt's own text."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: thinker.ThinkerSettings) -> None:
         self.info = thinker.ThinkerInfo(CONTEXT, 16 * CONTEXT, 16, False, False)
 
     async def run(self, request_id: str, request: thinker.ThinkerRequest) -> AsyncIterator[Any]:
@@ -67,10 +79,6 @@ class EchoThinker:
     async def profile(self, folder: str | None) -> None: ...
 
     async def close(self) -> None: ...
-
-
-def open_thinker(settings: thinker.ThinkerSettings) -> EchoThinker:
-    return EchoThinker()
 
 
 class ToyEncoder:
@@ -97,17 +105,24 @@ class ToyEncoder:
         return np.zeros(RATE) if self.kind == "audio" else np.zeros((1, 32, 32, 3))
 
 
+class ToySpeechText(PlainSpeechText):
+    """Instructions, whatever they are, raise the pitch by an octave."""
+
+    def style(self, task: SpeechTask, instructions: Any = None) -> SpeechStyle:
+        return SpeechStyle(instruction=str(instructions) if instructions else None)
+
+
 class ToySpeech:
     """Speech is a sine wave whose pitch is the voice, a tenth of a second for each letter."""
 
-    device = torch.device("cpu")
+    device, open_trimmer = torch.device("cpu"), PlainTrimmer
 
     def __init__(self, voices: dict[str, float]) -> None:
         self.voices = voices
         self.info = speech.SpeechModelInfo(RATE, FRAME_S, tuple(voices), has_speaker_encoder=False)
 
     def no_voice(self) -> float:
-        return 0.0
+        return 660.0
 
     def encode_voice(self, key: str, samples: torch.Tensor, sample_rate: int) -> Any:
         return speech.EncodedRecording(samples[:1].numpy(), 1, 0)
@@ -115,25 +130,15 @@ class ToySpeech:
     def read_voice(self, key: str, text: str | None, values: torch.Tensor, latents: int) -> float:
         return 330.0
 
-    def prepare(self, text: str, voice: float, style: SpeechStyle) -> "ToyInput":
-        return ToyInput(text, voice, len(text))
+    def prepare(self, text: str, voice: float, style: SpeechStyle) -> SimpleNamespace:
+        pitch = 2 * voice if style.instruction else voice
+        return SimpleNamespace(num_tokens=len(text), frames_left=len(text), pitch=pitch)
 
     def max_frames(self, text: str) -> int:
         return max(4, 2 * len(text))
 
     def open_executor(self, settings: speech.ExecutorSettings) -> "SineExecutor":
         return SineExecutor(settings.slots)
-
-    def open_trimmer(self) -> PlainTrimmer:
-        return PlainTrimmer()
-
-
-@dataclass
-class ToyInput:
-    text: str
-    pitch: float
-    num_tokens: int
-    made: int = 0
 
 
 class SineExecutor:
@@ -143,8 +148,7 @@ class SineExecutor:
 
     def __init__(self, slots: int) -> None:
         self.width = slots
-        self._inputs: dict[int, ToyInput] = {}
-        self._slots: Sequence[int] = ()
+        self._inputs: dict[int, SimpleNamespace] = {}
 
     def prefill(self, admissions: Sequence[speech.Admission]) -> None:
         self._inputs |= {one.slot: one.input for one in admissions}
@@ -152,11 +156,10 @@ class SineExecutor:
     def begin(self, slots: Sequence[int]) -> None:
         self._slots = slots
         for slot in slots:
-            self._inputs[slot].made += 1
+            self._inputs[slot].frames_left -= 1
 
     def stops(self) -> list[float]:
-        inputs = (self._inputs[slot] for slot in self._slots)
-        return [float(one.made >= len(one.text)) for one in inputs]
+        return [float(self._inputs[slot].frames_left <= 0) for slot in self._slots]
 
     def finish(self, last: Sequence[bool]) -> None: ...
 
@@ -169,20 +172,20 @@ class SineExecutor:
 class ToyFamily(ModelFamily):
     """The family; a checkpoint is a `config.json` with the pitch of each voice, and a tokenizer."""
 
-    media_format, speech_text = PLAIN_MEDIA_FORMAT, PlainSpeechText()
-    thinker_factory = "tests.testing.toy_family:open_thinker"
+    media_format, speech_text = PLAIN_MEDIA_FORMAT, ToySpeechText()
+    thinker_factory = "tests.testing.toy_family:EchoThinker"
 
     def capabilities(self, checkpoint: Path) -> Capabilities:
-        return read_capabilities(checkpoint, ABILITIES)
+        return read_capabilities(checkpoint, TOY)
 
     def chat_format(self, checkpoint: Path) -> ToyChat:
         return ToyChat()
 
     def voice_names(self, checkpoint: Path) -> tuple[str, ...]:
-        return tuple(self._voices(checkpoint))
+        return tuple(read_json(checkpoint / "config.json")["voices"])
 
     def load_speech_model(self, checkpoint: Path, device: str, dtype: str) -> ToySpeech:
-        return ToySpeech(self._voices(checkpoint))
+        return ToySpeech(read_json(checkpoint / "config.json")["voices"])
 
     def load_vision_encoder(self, checkpoint: Path, *_: Any, **__: Any) -> ToyEncoder:
         return ToyEncoder("image")
@@ -192,9 +195,6 @@ class ToyFamily(ModelFamily):
 
     def encoder_width(self, checkpoint: Path) -> int:
         return WIDTH
-
-    def _voices(self, checkpoint: Path) -> dict[str, float]:
-        return dict(read_json(checkpoint / "config.json")["voices"])
 
 
 FAMILY = ToyFamily()
