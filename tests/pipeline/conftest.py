@@ -2,13 +2,12 @@ import asyncio
 
 import pytest
 
-from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from tests.testing.golden import TINY
+from tests.testing.family import TOKENS
 
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    return ThinkerTokenizer(TINY)
+    return TOKENS
 
 
 @pytest.fixture

@@ -11,20 +11,14 @@ from sglang_omni.engines.runtime.transport import Cancel, Failed, Stop, Submit
 from sglang_omni.engines.speech.contract import TalkerChunk
 from sglang_omni.engines.thinker.contract import ThinkerOutput
 from sglang_omni.media.fetch import FetchPolicy
-from sglang_omni.models.ming.media_rules import FORMAT
-from sglang_omni.models.ming.prompt.format import MingChatFormat
-from sglang_omni.models.ming.speech_text import MingSpeechText
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.respond import Engines
-from tests.testing.golden import TINY
+from tests.testing.family import FRAME_S, MEDIA_FORMAT, RATE, SPEECH_TEXT
 
 # Of a server that takes text only.
-TEXT_ONLY = MediaPreprocessor(FetchPolicy(), FORMAT, None, {})
-CHAT = MingChatFormat(TINY)
-SPEECH_TEXT = MingSpeechText()
-FRAME_S = 0.32
+TEXT_ONLY = MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, None, {})
 # What a pipeline must know of the speech model.
-SPEECH = {"speech_text": SPEECH_TEXT, "sample_rate": 44_100, "frame_s": FRAME_S}
+SPEECH = {"speech_text": SPEECH_TEXT, "sample_rate": RATE, "frame_s": FRAME_S}
 
 
 def admit_all(thinker, talker):

@@ -7,25 +7,22 @@ import pytest
 
 from sglang_omni.engines.speech.contract import SpeechStyle, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
-from sglang_omni.models.ming.speech.model import MingSpeechModel
-from sglang_omni.models.ming.speech.modules import load_modules
-from sglang_omni.models.ming.text import front
 from sglang_omni.pipeline.request import AudioDelta, Finished, SpeechRequest, Voice
 from sglang_omni.pipeline.segment_fader import MAX_LEAD_S
 from sglang_omni.pipeline.speech import Speaker, speak
-from tests.pipeline.engines import FRAME_S, SPEECH_TEXT, LocalTalker, ScriptedEngine, script_hum
-from tests.testing.golden import TINY
+from tests.pipeline.engines import LocalTalker, ScriptedEngine, script_hum
+from tests.testing.family import CHECKPOINT, FAMILY, FRAME_S, RATE, SPEECH_TEXT, VOICES
 
 SENTENCE = "The river runs slowly past the old stone mill. "
-RATE = 44_100
+VOICE = VOICES[0]
 
 
 def reading(text, **more):
-    return SpeechRequest("book", text, Voice("DB30", 5), **more)
+    return SpeechRequest("book", text, Voice(VOICE, 5), **more)
 
 
 async def heard(talker, request, **more):
-    speaker = Speaker(talker, SPEECH_TEXT, FRAME_S, "DB30", 5, RATE, **more)
+    speaker = Speaker(talker, SPEECH_TEXT, FRAME_S, VOICE, 5, RATE, **more)
     return [event async for event in speak(speaker, request)]
 
 
@@ -36,20 +33,30 @@ async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_o
     assert len(asked) > 5
     assert [one.segment for one in asked] == [*range(len(asked))]
     same = {(one.voice, one.seed, one.style, one.max_patches) for one in asked}
-    assert same == {("DB30", 5, style, None)}
+    assert same == {(VOICE, 5, style, None)}
 
 
-async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
+class CountingFrontEnd:
+    """Another front end that counts its fragments."""
+
+    def __init__(self, front_end):
+        self.front_end, self.num_fragments = front_end, 0
+
+    def open_front_end(self):
+        return self
+
+    def split_fragments(self, text):
+        for fragment in self.front_end.split_fragments(text):
+            self.num_fragments += 1
+            yield fragment
+
+
+async def test_a_book_begins_as_soon_as_a_line():
     """The second piece is not put into words before the first is being spoken."""
-    cut = []
-    real = front.normalize
-    monkeypatch.setattr(
-        front, "normalize", lambda text, **how: cut.append(text) or real(text, **how)
-    )
-    talker = ScriptedEngine(script_hum())
-    events = speak(Speaker(talker, SPEECH_TEXT, FRAME_S, "DB30", 5, RATE), reading(SENTENCE * 2000))
+    talker, counting = ScriptedEngine(script_hum()), CountingFrontEnd(SPEECH_TEXT.open_front_end())
+    events = speak(Speaker(talker, counting, FRAME_S, VOICE, 5, RATE), reading(SENTENCE * 2000))
     await anext(events)
-    assert len(cut) < 5
+    assert 0 < counting.num_fragments < 5
     await events.aclose()
     assert talker.open == 0
 
@@ -68,26 +75,24 @@ async def test_a_description_is_one_piece_word_for_word():
     text = " Genre: Folk. Mood: Calm. Instrument: Harp. Theme: 3 mills. Duration: 60s."
     await heard(talker, reading(text, verbatim=True, max_seconds=2.0))
     (asked,) = talker.requests
-    assert (asked.text, asked.max_patches) == (text, 6)
+    assert (asked.text, asked.max_patches) == (text, int(2.0 / FRAME_S))
     await heard(talker, reading(text, verbatim=True))
-    # The reference's limit: the words say nothing about how long the music is.
-    assert talker.requests[-1].max_patches == int(len(text) * 5818 / 16000 / FRAME_S)
+    # The family's limit: the words say nothing about how long the music is.
+    limit_s = SPEECH_TEXT.max_description_s(text)
+    assert talker.requests[-1].max_patches == int(limit_s / FRAME_S)
 
 
 async def test_a_real_voice_reads_on_without_a_click_or_a_gap():
-    """The tiny talker's pieces end and begin in the middle of a hum."""
-    settings = TalkerSettings(TINY)
-    async with LocalTalker(
-        TalkerWorker(
-            MingSpeechModel(load_modules(settings.checkpoint, settings.device, settings.dtype)),
-            settings,
-        )
-    ) as talker:
+    """A small talker's pieces end and begin in the middle of a hum."""
+    settings = TalkerSettings(CHECKPOINT)
+    model = FAMILY.load_speech_model(CHECKPOINT, settings.device, settings.dtype)
+    async with LocalTalker(TalkerWorker(model, settings)) as talker:
         events = await heard(talker, reading("The mill turns, and turns again. " * 8))
         pcm = np.concatenate([event.pcm for event in events if isinstance(event, AudioDelta)])
     usage = events[-1].usage
     assert usage.audio_tokens * FRAME_S > 3
-    frames = np.abs(pcm[: len(pcm) // 441 * 441].reshape(-1, 441)).mean(axis=1)
+    frame = RATE // 100
+    frames = np.abs(pcm[: len(pcm) // frame * frame].reshape(-1, frame)).mean(axis=1)
     quiet = np.flatnonzero(np.diff(np.concatenate(([1], frames > 1e-3, [1]))))
     pauses = np.diff(quiet)[::2] * 0.01 if len(quiet) > 1 else np.zeros(1)
     assert pauses.max(initial=0) <= 0.3 + MAX_LEAD_S + 0.05

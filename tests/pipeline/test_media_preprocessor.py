@@ -14,7 +14,6 @@ from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import PixelBudget
-from sglang_omni.models.ming.media_rules import FORMAT, RULES, clip_tokens, patch_grid
 from sglang_omni.pipeline.media_preprocessor import (
     MAX_OPEN_MEDIA_PER_TENANT,
     MediaInput,
@@ -25,11 +24,30 @@ from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
 from sglang_omni.protocol.errors import InvalidRequest, OmniError
 from sglang_omni.protocol.sampling import SamplingParams
-from tests.pipeline.engines import CHAT, ScriptedEngine
+from tests.pipeline.engines import ScriptedEngine
+from tests.testing.family import CHAT, MEDIA_FORMAT
 
 HIDDEN = 8
-SHAPES = {"image": (1, 64, 96, 3), "video": (4, 64, 64, 3), "audio": (16_000,)}
+RULES = MEDIA_FORMAT.rules
+IMAGE_UNIT, VIDEO_UNIT = RULES.image.factor, RULES.video.factor
+# An image, two pairs of frames, and a second of sound.
+SHAPES = {
+    "image": (1, 2 * IMAGE_UNIT, 3 * IMAGE_UNIT, 3),
+    "video": (4, 2 * VIDEO_UNIT, 2 * VIDEO_UNIT, 3),
+    "audio": (RULES.sample_rate,),
+}
 SECONDS = {"video": (0.25, 1.25)}
+
+
+def count_rows(shape):
+    """Return how many tokens the format has for a decoded medium of that shape."""
+    if len(shape) == 1:
+        return MEDIA_FORMAT.audio_tokens(shape[0])
+    grid = MEDIA_FORMAT.patch_grid(shape)
+    return grid[0] * MEDIA_FORMAT.image_tokens(grid)
+
+
+ROWS = {kind: count_rows(shape) for kind, shape in SHAPES.items()}
 
 
 class FakeMediaDecoder:
@@ -50,12 +68,8 @@ class FakeMediaDecoder:
 
 async def encode(request):
     """An encoder's script: as many rows as the medium has tokens."""
-    shape = request.layout.shape
-    if isinstance(request, AudioEncodeRequest):
-        rows = clip_tokens(shape[0])
-    else:
-        time, height, width = patch_grid(shape)
-        rows = time * height * width // 4
+    assert isinstance(request, AudioEncodeRequest) == (len(request.layout.shape) == 1)
+    rows = count_rows(request.layout.shape)
     yield Encoded(request.rows.write(np.ones((rows, HIDDEN), np.float32)))
 
 
@@ -78,7 +92,7 @@ def media_decoder():
 def perception(engine, media_decoder):
     images, audio = (EncoderClient(engine, EmbeddingCache(1 << 20)) for _ in range(2))
     encoders = {"image": images, "video": images, "audio": audio}
-    return MediaPreprocessor(FetchPolicy(), FORMAT, media_decoder, encoders)
+    return MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, media_decoder, encoders)
 
 
 async def perceive(perception, medium):
@@ -86,7 +100,7 @@ async def perceive(perception, medium):
     return opened, await perception.encode(opened)
 
 
-@pytest.mark.parametrize(("kind", "rows"), [("image", 6), ("video", 8), ("audio", 25)])
+@pytest.mark.parametrize(("kind", "rows"), ROWS.items())
 async def test_each_kind_has_the_rows_its_prompt_has_places_for(perception, kind, rows):
     medium, embedding = await perceive(perception, part(kind, b"file"))
     assert embedding.layout.shape == (rows, HIDDEN)
@@ -145,7 +159,7 @@ async def test_equal_media_that_fail_together_blame_each_its_own_field(perceptio
 
 
 async def test_a_server_without_encoders_refuses_media(media_decoder):
-    blind = MediaPreprocessor(FetchPolicy(), FORMAT, media_decoder, {})
+    blind = MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, media_decoder, {})
     with pytest.raises(InvalidRequest, match="text only"):
         await blind.open(part("image", b"file"))
     assert media_decoder.decoded == []
@@ -182,7 +196,7 @@ MESSAGES = (
 )
 
 
-async def asked(perception, tokenizer, messages=MESSAGES, **request):
+async def asked(perception, messages=MESSAGES, **request):
     chat = ChatRequest("chat", messages, SamplingParams(), **request)
     media = [await perception.open(medium) for medium in chat.media]
     prompt = preprocess(chat, media, CHAT, 512)
@@ -191,46 +205,55 @@ async def asked(perception, tokenizer, messages=MESSAGES, **request):
 
 
 async def test_features_lie_where_their_placeholders_are(perception, tokenizer):
-    request = await asked(perception, tokenizer, tenant="me")
+    request = await asked(perception, tenant="me")
     assert request.tenant == "me"
-    tokens = {"image": "<imagePatch>", "video": "<framePatch>", "audio": "<audioPatch>"}
+    placeholders, all_places = set(), []
     for features in request.features:
         places = [i for first, last in features.offsets for i in range(first, last + 1)]
-        assert len(places) == features.layout.shape[0]
-        token = tokenizer.token_id(tokens[features.modality])
-        assert places == [i for i, other in enumerate(request.input_ids) if other == token]
+        assert len(places) == features.layout.shape[0] == ROWS[features.modality]
+        (token,) = {request.input_ids[i] for i in places}
+        assert token in tokenizer.special
+        placeholders.add(token)
+        all_places += places
+    # Runs come in the order of the prompt, and there are no other placeholders.
+    ids = enumerate(request.input_ids)
+    assert all_places == [i for i, token in ids if token in placeholders]
     assert [features.modality for features in request.features] == ["image", "video", "audio"]
+    grids = {kind: MEDIA_FORMAT.patch_grid(SHAPES[kind]) for kind in ("image", "video")}
     assert [features.grid for features in request.features] == [
-        ((1, 4, 6),),
-        ((1, 4, 4), (1, 4, 4)),
+        ((1, *grids["image"][1:]),),
+        ((1, *grids["video"][1:]),) * len(SECONDS["video"]),
         (),
     ]
 
 
-async def test_each_medium_has_a_hash_of_its_own(perception, tokenizer):
-    request = await asked(perception, tokenizer)
+async def test_each_medium_has_a_hash_of_its_own(perception):
+    request = await asked(perception)
     assert len({features.content_hash for features in request.features}) == 3
 
 
+@pytest.mark.parametrize("rows", [ROWS["image"] - 1, ROWS["image"] + 1])
 async def test_too_many_or_too_few_rows_are_an_internal_error_that_names_both(
-    perception, tokenizer, engine
+    perception, engine, rows
 ):
-    async def short(request):
-        yield Encoded(request.rows.write(np.ones((5, HIDDEN), np.float32)))
+    async def wrong(request):
+        yield Encoded(request.rows.write(np.ones((rows, HIDDEN), np.float32)))
 
-    engine.script = short
-    with pytest.raises(OmniError, match="5 feature rows for 6 placeholders") as error:
-        await asked(perception, tokenizer, MESSAGES[:1])
+    engine.script = wrong
+    message = f"{rows} feature rows for {ROWS['image']} placeholders"
+    with pytest.raises(OmniError, match=message) as error:
+        await asked(perception, MESSAGES[:1])
     assert error.value.status == 500
 
 
 async def test_a_prompt_that_fills_the_context_is_refused_before_anything_is_encoded(
-    perception, tokenizer, engine
+    perception, engine
 ):
     chat = ChatRequest("chat", MESSAGES[:1], SamplingParams())
     media = [await perception.open(medium) for medium in chat.media]
-    with pytest.raises(InvalidRequest, match="the context has 20"):
-        preprocess(chat, media, CHAT, 20)
+    length = len(preprocess(chat, media, CHAT, 512).ids)
+    with pytest.raises(InvalidRequest, match=f"the context has {length}"):
+        preprocess(chat, media, CHAT, length)
     assert engine.requests == []
 
 
@@ -238,7 +261,7 @@ async def test_a_recalled_embedding_stands_for_its_medium():
     array = SharedArray()
     embedding = Embedding(array, array.write(np.ones((25, HIDDEN), np.float32)))
     medium = MediaInput(part("audio"), b"key", 25, embedding=embedding)
-    perception = MediaPreprocessor(FetchPolicy(), FORMAT, FakeMediaDecoder(), {})
+    perception = MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, FakeMediaDecoder(), {})
     assert await perception.encode(medium) is embedding
 
 

@@ -6,8 +6,6 @@ from contextlib import aclosing, nullcontext
 import numpy as np
 import pytest
 
-from sglang_omni.models.ming.prompt.chat import render_chat
-from sglang_omni.models.ming.text.front import split_fragments
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -29,10 +27,7 @@ from sglang_omni.pipeline.speech import RequestUsage, Speaker, speak_stream
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.pipeline.engines import (
-    CHAT,
-    FRAME_S,
     SPEECH,
-    SPEECH_TEXT,
     TEXT_ONLY,
     ScriptedEngine,
     admit_all,
@@ -41,11 +36,12 @@ from tests.pipeline.engines import (
     script_silence,
 )
 from tests.testing.clock import FakeClock
+from tests.testing.family import CHAT, FRAME_S, RATE, SPEECH_TEXT, VOICES, split_fragments
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
 
 CONTEXT = 512
-VOICE = Voice("DB30", seed=5)
+VOICE = Voice(VOICES[0], seed=5)
 SENTENCE = "The river runs slowly past the old stone mill. "
 LONG = [word + " " for word in (SENTENCE * 6).split()]
 CHINESE = list("今天天气很好，我们一起去公园散步吧。小河边的柳树长出了新的叶子！鸟儿在唱歌。")
@@ -131,7 +127,7 @@ async def test_each_fragment_of_each_segment_is_one_numbered_talker_request(answ
     expected = [text for segment in segments for text in split_fragments(segment)]
     assert [request.text for request in asked] == expected
     assert [request.segment for request in asked] == [*range(len(expected))]
-    assert {(request.voice, request.seed) for request in asked} == {("DB30", 5)}
+    assert {(request.voice, request.seed) for request in asked} == {(VOICE.name, VOICE.seed)}
 
 
 async def test_audio_comes_in_the_order_of_the_segments_after_their_transcripts(answer):
@@ -176,7 +172,7 @@ async def test_the_thinker_is_asked_with_the_rendered_chat(tokenizer, thinking):
     async for _ in make_pipeline(tokenizer, thinker, None).respond(request):
         pass
     (asked,) = thinker.requests
-    assert asked.input_ids == tokenizer.encode(render_chat(request.messages, thinking)).ids
+    assert asked.input_ids == CHAT.tokenize(request.messages, thinking).ids
     assert asked.sampling == SamplingParams(
         temperature=0.5, seed=9, max_tokens=CONTEXT - len(asked.input_ids)
     )
@@ -207,7 +203,7 @@ async def test_what_was_held_for_a_stop_string_that_did_not_come_is_shown_and_sp
 async def test_finish_reason_and_usage(tokenizer, answer, voice, reason):
     request = chat(voice)
     events, asked = await answer(LONG, request, finish=reason, cached=3)
-    prompt = tokenizer.encode(render_chat(request.messages)).ids
+    prompt = CHAT.tokenize(request.messages).ids
     tokens = sum(len(tokenizer.encode_text(text)) for text in LONG)
     assert bool(asked) == bool(voice)
     assert events[-1] == Finished(reason, Usage(len(prompt), 3, tokens, 2 * len(asked)))
@@ -296,7 +292,7 @@ async def test_max_tokens_is_bounded_by_what_the_context_leaves(tokenizer, asked
 async def test_a_prompt_may_leave_room_for_one_token(tokenizer):
     thinker = ScriptedEngine(script_answer(tokenizer, ["Yes."]))
     request = chat(voice=None)
-    length = len(tokenizer.encode(render_chat(request.messages)).ids)
+    length = len(CHAT.tokenize(request.messages).ids)
     for context, room in ((length + 1, 1), (length, 0)):
         pipeline = Pipeline(
             TEXT_ONLY, admit_all(thinker, None), CHAT, context, SegmentSettings(), **SPEECH
@@ -327,7 +323,7 @@ async def test_closing_speech_in_the_middle_of_a_segment_closes_its_text():
 
     talker = ScriptedEngine(script_hum(patches=10_000))
     speech = speak_stream(
-        Speaker(talker, SPEECH_TEXT, FRAME_S, VOICE.name, VOICE.seed, 44_100),
+        Speaker(talker, SPEECH_TEXT, FRAME_S, VOICE.name, VOICE.seed, RATE),
         words(),
         SegmentSettings(),
         SystemClock(),

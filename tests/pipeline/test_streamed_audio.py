@@ -16,9 +16,6 @@ from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.media.encode import FULL_SCALE, OutputAudioEncoder
 from sglang_omni.media.wav import HEADER_BYTES
-from sglang_omni.models.ming.speech.model import MingSpeechModel
-from sglang_omni.models.ming.speech.modules import load_modules
-from sglang_omni.models.ming.text.front import split_fragments
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -33,7 +30,6 @@ from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.pipeline.segment_fader import SegmentFader
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.pipeline.engines import (
-    CHAT,
     SPEECH,
     TEXT_ONLY,
     LocalTalker,
@@ -42,15 +38,14 @@ from tests.pipeline.engines import (
     script_answer,
 )
 from tests.testing.clock import FakeClock
-from tests.testing.golden import TINY
+from tests.testing.family import CHAT, CHECKPOINT, FAMILY, RATE, VOICES, split_fragments
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
 
 TOLERANCE = 1e-4
-RATE = 44_100
 SLOTS = 8
 OTHERS = (0, SLOTS - 1)
-VOICE = Voice("DB30", seed=11)
+VOICE = Voice(VOICES[0], seed=11)
 SENTENCES = (
     "Hello there, my friend, and welcome to the mill. ",
     "今天天气很好，我们去河边走走吧。",
@@ -63,9 +58,9 @@ WORD = re.compile(r"[\u4e00-\u9fff][，。]?|[^\s\u4e00-\u9fff]+ ")
 
 @pytest.fixture(scope="module")
 def make_worker():
-    settings = TalkerSettings(TINY, slots=SLOTS)
-    model = load_modules(settings.checkpoint, settings.device, settings.dtype)
-    return lambda: TalkerWorker(MingSpeechModel(model), settings)
+    settings = TalkerSettings(CHECKPOINT, slots=SLOTS)
+    model = FAMILY.load_speech_model(CHECKPOINT, settings.device, settings.dtype)
+    return lambda: TalkerWorker(model, settings)
 
 
 @asynccontextmanager
@@ -74,7 +69,7 @@ async def company(talker, count):
 
     async def chatter(number):
         for turn in itertools.count():
-            request = TalkerRequest(SENTENCES[number % 3], "plain_en", number, turn)
+            request = TalkerRequest(SENTENCES[number % 3], VOICES[-1], number, turn)
             async with aclosing(talker.submit(request)) as chunks:
                 async for _ in chunks:
                     pass

@@ -6,8 +6,6 @@ from contextlib import aclosing
 import pytest
 
 from sglang_omni.engines.thinker.contract import ThinkerOutput
-from sglang_omni.models.answer_grammar import build_answer_grammar
-from sglang_omni.models.tool_calls import CALL_TOKENS
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Message,
@@ -20,12 +18,20 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.pipeline.tool_call_stream import select_text, split_tool_calls
-from sglang_omni.protocol.sampling import SamplingParams
+from sglang_omni.protocol.sampling import Grammar, SamplingParams
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
-from tests.pipeline.engines import CHAT, SPEECH, TEXT_ONLY, ScriptedEngine, admit_all, script_hum
+from tests.pipeline.engines import SPEECH, TEXT_ONLY, ScriptedEngine, admit_all, script_hum
+from tests.testing.family import CHAT, VOICES, write_call
 
 QUESTION = (Message("user", (TextPart("What is there?"),)),)
-CALL = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
+VOICE = Voice(VOICES[0], seed=5)
+
+
+@pytest.fixture
+def cut_call(tokenizer):
+    """The tokens of a call that ends within its name."""
+    text = write_call("look", "{}")
+    return tuple(tokenizer.encode_answer(text[: text.index("look") + 2]))
 
 
 async def stream(*deltas):
@@ -34,17 +40,14 @@ async def stream(*deltas):
 
 
 async def test_calls_are_told_apart_from_text():
-    parts = [
-        part
-        async for part in split_tool_calls(
-            stream("Wait. ", CALL[:9], CALL[9:], "<"), CHAT.tool_parser()
-        )
-    ]
+    call = write_call("look", "{}")
+    deltas = stream("Wait. ", call[:9], call[9:], "<")
+    parts = [part async for part in split_tool_calls(deltas, CHAT.tool_parser())]
     assert parts == ["Wait.", ToolCall("look", "{}"), "<"]
 
 
 async def test_only_text_is_spoken():
-    parts = split_tool_calls(stream("Wait. ", CALL, "So."), CHAT.tool_parser())
+    parts = split_tool_calls(stream("Wait. ", write_call("look", "{}"), "So."), CHAT.tool_parser())
     assert [part async for part in select_text(parts)] == ["Wait.", "So."]
 
 
@@ -64,15 +67,15 @@ async def test_closing_closes_the_source():
     assert closed == [True]
 
 
-@pytest.mark.parametrize("voice", [None, Voice("DB30", seed=5)], ids=["text", "speech"])
+@pytest.mark.parametrize("voice", [None, VOICE], ids=["text", "speech"])
 async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voice):
-    marks = [(tokenizer.token_id(mark),) for mark in CALL_TOKENS]
-    inside = tuple(tokenizer.encode_text('\n{"name": "look", "arguments": {"at": 1}}\n'))
+    call = tuple(tokenizer.encode_answer(write_call("look", '{"at": 1}')))
     said = tuple(tokenizer.encode_text("Let me see. "))
 
     async def thinking(request):
-        for ids in (said, marks[0], inside, marks[1]):
-            yield ThinkerOutput(ids, 7, 0, 9, "stop" if ids is marks[1] else None)
+        for ids in (said, call[:1], call[1:-1]):
+            yield ThinkerOutput(ids, 7, 0, 9)
+        yield ThinkerOutput(call[-1:], 7, 0, 9, "stop")
 
     talker = ScriptedEngine(script_hum())
     pipeline = Pipeline(
@@ -92,19 +95,17 @@ async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voic
     assert [request.text for request in talker.requests] == (["Let me see."] if voice else [])
 
 
-async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spoken(tokenizer):
-    mark, cut = tokenizer.token_id(CALL_TOKENS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
-
+async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spoken(cut_call):
     async def thinking(request):
-        yield ThinkerOutput((mark, *cut), 7, 0, 9, "length")
+        yield ThinkerOutput(cut_call, 7, 0, 9, "length")
 
     thinker, talker = ScriptedEngine(thinking), ScriptedEngine(script_hum())
     pipeline = Pipeline(
         TEXT_ONLY, admit_all(thinker, talker), CHAT, 512, SegmentSettings(), **SPEECH
     )
-    tools, voice = (Tool("look", "", {}),), Voice("DB30", seed=5)
+    tools = (Tool("look", "", {}),)
     asked = ChatRequest(
-        "a", QUESTION, SamplingParams(), voice, tools=tools, tool_choice=ToolChoice(forced=True)
+        "a", QUESTION, SamplingParams(), VOICE, tools=tools, tool_choice=ToolChoice(forced=True)
     )
     events = [event async for event in pipeline.respond(asked)]
     assert talker.requests == []
@@ -112,10 +113,8 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
     assert shown == ""
     assert (events[0], events[-1].reason, events[-1].invalid_calls) == (Started(), "length", 1)
     grammar = thinker.requests[0].sampling.grammar
-    assert (grammar.field, grammar.lark) == (
-        "tools",
-        build_answer_grammar(tools, asked.tool_choice, None, False),
-    )
+    lark = CHAT.answer_grammar(tools, asked.tool_choice, None, False)
+    assert grammar == (lark and Grammar(lark, "tools"))
 
 
 async def test_a_schema_alone_is_left_to_sglang(tokenizer):
@@ -127,7 +126,10 @@ async def test_a_schema_alone_is_left_to_sglang(tokenizer):
         assert [event async for event in pipeline.respond(asked)]
     plain, thoughtful = (request.sampling for request in thinker.requests)
     assert (plain.json_schema, plain.grammar) == ("{}", None)
-    assert (thoughtful.json_schema, thoughtful.grammar.field) == (None, "response_format")
+    lark = CHAT.answer_grammar((), asked.tool_choice, "{}", True)
+    if lark is None:
+        pytest.skip("the model has no grammar of an answer after its reasoning")
+    assert (thoughtful.json_schema, thoughtful.grammar) == (None, Grammar(lark, "response_format"))
 
 
 async def one_word(tokenizer):
@@ -135,8 +137,11 @@ async def one_word(tokenizer):
 
 
 async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(tokenizer):
+    mark = tokenizer.encode_answer(write_call("look", "{}"))[0]
+    if mark not in tokenizer.special:
+        pytest.skip("no special token begins the model's calls")
+
     async def thinking(request):
-        mark = tokenizer.token_id(CALL_TOKENS[0])
         yield ThinkerOutput((mark, *tokenizer.encode_text("Yes.")), 7, 0, 9, "stop")
 
     pipeline = Pipeline(
@@ -147,12 +152,12 @@ async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(to
 
 
 @pytest.mark.parametrize("end", ["length", "stop"])
-async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end):
-    said, mark = tokenizer.encode_text("Let me see. "), tokenizer.token_id(CALL_TOKENS[0])
+async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, cut_call, end):
+    said = tokenizer.encode_text("Let me see. ")
 
     async def thinking(request):
         yield ThinkerOutput(tuple(said), 7, 0, 3)
-        yield ThinkerOutput((mark, *tokenizer.encode_text('\n{"name": "lo')), 7, 0, 9, end)
+        yield ThinkerOutput(cut_call, 7, 0, 9, end)
 
     talker = ScriptedEngine(script_hum())
     pipeline = Pipeline(
@@ -163,21 +168,18 @@ async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end
         SegmentSettings(),
         **SPEECH,
     )
-    asked = ChatRequest(
-        "a", QUESTION, SamplingParams(), Voice("DB30", seed=5), tools=(Tool("look", "", {}),)
-    )
+    asked = ChatRequest("a", QUESTION, SamplingParams(), VOICE, tools=(Tool("look", "", {}),))
     events = [event async for event in pipeline.respond(asked)]
     shown = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert (shown, [request.text for request in talker.requests]) == ("Let me see.", [shown])
     assert (events[-1].reason, events[-1].invalid_calls) == (end, 1)
 
 
-async def test_an_answer_has_started_before_any_of_it_can_be_shown(tokenizer):
-    mark, cut = tokenizer.token_id(CALL_TOKENS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
+async def test_an_answer_has_started_before_any_of_it_can_be_shown(cut_call):
     released = asyncio.Event()
 
     async def thinking(request):
-        yield ThinkerOutput((mark, *cut), 7, 0, 9)
+        yield ThinkerOutput(cut_call, 7, 0, 9)
         await released.wait()
 
     thinker = ScriptedEngine(thinking)
