@@ -8,10 +8,10 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -22,9 +22,8 @@ from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server
-from sglang_omni.models.ming.capabilities import RELEASED
-from sglang_omni.models.ming.prompt.chat import DEFAULT_SYSTEM
-from sglang_omni.models.ming.speech_text import MingSpeechText
+from sglang_omni.models.capabilities import SpeechTask
+from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -42,16 +41,26 @@ from sglang_omni.protocol.errors import InvalidRequest, RequestNotFound
 from sglang_omni.voices.cloner import CloneResult
 from sglang_omni.voices.registry import VoiceRegistry
 from sglang_omni.voices.store import Quota, VoiceStore
+from tests.testing.family import CAPABILITIES, CHAT, FRAME_S, RATE, SPEECH_TEXT
 
-RATE = 44_100
+TONE_S = 0.32
+# For tests of what a route does with a field that not every family supports.
+EVERYTHING = replace(
+    CAPABILITIES,
+    speech_languages=("zh", "en"),
+    speech_tasks=get_args(SpeechTask),
+    speech_instructions=True,
+    transcription_languages=None,
+    transcription_hints=True,
+)
 USAGE = Usage(prompt_tokens=7, cached_tokens=3, completion_tokens=5, audio_tokens=4)
 Request = ChatRequest | SpeechRequest
 Script = Callable[[Any], AsyncGenerator[Event, None]]
 
 
-def tone(samples: int = 14_112) -> np.ndarray:
-    """One patch (320 ms) of a quiet tone."""
-    return (0.25 * np.sin(np.arange(samples) / 16)).astype(np.float32)
+def tone(seconds: float = TONE_S) -> np.ndarray:
+    """A quiet tone, by default as long as Ming's patch, whatever the family's is."""
+    return (0.25 * np.sin(np.arange(round(seconds * RATE)) / 16)).astype(np.float32)
 
 
 def words(request: Request) -> list[str]:
@@ -64,7 +73,7 @@ def words(request: Request) -> list[str]:
 
 
 async def echo(request: Request) -> AsyncGenerator[Event, None]:
-    """Says the words back, each as text, transcript and one patch, as the request asks."""
+    """Says the words back, each as text, transcript and a tone, as the request asks."""
     for word in words(request):
         await asyncio.sleep(0)
         if isinstance(request, ChatRequest):
@@ -122,11 +131,11 @@ class FakeBackend:
     """Plays `script` for every request, and knows how many are at work."""
 
     model = "org/ming"
-    capabilities = RELEASED
+    capabilities = CAPABILITIES
     sample_rate = RATE
-    frame_s = 0.32
-    default_system = DEFAULT_SYSTEM
-    speech_text = MingSpeechText()
+    frame_s = FRAME_S
+    default_system = CHAT.default_system
+    speech_text: SpeechText = SPEECH_TEXT
     voices = ("prompt", "river")
     voice_aliases: Mapping[str, str] = MappingProxyType({"nova": "river"})
     default_voice = "prompt"
@@ -157,7 +166,7 @@ class FakeBackend:
         # A request that an earlier test left behind counts in that test's set, whenever it ends.
         self._running: set[object] = set()
         self.deterministic_text = False
-        self.capabilities = RELEASED
+        self.capabilities = CAPABILITIES
         self.ready = True
 
     @property

@@ -6,12 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
-from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.pipeline.request import TextPart
 from tests.entrypoints.http.fake import FakeBackend
+from tests.testing.family import CAPABILITIES
 
 SMALL = replace(
-    RELEASED,
+    CAPABILITIES,
     name="Small",
     speech_languages=("en",),
     speech_tasks=("speech",),
@@ -38,7 +38,7 @@ def test_the_list_of_models_tells_them(http: httpx.Client) -> None:
         "speech_instructions": False,
         "transcription_languages": ["en"],
         "transcription_hints": False,
-        "starter_prompts": list(RELEASED.starter_prompts),
+        "starter_prompts": list(CAPABILITIES.starter_prompts),
     }
     assert http.get("/v1/models/org/ming").json() == card
 

@@ -18,7 +18,7 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
     Usage,
 )
-from tests.entrypoints.http.fake import USAGE, FakeBackend, hanging, playing, tone
+from tests.entrypoints.http.fake import RATE, USAGE, FakeBackend, hanging, playing, tone
 
 BODY: dict[str, Any] = {
     "model": "org/ming",
@@ -88,18 +88,18 @@ def test_streamed_wav_pieces_joined_are_one_file(client: openai.OpenAI) -> None:
     pieces = audio_data(stream(client, **SPOKEN))
     assert [piece.startswith(b"RIFF") for piece in pieces] == [True, False, False]
     samples, rate = soundfile.read(io.BytesIO(b"".join(pieces)), dtype="float32")
-    assert rate == 44_100
+    assert rate == RATE
     np.testing.assert_allclose(samples, np.tile(tone(), 3), atol=1e-4)
 
 
-@pytest.mark.parametrize("rate", [24_000, 44_100])
+@pytest.mark.parametrize("rate", [24_000, RATE])
 def test_streamed_pcm16_equals_the_whole_answer(client: openai.OpenAI, rate: int) -> None:
     audio = {"voice": "river", "format": "pcm16", "sample_rate": rate}
     fields = {**SPOKEN, "audio": audio}
     streamed = b"".join(audio_data(stream(client, **fields)))
     whole = client.chat.completions.create(**{**BODY, "stream": False}, **fields)
     assert streamed == base64.b64decode(whole.choices[0].message.audio.data)
-    assert len(streamed) == 2 * round(3 * len(tone()) * rate / 44_100)
+    assert len(streamed) == 2 * round(3 * len(tone()) * rate / RATE)
 
 
 def test_speech_alone_streams_no_content(client: openai.OpenAI) -> None:

@@ -17,10 +17,11 @@ from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.transport.slow_clients import SlowClientRules
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server, run
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Usage
-from tests.entrypoints.http.fake import FakeBackend, Served, tone
+from tests.entrypoints.http.fake import TONE_S, FakeBackend, Served, tone
 
+OUTPUT_RATE = 44_100
 BUDGET, PATIENCE_S = 256 << 10, 0.5
-PATCH_BYTES = 2 * 14_112
+PATCH_BYTES = 2 * round(TONE_S * OUTPUT_RATE)
 ENDLESS, SHORT = "endless", "short"
 # The kernels of both sides take some as well: on loopback, up to a few megabytes.
 KERNEL_BYTES = 8 << 20
@@ -62,7 +63,7 @@ def speaker() -> Iterator[Served]:
 
 
 def body(text: str) -> dict[str, Any]:
-    speech = {"response_format": "pcm", "sample_rate": 44_100}
+    speech = {"response_format": "pcm", "sample_rate": OUTPUT_RATE}
     return {"model": "org/ming", "input": text, **speech}
 
 

@@ -14,6 +14,7 @@ from sglang_omni.entrypoints.realtime.audio_codec import (
     encode_wav,
 )
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
+from tests.testing.family import RATE
 
 FORMATS = [WireFormat("audio/pcm"), WireFormat("audio/pcmu"), WireFormat("audio/pcma")]
 
@@ -42,8 +43,8 @@ def test_decode_inverts_encode_of_the_wire_format(wire: WireFormat) -> None:
 
 @pytest.mark.parametrize("wire", FORMATS)
 async def test_encoded_speech_matches_its_source(wire: WireFormat) -> None:
-    encoder = OutputEncoder(44_100, wire)
-    data = await encoder.encode(tone(44_100)) + await encoder.flush()
+    encoder = OutputEncoder(RATE, wire)
+    data = await encoder.encode(tone(RATE)) + await encoder.flush()
     assert wire.duration_ms(len(data)) == pytest.approx(500, abs=0.2)
     middle = slice(wire.sample_rate // 10, wire.sample_rate * 4 // 10)
     sent = wire.decode(data)[middle].astype(np.float32) / 32_768
@@ -55,7 +56,7 @@ async def test_encoded_speech_matches_its_source(wire: WireFormat) -> None:
 async def test_speech_at_another_speed_is_as_much_longer_or_shorter(
     wire: WireFormat, speed: float
 ) -> None:
-    encoder, pcm = OutputEncoder(44_100, wire, speed), tone(44_100)
+    encoder, pcm = OutputEncoder(RATE, wire, speed), tone(RATE)
     chunks = [await encoder.encode(pcm[at : at + 4096]) for at in range(0, len(pcm), 4096)]
     assert encoder.duration_ms == pytest.approx(500 / speed)
     data = b"".join((*chunks, await encoder.flush()))
@@ -81,7 +82,7 @@ def test_half_a_sample_is_refused() -> None:
 @pytest.mark.parametrize("speed", [1.0, 1.5])
 async def test_samples_that_are_not_finite_are_not_sent(speed: float) -> None:
     with pytest.raises(EngineFailed):
-        await OutputEncoder(44_100, FORMATS[0], speed).encode(np.array([0.0, np.nan], np.float32))
+        await OutputEncoder(RATE, FORMATS[0], speed).encode(np.array([0.0, np.nan], np.float32))
 
 
 def test_base64_is_read_strictly_and_up_to_a_limit() -> None:
@@ -103,6 +104,6 @@ def test_a_clip_is_a_wav_file_at_16_khz() -> None:
 
 @pytest.mark.parametrize("wire", FORMATS)
 async def test_a_loud_answer_is_not_clipped(wire: WireFormat) -> None:
-    encoder = OutputEncoder(44_100, wire)
-    data = await encoder.encode(6 * tone(44_100)) + await encoder.flush()
+    encoder = OutputEncoder(RATE, wire)
+    data = await encoder.encode(6 * tone(RATE)) + await encoder.flush()
     assert 0.8 < np.abs(wire.decode(data) / 32_768).max() < 0.95

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
-import numpy as np
 import openai
 import psutil
 import pytest
@@ -22,7 +21,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.realtime.parsing import EVENT_TYPES
 from sglang_omni.pipeline.request import AudioDelta, TranscriptDelta
-from tests.entrypoints.http.fake import FakeBackend, Served, hanging, serving
+from tests.entrypoints.http.fake import FakeBackend, Served, hanging, serving, tone
 from tests.entrypoints.realtime.sounds import pcm16, silence, voice
 
 # The official client's own description of every event, held to strictly.
@@ -318,7 +317,7 @@ async def test_a_client_that_does_not_read_holds_no_more_than_its_budget(server:
         yield TranscriptDelta("on and on")
         while True:
             patches += 1
-            yield AudioDelta(np.zeros(14_112, np.float32))
+            yield AudioDelta(0 * tone())
             await asyncio.sleep(0)
 
     server.backend.script = endless

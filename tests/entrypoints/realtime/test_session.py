@@ -10,7 +10,6 @@ import pytest
 
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.entrypoints.realtime.protocol_version import GA
-from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Finished,
@@ -22,9 +21,10 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.protocol.errors import ContextExceeded, EngineFailed
 from sglang_omni.voices.registry import UploadedRecording
-from tests.entrypoints.http.fake import hanging, playing, tone
+from tests.entrypoints.http.fake import EVERYTHING, TONE_S, hanging, playing, tone
 from tests.entrypoints.realtime.harness import Talk, base64_of, kinds, loud, talking
 from tests.entrypoints.realtime.sounds import silence
+from tests.testing.family import CAPABILITIES
 
 ANSWERED = [
     "response.created",
@@ -409,6 +409,7 @@ async def test_truncation_has_limits() -> None:
 
 async def test_transcription_waits_for_the_answer_and_is_kept() -> None:
     async with talking() as talk:
+        talk.backend.capabilities = EVERYTHING
         await talk.update(audio={"input": {"transcription": {"model": "x", "language": "en"}}})
         assert talk.of("session.updated")[0]["session"]["audio"]["input"]["transcription"] == {
             "model": "org/ming",
@@ -439,8 +440,7 @@ async def test_transcription_waits_for_the_answer_and_is_kept() -> None:
         assert completed["transcript"] == "what was said"
         assert completed["usage"]["total_tokens"] == 7
         asked, clip = talk.backend.requests[1].messages[0].content
-        assert "transcribe" in asked.text
-        assert asked.text.endswith("The language is en.")
+        assert asked.text == f"{CAPABILITIES.transcription_prompt} The language is en."
         assert clip.kind == "audio"
         (got,) = await talk.send("conversation.item.retrieve", item_id=completed["item_id"])
         assert got["item"]["content"][0]["transcript"] == "what was said"
@@ -449,7 +449,7 @@ async def test_transcription_waits_for_the_answer_and_is_kept() -> None:
 async def test_a_transcription_that_the_checkpoint_cannot_make_is_refused() -> None:
     async with talking() as talk:
         talk.backend.capabilities = replace(
-            RELEASED, transcription_languages=("en",), transcription_hints=False
+            CAPABILITIES, transcription_languages=("en",), transcription_hints=False
         )
         place = "session.audio.input.transcription"
         await talk.update(audio={"input": {"transcription": {"language": "de"}}})
@@ -552,7 +552,7 @@ async def test_g711_both_ways() -> None:
         await talk.send("input_audio_buffer.commit")
         await talk.send("response.create")
         deltas = [base64.b64decode(e["delta"]) for e in talk.of("response.output_audio.delta")]
-        assert len(b"".join(deltas)) == pytest.approx(0.320 * 8000, abs=2)
+        assert len(b"".join(deltas)) == pytest.approx(TONE_S * 8000, abs=2)
         form = talk.of("response.done")[0]["response"]["audio"]["output"]["format"]
         assert form == {"type": "audio/pcma"}
 

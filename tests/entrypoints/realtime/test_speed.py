@@ -13,7 +13,7 @@ from tests.entrypoints.realtime.harness import Talk, loud, talking
 WORD = tuple(
     e
     for w in ("One. ", "Two. ", "Six. ")
-    for e in (TextDelta(w), TranscriptDelta(w), *(AudioDelta(tone(14_700)) for _ in range(3)))
+    for e in (TextDelta(w), TranscriptDelta(w), *(AudioDelta(tone(1 / 3)) for _ in range(3)))
 )
 DONE = Finished("stop", Usage())
 SPEEDS = [0.25, 0.5, 1.0, 1.5]

@@ -20,7 +20,7 @@ from sglang_omni.pipeline.request import (
     Voice,
 )
 from sglang_omni.protocol.sampling import SamplingParams
-from tests.entrypoints.http.fake import USAGE, FakeBackend, playing, tone
+from tests.entrypoints.http.fake import RATE, USAGE, FakeBackend, playing, tone
 
 HELLO = [{"role": "user", "content": "hello big world"}]
 SPOKEN = ["text", "audio"]
@@ -126,7 +126,7 @@ def test_text_and_speech_in_one_answer(client: openai.OpenAI) -> None:
     before = int(time.time())
     message = ask(client, modalities=SPOKEN).choices[0].message
     samples, rate = soundfile.read(io.BytesIO(base64.b64decode(message.audio.data)))
-    assert (rate, len(samples)) == (44_100, 3 * len(tone()))
+    assert (rate, len(samples)) == (RATE, 3 * len(tone()))
     assert message.content == message.audio.transcript == "hello big world "
     assert message.audio.id.startswith("audio-")
     assert before + 3600 <= message.audio.expires_at <= time.time() + 3600
@@ -151,7 +151,7 @@ def test_pcm16_has_the_usual_rate_or_the_one_asked_for(
         audio={"voice": "river", "format": "pcm16", **audio},
     )
     data = base64.b64decode(raw.parse().choices[0].message.audio.data)
-    assert len(data) == 2 * round(3 * len(tone()) * rate / 44_100)
+    assert len(data) == 2 * round(3 * len(tone()) * rate / RATE)
     assert raw.headers["x-sample-rate"] == str(rate)
 
 

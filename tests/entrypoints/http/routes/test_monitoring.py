@@ -15,7 +15,15 @@ from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.pipeline.request import AudioDelta, TextDelta
 from sglang_omni.protocol.errors import EngineFailed
 from sglang_omni.version import package_version
-from tests.entrypoints.http.fake import FakeBackend, Served, hanging, playing, serving, tone
+from tests.entrypoints.http.fake import (
+    TONE_S,
+    FakeBackend,
+    Served,
+    hanging,
+    playing,
+    serving,
+    tone,
+)
 from tests.entrypoints.http.middleware.test_auth import ADMIN, KEY, OTHER, bearer, keys
 
 CHAT = {"model": "org/ming", "messages": [{"role": "user", "content": "hello you"}]}
@@ -57,7 +65,7 @@ def test_requests_are_counted_with_what_was_heard(http: httpx.Client) -> None:
     assert more("sgl_omni_requests_total", ROUTE, "400") == 1
     assert more("sgl_omni_time_to_first_token_seconds_count", ROUTE) == 1
     assert more("sgl_omni_time_to_first_audio_seconds_count", ROUTE) == 1
-    assert more("sgl_omni_audio_seconds_total", ROUTE) == pytest.approx(0.64)
+    assert more("sgl_omni_audio_seconds_total", ROUTE) == pytest.approx(2 * TONE_S)
     assert more("sgl_omni_real_time_factor_count", ROUTE) == 1
     assert after["sgl_omni_build_info", package_version()] == 1
     assert after["sgl_omni_requests_in_flight",] == 1  # The one that asks for metrics.
@@ -91,10 +99,11 @@ def test_a_timeline_is_found_by_the_id_of_the_response(
     request_id = http.post("/v1/chat/completions", json=SPOKEN).headers["x-request-id"]
     found = ended(http, request_id)
     assert (found["route"], found["status"], found["ended"]) == (ROUTE, 200, True)
-    assert found["sound"]["audio_s"] == pytest.approx(0.64)
+    assert found["sound"]["audio_s"] == pytest.approx(2 * TONE_S)
     assert main(["timeline", request_id, "--base-url", server.url]) == 0
     printed = capsys.readouterr().out
-    assert re.match(rf"{request_id}  {ROUTE}  200  ", printed) and "0.64 s of speech" in printed
+    assert re.match(rf"{request_id}  {ROUTE}  200  ", printed)
+    assert f"{2 * TONE_S:.2f} s of speech" in printed
 
 
 def test_a_request_under_way_has_a_timeline(http: httpx.Client, backend: FakeBackend) -> None:
@@ -162,7 +171,7 @@ async def test_an_answer_in_a_session_has_a_timeline_of_its_own(
     answers = [ended(http, await one_answer(server)) for _ in range(2)]
     for found in answers:
         assert (found["route"], found["status"]) == ("WS /v1/realtime response", 200)
-        assert found["sound"]["audio_s"] == pytest.approx(0.64)
+        assert found["sound"]["audio_s"] == pytest.approx(2 * TONE_S)
         assert 0 <= found["first_text_s"] <= found["sound"]["first_s"] <= found["seconds"]
     backend.script = playing(AudioDelta(tone()), then=EngineFailed("died"))
     assert ended(http, await one_answer(server))["status"] == 500

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import wave
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,11 +15,15 @@ import openai
 import pytest
 import soundfile
 
-from sglang_omni.engines.speech.contract import SpeechStyle
 from sglang_omni.media.encode import get_media_type
+from sglang_omni.models.capabilities import SpeechTask
+from sglang_omni.models.plain import PlainSpeechText
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage, Voice
 from sglang_omni.protocol.audio import AudioFormat
-from tests.entrypoints.http.fake import USAGE, FakeBackend, hanging, playing, tone
+from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.speech import Instructions
+from tests.entrypoints.http.fake import EVERYTHING, RATE, USAGE, FakeBackend, hanging, playing, tone
+from tests.testing.family import CAPABILITIES, SPEECH_TEXT
 
 BODY: dict[str, Any] = {"model": "org/ming", "input": "one two three"}
 SAMPLES = 3 * len(tone())
@@ -39,14 +44,14 @@ def events(reply: httpx.Response) -> list[dict[str, Any]]:
 def test_the_official_client_gets_a_wav(client: openai.OpenAI, backend: FakeBackend) -> None:
     reply = client.audio.speech.create(model="org/ming", voice="river", input="one two three")
     info = soundfile.info(io.BytesIO(reply.content))
-    assert (info.samplerate, info.channels, info.frames) == (44_100, 1, SAMPLES)
+    assert (info.samplerate, info.channels, info.frames) == (RATE, 1, SAMPLES)
     assert info.subtype == "PCM_16"
     assert backend.requests[0].text == "one two three"
     assert backend.requests[0].voice.name == "river"
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-@pytest.mark.parametrize("rate", [24_000, 44_100])
+@pytest.mark.parametrize("rate", [24_000, RATE])
 def test_a_loud_voice_is_not_clipped(
     http: httpx.Client, backend: FakeBackend, rate: int, streamed: bool
 ) -> None:
@@ -65,7 +70,7 @@ def test_the_official_client_gets_every_format(client: openai.OpenAI, audio_form
     with av.open(io.BytesIO(reply.content)) as container:
         samples = sum(frame.samples for frame in container.decode(audio=0))
         rate = container.streams.audio[0].rate
-    assert abs(samples / rate - SAMPLES / 44_100) < 0.1
+    assert abs(samples / rate - SAMPLES / RATE) < 0.1
 
 
 @pytest.mark.parametrize("audio_format", FORMATS)
@@ -88,41 +93,54 @@ def test_speed_changes_the_length(http: httpx.Client) -> None:
         assert abs(soundfile.info(io.BytesIO(data)).frames * speed / SAMPLES - 1) < 0.1
 
 
+@pytest.mark.skipif(
+    not CAPABILITIES.speech_instructions, reason=f"{CAPABILITIES.name} follows no instructions"
+)
 @pytest.mark.parametrize("asked", ["Whisper.", {"style": "Whisper."}])
-def test_instructions_become_the_models_caption(
+def test_instructions_become_the_models_style(
     http: httpx.Client, backend: FakeBackend, asked: Any
 ) -> None:
     speak(http, instructions=asked)
-    (entry,) = json.loads(backend.requests[0].style.instruction)["audio_sequence"]
-    assert entry["风格"] == "Whisper." and entry["情感"] is None
-    assert backend.requests[0].style.description is None
+    instructions = Instructions(style="Whisper.").model_dump()
+    style = backend.requests[0].style
+    assert style == SPEECH_TEXT.style("speech", instructions) != SPEECH_TEXT.style("speech")
 
 
-def test_without_instructions_there_is_no_caption(http: httpx.Client, backend: FakeBackend) -> None:
+def test_without_instructions_the_style_is_the_models_own(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
     speak(http, cfg=3.0, sigma=0.4, temperature=1.0, max_seconds=2.5)
-    assert backend.requests[0].style == SpeechStyle(None, None, 3.0, 0.4, 1.0)
+    style = replace(SPEECH_TEXT.style("speech"), cfg=3.0, sigma=0.4, temperature=1.0)
+    assert backend.requests[0].style == style
     assert backend.requests[0].max_seconds == 2.5
 
 
-def test_a_sound_is_made_by_nobody_with_the_demos_settings(
-    http: httpx.Client, backend: FakeBackend
+@pytest.mark.parametrize("task", [one for one in CAPABILITIES.speech_tasks if one != "speech"])
+def test_a_description_is_spoken_by_nobody_in_the_style_of_its_task(
+    http: httpx.Client, backend: FakeBackend, task: SpeechTask
 ) -> None:
-    speak(http, task="sound", input="Rain on a tin roof.")
+    text = "Genre: Folk. Mood: Calm. Instrument: Harp. Theme: Rivers. Duration: 60s."
+    speak(http, task=task, input=text)
     (asked,) = backend.requests
     assert asked.verbatim and asked.voice.name == "" and asked.voice.source is None
-    assert "audio events" in asked.style.description
-    assert (asked.style.cfg, asked.style.sigma, asked.style.temperature) == (4.5, 0.3, 2.5)
+    assert asked.text == SPEECH_TEXT.description(task, text)
+    assert asked.style == SPEECH_TEXT.style(task)
 
 
-def test_music_is_described_by_five_fields(http: httpx.Client, backend: FakeBackend) -> None:
-    text = "Genre: Folk. Mood: Calm. Instrument: Harp. Theme: Rivers. Duration: 60s."
-    speak(http, task="music", input=text)
-    assert backend.requests[0].text == f" {text}"
-    assert "music" in backend.requests[0].style.description
-    lacking = http.post(
-        "/v1/audio/speech", json={**BODY, "task": "music", "input": "Genre: Folk. Mood: Calm."}
-    )
-    assert "missing: Instrument, Theme, Duration" in lacking.json()["error"]["message"]
+def test_what_a_description_lacks_is_told(
+    http: httpx.Client, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Demanding(PlainSpeechText):
+        def description(self, task: SpeechTask, text: str) -> str:
+            raise InvalidRequest("input: name a key", param="input")
+
+    monkeypatch.setattr(backend, "speech_text", Demanding())
+    backend.capabilities = replace(CAPABILITIES, speech_tasks=("speech", "music"))
+    reply = http.post("/v1/audio/speech", json={**BODY, "task": "music"})
+    error = reply.json()["error"]
+    assert (reply.status_code, error["param"]) == (400, "input")
+    assert error["message"] == "input: name a key"
+    assert backend.requests == []
 
 
 def test_a_wav_says_in_its_header_that_its_length_is_unknown(http: httpx.Client) -> None:
@@ -130,7 +148,7 @@ def test_a_wav_says_in_its_header_that_its_length_is_unknown(http: httpx.Client)
     assert reply.content[4:8] == reply.content[40:44] == b"\xff" * 4
     assert len(reply.content) == 44 + 2 * SAMPLES
     assert reply.headers["content-type"] == "audio/wav"
-    assert (reply.headers["x-sample-rate"], reply.headers["x-channels"]) == ("44100", "1")
+    assert (reply.headers["x-sample-rate"], reply.headers["x-channels"]) == (str(RATE), "1")
 
 
 @pytest.mark.parametrize("from_file", [True, False])
@@ -145,9 +163,9 @@ def test_readers_of_wav_read_to_its_end(
         return str(path) if from_file else io.BytesIO(data)
 
     samples, rate = soundfile.read(source(), dtype="float32")
-    assert (samples.size, rate) == (SAMPLES, 44_100)
+    assert (samples.size, rate) == (SAMPLES, RATE)
     with wave.open(source(), "rb") as reader:
-        assert (reader.getframerate(), reader.getnchannels()) == (44_100, 1)
+        assert (reader.getframerate(), reader.getnchannels()) == (RATE, 1)
         assert len(reader.readframes(reader.getnframes())) == 2 * SAMPLES
     with av.open(source()) as container:
         assert sum(frame.samples for frame in container.decode(audio=0)) == SAMPLES
@@ -165,7 +183,7 @@ def test_pcm_is_streamed_at_24_khz(http: httpx.Client, fields: dict[str, Any]) -
     assert reply.headers["transfer-encoding"] == "chunked"
     assert reply.headers["content-type"] == "audio/pcm"
     assert reply.headers["x-sample-rate"] == "24000"
-    assert len(reply.content) == 2 * round(SAMPLES * 24_000 / 44_100)
+    assert len(reply.content) == 2 * round(SAMPLES * 24_000 / RATE)
 
 
 @pytest.mark.parametrize("audio_format", ["wav", "pcm"])
@@ -173,7 +191,7 @@ def test_a_sample_rate_is_honoured(http: httpx.Client, audio_format: str) -> Non
     reply = speak(http, response_format=audio_format, sample_rate=16_000)
     header = 44 if audio_format == "wav" else 0
     assert reply.headers["x-sample-rate"] == "16000"
-    assert len(reply.content) == header + 2 * round(SAMPLES * 16_000 / 44_100)
+    assert len(reply.content) == header + 2 * round(SAMPLES * 16_000 / RATE)
 
 
 def test_the_samples_are_those_of_a_batch_which_gives_a_complete_file(http: httpx.Client) -> None:
@@ -184,7 +202,7 @@ def test_the_samples_are_those_of_a_batch_which_gives_a_complete_file(http: http
     assert int.from_bytes(complete[40:44], "little") == 2 * SAMPLES
     assert streamed.content[44:] == complete[44:]
     samples, rate = soundfile.read(io.BytesIO(streamed.content), dtype="float32")
-    assert rate == 44_100
+    assert rate == RATE
     np.testing.assert_allclose(samples, np.tile(tone(), 3), atol=1e-4)
 
 
@@ -249,6 +267,7 @@ def test_no_samples_are_still_a_valid_answer(
 
 
 def test_4096_characters_are_spoken(http: httpx.Client, backend: FakeBackend) -> None:
+    backend.capabilities = EVERYTHING
     speak(http, input="字" * 4096)
     assert len(backend.requests[0].text) == 4096
 
@@ -261,4 +280,4 @@ async def test_the_asynchronous_client_streams_the_body(client: openai.OpenAI) -
         ) as reply,
     ):
         data = b"".join([piece async for piece in reply.iter_bytes()])
-    assert len(data) == 2 * round(SAMPLES * 24_000 / 44_100)
+    assert len(data) == 2 * round(SAMPLES * 24_000 / RATE)

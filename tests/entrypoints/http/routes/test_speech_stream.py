@@ -10,9 +10,11 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from sglang_omni.config.realtime_options import RealtimeOptions
-from tests.entrypoints.http.fake import FakeBackend, Served, tone
+from sglang_omni.models.capabilities import language_names
+from tests.entrypoints.http.fake import RATE, FakeBackend, Served, tone
+from tests.testing.family import CAPABILITIES
 
-PATCH_BYTES = 2 * round(len(tone()) * 24_000 / 44_100)
+PATCH_BYTES = 2 * round(len(tone()) * 24_000 / RATE)
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def test_a_text_is_spoken_while_it_is_written(talk: ClientConnection) -> None:
     later, more = receive(talk, "session.done")
     kinds = [event["type"] for event in later]
     assert kinds == ["audio.done", "audio.start", "audio.done", "session.done"]
-    assert len(audio + more) == 2 * round(2 * len(tone()) * 24_000 / 44_100)
+    assert len(audio + more) == 2 * round(2 * len(tone()) * 24_000 / RATE)
     assert later[-1]["usage"]["output_tokens"] == 4
 
 
@@ -126,7 +128,8 @@ def test_a_text_in_another_script_is_refused(talk: ClientConnection) -> None:
     send(talk, "input.text", text="Привет")
     (*_, refused), _ = receive(talk, "error")
     assert refused["error"]["param"] == "text"
-    assert "speaks Chinese and English; it cannot read Привет" in refused["error"]["message"]
+    spoken = language_names(CAPABILITIES.speech_languages)
+    assert f"speaks {spoken}; it cannot read Привет" in refused["error"]["message"]
 
 
 def test_a_time_limit_counts_from_each_text_not_from_the_handshake(

@@ -9,7 +9,8 @@ import openai
 import pytest
 
 from sglang_omni.pipeline.request import Finished, MediaPart, TextDelta, TextPart, Usage
-from tests.entrypoints.http.fake import FakeBackend, playing
+from tests.entrypoints.http.fake import EVERYTHING, FakeBackend, playing
+from tests.testing.family import CAPABILITIES
 
 FILE = ("clip.wav", io.BytesIO(b"RIFF").getvalue(), "audio/wav")
 SAID = (TextDelta(" The mill"), TextDelta(" turns. "), Finished("stop", Usage(9, 0, 4, 0, 6)))
@@ -18,6 +19,7 @@ SAID = (TextDelta(" The mill"), TextDelta(" turns. "), Finished("stop", Usage(9,
 @pytest.fixture(autouse=True)
 def heard(backend: FakeBackend) -> None:
     backend.script = playing(*SAID)
+    backend.capabilities = EVERYTHING
 
 
 def test_the_official_client_gets_the_text(client: openai.OpenAI, backend: FakeBackend) -> None:
@@ -28,7 +30,8 @@ def test_the_official_client_gets_the_text(client: openai.OpenAI, backend: FakeB
     (asked,) = backend.requests
     said, clip = asked.messages[0].content
     assert isinstance(said, TextPart) and isinstance(clip, MediaPart)
-    assert said.text.endswith("Format: oral. The language is en. Words: mill.")
+    prompt = CAPABILITIES.transcription_prompt
+    assert said.text == f"{prompt} The language is en. Words: mill."
     assert clip.kind == "audio" and clip.field == "file"
     assert asked.sampling.temperature == 0.2
 
