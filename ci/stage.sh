@@ -6,6 +6,7 @@
 #   end_to_end     the server as users meet it, on the CPU
 #   clients        realtime clients from PyPI, each in an environment of its own
 #   browser        the page in headless Chromium
+#   toy_family     the suites of pipeline and API on a second family, by registry and entry point
 #   faults         every fault, soak and overload (a quarter of an hour)
 #   bench          the evaluation harness on the small model, tables and plots, held to its gates
 #   agreement      scores beside lm-eval's, lmms-eval's, SGLang's and jiwer's own
@@ -16,7 +17,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-.venv/bin/python}
-[ $# -gt 0 ] || { sed -n '2,17p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,18p' "$0"; exit 2; }
 stage=$1; shift
 
 test() { "$PYTHON" -m pytest "$@"; }
@@ -37,6 +38,7 @@ parity) test -m parity "$@" ;;
 end_to_end) test -m server "$@" ;;
 clients) "$PYTHON" ci/clients/run.py "$@" ;;
 browser) ci/browser.sh "$@" ;;
+toy_family) "$PYTHON" ci/toy_family.py "$@" ;;
 faults) ci/faults.sh "$@" ;;
 bench) ci/bench.sh "$@" ;;
 agreement)

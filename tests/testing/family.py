@@ -16,13 +16,8 @@ from tokenizers import Tokenizer
 
 from sglang_omni.models.registry import family_of
 from sglang_omni.protocol.tools import ToolCall
+from tests.testing.family_under_test import FAMILIES, VARIABLE
 
-VARIABLE = "SGLANG_OMNI_TEST_FAMILY"
-FAMILIES = {
-    "ming": "tests.testing.family_under_test:open_ming",
-    "toy": "tests.testing.family_under_test:register_toy",
-    "toy-entry-point": "tests.testing.family_under_test:install_toy",
-}
 NAME = os.environ.get(VARIABLE, "ming")
 
 

@@ -17,6 +17,14 @@ from tests.testing.toy_checkpoint import (
     write_toy_checkpoint,
 )
 
+VARIABLE = "SGLANG_OMNI_TEST_FAMILY"
+FAMILIES = {
+    "ming": f"{__name__}:open_ming",
+    "toy": f"{__name__}:register_toy",
+    "toy-entry-point": f"{__name__}:install_toy",
+}
+SUITES = ("tests/pipeline", "tests/entrypoints/http", "tests/entrypoints/realtime")
+
 
 def write_tagged_call(call: ToolCall) -> str:
     """Return a call in the form that `sglang_omni/models/tool_calls.py` reads."""
