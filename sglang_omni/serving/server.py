@@ -65,6 +65,7 @@ class Server:
             checkpoint,
             self._media.decoders,
             self._engines["talker"],
+            lambda: self.sample_rate,
             self._media.decode_queue,
         )
         self._grammars = GrammarChecker(GrammarSettings(checkpoint), build_output_rules(config))

@@ -1,5 +1,6 @@
 """Create the voice registry from a configuration."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from sglang_omni.config.tree import Config
@@ -17,9 +18,12 @@ def create_voice_registry(
     checkpoint: Path,
     media_decoders: RecordingDecoder,
     talker: Engine,
+    get_sample_rate: Callable[[], int],
     media_queue: AdmissionQueue,
 ) -> VoiceRegistry:
     """Create the registry and read the stored voices.
+
+    `get_sample_rate` returns the talker's rate in Hz.
 
     Raises:
         ConfigError: The folder of voices cannot be used.
@@ -29,7 +33,8 @@ def create_voice_registry(
     rules = RecordingRules(
         options.min_seconds, options.max_seconds, options.file_bytes, options.cached
     )
-    cloner = RecordingCloner(build_fetch_policy(config), rules, media_decoders, talker, media_queue)
+    policy = build_fetch_policy(config)
+    cloner = RecordingCloner(policy, rules, media_decoders, talker, get_sample_rate, media_queue)
     if config.voices_dir is None:
         return VoiceRegistry(cloner, None)
     quota = Quota(options.stored, options.stored_per_key)

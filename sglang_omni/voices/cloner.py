@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -19,8 +19,6 @@ from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.queueing.queue import AdmissionQueue
 
-# The sample rate of the audio VAE. The decoder process resamples other rates.
-RATE_HZ = 44_100
 KEY_BYTES = 16
 
 
@@ -71,12 +69,24 @@ class RecordingCloner:
         rules: RecordingRules,
         media_decoders: RecordingDecoder,
         talker: Engine,
+        get_sample_rate: Callable[[], int],
         media_queue: AdmissionQueue | None = None,
     ) -> None:
-        """Take the engines to use. All users that fetch files share `media_queue`."""
+        """Take the engines to use.
+
+        Args:
+            policy: Where recordings may come from.
+            rules: Limits of a recording.
+            media_decoders: Decode recordings, and resample them to the talker's rate.
+            talker: Encodes recordings.
+            get_sample_rate: Returns the talker's rate in Hz. It raises `EngineUnavailable` until
+                the talker was ready once.
+            media_queue: Shared by all users that fetch files.
+        """
         self._media_queue = media_queue or create_media_queue()
         self._policy = replace(policy, file_bytes=rules.file_bytes)
         self._rules, self._media_decoders, self._talker = rules, media_decoders, talker
+        self._get_sample_rate = get_sample_rate
         self._tasks: LruCache[str, asyncio.Task[CloneResult]] = LruCache(rules.max_cached)
 
     async def clone(
@@ -112,20 +122,21 @@ class RecordingCloner:
             self._tasks.pop(key)
 
     async def _encode(self, key: str, file: bytes, tenant: str | None) -> CloneResult:
+        sample_rate = self._get_sample_rate()
         decoded, recording = await self._media_decoders.decode(
             "audio",
             (file,),
-            sample_rate=RATE_HZ,
+            sample_rate=sample_rate,
             max_seconds=self._rules.max_seconds,
             tenant=tenant,
         )
-        seconds = decoded.layout.shape[0] / RATE_HZ
+        seconds = decoded.layout.shape[0] / sample_rate
         if seconds < self._rules.min_seconds:
             raise InvalidRequest(
                 f"the recording has {seconds:.2f} s; a voice needs "
                 f"at least {self._rules.min_seconds:g} s"
             )
-        request = VoiceRequest(key, recording, decoded.layout, RATE_HZ, SharedArray())
+        request = VoiceRequest(key, recording, decoded.layout, sample_rate, SharedArray())
         async with aclosing(self._talker.submit(request)) as outputs:
             encoded: EncodedVoice = await anext(outputs)
         voice = ClonedVoice(key, None, request.voice, encoded.layout, encoded.latents)

@@ -78,6 +78,14 @@ def test_its_voices_speak_at_its_own_rate(server: RunningServer, voice: str, pit
     assert pitch_of(reply.content) == pytest.approx(pitch, abs=5)
 
 
+def test_a_recording_becomes_a_voice(server: RunningServer) -> None:
+    recording = f"data:audio/wav;base64,{base64.b64encode(wav(tone(2.0), 24_000)).decode()}"
+    body = {"model": MODEL, "input": "Good morning.", "ref_audio": recording}
+    reply = httpx.post(f"{server.url}/v1/audio/speech", json=body, timeout=30)
+    assert reply.status_code == 200, reply.text
+    assert pitch_of(reply.content) == pytest.approx(330, abs=5)
+
+
 def test_its_instructions_raise_the_pitch(server: RunningServer) -> None:
     body = {"model": MODEL, "input": "Good morning.", "voice": "low", "instructions": "Higher."}
     reply = httpx.post(f"{server.url}/v1/audio/speech", json=body, timeout=30)

@@ -12,9 +12,10 @@ from sglang_omni.engines.speech.contract import EncodedVoice
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
-from sglang_omni.voices.cloner import RATE_HZ, RecordingCloner, RecordingRules
+from sglang_omni.voices.cloner import RecordingCloner, RecordingRules
 from tests.pipeline.engines import ScriptedEngine
 
+RATE_HZ = 24_000
 RULES = RecordingRules(min_seconds=1.0, max_seconds=30.0, file_bytes=1000, max_cached=2)
 
 
@@ -54,7 +55,7 @@ def talker():
 
 @pytest.fixture
 def cloner(decoder, talker):
-    return RecordingCloner(FetchPolicy(), RULES, decoder, talker)
+    return RecordingCloner(FetchPolicy(), RULES, decoder, talker, lambda: RATE_HZ)
 
 
 async def test_equal_recordings_are_encoded_once_whatever_their_words(cloner, decoder, talker):
@@ -63,6 +64,7 @@ async def test_equal_recordings_are_encoded_once_whatever_their_words(cloner, de
     assert [one.voice.text for one in voices] == ["One.", "Two.", None]
     assert len({one.voice.key for one in voices}) == len(talker.requests) == 1
     assert decoder.asked == [("audio", (b"a" * 200,), RATE_HZ, 30.0)]
+    assert talker.requests[0].sample_rate == RATE_HZ
     assert voices[0].seconds == 2.0 and not voices[0].has_speaker
     await cloner.clone(part(b"b" * 200), None)
     assert len(talker.requests) == 2
@@ -95,7 +97,7 @@ async def test_a_failure_is_not_remembered(decoder):
         async for made in encode(request):
             yield made
 
-    cloner = RecordingCloner(FetchPolicy(), RULES, decoder, ScriptedEngine(once))
+    cloner = RecordingCloner(FetchPolicy(), RULES, decoder, ScriptedEngine(once), lambda: RATE_HZ)
     with pytest.raises(EngineFailed):
         await cloner.clone(part(b"a" * 200), None)
     assert (await cloner.clone(part(b"a" * 200), None)).seconds == 2.0
