@@ -285,7 +285,10 @@ def build_media_rules(config: Config, rules: MediaRules) -> MediaRules:
         ConfigError: The minimum size of images exceeds the maximum.
     """
     media, on_cpu = config.media, resolve_device(config.device) == "cpu"
-    max_pixels = media.image_max_pixels or (CPU_IMAGE_PIXELS if on_cpu else rules.image.max_pixels)
+    default_pixels = rules.image.max_pixels
+    if on_cpu:
+        default_pixels = min(CPU_IMAGE_PIXELS, default_pixels)
+    max_pixels = media.image_max_pixels or default_pixels
     min_pixels = media.image_min_pixels or rules.image.min_pixels
     if min_pixels > max_pixels:
         raise make_option_error(
@@ -300,12 +303,14 @@ def build_media_rules(config: Config, rules: MediaRules) -> MediaRules:
 
 
 def _build_video_rules(media: MediaOptions, rules: VideoRules, on_cpu: bool) -> VideoRules:
-    frames = media.video_max_sampled or (CPU_VIDEO_FRAMES if on_cpu else rules.frames)
+    default_frames = min(CPU_VIDEO_FRAMES, rules.frames) if on_cpu else rules.frames
+    frames = media.video_max_sampled or default_frames
     rules = replace(rules, fps=media.video_fps or rules.fps, frames=frames)
     if not on_cpu:
         return rules
     total = rules.total_pixels // CPU_VIDEO_SHARE
-    return replace(rules, total_pixels=total, max_frame_pixels=CPU_IMAGE_PIXELS)
+    max_frame_pixels = min(CPU_IMAGE_PIXELS, rules.max_frame_pixels)
+    return replace(rules, total_pixels=total, max_frame_pixels=max_frame_pixels)
 
 
 def build_media_decoder_settings(config: Config, rules: MediaRules) -> MediaDecoderSettings:

@@ -9,6 +9,7 @@ from sglang_omni.config.load import load_config
 from sglang_omni.config.tree import Config
 from sglang_omni.engines.runtime.process import ProcessSpec
 from sglang_omni.models.ming.media_rules import PATCH, RULES
+from sglang_omni.models.plain import PLAIN_MEDIA_FORMAT
 from sglang_omni.pipeline.request import MediaPart
 from sglang_omni.protocol.errors import ConfigError, InvalidRequest
 from sglang_omni.serving.engine_config import (
@@ -138,6 +139,18 @@ def test_sizes_are_the_models_on_a_card_and_what_it_encodes_in_seconds_on_a_cpu(
     asked = {"media__image_max_pixels": 4_000_000, "media__video_max_sampled": 64}
     own = build_media_rules(config(device="cpu", **asked), RULES)
     assert (own.image.max_pixels, own.video.frames) == (4_000_000, 64)
+
+
+def test_a_model_keeps_its_own_maximums_on_a_cpu_where_they_are_lower() -> None:
+    rules = PLAIN_MEDIA_FORMAT.rules
+    small = replace(
+        rules,
+        image=replace(rules.image, max_pixels=65_536),
+        video=replace(rules.video, frames=16, max_frame_pixels=65_536),
+    )
+    on_cpu = build_media_rules(config(device="cpu"), small)
+    assert on_cpu.image == small.image
+    assert (on_cpu.video.frames, on_cpu.video.max_frame_pixels) == (16, 65_536)
 
 
 def test_an_encoders_pass_is_short_on_a_cpu() -> None:
