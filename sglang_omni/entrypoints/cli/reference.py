@@ -48,6 +48,7 @@ def create_documented_app() -> FastAPI:
     """Create the application without a server, to read its schema."""
     placeholder = SimpleNamespace(
         model="",
+        capabilities=SimpleNamespace(name=""),
         realtime=RealtimeOptions(),
         max_body_bytes=0,
         draining=asyncio.Event(),

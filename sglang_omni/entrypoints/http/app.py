@@ -63,8 +63,8 @@ def create_app(
     backend = meter_tokens(backend, limiter)
     app = FastAPI(
         title="sglang-omni",
-        description="Ming-flash-omni-2.0: chat with pictures, sound and video, and streaming "
-        "speech, in OpenAI's schema.",
+        description=f"{backend.capabilities.name}: chat with pictures, sound and video, and "
+        "streaming speech, in OpenAI's schema.",
         # FastAPI's own pages load scripts from another host.
         docs_url=None,
         redoc_url=None,

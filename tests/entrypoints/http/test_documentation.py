@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from sglang_omni.entrypoints.http.documentation.routes import FOLDER
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from tests.entrypoints.http.fake import FakeBackend, Served, serving
 from tests.entrypoints.http.middleware.test_auth import ADMIN, KEY, LOCKED, bearer, keys
+from tests.testing.family import CAPABILITIES
 
 ROOT = Path(__file__).parents[3]
 LINK = re.compile(r'(?:src|href)="(.+?)"')
@@ -75,6 +77,14 @@ def test_every_file_is_installed() -> None:
     ]
     installed = {path for pattern in patterns for path in FOLDER.parent.glob(pattern)}
     assert installed == set(FOLDER.iterdir())
+
+
+def test_the_schema_names_the_model_of_the_checkpoint() -> None:
+    backend = FakeBackend()
+    backend.capabilities = replace(CAPABILITIES, name="Small")
+    with serving(backend=backend) as served:
+        about = httpx.get(f"{served.url}/openapi.json").json()["info"]
+    assert about["description"].startswith("Small: chat with ")
 
 
 def test_the_schema_describes_what_is_taken(schema: dict[str, Any]) -> None:
