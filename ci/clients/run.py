@@ -38,8 +38,8 @@ class Way:
 
 
 WAYS = {
-    "realtime": Way(RealtimeProxy, ROOT / "tests" / "realtime" / "recordings"),
-    "http": Way(HttpProxy, ROOT / "tests" / "api" / "recordings"),
+    "realtime": Way(RealtimeProxy, ROOT / "tests" / "entrypoints" / "realtime" / "recordings"),
+    "http": Way(HttpProxy, ROOT / "tests" / "entrypoints" / "http" / "recordings"),
 }
 
 
