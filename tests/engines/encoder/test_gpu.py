@@ -115,7 +115,7 @@ async def test_engines_agree_with_the_reference(tmp_path: Path, ranks: int, grap
 
 
 @torch.inference_mode()
-def test_a_replay_equals_the_eager_blocks(one_rank) -> None:
+def test_a_replay_equals_the_eager_blocks(one_rank: None) -> None:
     from sglang_omni.models.ming.encoders.graphs import BlockGraphs
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import VisionEncoder

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.encoder.queue import PassQueue
+from sglang_omni.models.encoder import Cost
 from tests.engines.encoder.requests import picture
 
 

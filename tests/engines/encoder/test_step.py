@@ -12,10 +12,10 @@ from sglang_omni.engines.encoder.contract import (
     EncoderInfo,
     VisionEncodeRequest,
 )
-from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.encoder.worker import EncoderWorker, to_array
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 from sglang_omni.engines.runtime.worker import StepInput
+from sglang_omni.models.encoder import Cost
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from tests.engines.encoder.requests import clip, features, picture
 

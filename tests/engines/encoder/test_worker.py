@@ -13,7 +13,12 @@ import pytest
 import pytest_asyncio
 import torch
 
-from sglang_omni.engines.encoder.contract import EncoderInfo, EncoderSettings
+from sglang_omni.engines.encoder.contract import (
+    AudioEncodeRequest,
+    EncoderInfo,
+    EncoderSettings,
+    VisionEncodeRequest,
+)
 from sglang_omni.engines.encoder.launch import build_environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.protocol.errors import EngineFailed, EngineUnavailable, InvalidRequest
@@ -55,9 +60,13 @@ async def two_ranks() -> AsyncIterator[EngineProcess]:
 async def counters(process: EngineProcess) -> dict[str, float]:
     """Counters that are as new as the last answer: the next beat may have begun before it."""
     for _ in range(2):
-        seen = process.health.counters
-        await eventually(lambda seen=seen: process.health.counters is not seen, within_s=15)
+        await next_heartbeat(process)
     return dict(process.health.counters)
+
+
+async def next_heartbeat(process: EngineProcess) -> None:
+    seen = process.health.counters
+    await eventually(lambda: process.health.counters is not seen, within_s=15)
 
 
 async def picture_case(process: EngineProcess, name: str) -> None:
@@ -100,7 +109,8 @@ async def test_features_do_not_depend_on_who_else_is_encoded(one_rank: EnginePro
     alone = [await encode(one_rank, picture(one)) for one in pictures]
     alone += [await encode(one_rank, clip(one)) for one in clips]
     before = (await counters(one_rank))["batches"]
-    requests = [picture(one) for one in pictures] + [clip(one) for one in clips]
+    requests: list[VisionEncodeRequest | AudioEncodeRequest]
+    requests = [*(picture(one) for one in pictures), *(clip(one) for one in clips)]
     together = await asyncio.gather(*(encode(one_rank, request) for request in requests))
     # The first to arrive may go alone, the others share.
     assert 2 <= (await counters(one_rank))["batches"] - before < len(requests)
@@ -111,7 +121,7 @@ async def test_features_do_not_depend_on_who_else_is_encoded(one_rank: EnginePro
 async def test_bad_requests_fail_alone_and_say_why(one_rank: EngineProcess) -> None:
     good = torch.zeros(1, 64, 64, 3, dtype=torch.uint8)
     nan = torch.full((4000,), float("nan"))
-    bad = {
+    bad: dict[str, VisionEncodeRequest | AudioEncodeRequest] = {
         "multiple of 32": picture(torch.zeros(1, 60, 64, 3, dtype=torch.uint8)),
         "uint8": picture(torch.zeros(1, 64, 64, 3)),
         "finite": clip(nan),

@@ -111,7 +111,7 @@ def test_verdicts_are_kept_by_use_and_fatal_ones_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     cache = VerdictCache(max_verdicts=2)
     cache.put(b"a", GrammarVerdict())
     cache.put(b"b", GrammarVerdict("bad"))

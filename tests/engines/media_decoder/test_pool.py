@@ -20,7 +20,7 @@ from sglang_omni.engines.media_decoder.contract import Decoded, MediaDecoderSett
 from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
 from sglang_omni.engines.runtime.process import EngineHealth
 from sglang_omni.engines.runtime.shared_array import SharedArray
-from sglang_omni.media.limits import MediaLimits
+from sglang_omni.media.limits import Kind, MediaLimits
 from sglang_omni.protocol.errors import (
     EngineUnavailable,
     InvalidRequest,
@@ -234,7 +234,7 @@ async def test_cancelling_at_the_moment_of_being_served_loses_no_decoder(
     ],
 )
 async def test_what_is_no_medium_never_reaches_a_decoder(
-    kind: str, files: list[bytes], message: str
+    kind: Kind, files: list[bytes], message: str
 ) -> None:
     pool = MediaDecoderPool(MediaDecoderSettings(MediaLimits(file_bytes=1000), RULES))
     with pytest.raises(InvalidRequest, match=message):

@@ -44,6 +44,7 @@ def answer(kind: Kind, *files: bytes) -> tuple[Decoded | Exception, SharedArray]
         StepInput(arrivals=(("a", request),))
     )
     assert request_id == "a"
+    assert isinstance(result, Decoded | Exception)
     return result, array
 
 
@@ -66,7 +67,7 @@ def test_each_kind_has_its_form() -> None:
     audio, array = answer("audio", wav(tone(0.5)))
     assert isinstance(audio, Decoded)
     samples = array.read(audio.layout)
-    assert (samples.shape, samples.dtype) == ((8000,), np.float32)
+    assert (samples.shape, samples.dtype) == ((8000,), np.dtype(np.float32))
 
 
 def test_counters_count_both_ends() -> None:

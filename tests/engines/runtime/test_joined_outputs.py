@@ -7,7 +7,12 @@ import pytest
 
 from benchmarks.synthetic.thinker import ThinkerPace
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
-from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest, TokenLogprob
+from sglang_omni.engines.thinker.contract import (
+    FinishReason,
+    ThinkerOutput,
+    ThinkerRequest,
+    TokenLogprob,
+)
 from sglang_omni.protocol.errors import EngineFailed
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.engines.runtime.processes import ROOT
@@ -80,7 +85,7 @@ async def test_a_dead_engine_is_an_error_after_what_it_had_given() -> None:
 def test_joined_outputs_are_what_one_output_would_have_been() -> None:
     def output(number: int) -> ThinkerOutput:
         logprobs = (TokenLogprob(number, -0.5 * number),)
-        reason = "stop" if number == 3 else None
+        reason: FinishReason | None = "stop" if number == 3 else None
         return ThinkerOutput((number,), 9, 4, number, reason, logprobs)
 
     first, *later = map(output, (1, 2, 3))

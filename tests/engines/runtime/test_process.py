@@ -272,8 +272,9 @@ async def test_a_hung_step_is_killed_and_the_engine_comes_back(kind: str) -> Non
 
 
 async def test_an_engine_that_falls_silent_is_unready_first_and_then_killed() -> None:
-    times = {"step_deadline_s": 60.0, "silence_deadline_s": 2.0, "unready_after_s": 0.8}
-    async with running("step", **times) as engine:
+    async with running(
+        "step", step_deadline_s=60.0, silence_deadline_s=2.0, unready_after_s=0.8
+    ) as engine:
         os.kill(engine.health.info.pid, signal.SIGSTOP)
         await eventually(lambda: engine.health.state == "unresponsive", within_s=2)
         await eventually(lambda: engine.health.state == "restarting", within_s=4)

@@ -131,7 +131,7 @@ async def test_a_corrupt_stream_is_an_error_of_every_later_reading() -> None:
 async def test_what_is_sent_in_one_turn_leaves_together_and_in_order() -> None:
     ours, theirs = socket.socketpair()
     with theirs, closing(await AsyncChannel.connect(ours)) as channel:
-        messages = [Submit("r", "text"), Consumed("r", 1), Cancel("r")]
+        messages: list[ToEngine] = [Submit("r", "text"), Consumed("r", 1), Cancel("r")]
         for message in messages:
             channel.send(message)
         theirs.setblocking(False)

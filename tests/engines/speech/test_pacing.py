@@ -10,7 +10,6 @@ import pytest
 from sglang_omni.engines.speech.pacing import (
     LatencyTarget,
     PlayingStream,
-    StepTimes,
     can_sustain,
     check_admission,
     compute_buffered_s,
@@ -18,6 +17,7 @@ from sglang_omni.engines.speech.pacing import (
     estimate_first_audio_s,
     select_streams,
 )
+from sglang_omni.models.speech import StepTimes
 from sglang_omni.protocol.errors import Overloaded
 
 # The step times that the talker must reach on one H200.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def messages_of(case: Case) -> tuple[Message, ...]:
     entry = next(e for e in entries if e["name"] == case.info["prompt_format_case"])
     frames = tuple(map(path_of, case.info["frame_files"]))
 
-    def part(raw):
+    def part(raw: dict[str, Any]) -> TextPart | MediaPart:
         match raw["type"]:
             case "text":
                 return TextPart(raw["text"])

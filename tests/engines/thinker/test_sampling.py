@@ -65,7 +65,9 @@ async def test_each_token_has_its_log_probability_and_the_likeliest(
     assert [token.token_id for token in tokens] == ids(outputs)
     for token in tokens:
         assert len(token.top) == 3
-        assert token.top[0] == (token.token_id, pytest.approx(token.logprob, abs=1e-5))
+        likeliest, logprob = token.top[0]
+        assert likeliest == token.token_id
+        assert logprob == pytest.approx(token.logprob, abs=1e-5)
         assert sum(math.exp(value) for _, value in token.top) <= 1 + 1e-4
     assert all(not output.logprobs for output in await generate(one_rank, PLAIN))
 
