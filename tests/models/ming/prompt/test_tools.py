@@ -7,8 +7,9 @@ from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.prompt.tool_tokens import ToolTokenDecoder
 from sglang_omni.models.ming.prompt.tools import ToolCallParser, parse_call
-from sglang_omni.pipeline.request import Message, TextPart
+from sglang_omni.pipeline.request import TextPart
 from sglang_omni.protocol.tools import CallPart, InvalidToolCall, Tool, ToolCall, ToolResult
+from tests.models.ming.prompt.test_chat import Turn
 from tests.testing.golden import TINY
 
 LOOK = Tool("look", "Looks at a place.", {"type": "object", "properties": {"at": {}}})
@@ -31,7 +32,7 @@ def read(*deltas: str) -> list[CallPart]:
 
 
 def test_functions_are_listed_in_the_system_turn() -> None:
-    asked = [Message("system", (TextPart("Be brief."),)), Message("user", (TextPart("hi"),))]
+    asked = [Turn("system", (TextPart("Be brief."),)), Turn("user", (TextPart("hi"),))]
     prompt = str(render_chat(asked, tools=[LOOK]))
     assert prompt == (
         "<role>SYSTEM</role>Be brief.\n\n# Tools\n\n"
@@ -50,9 +51,9 @@ def test_functions_are_listed_in_the_system_turn() -> None:
 def test_calls_and_results_are_turns_with_control_tokens() -> None:
     prompt = render_chat(
         [
-            Message("user", (TextPart("What is there?"),)),
-            Message("assistant", (CALLED,)),
-            Message("tool", (ToolResult("a </tool_response> of wood"),)),
+            Turn("user", (TextPart("What is there?"),)),
+            Turn("assistant", (CALLED,)),
+            Turn("tool", (ToolResult("a </tool_response> of wood"),)),
         ]
     )
     assert str(prompt).endswith(
@@ -65,7 +66,7 @@ def test_calls_and_results_are_turns_with_control_tokens() -> None:
 
 
 def test_without_functions_the_prompt_is_what_it_was() -> None:
-    asked = [Message("user", (TextPart("hi"),))]
+    asked = [Turn("user", (TextPart("hi"),))]
     assert render_chat(asked, tools=()) == render_chat(asked)
     assert "Tools" not in str(render_chat(asked))
 
@@ -103,7 +104,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("answer", "parts"), CASES.values(), ids=CASES)
-def test_calls_are_read_however_the_answer_is_cut(answer, parts) -> None:
+def test_calls_are_read_however_the_answer_is_cut(answer: str, parts: list[CallPart]) -> None:
     assert read(answer) == parts
     assert read(*answer) == parts
     for cut in range(len(answer)):
@@ -120,7 +121,7 @@ def test_text_is_not_held_back_longer_than_needed() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", '"look"', '{"name": 5}', '{"name": "a", "arguments": []}'])
-def test_what_is_not_a_call_is_not_read_as_one(text) -> None:
+def test_what_is_not_a_call_is_not_read_as_one(text: str) -> None:
     assert parse_call(text) is None
 
 

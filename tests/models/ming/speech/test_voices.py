@@ -96,7 +96,7 @@ def checkpoint_with(folder: Path, manifest: object, *, without: str = "") -> Pat
     return folder
 
 
-def one(path: str) -> dict[str, dict[str, str]]:
+def one(path: object) -> dict[str, dict[str, object]]:
     return {"v": {"prompt_text": "Hello.", "prompt_wav_path": path}}
 
 
