@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -37,10 +37,11 @@ def renditions(change: Callable[[np.ndarray], np.ndarray] = lambda sound: sound)
 class Says:
     """A recogniser that hears what it is told."""
 
-    name, languages, batch = "says", ("en",), 1
+    languages: ClassVar[tuple[str, ...]] = ("en",)
+    batch: ClassVar[int] = 1
 
     def __init__(self, *texts: str) -> None:
-        self._texts = list(texts)
+        self.name, self._texts = "says", list(texts)
 
     def transcribe(self, clips: Sequence[Clip]) -> list[str]:
         return [self._texts.pop(0) for _ in clips]

@@ -53,7 +53,7 @@ def test_drawn_media_are_real_files() -> None:
         return next(part.data for part in ask.parts if isinstance(part, MediaPart))
 
     assert Image.open(io.BytesIO(first("mmmu/sglang"))).size == (96, 96)
-    with av.open(io.BytesIO(first("videomme/lmms-eval"))) as video:
+    with av.open(io.BytesIO(first("videomme/lmms-eval")), "r") as video:
         assert sum(1 for _ in video.decode(video=0)) == 8
     with av.open(io.BytesIO(first("mmsu/lmms-eval"))) as clip:
         assert clip.streams.audio[0].rate == 16_000

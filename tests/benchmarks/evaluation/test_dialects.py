@@ -24,7 +24,7 @@ from benchmarks.evaluation import evaluate
 from benchmarks.evaluation.metrics import recognisers
 from benchmarks.evaluation.metrics.recognisers import Clip
 from benchmarks.evaluation.metrics.similarity import SpeakerSimilarity
-from benchmarks.evaluation.protocol import listening
+from benchmarks.evaluation.protocol.summary import RunTranscripts
 from sglang_omni.protocol.errors import EngineFailed
 from tests.benchmarks.evaluation.peers import CHATS, PIECES, RATE, playing_as
 from tests.entrypoints.http.fake import playing, serving, tone
@@ -105,7 +105,7 @@ def test_what_is_heard_is_counted_after_all_was_said(
         # Who was heard once is not heard again.
         again = run(peer.url, "openai", "seed-tts-en/speech", tmp_path, *heard)
         assert len(hearing) == 2 and again["heard"] == result["heard"]
-    assert listening.RunTranscripts({}).summary([])["wer_corpus"] is None
+    assert RunTranscripts({}).summary([])["wer_corpus"] is None
 
 
 def test_a_cloned_voice_is_compared_with_its_recording(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from benchmarks.client.target import Target
 from benchmarks.evaluation.protocol.presets import PRESETS
 from benchmarks.evaluation.protocol.record import record_to_json
 from benchmarks.evaluation.protocol.run import RunConfig
-from benchmarks.evaluation.protocol.summary import summarise_repeats
+from benchmarks.evaluation.protocol.summary import summarise_pass, summarise_repeats
 from benchmarks.evaluation.report import __main__, figures, plots
 from benchmarks.evaluation.report.figures import Figure
 from benchmarks.evaluation.report.tables import MixedProtocols, format_table, format_tables
-from tests.benchmarks.evaluation.test_protocol import one, summarise_pass
+from tests.benchmarks.evaluation.test_protocol import one
 
 FIGURE = Figure("requests", "req/s", "closed/1", 2.0, "a protocol", "one", "a card", "here")
 

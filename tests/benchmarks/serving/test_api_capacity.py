@@ -19,7 +19,7 @@ from benchmarks.serving.api_capacity import (
 from benchmarks.serving.api_process import ANSWER
 from benchmarks.synthetic.thinker import ThinkerPace, open_worker
 from sglang_omni.engines.runtime.worker import StepInput, StepWorker
-from sglang_omni.engines.thinker.contract import ThinkerRequest
+from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.server.running import free_port
 
@@ -95,8 +95,10 @@ def test_the_synthetic_thinker_gives_who_was_behind_what_it_missed() -> None:
     ((_, first),) = worker.step(StepInput((("a", request),)))
     assert worker.step(StepInput(stalled=frozenset("a"))) == []
     ((_, second),) = worker.step(StepInput())
+    assert isinstance(first, ThinkerOutput) and isinstance(second, ThinkerOutput)
     assert (first.token_ids, second.token_ids) == ((5,), (6, 5))
     ((_, last),) = worker.step(StepInput())
+    assert isinstance(last, ThinkerOutput)
     assert last.token_ids == (6,) and last.last and not worker.busy
 
 

@@ -79,7 +79,8 @@ def test_a_header_is_no_audio_wherever_it_is_cut() -> None:
     ear.receive(head[:3], at_s=1.0)
     ear.receive(head[3:40], at_s=1.5)
     ear.receive(head[40:], at_s=2.0)
-    assert ear.first_at_s is None
+    before = ear.first_at_s
+    assert before is None
     ear.receive(samples[:50], at_s=3.0)
     assert (ear.first_at_s, ear.playback.ends_at_s, ear.rate) == (3.0, 3.5, 50)
     ear.receive(samples[50:], at_s=3.1)

@@ -1,7 +1,9 @@
 """The thinker's benchmark: sane random weights, experts counted, answers scripted, rates right."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -44,7 +46,7 @@ class Shaped(nn.Module):
         self.register_parameter("gate_up_proj/weight", nn.Parameter(eight, requires_grad=False))
         self.register_parameter("gate_up_proj/weight_scale_inv", _blank((2, 2)))
 
-    def named_parameters(self, *_: object, **__: object):  # type: ignore[override]
+    def named_parameters(self, *_: Any, **__: Any) -> Iterator[tuple[str, nn.Parameter]]:
         for name, parameter in super().named_parameters():
             yield name.replace("/", "."), parameter
 
