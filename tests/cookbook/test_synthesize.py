@@ -1,6 +1,7 @@
 """Every clip has one form; the synthesizers themselves run only where they are installed."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
 from cookbook.ming_mini.synthesize import (
     LOUDNESS,
     PAD,
-    RATE,
     Clip,
     SynthesisError,
     normalise_clip,
     synthesize,
 )
+from cookbook.ming_mini.vocoder import RATE
 
 
 def test_silence_around_speech_becomes_a_fixed_pad() -> None:
@@ -44,7 +45,7 @@ def test_a_speaker_says_a_sentence_the_same_way_twice(speaker: Speaker) -> None:
     assert 0.4 < len(first) / RATE < 2.5
 
 
-def test_chunks_are_read_once_as_they_were_written(tmp_path) -> None:
+def test_chunks_are_read_once_as_they_were_written(tmp_path: Path) -> None:
     made = [Clip(f"text {n}", n, np.full(1000 + n, n, dtype=np.int16)) for n in range(5)]
     write_chunks(tmp_path, made, hours=1)
     folder = CorpusFolder(tmp_path)

@@ -19,7 +19,7 @@ from cookbook.ming_mini.evaluation.spoken_answers import (
     spoken_answer,
     summarise,
 )
-from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.items import Check, Item
 from measurement.pocketsphinx_recogniser import Recogniser
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta, Usage
 from tests.cookbook.thinker.conftest import LEXICON
@@ -57,7 +57,7 @@ def test_what_counts_of_a_sum_is_its_result() -> None:
 
 
 def judged(answer: str, transcript: str, heard: str) -> Exchange:
-    check = "number" if answer == SUM else "exact"
+    check: Check = "number" if answer == SUM else "exact"
     item = Item("spoken_question", "", answer, check, speech="a question")
     return judge_exchange(Question("spoken_question, seen voice", item), transcript, heard.split())
 

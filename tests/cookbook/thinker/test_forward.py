@@ -100,7 +100,7 @@ def test_gradients_reach_the_routers_of_the_modality(
     """But in the last layer: no text follows from what it makes of a picture or a clip."""
     evaluate_batch(thinking, library.draw(kind, 600), library).loss.backward()
     *layers, last = thinking.sparse_layers()
-    assert last.gate.weight.grad.any()
+    assert last.gate.weight.grad is not None and last.gate.weight.grad.any()
     for layer in layers:
         for route, name in enumerate(ROUTERS):
             gradient = getattr(layer, name).weight.grad.abs().sum()

@@ -12,7 +12,7 @@ from cookbook.ming_mini.prefetch import Prefetch
 from cookbook.ming_mini.thinker.compilation import EAGER, Regions, compiled_regions
 from cookbook.ming_mini.thinker.example_pools import Examples, Pool
 from cookbook.ming_mini.thinker.forward import chosen_experts
-from cookbook.ming_mini.thinker.library import Library
+from cookbook.ming_mini.thinker.library import Batch, Library
 from cookbook.ming_mini.thinker.make import ShardMaker, make_shard
 from cookbook.ming_mini.thinker.model import TrainableThinker
 from cookbook.ming_mini.thinker.step_batch import join_batches
@@ -29,7 +29,7 @@ TOLERANCE = 1e-5
 def gradients(
     model: TrainableThinker,
     library: Library,
-    batches: list,
+    batches: list[Batch],
     least: int = 0,
     regions: Regions = EAGER,
 ) -> tuple[list[BatchLosses], dict[str, Tensor]]:

@@ -8,7 +8,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from cookbook.ming_mini.thinker.arithmetic import ONE_STEP, TWO_STEPS, operands, solution, sums
+from cookbook.ming_mini.thinker.arithmetic import (
+    ONE_STEP,
+    TWO_STEPS,
+    Story,
+    operands,
+    solution,
+    sums,
+)
 from cookbook.ming_mini.thinker.checks import is_right
 from cookbook.ming_mini.thinker.choices import choice, kind, option
 from cookbook.ming_mini.thinker.items import Item, Split
@@ -110,7 +117,7 @@ def test_sums_are_right_by_an_independent_reading() -> None:
 
 
 @pytest.mark.parametrize("story", ONE_STEP + TWO_STEPS, ids=lambda story: story.text[:40])
-def test_stories_have_whole_results_from_zero_on(story) -> None:
+def test_stories_have_whole_results_from_zero_on(story: Story) -> None:
     rng = Random(1)
     for _ in range(50):
         numbers = operands(rng, story.operations)
