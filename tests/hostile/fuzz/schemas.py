@@ -108,7 +108,10 @@ def _schema(source: random.Random, depth: int) -> dict[str, Any]:
 def _value(source: random.Random, keyword: str, depth: int) -> Any:
     if source.random() < 0.08:
         return source.choice(ODD_VALUES)
-    inner = (lambda: _schema(source, depth - 1)) if depth > 0 else dict
+
+    def inner() -> dict[str, Any]:
+        return _schema(source, depth - 1) if depth > 0 else {}
+
     match keyword:
         case "type":
             return source.choice(TYPES)
