@@ -81,6 +81,7 @@ def _write_movie(
 ) -> None:
     with av.open(path, "w", format=form, options=options) as container:
         stream = container.add_stream(codec, rate=fps)
+        assert isinstance(stream, av.VideoStream)
         stream.width, stream.height = size
         stream.pix_fmt = "yuv420p"
         stream.bit_rate = 200_000
@@ -115,6 +116,7 @@ def clip(form: str, codec: str, samples: np.ndarray, rate: int) -> bytes:
     layout = {1: "mono", 2: "stereo"}[samples.shape[1]]
     with av.open(buffer, "w", format=form) as container:
         stream = container.add_stream(codec, rate=rate, layout=layout)
+        assert isinstance(stream, av.AudioStream)
         resampler = av.AudioResampler(stream.format, layout, rate, stream.frame_size or 1024)
         frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples.T), "fltp", layout)
         frame.sample_rate, frame.pts = rate, 0

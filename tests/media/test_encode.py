@@ -76,7 +76,7 @@ def test_samples_that_are_not_finite_are_an_error(bad: float, rate: int) -> None
 
 def read_any(data: bytes) -> tuple[np.ndarray, int]:
     """Mono float32 samples and rate of a file in any format."""
-    with av.open(io.BytesIO(data)) as container:
+    with av.open(io.BytesIO(data), "r") as container:
         frames = list(container.decode(audio=0))
     resampler = av.AudioResampler("flt", "mono")
     pieces = [out.to_ndarray()[0] for frame in frames for out in resampler.resample(frame)]

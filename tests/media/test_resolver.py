@@ -10,7 +10,7 @@ import pytest
 from sglang_omni.media import hosts, resolver
 from sglang_omni.media.fetch import fetch
 from sglang_omni.media.policy import FetchPolicy
-from sglang_omni.media.resolver import MAX_THREADS_PER_TENANT, Resolver
+from sglang_omni.media.resolver import MAX_THREADS_PER_TENANT, RESOLVER, Resolver
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.media.web_server import ok, web_server
 
@@ -38,9 +38,7 @@ async def test_names_that_are_never_answered_do_not_keep_another_tenants_waiting
     silent: list[str],
 ) -> None:
     crowd = [
-        asyncio.create_task(
-            hosts.RESOLVER.resolve(f"{number}.silent", 80, "crowd"), name=str(number)
-        )
+        asyncio.create_task(RESOLVER.resolve(f"{number}.silent", 80, "crowd"), name=str(number))
         for number in range(100)
     ]
     await asyncio.sleep(0.1)
