@@ -59,9 +59,9 @@ async def test_tenants_take_turns_at_a_single_slot() -> None:
 async def test_whoever_waits_is_let_in_by_priority_when_one_leaves() -> None:
     queue, log = Engine().queue(), []  # type: ignore[var-annotated]
     first = await occupy(queue)
+    asked: dict[str, Priority] = {"low": "low", "normal": "normal", "live": "realtime"}
     visits = [
-        asyncio.create_task(visit(queue, log, name, priority))
-        for name, priority in (("low", "low"), ("normal", "normal"), ("live", "realtime"))
+        asyncio.create_task(visit(queue, log, name, priority)) for name, priority in asked.items()
     ]
     await waiting(queue, 3)
     await first.aclose()
