@@ -24,7 +24,7 @@ from sglang_omni.serving.media_engines import MediaEngines
 from tests.testing.golden import TINY
 
 
-def config(**values) -> Config:
+def config(**values: object) -> Config:
     return load_config(None, {name.replace("__", "."): value for name, value in values.items()})
 
 
