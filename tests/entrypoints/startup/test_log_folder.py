@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.entrypoints.startup import preflight_checks as checks
 from sglang_omni.entrypoints.startup.log_folder import open_log_folder
 from sglang_omni.entrypoints.startup.preflight_checks import require_own_folder
 from sglang_omni.protocol.errors import ConfigError
@@ -57,6 +56,6 @@ def test_a_folder_of_another_user_is_not_taken(
     (tmp_path / "link").symlink_to(tmp_path / "theirs")
     with pytest.raises(ConfigError, match="belongs to another user"):
         require_own_folder(tmp_path / "link", "log_folder")
-    monkeypatch.setattr(checks.os, "geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(ConfigError, match="belongs to another user"):
         require_own_folder(tmp_path / "theirs", "log_folder")
