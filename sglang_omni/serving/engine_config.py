@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
+from sglang_omni.config.media_options import MediaOptions
 from sglang_omni.config.options import (
     AudioEncoderOptions,
     Config,
     ImageEncoderOptions,
-    MediaOptions,
     TalkerOptions,
     ThinkerOptions,
     get_thinker_tp_size,
