@@ -128,13 +128,13 @@ def build_request(case: Case, arguments: argparse.Namespace) -> bytes:
     if case.kind == "speech":
         body = {"input": TEXTS[0], "response_format": "wav", "stream_format": "audio"}
         return build_post(SPEECH, json.dumps({"model": "ming-omni", **body}).encode())
-    body = {
+    chat = {
         "model": "ming-omni",
         "messages": [{"role": "user", "content": TEXTS[0]}],
         "stream": True,
         "max_tokens": arguments.tokens,
     }
-    return build_post(CHAT, json.dumps(body).encode())
+    return build_post(CHAT, json.dumps(chat).encode())
 
 
 def measure_round(case: Case, arguments: argparse.Namespace) -> Row:

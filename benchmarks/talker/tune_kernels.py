@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, multiprocessing
+from torch import Tensor
+from torch.multiprocessing.spawn import spawn
 from triton.runtime.errors import OutOfResources
 
 from benchmarks.talker.shapes import TALKER, VAE
@@ -238,7 +239,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ |= build_environment("cuda", 1)
     if options.compile:
-        multiprocessing.spawn(compile_share, (options.compile,), options.compile)
+        spawn(compile_share, (options.compile,), options.compile)
         return
     device = torch.device("cuda")
     with torch.inference_mode():

@@ -120,7 +120,7 @@ class Run:
             json.dumps([timeline for timeline in timelines if timeline]) + "\n", encoding="utf-8"
         )
 
-    async def _run_passes(self, journal: Journal, bar: tqdm) -> None:
+    async def _run_passes(self, journal: Journal, bar: "tqdm[Any]") -> None:
         is_warm = False
         for load, repeat in self._passes():
             keys = {(load.name, repeat, sample.id): sample for sample in self.samples}
@@ -134,7 +134,12 @@ class Run:
             await self._run_pass(journal, bar, load, repeat, missing)
 
     async def _run_pass(
-        self, journal: Journal, bar: tqdm, load: LoadPlan, repeat: int, samples: Sequence[Sample]
+        self,
+        journal: Journal,
+        bar: "tqdm[Any]",
+        load: LoadPlan,
+        repeat: int,
+        samples: Sequence[Sample],
     ) -> None:
         place = PassPlace(load.name, repeat, journal.sitting, time.monotonic())
 

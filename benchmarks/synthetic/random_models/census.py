@@ -37,8 +37,12 @@ class ExpertCensus:
     def _begin(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         batch = kwargs.get("forward_batch", args[2] if len(args) > 2 else None)
         capturing = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
-        decode = batch is not None and batch.forward_mode.is_decode()
-        self._recording = decode and not capturing and batch.batch_size == self._rows
+        self._recording = (
+            batch is not None
+            and batch.forward_mode.is_decode()
+            and not capturing
+            and batch.batch_size == self._rows
+        )
         self._expert_ids = []
 
     def _record(self, _: nn.Module, __: tuple[Any, ...], output: Any) -> None:

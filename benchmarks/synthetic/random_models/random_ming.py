@@ -29,7 +29,7 @@ class RandomMingForConditionalGeneration(BailingMM2NativeForConditionalGeneratio
         self.census = ExpertCensus(self.model.model, MultiRouter, get_parallel().tp_rank)
         self.script: ScriptedAnswer | None = None
         if ids := getattr(self.config, SCRIPT, None):
-            device = self.get_input_embeddings().weight.device
+            device = next(self.get_input_embeddings().parameters()).device
             self.script = ScriptedAnswer(ids, self.config.llm_config.vocab_size, device)
 
     @torch.no_grad()
