@@ -24,6 +24,8 @@ Features = list[Tensor]
 class SpectrogramDiscriminator(nn.Module):
     """Convolutions over time and frequency, with a decision for every place."""
 
+    window: Tensor
+
     def __init__(self, size: int, channels: int) -> None:
         super().__init__()
         self._size, self._bins = size, int(SHARE * (size // 2 + 1))

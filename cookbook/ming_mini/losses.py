@@ -65,8 +65,13 @@ class SpectralLoss(nn.Module):
         magnitudes = (both.real.square() + both.imag.square() + 1e-10).sqrt()
         bands = (mel @ magnitudes).clamp_min(FLOOR).log()
         logs = magnitudes.clamp_min(FLOOR).log()
-        distance = F.l1_loss(*logs.chunk(2)) + 4 * F.l1_loss(*magnitudes.sqrt().chunk(2))
-        return F.l1_loss(*bands.chunk(2)), distance
+        return _distance(bands), _distance(logs) + 4 * _distance(magnitudes.sqrt())
+
+
+def _distance(both: Tensor) -> Tensor:
+    """Return the mean absolute difference of the two halves of a batch."""
+    made, real = both.chunk(2)
+    return F.l1_loss(made, real)
 
 
 class FrameLoss(nn.Module):
@@ -75,6 +80,8 @@ class FrameLoss(nn.Module):
     Overlapping frames blur the errors of a single frame, so losses on the waveform alone take very
     long to learn harmonics and their phases. Here each frame has its own loss.
     """
+
+    window: Tensor
 
     def __init__(self, istft: ISTFT) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ call continues from the state in `--output`.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -91,7 +91,7 @@ class Trainer:
             stored = load_file(packed)
             self.talker.load_state_dict({name: stored[name] for name in self.talker.state_dict()})
         self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
-        self.velocity = self.talker.cfm.model
+        self.velocity: Callable[..., Tensor] = self.talker.cfm.model
         if settings.compile:
             self.velocity = torch.compile(self.velocity, dynamic=False)
         self.random = torch.Generator(device).manual_seed(settings.seed)

@@ -33,9 +33,8 @@ from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence, phase
 from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.options import run_parser, settings_from_args
 from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
-from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.vae_init import new_vae
-from cookbook.ming_mini.vocoder import HOP
+from cookbook.ming_mini.vocoder import HOP, RATE
 from cookbook.ming_mini.weights import Average, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.speech.vae import MAX_MAGNITUDE, Posterior

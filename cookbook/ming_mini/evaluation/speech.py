@@ -22,12 +22,13 @@ from cookbook.ming_mini import grammar
 from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
 from cookbook.ming_mini.sentences import commands, held_out, punctuate
 from cookbook.ming_mini.speakers import PRESETS, held_out_speakers
-from cookbook.ming_mini.synthesize import RATE, synthesize, synthesize_natural
+from cookbook.ming_mini.synthesize import synthesize, synthesize_natural
+from cookbook.ming_mini.vocoder import RATE
 from measurement.edit_distance import edit_distance
 from measurement.everyday_sentences import sample_sentences
 from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.engines.runtime.worker import StepInput
-from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
+from sglang_omni.engines.speech.contract import TalkerChunk, TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.ming.speech.model import MingSpeechModel
 from sglang_omni.models.ming.speech.modules import SpeechModules, load_modules
@@ -80,6 +81,7 @@ class CheckpointSpeaker:
             ((_, chunk),) = self._worker.step(work)
             if isinstance(chunk, Exception):
                 raise chunk
+            assert isinstance(chunk, TalkerChunk)
             parts.append(chunk.pcm)
             if chunk.last:
                 return np.concatenate(parts)

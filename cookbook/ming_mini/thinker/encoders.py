@@ -67,6 +67,7 @@ def encode_images(model: VisionReference, pixels: Tensor, run: Runner = run_eage
     turns = compute_rotary_angles(places, config.head_dim).repeat(count, 1)
     cos, sin = turns.cos(), turns.sin()
     for block in vision.blocks:
+        assert isinstance(block, vision_reference.VisionReferenceBlock)
         x = run(
             _after_attention, block, x, _attend(run(_before_attention, block, x, cos, sin), shape)
         )
@@ -95,9 +96,8 @@ def _attend(parts: Parts, shape: Sequence[int], mask: Tensor | None = None) -> T
 
     `parts` are [rows, heads, head_dim].
     """
-    out = F.scaled_dot_product_attention(
-        *(part.unflatten(0, shape).transpose(1, 2) for part in parts), attn_mask=mask
-    )
+    q, k, v = (part.unflatten(0, shape).transpose(1, 2) for part in parts)
+    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     # A copy: for a view, compiled code would guard on its base, and recompile for each shape.
     return out.transpose(1, 2).flatten(2).flatten(0, 1).clone()
 
@@ -119,10 +119,13 @@ def encode_clips(
     mask = (torch.arange(shape[1], device=x.device) < states[:, None])[:, None, None]
     x = x.flatten(0, 1) + tower.positional_embedding[: shape[1]].repeat(shape[0], 1)
     for block in tower.blocks:
+        assert isinstance(block, audio.AudioBlock)
         heard = _attend(run(_before_audio_attention, block, x), shape, mask)
         x = run(_after_audio_attention, block, x, heard)
     x = tower.ln_post(x).unflatten(0, shape)
-    rows = projector["3"](F.gelu(_convolve(projector["0"], zero_padding(x, states))))
+    first = projector["0"]
+    assert isinstance(first, PackedConvolution)
+    rows = projector["3"](F.gelu(_convolve(first, zero_padding(x, states))))
     return F.normalize(rows.float(), dim=-1), x
 
 

@@ -93,8 +93,9 @@ def run_thinker(
     turns = RotaryTables(*compute_rotary_tables(rows.positions, decoder.inv_freq, decoder.axes))
     routed = _route_rows(rows, Routing.from_config(model.config))
     for layer in decoder.layers:
+        assert isinstance(layer, ReferenceLayer)
         seen = attend(*run(project, layer, x, turns), rows.shapes)
-        if layer.sparse:
+        if isinstance(layer.mlp, ReferenceSparseMLP):
             x, counts, uneven = run(finish_sparse, layer, x, seen, stack_experts(layer.mlp), routed)
             loads.append(RouterLoad(counts, uneven))
         else:
@@ -130,11 +131,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, shapes: Sequence[Shape]) -> Tensor:
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, shape: Shape) -> Tensor:
-    out = F.scaled_dot_product_attention(
-        *(part.unflatten(0, shape).transpose(1, 2) for part in (q, k, v)),
-        is_causal=True,
-        enable_gqa=True,
-    )
+    q, k, v = (part.unflatten(0, shape).transpose(1, 2) for part in (q, k, v))
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
     return out.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
@@ -149,6 +147,7 @@ def finish_sparse(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run the part of a sparse layer after attention. Also returns the two numbers of its
     `RouterLoad`."""
+    assert isinstance(layer.mlp, ReferenceSparseMLP)
     x = x + layer.attention.dense(seen)
     normed = layer.post_attention_layernorm(x)
     combine, counts, uneven = weigh_experts(layer.mlp, normed, routed)

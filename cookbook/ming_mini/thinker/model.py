@@ -17,6 +17,7 @@ from sglang_omni.models.ming.encoders.audio import AudioEncoder
 from sglang_omni.models.ming.encoders.vision_reference import VisionReference
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import (
+    ReferenceLayer,
     ReferenceRouter,
     ReferenceSparseMLP,
     ThinkerReference,
@@ -82,7 +83,11 @@ class TrainableThinker(nn.Module):
 
     def sparse_layers(self) -> list[ReferenceSparseMLP]:
         """Return the layers that have routers."""
-        return [layer.mlp for layer in self.thinker.model.layers if layer.sparse]
+        return [
+            layer.mlp
+            for layer in self.thinker.model.layers
+            if isinstance(layer, ReferenceLayer) and isinstance(layer.mlp, ReferenceSparseMLP)
+        ]
 
 
 def new_thinker(folder: Path, seed: int) -> TrainableThinker:

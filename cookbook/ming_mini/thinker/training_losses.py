@@ -3,6 +3,7 @@ losses."""
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -136,10 +137,9 @@ def encode_media(
     log_odds = model.heads.letters(states).float().log_softmax(-1).transpose(0, 1)
     letters, spelled = clips.transcripts(batch.media)
     # Lengths from the host: otherwise the loss would fetch them from the device, and wait.
-    heard = tuple(num_conv_outputs(clips.lengths(batch.media), TOWER_STRIDE).tolist())
-    return features, F.ctc_loss(
-        log_odds, letters, heard, tuple(spelled.tolist()), zero_infinity=True
-    )
+    heard: Any = tuple(num_conv_outputs(clips.lengths(batch.media), TOWER_STRIDE).tolist())
+    sizes: Any = tuple(spelled.tolist())
+    return features, F.ctc_loss(log_odds, letters, heard, sizes, zero_infinity=True)
 
 
 def practise_vision(
