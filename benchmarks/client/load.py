@@ -76,8 +76,10 @@ class Load:
 
 @dataclass(frozen=True)
 class ClientShare:
-    """The load of one client process: its share of a core, and the lag of its event loop in
-    seconds."""
+    """The load of one client process.
+
+    Its share of a core, and the lag of its event loop in seconds.
+    """
 
     cpu: float
     lag_p99_s: float

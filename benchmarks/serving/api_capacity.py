@@ -92,8 +92,10 @@ CASES = (
 
 @contextmanager
 def api_process(case: Case, arguments: argparse.Namespace) -> Iterator[psutil.Process]:
-    """Start the server pinned to its core, with its engines on the client's core, and wait for
-    it."""
+    """Start the server pinned to its core, and wait for it.
+
+    Its engines run on the client's core.
+    """
     step = "--step-ms" if case.kind == "text" else "--talker-step-ms"
     command = [
         sys.executable,
@@ -196,8 +198,10 @@ class ExpectedAnswer:
         assert self.text.startswith(ANSWER[: len(self.text)])
 
     def tokens(self, characters: int) -> int:
-        """Return the number of tokens in this many characters. Raises `ValueError` within a
-        token."""
+        """Return the number of tokens in this many characters.
+
+        Raises `ValueError` within a token.
+        """
         index = bisect_left(self._ends, characters)
         if characters and self._ends[index] != characters:
             raise ValueError(f"a token was cut at {characters}")

@@ -11,8 +11,10 @@ from benchmarks.serving.speech_summary import failure_reason, is_client_saturate
 
 
 class MeasuredRequest(Protocol):
-    """The part of a chat's or a speech request's record that is summarised. Times are in
-    seconds."""
+    """The part of a chat's or a speech request's record that is summarised.
+
+    Times are in seconds.
+    """
 
     @property
     def took_s(self) -> float: ...

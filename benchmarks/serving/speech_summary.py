@@ -17,8 +17,10 @@ LATE_CLIENT_S = 0.05
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """Return the smallest value that at least `percent` % of `values` do not exceed; None without
-    any."""
+    """Return the smallest value that `percent` % of `values` do not exceed.
+
+    Returns None without values.
+    """
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]

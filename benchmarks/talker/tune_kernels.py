@@ -123,8 +123,10 @@ def _time_if_fits(choice: Choice, time: Callable[[Choice], float]) -> float:
 
 
 def tune_gemms(flow: FlowStack) -> Iterator[tuple[str, LinearTile, Any]]:
-    """Tune each GEMM of a block in turn, the most expensive first. Tuned ones keep their best
-    tile."""
+    """Tune each GEMM of a block in turn, the most expensive first.
+
+    Tuned ones keep their best tile.
+    """
     ops = FusedOps(Workspace(1 << 23, torch.device("cuda")), pdl=True)
     shapes = {"DOWN": (1024, 4096), "UP": (4096, 1024), "OUT": (1024, 1024), "QKV": (3072, 1024)}
     for name, shape in shapes.items():

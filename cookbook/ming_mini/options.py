@@ -10,8 +10,10 @@ import torch
 
 
 def run_parser(description: str | None, settings: Any, peak: float) -> argparse.ArgumentParser:
-    """Return a parser with the options of every run, and each plain field of a settings
-    dataclass."""
+    """Return a parser with the options of every run.
+
+    Each plain field of a settings dataclass is an option, too.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)

@@ -82,8 +82,10 @@ class Trainer:
         device: torch.device,
         packed: Path | None = None,
     ) -> None:
-        """Build the talker. With `packed`, the file of a trained talker, training starts from
-        it."""
+        """Build the talker.
+
+        With `packed`, the file of a trained talker, training starts from it.
+        """
         self.settings, self.device = settings, device
         self.talker = new_talker(config, settings.seed).to(device)
         if packed is not None:

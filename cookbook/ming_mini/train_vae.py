@@ -45,10 +45,10 @@ VAE_RATE, DISCRIMINATOR_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of the VAE's training; `crop` is in latents of 80 ms, `budget` in nats per
-    latent.
+    """The settings of the VAE's training.
 
-    `adversarial_from` is the share of the run after which the discriminators take part.
+    `crop` is in latents of 80 ms, `budget` in nats per latent. `adversarial_from` is the share of
+    the run after which the discriminators take part.
     """
 
     batch: int = 32
@@ -88,10 +88,10 @@ class SpeechBuffer:
             self.length += len(new)
 
     def places(self, count: int, samples: int, generator: torch.Generator) -> Tensor:
-        """Return the starts of `count` random crops of `samples` samples: int64 [count, 1] on the
-        host.
+        """Return the starts of random crops: int64 [count, 1] on the host.
 
-        They start at a frame, like clips, so that the pulses of steady speech keep their positions.
+        There are `count` crops of `samples` samples. They start at a frame, like clips, so that the
+        pulses of steady speech keep their positions.
         """
         frames = (self.length - samples) // HOP
         return HOP * torch.randint(frames, (count, 1), generator=generator)

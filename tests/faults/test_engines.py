@@ -1,5 +1,8 @@
-"""Every engine is ended, killed and stopped, at rest and at work; what was asked of it fails in
-time and visibly, what was asked of others does not, and the engine comes back."""
+"""Every engine is ended, killed and stopped, at rest and at work.
+
+What was asked of it fails in time and visibly, what was asked of others does not, and the engine
+comes back.
+"""
 
 import base64
 import itertools
@@ -30,9 +33,11 @@ NUMBERS = itertools.count()
 
 @dataclass(frozen=True)
 class Victim:
-    """A process to hurt: an engine, or a child of it with `part` in its command line; and the
-    route and the kind of request that needs it. Where it `has_substitute`, another process goes on
-    with its work, and the server stays ready."""
+    """A process to hurt, and the route and the kind of request that needs it.
+
+    It is an engine, or a child of it with `part` in its command line. Where it `has_substitute`,
+    another process goes on with its work, and the server stays ready.
+    """
 
     engine: str
     needs: str

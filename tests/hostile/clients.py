@@ -92,8 +92,11 @@ class Bystander:
 
 @contextlib.contextmanager
 def bystander(served: Served, headers: dict[str, str] | None = None) -> Iterator[Bystander]:
-    """While the body runs, an ordinary client asks. The test fails unless it is served well, and
-    the server's event loop never stands still for long: tests of other workers wait meanwhile."""
+    """While the body runs, an ordinary client asks.
+
+    The test fails unless it is served well, and the server's event loop never stands still for
+    long: tests of other workers wait meanwhile.
+    """
     with NEIGHBOURS.alone():
         yield from _asking(served, headers)
 

@@ -62,7 +62,8 @@ def movie(
 ) -> bytes:
     """A video whose frame i is of one grey, 2 * i (up to 254). `pts` are times in units of 1/fps.
 
-    `size` is (width, height)."""
+    `size` is (width, height).
+    """
     # A real file, since an index can be moved to its front only by reading it again.
     with tempfile.NamedTemporaryFile() as file:
         _write_movie(file.name, frames, fps, size, form, codec, pts, options or {})

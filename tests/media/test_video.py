@@ -38,8 +38,11 @@ def listed(golden: Case) -> Video:
 
 
 def check_patches(golden: Case, name: str, rows: np.ndarray) -> None:
-    """Equal but for frames' values that lie half-way between two levels: OpenCV's float32 sums
-    differ in their last bit between processors, and then rounding goes the other way."""
+    """Check patches, but for values that lie half-way between two levels.
+
+    OpenCV's float32 sums differ in their last bit between processors, and then rounding goes the
+    other way.
+    """
     expected = golden[name].double().numpy()
     off = np.abs(rows - expected)
     halfway = off > golden.tolerance(name) * np.abs(expected).max()

@@ -1,5 +1,7 @@
-"""Answers held to calls of functions and to schemas, by a thinker with random weights: what comes
-out right is the grammar's doing. With the official client, streamed and whole."""
+"""Answers held to calls of functions and to schemas, by a thinker with random weights.
+
+What comes out right is the grammar's doing. With the official client, streamed and whole.
+"""
 
 import asyncio
 import json

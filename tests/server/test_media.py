@@ -160,8 +160,10 @@ async def keep_asking(http: httpx.AsyncClient, number: int, enough: asyncio.Even
 
 
 def memory_of(server: RunningServer) -> int:
-    """Bytes that the API process and the decoders have for themselves; the engines load
-    libraries with their first requests."""
+    """Bytes that the API process and the decoders have for themselves.
+
+    The engines load libraries with their first requests.
+    """
     decoders = [server.engine(f"media_decoder-{number}")["pid"] for number in range(2)]
     return sum(psutil.Process(pid).memory_full_info().uss for pid in (server.pid, *decoders))
 

@@ -76,10 +76,10 @@ def compare_voices(
     samples: Sequence[Sample],
     voices: SpeakerSimilarity,
 ) -> dict[str, Any]:
-    """Return how similar each voice is to its reference recording: the cosines, and their mean per
-    load.
+    """Return how similar each voice is to its reference recording.
 
-    Failed speech is counted, and not part of a mean.
+    The result has the cosines, and their mean per load. Failed speech is counted, and not part of
+    a mean.
     """
     requests = {sample.id: sample.request for sample in samples}
     rows, loads = [], defaultdict(list)

@@ -1,5 +1,6 @@
-"""One run: every sample of a task under every load, with repeats. It has one folder and one JSON
-file.
+"""One run: every sample of a task under every load, with repeats.
+
+It has one folder and one JSON file.
 
 The folder has `journal.jsonl` from the start, `run.json` when everything is complete, and `audio/`
 where the task is judged by its speech.
@@ -93,8 +94,10 @@ class Run:
                 yield LoadPlan.of(name), repeat
 
     def generate(self) -> None:
-        """Send the requests that have no record yet. Raises `RunMismatch` if the folder has another
-        run."""
+        """Send the requests that have no record yet.
+
+        Raises `RunMismatch` if the folder has another run.
+        """
         with Journal(self._journal, self.config.as_json()) as journal:
             total = len(self.samples) * len(self.config.loads) * self.config.repeats
             done = len(journal.stored.records)

@@ -21,8 +21,10 @@ class ExpertCensus:
     """Hooks on every routing module of a decoder. The first rank writes the recorded expert ids."""
 
     def __init__(self, decoder: nn.Module, kind: type[nn.Module], rank: int) -> None:
-        """Register the hooks. `kind` is the class of the modules that return SGLang's top-k
-        output."""
+        """Register the hooks.
+
+        `kind` is the class of the modules that return SGLang's top-k output.
+        """
         self._rows = int(os.environ.get(ROWS, 0))
         self._recording = False
         self._expert_ids: list[Tensor] = []

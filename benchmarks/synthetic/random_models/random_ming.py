@@ -36,8 +36,10 @@ class RandomMingForConditionalGeneration(BailingMM2NativeForConditionalGeneratio
     def forward(
         self, input_ids: Tensor, positions: Tensor, forward_batch: ForwardBatch, **more: Any
     ) -> LogitsProcessorOutput:
-        """Return the real logits, with the script's next token made most likely if there is a
-        script."""
+        """Return the real logits.
+
+        If there is a script, they make its next token the most likely.
+        """
         output = super().forward(input_ids, positions, forward_batch, **more)
         if self.script is not None and output.next_token_logits is not None:
             decode = forward_batch.forward_mode.is_decode()

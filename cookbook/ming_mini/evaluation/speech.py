@@ -63,8 +63,10 @@ class CheckpointSpeaker:
         self.seconds_worked = self.seconds_spoken = 0.0
 
     def say(self, text: str, voice: str, seed: int) -> np.ndarray:
-        """Return the speech of `text` as float32 samples [n], fragment by fragment as the server
-        does."""
+        """Return the speech of `text` as float32 samples [n].
+
+        It is spoken fragment by fragment, as the server does.
+        """
         start = time.monotonic()
         parts = [
             self._fragment(TalkerRequest(fragment, voice, seed, segment))
@@ -153,10 +155,10 @@ def command_accuracy(speech: CheckpointSpeaker, count: int, seed: int) -> dict[s
 
 
 def measure_cloning(speech: CheckpointSpeaker, seed: int) -> dict[str, float]:
-    """Return how often a held-out voice, cloned from nine seconds, is nearest to its own reference
-    of ten.
+    """Return how often a cloned voice is nearest to its own reference.
 
-    The same is measured for the synthesizer's own speech of the same texts.
+    The ten voices are held out, and each is cloned from nine seconds of speech. The same is
+    measured for the synthesizer's own speech of the same texts.
     """
     from resemblyzer import VoiceEncoder
 

@@ -35,10 +35,10 @@ Embed = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Drift:
-    """Cosines of a reading of `seconds`: of its end with its beginning, and of pairs of random
-    cuts.
+    """Cosines of a reading of `seconds`.
 
-    The latter have a mean and a deviation.
+    They compare its end with its beginning, and pairs of random cuts. The latter have a mean and a
+    deviation.
     """
 
     seconds: float

@@ -49,8 +49,10 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Regions:
-    """The runners of a step: `fixed` for a constant number of rows, `varied` for numbers that
-    vary."""
+    """The runners of a step.
+
+    `fixed` is for a constant number of rows, `varied` for numbers that vary.
+    """
 
     fixed: Runner
     varied: Runner

@@ -22,8 +22,10 @@ class Sent:
 
 
 class Steps:
-    """Gives every request a number at each step; one is refused after the first, and the baggage
-    of another cannot be sent."""
+    """Gives every request a number at each step.
+
+    One is refused after the first, and the baggage of another cannot be sent.
+    """
 
     def __init__(self) -> None:
         self.ended = asyncio.Condition()

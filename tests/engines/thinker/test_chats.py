@@ -38,8 +38,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class Files:
-    """Decodes as the media decoders do, in this process, but for a video's frames: it takes them
-    in the size they have, for so the stored chats were made."""
+    """Decodes as the media decoders do, but in this process.
+
+    A video's frames keep the size they have, for so the stored chats were made.
+    """
 
     async def decode(
         self,

@@ -1,5 +1,7 @@
-"""Which router serves which token: another image router changes what is said of pictures, and not
-a bit of what is said of text."""
+"""Which router serves which token.
+
+Another image router changes what is said of pictures, and not a bit of what is said of text.
+"""
 
 from pathlib import Path
 

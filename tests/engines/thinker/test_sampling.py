@@ -1,5 +1,7 @@
-"""What a request may ask of SGLang's sampling: schemas, grammars, biases, penalties, log
-probabilities."""
+"""What a request may ask of SGLang's sampling.
+
+These are schemas, grammars, biases, penalties and log probabilities.
+"""
 
 import asyncio
 import json

@@ -1,5 +1,7 @@
-"""What the talker is asked to say, over every route that speaks: the real pipeline behind the API,
-with a thinker and a talker that play scripts."""
+"""What the talker is asked to say, over every route that speaks.
+
+Behind the API is the real pipeline, with a thinker and a talker that play scripts.
+"""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator

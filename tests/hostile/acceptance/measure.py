@@ -54,8 +54,10 @@ class Effect:
     max_stall_s: float
 
     def broken_bounds(self, patience: float = 1.0) -> list[str]:
-        """Name the bounds that did not hold, with the figures. Times may be `patience` times as
-        long as they should, where others use the machine."""
+        """Name the bounds that did not hold, with the figures.
+
+        Times may be `patience` times as long as they should, where others use the machine.
+        """
         max_ratio = MAX_RATIO * patience
         # Stalls are known by the bound of their bucket only.
         max_stall_s = next(bound for bound in STALL_BOUNDS if bound >= MAX_STALL_S * patience)

@@ -1,5 +1,7 @@
-"""Target: JSON schemas of answers and of functions, through the check of their structure and the
-process that compiles them."""
+"""Target: JSON schemas of answers and of functions.
+
+They go through the check of their structure and the process that compiles them.
+"""
 
 import json
 import random

@@ -1,7 +1,7 @@
-"""The server that is fuzzed, in a process of its own: the real routes, connections, decoding
-processes and grammar checker over a backend that needs no model.
+"""The server that is fuzzed, in a process of its own.
 
-`python -m tests.hostile.fuzz.server` prints its port.
+It has the real routes, connections, decoding processes and grammar checker over a backend that
+needs no model. `python -m tests.hostile.fuzz.server` prints its port.
 """
 
 import asyncio

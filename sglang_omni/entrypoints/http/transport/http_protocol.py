@@ -259,8 +259,10 @@ class SlowClientProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _disconnect_running(self) -> None:
-        """Tell the running request that its client disconnected, so that it stops and writes
-        nothing to a closed connection."""
+        """Tell the running request that its client disconnected.
+
+        It then stops, and writes nothing to a closed connection.
+        """
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.waiting_for_100_continue = False

@@ -28,8 +28,11 @@ EPS = 1e-6
 
 @pytest.fixture(autouse=True)
 def no_rounding_under_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter rounds to eight bits wrongly where a mantissa carries; so there the rows keep
-    all their bits, and everything else is compared closely."""
+    """Keep all bits of the rows under the interpreter.
+
+    It rounds to eight bits wrongly where a mantissa carries. So everything else is compared
+    closely.
+    """
     if INTERPRETED:
         monkeypatch.setattr(kernel, "FP8", torch.float32)
         monkeypatch.setattr(fp8, "multiply_fp8", multiply_fp8_reference)
@@ -40,8 +43,10 @@ def wide(rows: Fp8Rows) -> Tensor:
 
 
 def assert_rows(rows: Fp8Rows, expected: Tensor) -> None:
-    """The same scales, and values that differ by a step at most: an eighth, where one falls between
-    two of eight bits."""
+    """Check that scales are the same and values differ by a step at most.
+
+    A step is an eighth, where a value falls between two of eight bits.
+    """
     plain = quantize_rows_reference(expected)
     torch.testing.assert_close(rows.scale, plain.scale, rtol=1e-5 if INTERPRETED else 2e-2, atol=0)
     step = {"rtol": 0.15, "atol": plain.scale.max().item()}

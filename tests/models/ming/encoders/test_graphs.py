@@ -1,5 +1,8 @@
-"""Bucketed blocks give what the plain ones give. On a CPU the "replay" computes eagerly, on the
-same static tensors; the real graphs are in `test_gpu`."""
+"""Bucketed blocks give what the plain ones give.
+
+On a CPU the "replay" computes eagerly, on the same static tensors; the real graphs are in
+`test_gpu`.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -28,8 +31,10 @@ BUCKETS = (16, 64, 256)
 
 
 def from_bounds(q: Tensor, k: Tensor, v: Tensor, segments: Segments) -> Tensor:
-    """Attention that knows the segments from the device alone, as a graph does; rows in no
-    segment become NaN, so that a leak of one would show."""
+    """Attention that knows the segments from the device alone, as a graph does.
+
+    Rows in no segment become NaN, so that a leak of one would show.
+    """
     lengths = [length for length in segments.bounds.diff().tolist() if length]
     out = attend_sdpa(q, k, v, Segments.from_lengths(lengths, q.device))
     out[sum(lengths) :] = torch.nan

@@ -1,5 +1,7 @@
-"""Both vision encoders, the reference and the one that serves, on SGLang's layers and on plain
-ones, give the released model's features."""
+"""Both vision encoders give the released model's features.
+
+They are the reference and the one that serves, on SGLang's layers and on plain ones.
+"""
 
 import pytest
 import torch

@@ -1,5 +1,8 @@
-"""A quantised model: it says what the original says, and SGLang's own parameters and loaders,
-which a CPU can use though not multiply with, take every tensor of it to its place."""
+"""A quantised model says what the original says.
+
+SGLang's own parameters and loaders, which a CPU can use though not multiply with, take every tensor
+of it to its place.
+"""
 
 import os
 import subprocess

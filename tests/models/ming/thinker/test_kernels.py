@@ -111,8 +111,10 @@ def from_eight_bits(values: Tensor, scales: Tensor) -> Tensor:
 def check_products(
     rows: int, shape: tuple[int, int], split: int, dtype: torch.dtype, device: str
 ) -> None:
-    """Few rows times a quantised weight are the product with the weight that it stands for, of the
-    rows as they are or as their eight bits say."""
+    """Few rows times a quantised weight are the product with the weight that it stands for.
+
+    The rows are as they are, or as their eight bits say.
+    """
     from sglang_omni.kernels.split_k import Workspace
     from sglang_omni.models.ming.thinker.fp8 import dequantize_weight, quantize_weight
     from sglang_omni.models.ming.thinker.fp8_triton import quantize_rows

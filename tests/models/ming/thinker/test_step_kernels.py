@@ -1,5 +1,7 @@
-"""The kernels of a decode step's experts give what plain rules give: interpreted here, compiled for
-a GPU, and run on one."""
+"""The kernels of a decode step's experts give what plain rules give.
+
+They are interpreted here, compiled for a GPU, and run on one.
+"""
 
 import os
 import subprocess
