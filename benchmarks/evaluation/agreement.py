@@ -226,7 +226,8 @@ def _peer_file(package: str, path: str) -> Path:
 def _peer_module(path: Path) -> ModuleType:
     """Load one file of a peer without the packages around it, which have many more dependencies."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -132,7 +132,8 @@ def write_questions(count: int, path: Path) -> None:
     lines = []
     for sample in TASKS[TASK].samples("fixture", count):
         request = sample.request
-        assert isinstance(request, ChatRequest) and isinstance(request.parts[0], TextPart)
+        assert isinstance(request, ChatRequest)
+        assert isinstance(request.parts[0], TextPart)
         line: dict[str, Any] = {
             "messages": [{"role": "user", "content": request.parts[0].text}],
             "seed": request.seed,

@@ -54,8 +54,10 @@ def test_the_product_loads_and_speaks_with_the_packed_model(checkpoint: Path) ->
     request = TalkerRequest("Hello.", "slt", seed=1, max_patches=2)
     ((_, first),) = worker.step(StepInput(arrivals=(("one", request),)))
     ((_, second),) = worker.step(StepInput())
-    assert isinstance(first, TalkerChunk) and isinstance(second, TalkerChunk)
-    assert not first.last and second.last
+    assert isinstance(first, TalkerChunk)
+    assert isinstance(second, TalkerChunk)
+    assert not first.last
+    assert second.last
     assert np.isfinite(second.pcm).all()
 
 

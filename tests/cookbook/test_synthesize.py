@@ -25,7 +25,8 @@ def test_silence_around_speech_becomes_a_fixed_pad() -> None:
         np.concatenate((np.zeros(9000), tone, np.zeros(20_000))).astype(np.float32)
     )
     assert abs(len(clip) - (RATE + 2 * PAD)) <= RATE // 50
-    assert not clip[:PAD].any() and not clip[-PAD:].any()
+    assert not clip[:PAD].any()
+    assert not clip[-PAD:].any()
     assert np.sqrt(np.square(clip[PAD:-PAD]).mean()) == pytest.approx(LOUDNESS, rel=0.05)
 
 
@@ -50,6 +51,7 @@ def test_chunks_are_read_once_as_they_were_written(tmp_path: Path) -> None:
     write_chunks(tmp_path, made, hours=1)
     folder = CorpusFolder(tmp_path)
     (chunk,) = folder.new_chunks()
-    assert isinstance(chunk, Chunk) and chunk.texts[3] == "text 3"
+    assert isinstance(chunk, Chunk)
+    assert chunk.texts[3] == "text 3"
     assert np.array_equal(chunk.clip(3), made[3].samples)
     assert not list(folder.new_chunks())

@@ -65,7 +65,8 @@ async def test_who_stops_waiting_makes_no_room_for_more_threads(silent: list[str
 
 async def test_a_name_of_the_hosts_file_and_old_notations_are_known() -> None:
     found = await Resolver().resolve("localhost", 80, None)
-    assert set(found) <= {"127.0.0.1", "::1"} and found
+    assert set(found) <= {"127.0.0.1", "::1"}
+    assert found
     assert await Resolver().resolve("0x7f000001", 80, None) == ["127.0.0.1"]
     with pytest.raises(socket.gaierror):
         await Resolver().resolve("name.invalid", 80, None)

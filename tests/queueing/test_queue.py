@@ -79,10 +79,12 @@ async def test_a_full_queue_refuses_in_an_instant_and_says_when_to_come_again() 
     with pytest.raises(Overloaded, match="the toy is at capacity") as refused:
         await visit(queue, log, "newest")
     assert time.monotonic() - began < 0.1
-    assert refused.value.status == 429 and refused.value.retry_after_s
+    assert refused.value.status == 429
+    assert refused.value.retry_after_s
     await first.aclose()
     await queued
-    assert log == ["queued"] and idle(queue)
+    assert log == ["queued"]
+    assert idle(queue)
 
 
 async def test_a_higher_priority_takes_the_place_of_a_lower_one_in_the_queue() -> None:
@@ -95,7 +97,8 @@ async def test_a_higher_priority_takes_the_place_of_a_lower_one_in_the_queue() -
         await low
     await first.aclose()
     await live
-    assert log == ["live"] and idle(queue)
+    assert log == ["live"]
+    assert idle(queue)
 
 
 async def test_nobody_waits_longer_than_the_rules_say() -> None:
@@ -120,7 +123,8 @@ async def test_whoever_is_cancelled_leaves_no_trace() -> None:
     await first.aclose()
     unlucky.cancel()
     await asyncio.wait({unlucky})
-    assert log == [] and idle(queue)
+    assert log == []
+    assert idle(queue)
     await visit(queue, log, "next")
 
 

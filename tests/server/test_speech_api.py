@@ -34,7 +34,9 @@ def spoken(client: openai.OpenAI, voice: str | None = None, **more: Any) -> np.n
         model="ming-omni", input=LINE, response_format="wav", voice=asked, extra_body=extra
     )
     samples, rate = soundfile.read(io.BytesIO(reply.read()), dtype="float32")
-    assert rate == 44_100 and samples.size > 10_000 and np.isfinite(samples).all()
+    assert rate == 44_100
+    assert samples.size > 10_000
+    assert np.isfinite(samples).all()
     return samples
 
 
@@ -49,7 +51,8 @@ def test_a_stored_voice_an_inline_recording_and_each_other_sound_alike(
     fields = {"name": "Mine", "consent": "I am the speaker", "ref_text": WORDS["prompt_text"]}
     made = httpx.post(f"{server.api}/audio/voices", data=fields, files=files, timeout=60)
     assert made.status_code == 201, made.text
-    assert made.json()["has_speaker_vector"] and made.json()["duration_seconds"] > 1
+    assert made.json()["has_speaker_vector"]
+    assert made.json()["duration_seconds"] > 1
     try:
         stored = spoken(client, "Mine")
         assert np.abs(stored - spoken(client, made.json()["id"])).max() < SAME_AUDIO
@@ -109,7 +112,8 @@ def test_a_text_is_spoken_while_it_is_written(server: RunningServer) -> None:
                 audio += len(frame)
             else:
                 kinds.append(json.loads(frame)["type"])
-    assert kinds[-1] == "session.done" and kinds[0] == "audio.start"
+    assert kinds[-1] == "session.done"
+    assert kinds[0] == "audio.start"
     assert audio > 24_000
     wait_until(server.is_idle, 5, "everything let go")
 

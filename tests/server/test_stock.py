@@ -91,7 +91,8 @@ def test_the_router_of_sglang_spreads_chats_over_stock_servers(
             .message.content
             for one in (routed, client)
         ]
-        assert texts[0] and texts[0] == texts[1]
+        assert texts[0]
+        assert texts[0] == texts[1]
     finally:
         router.terminate()
         router.wait()

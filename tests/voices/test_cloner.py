@@ -73,7 +73,8 @@ async def test_equal_recordings_are_encoded_once_whatever_their_words(
     assert [one.voice.text for one in voices] == ["One.", "Two.", None]
     assert len({one.voice.key for one in voices}) == len(talker.requests) == 1
     assert decoder.asked == [("audio", (b"a" * 200,), RATE_HZ, 30.0)]
-    assert voices[0].seconds == 2.0 and not voices[0].has_speaker
+    assert voices[0].seconds == 2.0
+    assert not voices[0].has_speaker
     await cloner.clone(part(b"b" * 200), None)
     assert len(talker.requests) == 2
     assert len({request.key for request in talker.requests}) == 2

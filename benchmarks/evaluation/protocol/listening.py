@@ -85,7 +85,8 @@ def compare_voices(
     rows, loads = [], defaultdict(list)
     for record in tqdm(records, desc=f"comparing ({voices.name})", unit="clip"):
         request = requests[record.sample]
-        assert isinstance(request, SpeechRequest) and request.reference is not None
+        assert isinstance(request, SpeechRequest)
+        assert request.reference is not None
         cosine = None
         if record.audio:
             reference = _samples(io.BytesIO(request.reference))

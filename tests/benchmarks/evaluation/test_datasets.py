@@ -144,13 +144,16 @@ def test_prompts_are_those_of_their_conventions() -> None:
     asked = f"Which colour is the shape in <image 1>?\n{options}\n\n{letter}"
     assert text_of("mmmu/lmms-eval") == ("it", asked)
     kinds, asked = text_of("mmmu/sglang-omni-cot")
-    assert kinds == "it" and asked.startswith(
-        f"Which colour is the shape in ?\n\n{options}\n\nAnswer"
-    )
+    assert kinds == "it"
+    assert asked.startswith(f"Which colour is the shape in ?\n\n{options}\n\nAnswer")
     kinds, asked = text_of("gsm8k/sglang-5-shot")
-    assert asked.count("Question: ") == 6 and asked.endswith("\nAnswer:")
+    assert asked.count("Question: ") == 6
+    assert asked.endswith("\nAnswer:")
     assert text_of("mmlu/lm-eval-generative-0-shot")[1].endswith("\nD. 11\nAnswer:")
     kinds, asked = text_of("mmsu/lmms-eval")
-    assert kinds == "at" and asked.endswith("Answer with the letter (A, B, C, or D) only.")
+    assert kinds == "at"
+    assert asked.endswith("Answer with the letter (A, B, C, or D) only.")
     cloned = TASKS["seed-tts-en/speech-cloned"].samples("fixture")[0].request
-    assert isinstance(cloned, SpeechRequest) and cloned.reference and cloned.said == "Ah, ah."
+    assert isinstance(cloned, SpeechRequest)
+    assert cloned.reference
+    assert cloned.said == "Ah, ah."

@@ -41,7 +41,8 @@ def test_all_take_turns_in_a_step_that_is_too_small_for_them() -> None:
 def test_slots_bound_who_is_held_and_the_cancelled_leave_theirs() -> None:
     talker = worker(slots=1, patches=3)
     talker.step(StepInput(tuple((name, REQUEST) for name in "abc")))
-    assert talker.counters()["active_slots"] == 1 and talker.counters()["waiting"] == 2
+    assert talker.counters()["active_slots"] == 1
+    assert talker.counters()["waiting"] == 2
     ((name, _),) = talker.step(StepInput(cancellations=("a", "b")))
     assert name == "c"
 

@@ -106,7 +106,8 @@ def test_compiled_steps_learn_the_same_and_compile_once(
         for layer in trainer.model.sparse_layers():
             layer.gate.expert_bias.data += torch.randn(layer.routing.experts)
     assert not torch._dynamo.utils.counters["graph_break"]
-    assert len(set(graphs)) == 1 and graphs[0] > 0
+    assert len(set(graphs)) == 1
+    assert graphs[0] > 0
 
 
 def test_experts_chosen_without_sorting_are_the_products() -> None:

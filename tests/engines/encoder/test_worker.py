@@ -132,7 +132,8 @@ async def test_bad_requests_fail_alone_and_say_why(one_rank: EngineProcess) -> N
     requests = [*bad.values(), picture(good)]
     outcome = await asyncio.gather(*(encode(one_rank, r) for r in requests), return_exceptions=True)
     for error, why in zip(outcome, bad, strict=False):
-        assert isinstance(error, InvalidRequest) and why in error.message
+        assert isinstance(error, InvalidRequest)
+        assert why in error.message
     assert isinstance(outcome[-1], torch.Tensor)
 
 
@@ -144,7 +145,9 @@ async def test_counters_tell_what_was_encoded(one_rank: EngineProcess) -> None:
     grown = {name: after[name] - before[name] for name in after}
     wanted = {"images": 1, "frames": 4, "patches": 16, "audio_clips": 1, "audio_seconds": 0.5}
     assert {name: grown[name] for name in wanted} == wanted
-    assert grown["batches"] == 2 and grown["busy_seconds"] > 0 and after["waiting"] == 0
+    assert grown["batches"] == 2
+    assert grown["busy_seconds"] > 0
+    assert after["waiting"] == 0
     assert one_rank.health.info == EncoderInfo(hidden=192, dtype="float32")
 
 

@@ -54,7 +54,8 @@ def test_the_worker_meets_the_contract() -> None:
 
 def test_each_kind_has_its_form() -> None:
     image, array = answer("image", encoded(picture()))
-    assert isinstance(image, Decoded) and image.last
+    assert isinstance(image, Decoded)
+    assert image.last
     assert (array.read(image.layout).shape, image.seconds) == ((1, 64, 64, 3), ())
     video, array = answer("video", movie(30))
     assert isinstance(video, Decoded)
@@ -203,7 +204,8 @@ def test_a_hostile_file_is_refused_with_its_reason(
     assert isinstance(result, InvalidRequest), result
     with pytest.raises(InvalidRequest, match=message):
         raise result
-    assert " at 0x" not in result.message and "Errno" not in result.message
+    assert " at 0x" not in result.message
+    assert "Errno" not in result.message
     assert time.monotonic() - began < 5
     assert peak_bytes() - before < 400 << 20
 

@@ -49,7 +49,8 @@ async def test_a_client_that_is_behind_gets_what_waits_as_one_output_and_misses_
     assert [token for output in outputs for token in output.token_ids] == WHOLE
     assert len(outputs) < TOKENS / 4
     counts = [output.completion_tokens for output in outputs]
-    assert counts == sorted(counts) and counts[-1] == TOKENS
+    assert counts == sorted(counts)
+    assert counts[-1] == TOKENS
     assert [output.last for output in outputs] == [False] * (len(outputs) - 1) + [True]
 
 
@@ -79,7 +80,8 @@ async def test_a_dead_engine_is_an_error_after_what_it_had_given() -> None:
     finally:
         await engine.stop()
     given = [*first.token_ids, *rest.token_ids]
-    assert len(given) > 2 and given == WHOLE[: len(given)]
+    assert len(given) > 2
+    assert given == WHOLE[: len(given)]
 
 
 def test_joined_outputs_are_what_one_output_would_have_been() -> None:
@@ -93,4 +95,5 @@ def test_joined_outputs_are_what_one_output_would_have_been() -> None:
     assert whole.token_ids == (1, 2, 3)
     assert [one.token_id for one in whole.logprobs] == [1, 2, 3]
     assert (whole.prompt_tokens, whole.cached_tokens, whole.completion_tokens) == (9, 4, 3)
-    assert whole.last and whole.finish_reason == "stop"
+    assert whole.last
+    assert whole.finish_reason == "stop"

@@ -86,7 +86,8 @@ async def test_a_request_counts_from_its_beginning_to_its_end_and_in_its_pauses(
             assert [output.value async for output in one.submit(Count(2))] == [0, 1]
             with pinned(pool) as third, pinned(pool) as fourth:
                 assert {third.replica, fourth.replica} == {*pool.replicas}
-        assert loads(pool) == [0, 0] and pool.select_next() is pool.replicas[0]
+        assert loads(pool) == [0, 0]
+        assert pool.select_next() is pool.replicas[0]
 
 
 async def test_a_request_that_has_not_begun_leaves_a_replica_that_is_down() -> None:

@@ -137,9 +137,11 @@ def test_a_step_is_told_as_its_counters_one_message_of_outputs_and_its_failures(
     worker.step = step_once  # type: ignore[method-assign]
     run_steps(worker, inputs, wire)  # type: ignore[arg-type]
     _, counters, outputs, failure = wire.told
-    assert isinstance(counters, dict) and counters["outputs"] == 3
+    assert isinstance(counters, dict)
+    assert counters["outputs"] == 3
     assert outputs == Outputs((("a", Number(0, False)), ("c", Number(0, False))))
-    assert isinstance(failure, Failed) and failure.request_id == "b"
+    assert isinstance(failure, Failed)
+    assert failure.request_id == "b"
 
 
 def test_stop_goes_before_everything_else() -> None:

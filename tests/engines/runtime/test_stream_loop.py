@@ -60,14 +60,16 @@ async def messages_of(*requests: str) -> list[FromEngine]:
 async def test_a_step_of_many_requests_is_few_messages_and_each_order_is_kept() -> None:
     messages = await messages_of(*"abcdefgh")
     outputs = [pair for one in messages if isinstance(one, Outputs) for pair in one.outputs]
-    assert len(outputs) == 24 and len(messages) < 24
+    assert len(outputs) == 24
+    assert len(messages) < 24
     for name in "abcdefgh":
         assert [output.value for request, output in outputs if request == name] == [0, 1, 2]
 
 
 async def test_a_failure_comes_after_what_its_request_gave() -> None:
     first, *_, last = [m for m in await messages_of("refused") if isinstance(m, Outputs | Failed)]
-    assert isinstance(first, Outputs) and isinstance(last, Failed)
+    assert isinstance(first, Outputs)
+    assert isinstance(last, Failed)
     assert isinstance(last.error, InvalidRequest)
 
 

@@ -87,7 +87,8 @@ def assert_same_step(received: object) -> None:
 def test_large_arrays_travel_beside_the_pickle_without_a_copy() -> None:
     outputs = a_step()
     head, *arrays = encode(outputs)
-    assert len(arrays) == 1 and len(head) < 60_000
+    assert len(arrays) == 1
+    assert len(head) < 60_000
     assert np.shares_memory(np.frombuffer(arrays[0], np.float32), outputs.outputs[0][1])
 
 

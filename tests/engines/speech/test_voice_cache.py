@@ -86,7 +86,8 @@ def test_a_voice_without_known_words_only_primes_the_history(model: SpeechModule
     (voice,) = [v for v in model.voices.values() if v.name == "DB30"]
     known = build_speech_prompt(TEXT, voice, SpeechStyle())
     told = build_speech_prompt(TEXT, voice, SpeechStyle(instruction="{}"))
-    assert known.has_prompt_audio and not told.has_prompt_audio
+    assert known.has_prompt_audio
+    assert not told.has_prompt_audio
     assert told.speakers == known.speakers == 1
     assert told.instruction == "{}"
 
@@ -132,7 +133,8 @@ def test_a_recording_whose_owner_is_gone_fails_alone(make_worker: MakeWorker) ->
     while worker.busy:
         results += worker.step(StepInput())
     ((name, error),) = results
-    assert name == "voice" and isinstance(error, OSError)
+    assert name == "voice"
+    assert isinstance(error, OSError)
 
 
 def test_the_cache_keeps_the_voices_used_last(model: SpeechModules) -> None:
@@ -161,7 +163,8 @@ def test_nobodys_voice_has_no_rows_and_an_empty_history(
 ) -> None:
     nobody = VoiceCache(MingSpeechModel(model)).find(None)
     asked = build_speech_prompt("rain", nobody, SpeechStyle())
-    assert not asked.has_prompt_audio and asked.speakers == 0
+    assert not asked.has_prompt_audio
+    assert asked.speakers == 0
     heard = drain(make_worker(), rain=TalkerRequest("rain", None, 1, max_patches=2))
     assert np.isfinite(pcm(heard["rain"])).all()
 

@@ -241,7 +241,8 @@ def test_an_opened_worker_is_warm_and_has_clean_counters() -> None:
     assert not worker.busy
     assert not any(worker.counters().values())
     audio = speak(worker, request(patches=3))
-    assert np.isfinite(audio).all() and len(audio) > 14112
+    assert np.isfinite(audio).all()
+    assert len(audio) > 14112
 
 
 def test_an_unknown_dtype_and_a_missing_checkpoint_are_start_errors(tmp_path: Path) -> None:
@@ -352,7 +353,8 @@ def test_a_request_is_refused_before_others_run_dry_but_never_a_later_fragment(
     error = client.errors["first"]
     assert isinstance(error, Overloaded)
     assert error.status == 429
-    assert error.retry_after_s is not None and error.retry_after_s >= 1
+    assert error.retry_after_s is not None
+    assert error.retry_after_s >= 1
     assert "later" not in client.errors
     queueing = TalkerClient(make_worker(over, admission="queue"))
     queueing.step(arrivals(first=request()))

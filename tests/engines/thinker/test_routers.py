@@ -72,4 +72,5 @@ async def test_the_running_engine_answers_otherwise_about_pictures_alone(
 
 
 async def test_both_kinds_of_prompt_are_there() -> None:
-    assert TEXT and SHOWN
+    assert TEXT
+    assert SHOWN

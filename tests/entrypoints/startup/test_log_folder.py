@@ -46,7 +46,8 @@ def test_where_nothing_can_be_written_the_output_is_shown_and_that_is_said(
     monkeypatch.setenv("XDG_STATE_HOME", str(UNUSABLE))
     monkeypatch.setattr(tempfile, "tempdir", str(UNUSABLE))
     assert open_log_folder(None, "8000") is None
-    assert "engines' output is shown here" in caplog.text and "/proc/nowhere" in caplog.text
+    assert "engines' output is shown here" in caplog.text
+    assert "/proc/nowhere" in caplog.text
 
 
 def test_a_folder_of_another_user_is_not_taken(

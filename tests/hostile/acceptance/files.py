@@ -29,7 +29,8 @@ def grey_4k(num_frames: int = 8100) -> bytes:
     with av.open(output, "w", format="mp4") as container:
         stream = container.add_stream_from_template(template)
         first, second = packets[0].dts, packets[1].dts
-        assert first is not None and second is not None
+        assert first is not None
+        assert second is not None
         step = second - first
         for number in range(num_frames):
             packet = av.Packet(bytes(packets[number % GOP]))

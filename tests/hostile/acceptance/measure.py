@@ -95,7 +95,8 @@ class Measurement:
         OtherClient(self._other).run(WARM_UP_S)
         client = OtherClient(self._other)
         client.run(seconds)
-        assert not client.failures and not client.unready, client.failures
+        assert not client.failures, client.failures
+        assert not client.unready
         self.quiet_p95_s = client.p95()
 
     def measure(self, name: str, seconds: float, workers: int) -> Effect:

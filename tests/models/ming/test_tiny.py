@@ -371,7 +371,8 @@ def test_voices_are_the_released_ones_and_differ(voices: dict[str, VoicePrompt])
     assert list(voices) == ["DB30", "lingguang"]
     first, second = voices.values()
     assert first.text == "感谢你的认可。"
-    assert first.speaker is not None and second.speaker is not None
+    assert first.speaker is not None
+    assert second.speaker is not None
     assert torch.corrcoef(torch.stack((first.speaker, second.speaker)))[0, 1] < 0.9
     assert torch.corrcoef(torch.stack((first.latents, second.latents)).flatten(1))[0, 1] < 0.9
 

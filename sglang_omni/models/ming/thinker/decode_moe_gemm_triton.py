@@ -117,7 +117,10 @@ def multiply_experts(
     """
     (x, x_scale), (w, w_scale) = rows, weight
     slots, (_, n, k) = out.shape[0], w.shape
-    assert n % BLOCK == 0 and k % BLOCK == 0 and BLOCK % tile.cols == 0 and slots % len(x) == 0
+    assert n % BLOCK == 0
+    assert k % BLOCK == 0
+    assert BLOCK % tile.cols == 0
+    assert slots % len(x) == 0
     assert all(tensor.is_contiguous() for tensor in (x, x_scale, w, w_scale, out))
     _multiply_experts_kernel[(n // tile.cols, len(order.experts))](
         x,

@@ -152,7 +152,8 @@ def apply_swiglu(gate_up: Tensor, pdl: bool = False) -> tuple[Tensor, Tensor]:
     SGLang's two kernels also round to bfloat16 in between.
     """
     rows, width = gate_up.shape[0], gate_up.shape[1] // 2
-    assert gate_up.is_contiguous() and width % BLOCK == 0
+    assert gate_up.is_contiguous()
+    assert width % BLOCK == 0
     out, scales = allocate_fp8_rows(rows, width, gate_up.device)
     _swiglu_kernel[(rows,)](
         gate_up,

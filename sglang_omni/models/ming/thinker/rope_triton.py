@@ -149,7 +149,8 @@ def prepare_queries_and_keys(
         Queries [tokens, heads * head_dim] and keys [tokens, kv_heads * head_dim].
     """
     tokens, dim = qkv.shape[0], gains[0].shape[0]
-    assert qkv.stride(1) == 1 and all(table.is_contiguous() for table in tables)
+    assert qkv.stride(1) == 1
+    assert all(table.is_contiguous() for table in tables)
     q, k = (torch.empty(tokens, n * dim, dtype=qkv.dtype, device=qkv.device) for n in heads)
     if tokens:
         block = HEADS_PER_PROGRAM

@@ -194,8 +194,11 @@ def route_rows(
     """
     (tokens, hidden), device = x.shape, x.device
     experts, splits = routing.experts, hidden // COLUMNS_PER_SPLIT
-    assert supports_router_sizes(experts, hidden) and x.is_contiguous() and weight.is_contiguous()
-    assert bias.is_contiguous() and bias.dtype == torch.float32
+    assert supports_router_sizes(experts, hidden)
+    assert x.is_contiguous()
+    assert weight.is_contiguous()
+    assert bias.is_contiguous()
+    assert bias.dtype == torch.float32
     partial = torch.empty(splits, tokens, experts, dtype=torch.float32, device=device)
     _logits_kernel[(experts // EXPERTS_PER_PROGRAM, splits)](
         x,

@@ -205,9 +205,14 @@ def small_batch_linear(
     (m, k), n = x.shape, weight.shape[0]
     assert m <= MAX_ROWS
     tile = tile or select_tile(m, n)
-    assert n % BLOCK == 0 and k % BLOCK == 0 and BLOCK % tile.cols == 0
-    assert x.is_contiguous() and weight.is_contiguous() and scale.is_contiguous()
-    assert tile.split * m * n <= workspace.partial.numel() and n // tile.cols <= MAX_TILES
+    assert n % BLOCK == 0
+    assert k % BLOCK == 0
+    assert BLOCK % tile.cols == 0
+    assert x.is_contiguous()
+    assert weight.is_contiguous()
+    assert scale.is_contiguous()
+    assert tile.split * m * n <= workspace.partial.numel()
+    assert n // tile.cols <= MAX_TILES
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
     rows, row_scales = quantize_rows(x, pdl) if tile.fp8 else (x, scale)
     _small_batch_kernel[(n // tile.cols, tile.split)](

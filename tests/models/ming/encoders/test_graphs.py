@@ -95,7 +95,8 @@ def test_the_smallest_bucket_that_holds_a_batch_is_taken(
 ) -> None:
     for height, size in ((2, 16), (4, 16), (6, 64), (16, 64), (18, 256)):
         bucket = graphs.select_bucket(inputs_of(encoder, Grid(1, height, 4)))
-        assert bucket is not None and len(bucket.inputs.hidden) == size
+        assert bucket is not None
+        assert len(bucket.inputs.hidden) == size
 
 
 @torch.inference_mode()

@@ -55,7 +55,8 @@ def vocabulary() -> Any:
 
 def call_tokens(name: str, arguments: str) -> list[int]:
     opening, inside, closing = render_tool_call(ToolCall(name, arguments))
-    assert isinstance(opening, SpecialToken) and isinstance(closing, SpecialToken)
+    assert isinstance(opening, SpecialToken)
+    assert isinstance(closing, SpecialToken)
     return [IDS[opening.token], *TOKENIZER.encode_text(str(inside)), IDS[closing.token]]
 
 
@@ -216,4 +217,5 @@ def test_a_name_may_have_any_characters(vocabulary: Any, name: str) -> None:
     assert grammar is not None
     matcher = LLMatcher(vocabulary, grammar, log_level=0)
     ids = call_tokens(name, "{}")
-    assert matcher.try_consume_tokens(ids) == len(ids) and matcher.is_accepting()
+    assert matcher.try_consume_tokens(ids) == len(ids)
+    assert matcher.is_accepting()

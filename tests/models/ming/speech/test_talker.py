@@ -71,7 +71,8 @@ def test_patch_noise_draws_every_number_once(talker: Talker) -> None:
     rows = torch.tensor([4]), torch.tensor([1]), torch.tensor([9])
     y0, sde_noise = talker.sample_patch_noise(*rows, Sampling(temperature=1.0))
     assert sde_noise is not None
-    assert y0.shape == (1, 4, 64) and sde_noise.shape == (1, 10, 4, 64)
+    assert y0.shape == (1, 4, 64)
+    assert sde_noise.shape == (1, 10, 4, 64)
     drawn = torch.cat((y0.flatten(1), sde_noise.flatten(1)), dim=1)
     assert torch.equal(drawn, sample_gaussian(*rows, 11 * 4 * 64))
     assert talker.sample_patch_noise(*rows, Sampling())[1] is None

@@ -43,7 +43,8 @@ def test_what_says_something_is_left_alone(text: str) -> None:
 @pytest.mark.parametrize("letter", string.ascii_letters)
 def test_a_lone_letter_is_said_by_its_name(letter: str) -> None:
     (name,) = split_fragments(letter)
-    assert name.endswith(".") and len(name) > 2
+    assert name.endswith(".")
+    assert len(name) > 2
     assert split_fragments(f"({letter})") == split_fragments(f"{letter}.") == [name]
 
 

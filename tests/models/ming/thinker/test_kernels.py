@@ -97,10 +97,12 @@ def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) ->
     assert torch.equal(cache.keys[cache.slots].flatten(1), k)
     assert torch.equal(cache.values[cache.slots].flatten(1), split[2])
     untouched = sorted(set(range(20)) - set(cache.slots.tolist()))
-    assert not cache.keys[untouched].any() and not cache.values[untouched].any()
+    assert not cache.keys[untouched].any()
+    assert not cache.values[untouched].any()
     ahead = torch.zeros(512, 1024, dtype=dtype, device=device) if device == "cuda" else None
     alone = prepare_queries_and_keys(qkv, gains, tables, (heads, kv_heads), 1e-6, None, ahead)
-    assert torch.equal(alone[0], q) and torch.equal(alone[1], k)
+    assert torch.equal(alone[0], q)
+    assert torch.equal(alone[1], k)
 
 
 def from_eight_bits(values: Tensor, scales: Tensor) -> Tensor:

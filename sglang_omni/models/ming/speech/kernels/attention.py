@@ -142,7 +142,9 @@ def short_attention(
     half = width // heads // 2
     first, last, _ = rows.indices(length)
     assert heads % tiling.heads == 0
-    assert qkv.is_contiguous() and cos.is_contiguous() and cos.shape == (length, half)
+    assert qkv.is_contiguous()
+    assert cos.is_contiguous()
+    assert cos.shape == (length, half)
     out = qkv.new_empty(sequences * (last - first), width)
     x_rows = None if x is None else torch.empty_like(out)
     _short_attention_kernel[(sequences, heads // tiling.heads)](

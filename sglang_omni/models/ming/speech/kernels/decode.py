@@ -132,8 +132,11 @@ def decode_attention(
     """
     _, kv_heads, context, head_dim = keys.shape
     group = qkv.shape[1] // head_dim // kv_heads - 2
-    assert qkv.is_contiguous() and keys.is_contiguous() and values.is_contiguous()
-    assert cos.is_contiguous() and cos.shape[1] == head_dim // 2
+    assert qkv.is_contiguous()
+    assert keys.is_contiguous()
+    assert values.is_contiguous()
+    assert cos.is_contiguous()
+    assert cos.shape[1] == head_dim // 2
     out = qkv.new_empty(qkv.shape[0], kv_heads * group * head_dim)
     _decode_attention_kernel[(qkv.shape[0], kv_heads)](
         qkv,

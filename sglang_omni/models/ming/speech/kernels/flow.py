@@ -63,7 +63,8 @@ def embed_history(
         weight: [width, latent].
     """
     n, width, (_, entries, patch, latent) = len(index), weight.shape[0], ring.shape
-    assert ring.is_contiguous() and weight.is_contiguous()
+    assert ring.is_contiguous()
+    assert weight.is_contiguous()
     out = ring.new_empty(n, rows, width)
     _embed_history_kernel[(n, triton.cdiv(width, BLOCK))](
         ring,
@@ -216,7 +217,9 @@ def _assemble(
 ) -> None:
     n, patch, latent = state.shape
     width = weight.shape[0]
-    assert state.is_contiguous() and history.is_contiguous() and weight.is_contiguous()
+    assert state.is_contiguous()
+    assert history.is_contiguous()
+    assert weight.is_contiguous()
     _assemble_kernel[(n, triton.cdiv(width, BLOCK))](
         head,
         time,
@@ -297,7 +300,9 @@ def apply_guidance(
         pdl: Launch with programmatic dependent launch.
     """
     total, size = state.numel(), state[0].numel()
-    assert velocity.is_contiguous() and velocity.numel() == 2 * total and state.is_contiguous()
+    assert velocity.is_contiguous()
+    assert velocity.numel() == 2 * total
+    assert state.is_contiguous()
     _guide_kernel[(triton.cdiv(total, BLOCK),)](
         velocity,
         state,
@@ -365,7 +370,8 @@ def store_patch(
     The last slot is the spare slot, which pads batches; it never advances.
     """
     size, width = state[0].numel(), embeds.shape[1]
-    assert state.is_contiguous() and embeds.is_contiguous()
+    assert state.is_contiguous()
+    assert embeds.is_contiguous()
     _store_patch_kernel[(len(index),)](
         state,
         embeds,

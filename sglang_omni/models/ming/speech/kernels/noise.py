@@ -86,7 +86,9 @@ def fill_slot_noise(
         enabled: [slots]; the rows of slots for which it is zero stay unchanged.
     """
     count = out[0].numel()
-    assert first % WORDS_PER_BLOCK == 0 and count % WORDS_PER_BLOCK == 0 and out.is_contiguous()
+    assert first % WORDS_PER_BLOCK == 0
+    assert count % WORDS_PER_BLOCK == 0
+    assert out.is_contiguous()
     blocks = count // WORDS_PER_BLOCK
     _noise_kernel[(len(index),)](
         seeds,

@@ -179,7 +179,9 @@ def overlap_add(
     n, count, size = frames.shape
     hop = size - carry.shape[2]
     samples = envelopes.shape[1]
-    assert frames.is_contiguous() and envelopes.is_contiguous() and carry.is_contiguous()
+    assert frames.is_contiguous()
+    assert envelopes.is_contiguous()
+    assert carry.is_contiguous()
     out = torch.empty(n, samples, device=frames.device, dtype=torch.float32)
     grid = (n, triton.cdiv((count - 1) * hop + size, BLOCK))
     _overlap_kernel[grid](

@@ -141,7 +141,9 @@ def window_attention(
     n, frames, width = qkv.shape
     _, kv_heads, ring, head_dim = keys.shape
     group = width // head_dim // kv_heads - 2
-    assert ring >= window - 1 + frames and qkv.is_contiguous() and keys.is_contiguous()
+    assert ring >= window - 1 + frames
+    assert qkv.is_contiguous()
+    assert keys.is_contiguous()
     out = qkv.new_empty(n * frames, kv_heads * group * head_dim)
     _window_attention_kernel[(n, kv_heads * group)](
         qkv,
