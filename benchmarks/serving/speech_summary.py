@@ -113,9 +113,12 @@ class EndedRequest(Protocol):
     """A request that has succeeded or failed."""
 
     @property
-    def status(self) -> int | None: ...
+    def status(self) -> int | None:
+        """Return the HTTP status, None if there was no answer."""
+
     @property
-    def error(self) -> str | None: ...
+    def error(self) -> str | None:
+        """Return what failed, None if nothing did."""
 
 
 def failure_reason(record: EndedRequest) -> str:

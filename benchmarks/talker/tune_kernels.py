@@ -187,6 +187,7 @@ def time_window_us(warps: int) -> float:
 
 
 def random_rows(*shape: int) -> Tensor:
+    """Return bfloat16 numbers of a standard normal distribution on the GPU."""
     return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
 
 

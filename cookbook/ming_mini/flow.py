@@ -85,6 +85,7 @@ class TrainingContext:
         self.misplaced = x.new_zeros((), dtype=torch.float32)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Attend causally, and add to `misplaced` in the guided layers."""
         if self._arrays is not None and layer in GUIDED_LAYERS:
             self.misplaced = self.misplaced + self._misplaced(self._arrays, q, k)
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)

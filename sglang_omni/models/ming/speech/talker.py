@@ -103,6 +103,7 @@ class GrowingCache:
         return self._stack(x, self)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Append k and v, then attend over everything stored."""
         stored = self._kv[layer]
         if stored is not None:
             k, v = torch.cat((stored[0], k), dim=2), torch.cat((stored[1], v), dim=2)
