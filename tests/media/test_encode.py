@@ -1,3 +1,5 @@
+"""Audio files: streamed and complete, in every format."""
+
 import io
 import math
 

@@ -1,3 +1,5 @@
+"""G.711: equal to another implementation of the standard."""
+
 import warnings
 from collections.abc import Callable
 

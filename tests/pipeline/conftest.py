@@ -1,3 +1,5 @@
+"""The tokenizer, and a check that no test leaves a task behind."""
+
 import asyncio
 
 import pytest

@@ -130,6 +130,8 @@ class ToySpeech:
 
 @dataclass
 class ToyInput:
+    """The text of a request, the pitch of its voice, and the frames made so far."""
+
     text: str
     pitch: float
     num_tokens: int

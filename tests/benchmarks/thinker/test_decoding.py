@@ -77,6 +77,8 @@ def test_weights_keep_variance_and_routing_even() -> None:
 
 
 class Decode:
+    """A batch of a decode step, as far as the census reads it."""
+
     forward_mode = type("Mode", (), {"is_decode": staticmethod(lambda: True)})
 
     def __init__(self, rows: int) -> None:
@@ -84,6 +86,8 @@ class Decode:
 
 
 class Layer(nn.Module):
+    """Returns the given ids as SGLang's top-k output."""
+
     def __init__(self, ids: list[list[int]]) -> None:
         super().__init__()
         self.ids = torch.tensor(ids)
@@ -93,6 +97,8 @@ class Layer(nn.Module):
 
 
 class Layers(nn.Module):
+    """A decoder that only runs its layers."""
+
     def __init__(self, layers: list[Layer]) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)

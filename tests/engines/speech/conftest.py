@@ -24,6 +24,8 @@ PromptParts = Callable[[str], tuple[torch.Tensor, torch.Tensor]]
 
 
 class Reference(Protocol):
+    """Returns the patches of a text by the plain loop."""
+
     def __call__(
         self, text: str, seed: int, segment: int, patches: int, min_patches: int = NEVER_STOP
     ) -> list[Patch]: ...

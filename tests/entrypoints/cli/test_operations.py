@@ -36,6 +36,8 @@ FIRST, SECOND = "the-first-key-of-all", "the-second-key-of-all"
 
 @dataclass(frozen=True)
 class Started:
+    """A server process, its log file and its port."""
+
     process: subprocess.Popen[bytes]
     log: Path
     port: int

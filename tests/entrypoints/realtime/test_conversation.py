@@ -1,3 +1,5 @@
+"""The items of a conversation: order, budget, and what the model reads."""
+
 import pytest
 
 from sglang_omni.entrypoints.realtime.context import build_messages, drop_oldest_half

@@ -1,3 +1,5 @@
+"""Items of a conversation: what was heard of them, and their wire form."""
+
 import base64
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""The rules that turn speech probabilities into turns."""
+
 from dataclasses import replace
 
 import pytest
