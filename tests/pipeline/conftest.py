@@ -1,6 +1,7 @@
 """The tokenizer, and a check that no test leaves a task behind."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -9,12 +10,12 @@ from tests.testing.golden import TINY
 
 
 @pytest.fixture(scope="session")
-def tokenizer():
+def tokenizer() -> ThinkerTokenizer:
     return ThinkerTokenizer(TINY)
 
 
 @pytest.fixture
-async def no_task_is_left():
+async def no_task_is_left() -> AsyncIterator[None]:
     """Fails a test that leaves a task behind."""
     yield
     assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,16 +1,19 @@
 """A long text is read piece by piece, by one voice, within its bound, and never all at once."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from sglang_omni.engines.speech.contract import SpeechStyle, TalkerSettings
+from sglang_omni.engines.runtime.process import Engine
+from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.ming.speech.model import MingSpeechModel
 from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.models.ming.text import front
-from sglang_omni.pipeline.request import AudioDelta, Finished, SpeechRequest, Voice
+from sglang_omni.models.speech_text import SpeechStyle
+from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Voice
 from sglang_omni.pipeline.segment_fader import MAX_LEAD_S
 from sglang_omni.pipeline.speech import Speaker, speak
 from tests.pipeline.engines import FRAME_S, SPEECH_TEXT, LocalTalker, ScriptedEngine, script_hum
@@ -20,16 +23,22 @@ SENTENCE = "The river runs slowly past the old stone mill. "
 RATE = 44_100
 
 
-def reading(text, **more):
+def end_of(events: list[Event]) -> Finished:
+    last = events[-1]
+    assert isinstance(last, Finished)
+    return last
+
+
+def reading(text: str, **more: Any) -> SpeechRequest:
     return SpeechRequest("book", text, Voice("DB30", 5), **more)
 
 
-async def heard(talker, request, **more):
+async def heard(talker: Engine, request: SpeechRequest, **more: Any) -> list[Event]:
     speaker = Speaker(talker, SPEECH_TEXT, FRAME_S, "DB30", 5, RATE, **more)
     return [event async for event in speak(speaker, request)]
 
 
-async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_own():
+async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_own() -> None:
     talker, style = ScriptedEngine(script_hum()), SpeechStyle(instruction="{}", cfg=3.0)
     await heard(talker, reading(SENTENCE * 40), style=style)
     asked = talker.requests
@@ -39,13 +48,16 @@ async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_o
     assert same == {("DB30", 5, style, None)}
 
 
-async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
+async def test_a_book_begins_as_soon_as_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second piece is not put into words before the first is being spoken."""
-    cut = []
+    cut: list[str] = []
     real = front.normalize
-    monkeypatch.setattr(
-        front, "normalize", lambda text, **how: cut.append(text) or real(text, **how)
-    )
+
+    def normalize(text: str, **how: Any) -> str:
+        cut.append(text)
+        return real(text, **how)
+
+    monkeypatch.setattr(front, "normalize", normalize)
     talker = ScriptedEngine(script_hum())
     events = speak(Speaker(talker, SPEECH_TEXT, FRAME_S, "DB30", 5, RATE), reading(SENTENCE * 2000))
     await anext(events)
@@ -55,15 +67,15 @@ async def test_a_book_begins_as_soon_as_a_line(monkeypatch):
 
 
 @pytest.mark.parametrize("seconds", [0.1, 1.0, 7.0])
-async def test_no_more_is_spoken_than_was_asked_for(seconds):
+async def test_no_more_is_spoken_than_was_asked_for(seconds: float) -> None:
     talker = ScriptedEngine(script_hum(patches=10))
     most = max(1, int(seconds / FRAME_S))
     events = await heard(talker, reading(SENTENCE * 9), max_patches=most)
-    assert events[-1] == Finished("length", replace(events[-1].usage, audio_tokens=most))
+    assert events[-1] == Finished("length", replace(end_of(events).usage, audio_tokens=most))
     assert talker.open == 0
 
 
-async def test_a_description_is_one_piece_word_for_word():
+async def test_a_description_is_one_piece_word_for_word() -> None:
     talker = ScriptedEngine(script_hum())
     text = " Genre: Folk. Mood: Calm. Instrument: Harp. Theme: 3 mills. Duration: 60s."
     await heard(talker, reading(text, verbatim=True, max_seconds=2.0))
@@ -74,7 +86,7 @@ async def test_a_description_is_one_piece_word_for_word():
     assert talker.requests[-1].max_patches == int(len(text) * 5818 / 16000 / FRAME_S)
 
 
-async def test_a_real_voice_reads_on_without_a_click_or_a_gap():
+async def test_a_real_voice_reads_on_without_a_click_or_a_gap() -> None:
     """The tiny talker's pieces end and begin in the middle of a hum."""
     settings = TalkerSettings(TINY)
     async with LocalTalker(
@@ -85,7 +97,7 @@ async def test_a_real_voice_reads_on_without_a_click_or_a_gap():
     ) as talker:
         events = await heard(talker, reading("The mill turns, and turns again. " * 8))
         pcm = np.concatenate([event.pcm for event in events if isinstance(event, AudioDelta)])
-    usage = events[-1].usage
+    usage = end_of(events).usage
     assert usage.audio_tokens * FRAME_S > 3
     frames = np.abs(pcm[: len(pcm) // 441 * 441].reshape(-1, 441)).mean(axis=1)
     quiet = np.flatnonzero(np.diff(np.concatenate(([1], frames > 1e-3, [1]))))

@@ -1,15 +1,19 @@
 """Calls of functions leave the pipeline as events, and are not spoken."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
 
-from sglang_omni.engines.thinker.contract import ThinkerOutput
+from sglang_omni.engines.thinker.contract import FinishReason, ThinkerOutput, ThinkerRequest
 from sglang_omni.models.ming.prompt.answer_grammar import build_answer_grammar
+from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.prompt.tools import CALL_TOKENS
 from sglang_omni.pipeline.request import (
     ChatRequest,
+    Event,
+    Finished,
     Message,
     Started,
     TextDelta,
@@ -28,12 +32,18 @@ QUESTION = (Message("user", (TextPart("What is there?"),)),)
 CALL = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
 
 
-async def stream(*deltas):
+async def stream(*deltas: str) -> AsyncGenerator[str, None]:
     for delta in deltas:
         yield delta
 
 
-async def test_calls_are_told_apart_from_text():
+def end_of(events: list[Event]) -> Finished:
+    last = events[-1]
+    assert isinstance(last, Finished)
+    return last
+
+
+async def test_calls_are_told_apart_from_text() -> None:
     parts = [
         part
         async for part in split_tool_calls(
@@ -43,15 +53,15 @@ async def test_calls_are_told_apart_from_text():
     assert parts == ["Wait.", ToolCall("look", "{}"), "<"]
 
 
-async def test_only_text_is_spoken():
+async def test_only_text_is_spoken() -> None:
     parts = split_tool_calls(stream("Wait. ", CALL, "So."), CHAT.tool_parser())
     assert [part async for part in select_text(parts)] == ["Wait.", "So."]
 
 
-async def test_closing_closes_the_source():
-    closed = []
+async def test_closing_closes_the_source() -> None:
+    closed: list[bool] = []
 
-    async def source():
+    async def source() -> AsyncGenerator[str, None]:
         try:
             yield "One. "
             yield "Two."
@@ -65,12 +75,14 @@ async def test_closing_closes_the_source():
 
 
 @pytest.mark.parametrize("voice", [None, Voice("DB30", seed=5)], ids=["text", "speech"])
-async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voice):
+async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(
+    tokenizer: ThinkerTokenizer, voice: Voice | None
+) -> None:
     marks = [(tokenizer.token_id(mark),) for mark in CALL_TOKENS]
     inside = tuple(tokenizer.encode_text('\n{"name": "look", "arguments": {"at": 1}}\n'))
     said = tuple(tokenizer.encode_text("Let me see. "))
 
-    async def thinking(request):
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
         for ids in (said, marks[0], inside, marks[1]):
             yield ThinkerOutput(ids, 7, 0, 9, "stop" if ids is marks[1] else None)
 
@@ -92,10 +104,12 @@ async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voic
     assert [request.text for request in talker.requests] == (["Let me see."] if voice else [])
 
 
-async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spoken(tokenizer):
+async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spoken(
+    tokenizer: ThinkerTokenizer,
+) -> None:
     mark, cut = tokenizer.token_id(CALL_TOKENS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
 
-    async def thinking(request):
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
         yield ThinkerOutput((mark, *cut), 7, 0, 9, "length")
 
     thinker, talker = ScriptedEngine(thinking), ScriptedEngine(script_hum())
@@ -110,7 +124,8 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
     assert talker.requests == []
     shown = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert shown == ""
-    assert (events[0], events[-1].reason, events[-1].invalid_calls) == (Started(), "length", 1)
+    end = end_of(events)
+    assert (events[0], end.reason, end.invalid_calls) == (Started(), "length", 1)
     grammar = thinker.requests[0].sampling.grammar
     assert (grammar.field, grammar.lark) == (
         "tools",
@@ -118,7 +133,7 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
     )
 
 
-async def test_a_schema_alone_is_left_to_sglang(tokenizer):
+async def test_a_schema_alone_is_left_to_sglang(tokenizer: ThinkerTokenizer) -> None:
     thinker = ScriptedEngine(lambda request: one_word(tokenizer))
     pipeline = Pipeline(TEXT_ONLY, admit_all(thinker, None), CHAT, 512, SegmentSettings(), **SPEECH)
     schema = SamplingParams(json_schema="{}")
@@ -130,12 +145,14 @@ async def test_a_schema_alone_is_left_to_sglang(tokenizer):
     assert (thoughtful.json_schema, thoughtful.grammar.field) == (None, "response_format")
 
 
-async def one_word(tokenizer):
+async def one_word(tokenizer: ThinkerTokenizer) -> AsyncGenerator[ThinkerOutput, None]:
     yield ThinkerOutput(tuple(tokenizer.encode_text("{}")), 7, 0, 1, "stop")
 
 
-async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(tokenizer):
-    async def thinking(request):
+async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(
+    tokenizer: ThinkerTokenizer,
+) -> None:
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
         mark = tokenizer.token_id(CALL_TOKENS[0])
         yield ThinkerOutput((mark, *tokenizer.encode_text("Yes.")), 7, 0, 9, "stop")
 
@@ -143,14 +160,17 @@ async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(to
         TEXT_ONLY, admit_all(ScriptedEngine(thinking), None), CHAT, 512, SegmentSettings(), **SPEECH
     )
     events = [e async for e in pipeline.respond(ChatRequest("a", QUESTION, SamplingParams()))]
-    assert [event.text for event in events[1:-1]] == ["Yes."]
+    (said,) = events[1:-1]
+    assert said == TextDelta("Yes.")
 
 
 @pytest.mark.parametrize("end", ["length", "stop"])
-async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end):
+async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(
+    tokenizer: ThinkerTokenizer, end: FinishReason
+) -> None:
     said, mark = tokenizer.encode_text("Let me see. "), tokenizer.token_id(CALL_TOKENS[0])
 
-    async def thinking(request):
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
         yield ThinkerOutput(tuple(said), 7, 0, 3)
         yield ThinkerOutput((mark, *tokenizer.encode_text('\n{"name": "lo')), 7, 0, 9, end)
 
@@ -169,14 +189,17 @@ async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, end
     events = [event async for event in pipeline.respond(asked)]
     shown = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert (shown, [request.text for request in talker.requests]) == ("Let me see.", [shown])
-    assert (events[-1].reason, events[-1].invalid_calls) == (end, 1)
+    finished = end_of(events)
+    assert (finished.reason, finished.invalid_calls) == (end, 1)
 
 
-async def test_an_answer_has_started_before_any_of_it_can_be_shown(tokenizer):
+async def test_an_answer_has_started_before_any_of_it_can_be_shown(
+    tokenizer: ThinkerTokenizer,
+) -> None:
     mark, cut = tokenizer.token_id(CALL_TOKENS[0]), tuple(tokenizer.encode_text('\n{"name": "lo'))
     released = asyncio.Event()
 
-    async def thinking(request):
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
         yield ThinkerOutput((mark, *cut), 7, 0, 9)
         await released.wait()
 
