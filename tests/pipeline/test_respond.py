@@ -184,7 +184,8 @@ async def test_audio_comes_in_the_order_of_the_segments_after_their_transcripts(
     audio = [event.pcm for event in events if isinstance(event, AudioDelta)]
     # Each hums its number, faded at its ends.
     heights = [pcm.max() for pcm in audio]
-    assert len(heights) == len(asked) and heights == sorted(set(heights))
+    assert len(heights) == len(asked)
+    assert heights == sorted(set(heights))
     spoken = [event for event in events if isinstance(event, TranscriptDelta | AudioDelta)]
     kinds = [type(event) for event in spoken]
     assert kinds == [TranscriptDelta, AudioDelta] * len(asked)
@@ -415,7 +416,8 @@ async def test_a_text_is_read_fragment_by_fragment(tokenizer: ThinkerTokenizer) 
     assert len(expected) > 2
     order = np.concatenate([event.pcm for event in audio if isinstance(event, AudioDelta)])
     heights = order.reshape(-1, 30).max(axis=1).tolist()
-    assert len(heights) == len(expected) and heights == sorted(set(heights))
+    assert len(heights) == len(expected)
+    assert heights == sorted(set(heights))
     assert finished == Finished("stop", Usage(audio_tokens=3 * len(expected)))
 
 
@@ -458,7 +460,8 @@ async def test_a_chat_is_admitted_once_its_media_are_there(tokenizer: ThinkerTok
     seen = (Message("user", (MediaPart("image", ("data:,",), "images.0"), TextPart("What?"))),)
     slow = asyncio.ensure_future(anext(pipeline.respond(ChatRequest("1", seen, SamplingParams()))))
     await asyncio.sleep(0.01)
-    assert not slow.done() and not admitted
+    assert not slow.done()
+    assert not admitted
     assert [event async for event in pipeline.respond(chat(voice=None))]
     assert len(admitted) == 1
     opening.set()
