@@ -4,7 +4,7 @@ import asyncio
 import re
 import socket
 import time
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import openai
@@ -87,9 +87,11 @@ def eight_requests() -> list[tuple[str, dict[str, Any]]]:
     """Chat and speech, whole and streamed; request i asks for i + 1 words `w<i>`."""
     mixed = []
     for index, parameters in enumerate((*REQUESTS, *REQUESTS[:3])):
-        path, body = parameters.values
+        path, body = cast(tuple[str, dict[str, Any]], parameters.values)
         text = " ".join([f"w{index}"] * (index + 1))
-        said = {"input": text} if "input" in body else {"messages": [{**USER, "content": text}]}
+        said: dict[str, Any] = (
+            {"input": text} if "input" in body else {"messages": [{**USER, "content": text}]}
+        )
         mixed.append((path, {**body, **said}))
     return mixed
 

@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.text.front import warm_up
-from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
+from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest, TextPart
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
 from tests.entrypoints.http.fake import FakeBackend, Served, serving
@@ -42,11 +42,12 @@ class SpeakingBackend(FakeBackend):
         thinker = ScriptedEngine(script_answer(self.tokenizer, answer))
         return Pipeline(
             TEXT_ONLY, admit_all(thinker, self.talker), CHAT, 512, SegmentSettings(), **SPEECH
-        )  # type: ignore[arg-type]
+        )
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         (part,) = request.messages[-1].content
-        return self._pipeline([*part.text]).respond(request)  # type: ignore[union-attr]
+        assert isinstance(part, TextPart)
+        return self._pipeline([*part.text]).respond(request)
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         return self._pipeline([]).speak(request)
@@ -77,7 +78,10 @@ def read_aloud(url: str, text: str) -> None:
 
 
 def chat(url: str, text: str) -> None:
-    body = {"model": "org/ming", "messages": [{"role": "user", "content": text}]}
+    body: dict[str, Any] = {
+        "model": "org/ming",
+        "messages": [{"role": "user", "content": text}],
+    }
     body |= {"modalities": ["text", "audio"], "audio": {"voice": "prompt", "format": "wav"}}
     reply = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=20)
     assert reply.status_code == 200, reply.text

@@ -67,10 +67,8 @@ async def test_a_websocket_is_refused_with_a_status_or_else_a_close_code() -> No
     draining = asyncio.Event()
     draining.set()
     layer = DrainMiddleware(app, draining, InFlight())
-    for extensions, kind in (
-        ({"websocket.http.response": {}}, "websocket.http.response.start"),
-        ({}, "websocket.close"),
-    ):
+    denial: dict[str, object] = {"websocket.http.response": {}}
+    for extensions, kind in ((denial, "websocket.http.response.start"), ({}, "websocket.close")):
         sent: list[dict[str, object]] = []
 
         async def send(message: dict[str, object], sent: list[dict[str, object]] = sent) -> None:

@@ -141,14 +141,13 @@ def test_only_its_own_key_and_an_administrators_find_a_request(locked: Served) -
 async def one_answer(server: Served, key: str = "none") -> str:
     """The id of a spoken answer of a realtime session, which stays open until it has ended."""
     content = [{"type": "input_text", "text": "hello you"}]
+    item: Any = {"type": "message", "role": "user", "content": content}
     address = f"{server.url.replace('http', 'ws')}/v1"
     async with (
         openai.AsyncOpenAI(websocket_base_url=address, api_key=key) as client,
         client.realtime.connect(model="org/ming") as connection,
     ):
-        await connection.conversation.item.create(
-            item={"type": "message", "role": "user", "content": content}  # type: ignore[typeddict-item]
-        )
+        await connection.conversation.item.create(item=item)
         await connection.response.create()
         async for event in connection:
             if event.type == "response.done":

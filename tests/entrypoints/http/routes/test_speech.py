@@ -14,8 +14,8 @@ import openai
 import pytest
 import soundfile
 
-from sglang_omni.engines.speech.contract import SpeechStyle
 from sglang_omni.media.encode import get_media_type
+from sglang_omni.models.speech_text import SpeechStyle
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage, Voice
 from sglang_omni.protocol.audio import AudioFormat
 from tests.entrypoints.http.fake import USAGE, FakeBackend, hanging, playing, tone
@@ -62,7 +62,7 @@ def test_the_official_client_gets_every_format(client: openai.OpenAI, audio_form
     reply = client.audio.speech.create(
         model="org/ming", voice="river", input="one two three", response_format=audio_format
     )
-    with av.open(io.BytesIO(reply.content)) as container:
+    with av.open(io.BytesIO(reply.content), "r") as container:
         samples = sum(frame.samples for frame in container.decode(audio=0))
         rate = container.streams.audio[0].rate
     assert abs(samples / rate - SAMPLES / 44_100) < 0.1
