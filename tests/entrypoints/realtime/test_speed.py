@@ -5,16 +5,22 @@ import base64
 import pytest
 
 from sglang_omni.entrypoints.realtime.protocol_version import BETA
-from sglang_omni.pipeline.request import AudioDelta, Finished, TextDelta, TranscriptDelta, Usage
+from sglang_omni.pipeline.request import (
+    AudioDelta,
+    Event,
+    Finished,
+    TextDelta,
+    TranscriptDelta,
+    Usage,
+)
 from tests.entrypoints.http.fake import hanging, playing, tone
 from tests.entrypoints.realtime.harness import Talk, loud, talking
 
 # A word and a second of its sound.
-WORD = tuple(
-    e
-    for w in ("One. ", "Two. ", "Six. ")
-    for e in (TextDelta(w), TranscriptDelta(w), *(AudioDelta(tone(14_700)) for _ in range(3)))
-)
+SECOND = [AudioDelta(tone(14_700)) for _ in range(3)]
+WORD: list[Event] = []
+for word in ("One. ", "Two. ", "Six. "):
+    WORD += [TextDelta(word), TranscriptDelta(word), *SECOND]
 DONE = Finished("stop", Usage())
 SPEEDS = [0.25, 0.5, 1.0, 1.5]
 
