@@ -12,12 +12,13 @@ from sglang_omni.engines.thinker import contract as thinker
 from sglang_omni.models import speech
 from sglang_omni.models.base import ModelFamily
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
-from sglang_omni.models.chat import PromptVideo, TokenizedPrompt, Turn
+from sglang_omni.models.chat import PromptAudio, PromptImage, PromptVideo, TokenizedPrompt, Turn
 from sglang_omni.models.encoder import Cost
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.plain import PLAIN_MEDIA_FORMAT, PlainChat, PlainSpeechText, PlainTrimmer
 from sglang_omni.models.speech_text import SpeechStyle
 from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.tools import ToolCall
 
 RATE, FRAME_S, CONTEXT, MEDIA_TOKEN, WIDTH = 16_000, 0.1, 4096, 256, 4
 ABILITIES = Capabilities("Toy", ("en",), ("speech",), False, "Write.", ("en",), False, ("Hi!",))
@@ -31,11 +32,12 @@ class ToyChat(PlainChat):
             raise InvalidRequest("the last message must be the user's", param="messages")
         ids, runs = list[int](), list[tuple[int, int]]()
         for item in (item for message in messages for item in message.content):
-            if text := getattr(item, "text", None):
-                ids += text.encode()
+            if isinstance(item, ToolCall):
+                raise InvalidRequest("the toy calls no functions", param="messages")
+            if not isinstance(item, PromptImage | PromptVideo | PromptAudio):
+                ids += item.text.encode()
                 continue
-            steps = len(item.seconds) if isinstance(item, PromptVideo) else 1
-            for _ in range(steps):
+            for _second in item.seconds if isinstance(item, PromptVideo) else (0.0,):
                 runs.append((len(ids), len(ids) + item.tokens - 1))
                 ids += [MEDIA_TOKEN] * item.tokens
         return TokenizedPrompt(tuple(ids), tuple(runs))
@@ -58,7 +60,7 @@ class EchoThinker:
         limit, prompt = request.sampling.max_tokens, len(request.input_ids)
         for count, token in enumerate(answer[:limit], 1):
             last = count == min(len(answer), limit)
-            reason = "length" if count == limit < len(answer) else "stop"
+            reason: thinker.FinishReason = "length" if count == limit < len(answer) else "stop"
             yield thinker.ThinkerOutput((token,), prompt, 0, count, reason if last else None)
 
     async def counters(self) -> dict[str, float]:
@@ -141,7 +143,8 @@ class ToyInput:
 class SineExecutor:
     """Makes a frame of a sine wave for each slot of a step."""
 
-    overlaps, pace = False, None
+    overlaps = False
+    pace: speech.StepTimes | None = None
 
     def __init__(self, slots: int) -> None:
         self.width = slots
