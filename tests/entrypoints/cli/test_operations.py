@@ -19,6 +19,7 @@ import httpx
 import psutil
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509.oid import NameOID
@@ -117,6 +118,7 @@ def test_what_is_wrong_with_a_certificate_is_said_before_engines_load(tmp_path: 
 def test_an_expired_certificate_is_warned_of(tmp_path: Path) -> None:
     pair = new_pair(tmp_path, "old")
     key = load_pem_private_key(pair["tls_key"].read_bytes(), None)
+    assert isinstance(key, EllipticCurvePrivateKey)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), serial_number=1)
     builder = builder.not_valid_before(datetime(2020, 1, 1)).not_valid_after(datetime(2021, 1, 1))
