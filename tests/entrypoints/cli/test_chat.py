@@ -138,7 +138,8 @@ def test_play_without_a_player_is_refused_before_anything_is_asked(
     monkeypatch.setattr(shutil, "which", lambda name: None)
     status, _, error = talk(["one"], "--play")
     assert status == 1
-    assert "aplay" in error and "--save DIR" in error
+    assert "aplay" in error
+    assert "--save DIR" in error
     assert server.backend.requests == []
 
 
@@ -187,7 +188,8 @@ def test_a_server_that_goes_away_between_two_questions_is_a_clear_error(
 def test_a_refusal_is_printed_with_the_server_s_words(talk: Talk, tmp_path: Path) -> None:
     status, _, error = talk(["one"], "--save", tmp_path, "--voice", "nobody")
     assert status == 1
-    assert "audio.voice" in error and "'nobody'" in error
+    assert "audio.voice" in error
+    assert "'nobody'" in error
 
 
 def test_an_error_within_the_answer_is_printed_after_what_came_before(

@@ -274,4 +274,5 @@ def test_every_piece_can_be_placed_by_a_name_of_its_own(capsys: pytest.CaptureFi
     shown = yaml.safe_load(capsys.readouterr().out)
     assert (shown["thinker"]["tp_size"], shown["thinker"]["gpus"]) == (2, [0, 1])
     assert shown["thinker"]["mem_fraction_static"] == 0.8
-    assert shown["talker"]["gpus"] == [2] and shown["audio_encoder"]["gpus"] == [3]
+    assert shown["talker"]["gpus"] == [2]
+    assert shown["audio_encoder"]["gpus"] == [3]

@@ -67,7 +67,8 @@ def test_replicas_count_together_and_a_missing_prompt_leaves_no_line() -> None:
     processes = {"thinker": engine(info=ThinkerInfo(1, 1, 16))}
     processes |= {"talker": engine(info=talker), "talker-1": engine(info=talker)}
     text = format_startup_banner(config(), "http://h:1", processes, ())
-    assert "16 chats · 16 voices" in text and "Try" not in text
+    assert "16 chats · 16 voices" in text
+    assert "Try" not in text
 
 
 def test_gpus_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

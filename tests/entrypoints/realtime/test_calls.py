@@ -139,7 +139,8 @@ async def test_strict_functions_and_calls_one_at_a_time_are_asked_for() -> None:
         assert talk.of("session.updated")[-1]["session"]["parallel_tool_calls"] is False
         await talk.send("response.create")
         asked = talk.backend.requests[-1]
-        assert asked.tools[0].strict and asked.tool_choice == ToolChoice(parallel=False)
+        assert asked.tools[0].strict
+        assert asked.tool_choice == ToolChoice(parallel=False)
         await talk.send("response.create", response={"parallel_tool_calls": True})
         assert talk.backend.requests[-1].tool_choice == ToolChoice()
 

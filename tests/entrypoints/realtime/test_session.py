@@ -523,7 +523,8 @@ async def test_an_answer_cancelled_before_its_first_step_ends_as_any_other() -> 
         assert talk.backend.requests == []
         await talk.until(lambda: talk.of("response.done") != [])
         (done,) = talk.of("response.done")
-        assert done["response"]["status"] == "cancelled" and done["response"]["output"] == []
+        assert done["response"]["status"] == "cancelled"
+        assert done["response"]["output"] == []
         await talk.clock.advance(5.1)
         assert len(talk.of("input_audio_buffer.timeout_triggered")) == 1
 

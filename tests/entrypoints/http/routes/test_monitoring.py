@@ -94,7 +94,8 @@ def test_a_timeline_is_found_by_the_id_of_the_response(
     assert found["sound"]["audio_s"] == pytest.approx(0.64)
     assert main(["timeline", request_id, "--base-url", server.url]) == 0
     printed = capsys.readouterr().out
-    assert re.match(rf"{request_id}  {ROUTE}  200  ", printed) and "0.64 s of speech" in printed
+    assert re.match(rf"{request_id}  {ROUTE}  200  ", printed)
+    assert "0.64 s of speech" in printed
 
 
 def test_a_request_under_way_has_a_timeline(http: httpx.Client, backend: FakeBackend) -> None:
@@ -103,7 +104,8 @@ def test_a_request_under_way_has_a_timeline(http: httpx.Client, backend: FakeBac
         pieces = reply.iter_raw()
         next(pieces)
         found = http.get(f"/v1/requests/{reply.headers['x-request-id']}").json()
-        assert not found["ended"] and found["status"] == 200
+        assert not found["ended"]
+        assert found["status"] == 200
 
 
 def test_an_unknown_request_is_not_found(

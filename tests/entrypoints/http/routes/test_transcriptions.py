@@ -27,9 +27,11 @@ def test_the_official_client_gets_the_text(client: openai.OpenAI, backend: FakeB
     assert answer.text == "The mill turns."
     (asked,) = backend.requests
     said, clip = asked.messages[0].content
-    assert isinstance(said, TextPart) and isinstance(clip, MediaPart)
+    assert isinstance(said, TextPart)
+    assert isinstance(clip, MediaPart)
     assert said.text.endswith("Format: oral. The language is en. Words: mill.")
-    assert clip.kind == "audio" and clip.field == "file"
+    assert clip.kind == "audio"
+    assert clip.field == "file"
     assert asked.sampling.temperature == 0.2
 
 
