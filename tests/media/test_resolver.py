@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,9 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     asked: list[str] = []
     ending, system = threading.Event(), socket.getaddrinfo
 
-    def getaddrinfo(host: str, *rest: object, **more: object) -> object:
+    def getaddrinfo(host: str, *rest: Any, **more: Any) -> object:
         if not host.endswith(".silent"):
-            return system(host, *rest, **more)  # type: ignore[arg-type]
+            return system(host, *rest, **more)
         asked.append(host)
         ending.wait(30)
         raise socket.gaierror("no answer")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.client.target import ChatRequest, TextPart
 from benchmarks.evaluation import agreement
 from benchmarks.evaluation.tasks import TASKS, choices, numbers, open_answers
 from benchmarks.evaluation.tasks.task import Sample
@@ -15,7 +16,8 @@ COT = "The tissue has striations and one nucleus per cell, so B is out.\n\n"
 
 
 def at_most(answer: str) -> Sample:
-    return Sample("s1", None, {"answer": answer, "options": list(OPTIONS), "open": False})  # type: ignore[arg-type]
+    request = ChatRequest((TextPart("Which one?"),))
+    return Sample("s1", request, {"answer": answer, "options": list(OPTIONS), "open": False})
 
 
 @pytest.mark.parametrize(

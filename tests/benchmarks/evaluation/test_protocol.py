@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.client import target
 from benchmarks.client.load import ClientShare
 from benchmarks.client.target import Target
 from benchmarks.evaluation import evaluate
@@ -104,7 +105,11 @@ def test_right_answers_are_right(server: Served, tmp_path: Path) -> None:
 
     async def script(request: Any) -> Any:
         asked = request.messages[-1].content[0].text
-        first = TASKS["gsm8k/chat-0-shot"].samples("fixture", 1)[0].request.parts[0].text  # type: ignore[union-attr]
+        question = TASKS["gsm8k/chat-0-shot"].samples("fixture", 1)[0].request
+        assert isinstance(question, target.ChatRequest)
+        (part,) = question.parts
+        assert isinstance(part, target.TextPart)
+        first = part.text
         yield TextDelta(truths[0] if asked == first else "It is 999999.")
         yield Finished("stop", USAGE)
 

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from typing import Literal
 
 import pytest
 
@@ -121,10 +122,10 @@ def test_a_bound_is_judged_by_what_was_carried_and_by_processor_time_where_that_
 
 @pytest.mark.alone
 @pytest.mark.parametrize("kind", ["text", "speech"])
-def test_a_case_is_measured(kind: str) -> None:
+def test_a_case_is_measured(kind: Literal["text", "speech"]) -> None:
     short = f"--out unused --seconds 1 --tokens 20 --patches 3 --port {free_port()}"
     rate = 100 if kind == "text" else 10
-    row = measure_round(Case("short", kind, 4, rate, 0), parse_arguments(shlex.split(short)))  # type: ignore[arg-type]
+    row = measure_round(Case("short", kind, 4, rate, 0), parse_arguments(shlex.split(short)))
     carried = row["tokens_per_s" if kind == "text" else "audio_s_per_s"]
     assert carried > rate / 4
     assert row["whole_answers"] >= 2

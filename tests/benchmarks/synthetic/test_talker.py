@@ -1,5 +1,7 @@
 """The synthetic talker makes what the real one makes, but for the sound."""
 
+from typing import Any
+
 from benchmarks.synthetic.talker import (
     PATCH_SAMPLES,
     SyntheticSettings,
@@ -12,8 +14,8 @@ from sglang_omni.engines.speech.contract import TalkerChunk, TalkerRequest
 REQUEST = TalkerRequest("a text", "synthetic", 0)
 
 
-def worker(**settings: float) -> SyntheticTalker:
-    return open_worker(SyntheticSettings(step_ms=0, stream_ms=0, **settings))  # type: ignore[arg-type]
+def worker(**settings: Any) -> SyntheticTalker:
+    return open_worker(SyntheticSettings(step_ms=0, stream_ms=0, **settings))
 
 
 def to_the_end(talker: SyntheticTalker, results: StepResults) -> StepResults:

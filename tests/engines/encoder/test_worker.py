@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,8 +34,8 @@ FACTORY = "sglang_omni.engines.encoder.worker:open_worker"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-def engine(**changes: object) -> EngineProcess:
-    settings = EncoderSettings(TINY, threads=1, **changes)  # type: ignore[arg-type]
+def engine(**changes: Any) -> EngineProcess:
+    settings = EncoderSettings(TINY, threads=1, **changes)
     return EngineProcess(ProcessSpec("encoder", FACTORY, settings, build_environment(settings, 1)))
 
 

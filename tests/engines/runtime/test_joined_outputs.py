@@ -72,8 +72,10 @@ async def test_a_dead_engine_is_an_error_after_what_it_had_given() -> None:
         async with aclosing(engine.submit(REQUEST)) as stream:
             first = await anext(stream)
             await asyncio.sleep(0.05)
-            engine._connection._process.kill()  # type: ignore[union-attr]
-            await engine._connection.lost.wait()  # type: ignore[union-attr]
+            connection = engine._connection
+            assert connection is not None
+            connection._process.kill()
+            await connection.lost.wait()
             rest = await anext(stream)
             with pytest.raises(EngineFailed):
                 await anext(stream)

@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -36,9 +37,9 @@ def playing(*buffered_s: float, remaining: float = 60.0) -> list[PlayingStream]:
     ]
 
 
-def refusal(*arguments: object) -> Overloaded:
+def refusal(*arguments: Any) -> Overloaded:
     with pytest.raises(Overloaded) as caught:
-        check_admission(*arguments)  # type: ignore[arg-type]
+        check_admission(*arguments)
     return caught.value
 
 

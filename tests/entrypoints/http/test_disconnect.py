@@ -14,7 +14,7 @@ from sglang_omni.pipeline.request import AudioDelta, TextDelta, TranscriptDelta
 from tests.entrypoints.http.fake import FakeBackend, Served, echo, hanging, tone
 
 USER = {"role": "user", "content": "hello"}
-CHAT = {"model": "org/ming", "messages": [USER]}
+CHAT: dict[str, Any] = {"model": "org/ming", "messages": [USER]}
 SPEECH = {"model": "org/ming", "input": "hello"}
 SPOKEN = {"modalities": ["text", "audio"]}
 REQUESTS = [
@@ -48,7 +48,7 @@ def test_closing_a_stream_of_the_official_client_ends_its_work(
     client: openai.OpenAI, backend: FakeBackend
 ) -> None:
     backend.script = hanging(*BEGINNING)
-    chunks = client.chat.completions.create(**CHAT, stream=True)  # type: ignore[call-overload]
+    chunks = client.chat.completions.create(**CHAT, stream=True)
     next(chunks)
     assert backend.running == 1
     started = time.monotonic()

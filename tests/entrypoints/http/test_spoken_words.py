@@ -71,6 +71,12 @@ def server(speaking: Served) -> Served:
     return speaking
 
 
+def spoken_pieces(server: Served) -> list[str]:
+    """What the talker was asked, piece by piece."""
+    assert isinstance(server.backend, SpeakingBackend)
+    return [request.text for request in server.backend.talker.requests]
+
+
 def read_aloud(url: str, text: str) -> None:
     body = {"model": "org/ming", "input": text, "response_format": "pcm"}
     reply = httpx.post(f"{url}/v1/audio/speech", json=body, timeout=20)
@@ -109,8 +115,7 @@ def say(request: pytest.FixtureRequest, server: Served) -> Callable[[str], str]:
 
     def spoken(text: str) -> str:
         ROUTES[request.param](server.url, text)
-        talker: Any = server.backend.talker  # type: ignore[attr-defined]
-        return "|".join(asked.text for asked in talker.requests)
+        return "|".join(spoken_pieces(server))
 
     return spoken
 
@@ -137,7 +142,7 @@ def test_numbers_are_read_in_the_language_around_them(
 
 def test_a_number_before_the_first_word_is_read_in_its_language(server: Served) -> None:
     read_aloud(server.url, "839201。12345678。这就是您这次登录用的验证码。")
-    asked = [request.text for request in server.backend.talker.requests]  # type: ignore[attr-defined]
+    asked = spoken_pieces(server)
     assert asked[0].startswith("八十三万")
 
 

@@ -63,15 +63,14 @@ def test_requests_are_counted_with_what_was_heard(http: httpx.Client) -> None:
     assert after["sgl_omni_requests_in_flight",] == 1  # The one that asks for metrics.
 
 
-def test_engines_are_shown_as_they_are(http: httpx.Client, backend: FakeBackend) -> None:
+def test_engines_are_shown_as_they_are(
+    http: httpx.Client, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = {"state": "ready", "restarts": 2, "counters": {"active_slots": 3, "steps": 9}}
     other = {**state, "state": "restarting", "kind": "talker", "replica": 1}
     engines = {"talker": state, "talker-1": other}
-    backend.engines = lambda: engines  # type: ignore[method-assign]
-    try:
-        shown = samples(http)
-    finally:
-        del backend.engines
+    monkeypatch.setattr(backend, "engines", lambda: engines)
+    shown = samples(http)
     assert shown["sgl_omni_engine_up", "talker", "0"] == 1
     assert shown["sgl_omni_engine_up", "talker", "1"] == 0
     assert shown["sgl_omni_engine_restarts_total", "talker", "0"] == 2

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from openai.types.audio import TranscriptionTextDoneEvent
 
 from sglang_omni.pipeline.request import Finished, MediaPart, TextDelta, TextPart, Usage
 from tests.entrypoints.http.fake import FakeBackend, playing
@@ -42,7 +43,9 @@ def test_the_official_client_streams_it(client: openai.OpenAI) -> None:
         "transcript.text.delta",
         "transcript.text.done",
     ]
-    assert events[-1].text == "The mill turns."  # type: ignore[union-attr]
+    last = events[-1]
+    assert isinstance(last, TranscriptionTextDoneEvent)
+    assert last.text == "The mill turns."
 
 
 def test_tokens_are_counted_by_kind(http: httpx.Client) -> None:
