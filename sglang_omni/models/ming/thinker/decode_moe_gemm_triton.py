@@ -112,6 +112,7 @@ def multiply_experts(
         weight: float8_e4m3fn [experts, N, K] and float32 scales [experts, N / 128, K / 128].
         order: Grouping into tiles of `TILE_ROWS` rows.
         out: [slots, N].
+        tile: Sizes of the tiles.
         expert_weights: float32 [slots].
         pdl: Launch with programmatic dependent launch.
     """

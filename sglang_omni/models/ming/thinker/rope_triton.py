@@ -141,6 +141,7 @@ def prepare_queries_and_keys(
         gains: Gains of the query and key norms, [head_dim] each.
         tables: float32 cos and sin, [tokens, rotary_dim / 2] each.
         heads: Numbers of query and of key heads.
+        eps: Epsilon of the norms.
         cache: Where to store keys and values, or None.
         prefetch_weight: Weight of the product after attention.
         pdl: Launch with programmatic dependent launch.

@@ -184,11 +184,13 @@ def _allocate_routed_rows(x: Tensor, routing: Routing) -> RoutedRows:
 def route_rows(
     x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, pdl: bool = False
 ) -> RoutedRows:
-    """Select experts for the rows x [tokens, hidden] of a decode step, tokens >= 1.
+    """Select experts for the rows of a decode step, of which there is at least one.
 
     Args:
+        x: Contiguous [tokens, hidden].
         weight: [experts, hidden].
         bias: float32 [experts].
+        routing: Numbers of experts and groups, and how they are chosen.
         pdl: Launch with programmatic dependent launch. The kernels then read weight and bias before
             the previous kernel has ended.
     """

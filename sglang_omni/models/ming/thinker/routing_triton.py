@@ -99,6 +99,7 @@ def select_experts_fused(
     Args:
         logits: [tokens, experts] without `routes`, else [tokens, routers * experts].
         bias: float32 [routers, experts]; without `routes` the first row is used.
+        routing: Numbers of experts and groups, and how they are chosen.
         routes: Route ids [tokens].
 
     Returns:

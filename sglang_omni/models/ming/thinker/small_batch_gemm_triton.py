@@ -200,6 +200,8 @@ def small_batch_linear(
         x: At most `MAX_ROWS` rows; a tile with `fp8` quantizes them too.
         weight: float8_e4m3fn [N, K].
         scale: float32 [N / 128, K / 128].
+        workspace: Memory for the parts of a split sum.
+        tile: Sizes of the tiles; None for those that suit the number of rows.
         pdl: Launch with programmatic dependent launch.
     """
     (m, k), n = x.shape, weight.shape[0]

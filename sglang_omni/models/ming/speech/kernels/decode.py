@@ -121,10 +121,12 @@ def decode_attention(
 
     Args:
         qkv: [n, (heads + 2 kv_heads) * head_dim].
-        keys, values: Cache of one layer, [slots, kv_heads, context, head_dim].
+        keys: Cached keys of one layer, [slots, kv_heads, context, head_dim].
+        values: Cached values, as `keys`.
         index: Slots of the rows, int64 [n].
         lengths: Cache lengths, int64 [slots], each below `context`.
-        cos, sin: Rotary tables [context, head_dim / 2].
+        cos: Rotary cosines [context, head_dim / 2].
+        sin: Rotary sines, as `cos`.
         pdl: Launch with programmatic dependent launch.
 
     Returns:

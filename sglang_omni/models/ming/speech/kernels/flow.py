@@ -60,7 +60,9 @@ def embed_history(
         ring: [slots, entries, patch, latent].
         index: Slots, int64 [n].
         patches: Number of the next patch, int64 [slots].
+        rows: Number of latents of the history.
         weight: [width, latent].
+        bias: [width].
     """
     n, width, (_, entries, patch, latent) = len(index), weight.shape[0], ring.shape
     assert ring.is_contiguous()
@@ -169,11 +171,13 @@ def assemble_guidance_pair(
     condition, or time plus null.
 
     Args:
-        time, null: [width].
+        time: Embedding of the flow time, [width].
         condition: [n, width].
+        null: The condition of the null sequences, [width].
         history: [n, past, width].
         state: float32 [n, patch, latent].
-        weight, bias: Embedding of the state, [width, latent] and [width].
+        weight: Embedding of the state, [width, latent].
+        bias: Bias of the embedding, [width].
         pdl: Launch with programmatic dependent launch. The kernel then reads `time`, `null`,
             `weight` and `bias` before the previous kernel has ended.
 
@@ -195,9 +199,7 @@ def assemble_patch(cls: Tensor, state: Tensor, weight: Tensor, bias: Tensor) -> 
     `state` is float32 [n, patch, latent]; the result is [n, 1 + patch, width].
     """
     out = cls.new_empty(state.shape[0], 1 + state.shape[1], weight.shape[0])
-    _assemble(
-        cls, cls, cls, cls, state, weight, bias, out, pair=False, past=0, pdl=False
-    )  # fmt: skip
+    _assemble(cls, cls, cls, cls, state, weight, bias, out, pair=False, past=0, pdl=False)
     return out
 
 
@@ -289,12 +291,14 @@ def apply_guidance(
     dt: float,
     pdl: bool = False,
 ) -> None:
-    """Advance state [n, patch, latent] (float32) in place by one step of guided velocity and noise.
+    """Advance the state in place by one step of guided velocity and noise.
 
     Args:
         velocity: [2 n * patch, latent], conditioned rows, then null rows.
+        state: Contiguous float32 [n, patch, latent].
         index: Slots, int64 [n].
-        cfgs, noise_scales: float32 [slots]; a scale of zero adds no noise.
+        cfgs: Strengths of the guidance, float32 [slots].
+        noise_scales: float32 [slots]; a scale of zero adds no noise.
         noise: float32 [n, patch, latent]; its first dimension may be strided.
         dt: Length of the step.
         pdl: Launch with programmatic dependent launch.

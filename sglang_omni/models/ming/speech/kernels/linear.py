@@ -170,7 +170,12 @@ def linear(
         x: Contiguous [M, K], or the fused norm input of such rows.
         weight: [N, K]; with `gated` [2 N, K], gate rows before up rows.
         out: Contiguous [M, N].
+        tile: Sizes of the tiles, and the split of K.
+        workspace: Memory for the parts of a split sum.
+        bias: [N], or None.
+        gelu: Apply the tanh form of GELU.
         gated: Compute silu(gate) * up.
+        add: Add to `out`.
         next_norm: Gain [N] and epsilon of the norm that follows, to prepare its input.
         pdl: Launch with programmatic dependent launch. The kernel then reads weight, bias and gain
             before the previous kernel has ended, so that kernel must not write them.

@@ -57,8 +57,11 @@ def upsample_patch(
 
     Args:
         ring: [slots, entries, patch, latent]; patch number p is entry (p + past) % entries.
-        index, patches: Slots and patch numbers, int64 [n].
+        index: Slots, int64 [n].
+        patches: Patch numbers, int64 [n].
         final: int64 [n], 1 where no patch follows.
+        factor: Number of rows for each latent.
+        past: Number of patches of the history.
     """
     _, entries, patch, latent = ring.shape
     out = ring.new_empty(len(index), patch * factor, latent)
@@ -171,7 +174,8 @@ def overlap_add(
         envelopes: [2, samples], of the first unit of a stream and of later units.
         carry: [slots, 2, size - hop]. A unit reads half `patch % 2` (except for patch 0) and writes
             the other half.
-        index, patches: Slots and patch numbers, int64 [n].
+        index: Slots, int64 [n].
+        patches: Patch numbers, int64 [n].
 
     Returns:
         [n, samples]: the complete samples, then those that are complete if the stream ends here.

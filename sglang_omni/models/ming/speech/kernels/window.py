@@ -129,10 +129,15 @@ def window_attention(
 
     Args:
         qkv: [n, frames, (heads + 2 kv_heads) * head_dim].
-        keys, values: Cache of one layer, [slots, kv_heads, ring, head_dim]; ring is at least
+        keys: Cached keys of one layer, [slots, kv_heads, ring, head_dim]; ring is at least
             window - 1 + frames.
-        index, starts: Slots, and positions of the first frames, int64 [n].
-        cos, sin: Rotary tables [positions, head_dim / 2].
+        values: Cached values, as `keys`.
+        index: Slots, int64 [n].
+        starts: Positions of the first frames, int64 [n].
+        cos: Rotary cosines [positions, head_dim / 2].
+        sin: Rotary sines, as `cos`.
+        window: Number of positions that a query sees, its own included.
+        warps: Warps of a block.
         pdl: Launch with programmatic dependent launch.
 
     Returns:
