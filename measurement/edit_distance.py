@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 
 def edit_distance(source: Sequence[str], target: Sequence[str]) -> int:
-    """Return the fewest insertions, deletions and substitutions between the two (Levenshtein
-    distance)."""
+    """Return the Levenshtein distance of the two.
+
+    It is the fewest insertions, deletions and substitutions that lead from one to the other.
+    """
     row = list(range(len(target) + 1))
     for number, left in enumerate(source, 1):
         diagonal, row[0] = row[0], number

@@ -44,6 +44,8 @@ class Recogniser:
 
 
 def spoken_words(text: str) -> list[str]:
-    """Return the words of a text in lower case; hyphens separate words, pronunciation marks are
-    removed."""
+    """Return the words of a text in lower case.
+
+    Hyphens separate words; pronunciation marks are removed.
+    """
     return re.findall(r"[a-z']+", re.sub(r"\(\d+\)", "", text.lower()).replace("-", " "))

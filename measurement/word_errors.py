@@ -23,8 +23,10 @@ FAILED_RATE = 0.5
 
 @dataclass(frozen=True)
 class WordErrors:
-    """The wrong words (substituted, deleted or inserted) of a transcript, and the reference's
-    length."""
+    """The wrong words of a transcript, and the reference's length.
+
+    Wrong are words that are substituted, deleted or inserted.
+    """
 
     wrong: int
     words: int

@@ -155,7 +155,8 @@ BENCHMARKS = {"--preset": set(PRESETS), "--task": set(TASKS)}
 @pytest.mark.parametrize("option", BENCHMARKS)
 def test_every_preset_and_task_that_is_named_exists(option: str) -> None:
     named = {one.value for one in NAMED if one.name == option and one.value}
-    assert named and named <= BENCHMARKS[option]
+    assert named
+    assert named <= BENCHMARKS[option]
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -194,9 +195,11 @@ def test_every_file_that_a_design_document_names_exists(document: Path) -> None:
 
 
 def test_what_is_named_is_found() -> None:
-    assert len(DOCUMENTS) >= 12 and len(SCRIPTS) >= 9
+    assert len(DOCUMENTS) >= 12
+    assert len(SCRIPTS) >= 9
     assert len({one.name for one in NAMED}) >= 100
-    assert len(GIVEN) >= 30 and len(COMMANDS) >= 15
+    assert len(GIVEN) >= 30
+    assert len(COMMANDS) >= 15
     closed = {option.path for option in list_options() if get_args(option.type) and option.default}
     assert {"talker.admission", "placement", "log_level", "log_format"} <= closed & {
         PATHS[one.name] for one in GIVEN

@@ -32,17 +32,28 @@ class LoadRecord(Protocol):
     """The part of a request's record that a load needs."""
 
     @property
-    def number(self) -> int: ...
+    def number(self) -> int:
+        """Return the number of the request within the load."""
+
     @property
-    def began_s(self) -> float: ...
+    def began_s(self) -> float:
+        """Return the time of the start, in seconds."""
+
     @property
-    def took_s(self) -> float: ...
+    def took_s(self) -> float:
+        """Return the seconds to the end of the answer."""
+
     @property
-    def left_s(self) -> float: ...
+    def left_s(self) -> float:
+        """Return the seconds of audio that were still to be played then."""
+
     @property
-    def status(self) -> int | None: ...
+    def status(self) -> int | None:
+        """Return the HTTP status, None if there was no answer."""
+
     @property
-    def error(self) -> str | None: ...
+    def error(self) -> str | None:
+        """Return what failed, None if nothing did."""
 
 
 R = TypeVar("R", bound=LoadRecord, covariant=True)
@@ -76,8 +87,10 @@ class Load:
 
 @dataclass(frozen=True)
 class ClientShare:
-    """The load of one client process: its share of a core, and the lag of its event loop in
-    seconds."""
+    """The load of one client process.
+
+    Its share of a core, and the lag of its event loop in seconds.
+    """
 
     cpu: float
     lag_p99_s: float

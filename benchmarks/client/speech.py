@@ -25,8 +25,10 @@ class SpeechQuery:
     timeout_s: float = 120.0
 
     def body(self, number: int) -> dict[str, Any]:
-        """Return the JSON of one request. Without streaming it asks for a complete file, as a
-        batch."""
+        """Return the JSON of one request.
+
+        Without streaming it asks for a complete file, as a batch.
+        """
         speech_input = {"input": self.texts[number % len(self.texts)]}
         body = {"model": self.model, "seed": number, "response_format": self.audio_format}
         body |= (

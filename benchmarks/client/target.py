@@ -1,10 +1,9 @@
-"""Servers of several dialects of OpenAI's API: build the HTTP request of one chat or speech
-request.
+"""Servers of several dialects of OpenAI's API.
 
-The dialects differ in little. `openai`: `max_completion_tokens`, no video, no reference audio.
-`ours` and `sglang-omni`: `max_tokens`, `video_url`, `ref_audio`. Speech is streamed by
-`stream_format` here, and by `stream` there and on `vllm-omni`. Speech that is not streamed is a
-batch of one text here.
+The module builds the HTTP request of one chat or speech request. The dialects differ in little.
+`openai`: `max_completion_tokens`, no video, no reference audio. `ours` and `sglang-omni`:
+`max_tokens`, `video_url`, `ref_audio`. Speech is streamed by `stream_format` here, and by `stream`
+there and on `vllm-omni`. Speech that is not streamed is a batch of one text here.
 """
 
 import base64

@@ -102,8 +102,10 @@ def measure_images(config: EncoderConfig, arguments: argparse.Namespace) -> Iter
 def build_image_encoders(
     config: EncoderConfig, backend: str, arguments: argparse.Namespace
 ) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor] | None]:
-    """Return two functions from frames [batch, 1, side, side, 3] to features: eager, and by CUDA
-    graphs."""
+    """Return two functions from frames to features: eager, and by CUDA graphs.
+
+    Frames are [batch, 1, side, side, 3].
+    """
     from sglang_omni.models.ming.encoders.graphs import BlockGraphs
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import VisionEncoder

@@ -113,8 +113,10 @@ SPEECH_FORMS = (
 
 @dataclass(frozen=True)
 class Case:
-    """One output under one convention: the reader's label, and the verdicts of this harness and the
-    peer."""
+    """One output under one convention.
+
+    It has the reader's label, and the verdicts of this harness and of the peer.
+    """
 
     convention: str
     form: str
@@ -224,7 +226,8 @@ def _peer_file(package: str, path: str) -> Path:
 def _peer_module(path: Path) -> ModuleType:
     """Load one file of a peer without the packages around it, which have many more dependencies."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -364,8 +367,10 @@ def compare_word_errors() -> Iterator[Case]:
 
 
 def format_table(cases: list[Case]) -> str:
-    """Format a row per convention: outputs, how many are scored alike, how many as the reader
-    does."""
+    """Format a row per convention.
+
+    A row has the number of outputs, and how many are scored alike and as the reader does.
+    """
     lines = ["| convention | outputs | scored alike | as a reader |", "|---|---|---|---|"]
     for convention in dict.fromkeys(case.convention for case in cases):
         selected = [case for case in cases if case.convention == convention]

@@ -1,6 +1,6 @@
-"""Check that streamed speech equals speech that is not streamed, over many texts.
+r"""Check that streamed speech equals speech that is not streamed, over many texts.
 
-    python -m benchmarks.evaluation.audio_audit --url http://127.0.0.1:8000 --out FILE \\
+    python -m benchmarks.evaluation.audio_audit --url http://127.0.0.1:8000 --out FILE \
         [--recogniser whisper --weights DIR]
 
 Every text is spoken four times: twice whole and twice streamed, with two seeds. The audit requires
@@ -150,8 +150,10 @@ def _count_wrong_characters(reference: str, transcript: str) -> int:
 
 
 def judge_audit(audited: Sequence[AuditedText], recogniser: str | None) -> dict[str, Any]:
-    """Return the verdict on all texts, and its basis. Raises `ValueError` for fewer than 20
-    texts."""
+    """Return the verdict on all texts, and its basis.
+
+    Raises `ValueError` for fewer than 20 texts.
+    """
     if len(audited) < MIN_TEXTS:
         raise ValueError(f"{len(audited)} texts are too few: an audit takes {MIN_TEXTS}")
     within, between = (

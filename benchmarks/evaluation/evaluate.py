@@ -1,10 +1,10 @@
-"""Ask any server of OpenAI's API the questions of a benchmark, under load, and judge its answers.
+r"""Ask any server of OpenAI's API the questions of a benchmark, under load, and judge its answers.
 
     python -m benchmarks.evaluation.evaluate --preset mmmu-50 --data hub --out runs/mmmu
-    python -m benchmarks.evaluation.evaluate --task gsm8k/lm-eval-flexible --data DIR \\
+    python -m benchmarks.evaluation.evaluate --task gsm8k/lm-eval-flexible --data DIR \
         --clients 8 --out runs/gsm8k
     python -m benchmarks.evaluation.evaluate --task sweep/text --rate 4 --repeats 3 --out runs/open
-    python -m benchmarks.evaluation.evaluate --preset seed-tts-en-streamed --data DIR \\
+    python -m benchmarks.evaluation.evaluate --preset seed-tts-en-streamed --data DIR \
         --out runs/tts --recogniser whisper --weights DIR
     python -m benchmarks.evaluation.report runs/mmmu runs/gsm8k ...
 
@@ -142,8 +142,10 @@ def evaluate(
 
 
 def _load_recogniser(arguments: argparse.Namespace, language: str) -> SpeechRecogniser | None:
-    """Load the recogniser for a language; print a message and return None if it does not support
-    it."""
+    """Load the recogniser for a language.
+
+    If it does not support the language, print a message and return None.
+    """
     recogniser_class = RECOGNISERS[arguments.recogniser]
     if language not in recogniser_class.languages:
         print(f"{arguments.recogniser} does not support {language}: that speech is not judged")

@@ -86,8 +86,10 @@ def calibrate(runs: Sequence[Sequence[Figure]], slack: float = SLACK) -> list[Ga
 
 
 def is_trivial(gate: Gate) -> bool:
-    """Return whether only chance can miss the gate: no answer was right, or no word was
-    understood."""
+    """Return whether only chance can miss the gate.
+
+    That is so if no answer was right, or no word was understood.
+    """
     if gate.measure.startswith("word errors"):
         return gate.limit >= ALL_WORDS_WRONG
     return is_higher_better(gate.measure) and gate.limit <= 0
@@ -125,10 +127,10 @@ def check(gates: Sequence[Gate], figures: Sequence[Figure]) -> Iterator[tuple[Ga
 
 
 def measure_growth(figures: Sequence[Figure]) -> Iterator[Figure]:
-    """Yield, for each protocol, how much the largest number of clients raises the rate of one
-    client.
+    """Yield, for each protocol, by how much many clients raise the rate of one client.
 
-    Only closed loops count. A slower machine slows both rates.
+    "Many" is the largest number of clients that was measured. Only closed loops count. A slower
+    machine slows both rates.
     """
     loops = [
         figure

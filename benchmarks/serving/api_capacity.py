@@ -92,8 +92,10 @@ CASES = (
 
 @contextmanager
 def api_process(case: Case, arguments: argparse.Namespace) -> Iterator[psutil.Process]:
-    """Start the server pinned to its core, with its engines on the client's core, and wait for
-    it."""
+    """Start the server pinned to its core, and wait for it.
+
+    Its engines run on the client's core.
+    """
     step = "--step-ms" if case.kind == "text" else "--talker-step-ms"
     command = [
         sys.executable,
@@ -128,13 +130,13 @@ def build_request(case: Case, arguments: argparse.Namespace) -> bytes:
     if case.kind == "speech":
         body = {"input": TEXTS[0], "response_format": "wav", "stream_format": "audio"}
         return build_post(SPEECH, json.dumps({"model": "ming-omni", **body}).encode())
-    body = {
+    chat = {
         "model": "ming-omni",
         "messages": [{"role": "user", "content": TEXTS[0]}],
         "stream": True,
         "max_tokens": arguments.tokens,
     }
-    return build_post(CHAT, json.dumps(body).encode())
+    return build_post(CHAT, json.dumps(chat).encode())
 
 
 def measure_round(case: Case, arguments: argparse.Namespace) -> Row:
@@ -196,8 +198,10 @@ class ExpectedAnswer:
         assert self.text.startswith(ANSWER[: len(self.text)])
 
     def tokens(self, characters: int) -> int:
-        """Return the number of tokens in this many characters. Raises `ValueError` within a
-        token."""
+        """Return the number of tokens in this many characters.
+
+        Raises `ValueError` within a token.
+        """
         index = bisect_left(self._ends, characters)
         if characters and self._ends[index] != characters:
             raise ValueError(f"a token was cut at {characters}")

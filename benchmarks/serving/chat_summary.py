@@ -11,29 +11,50 @@ from benchmarks.serving.speech_summary import failure_reason, is_client_saturate
 
 
 class MeasuredRequest(Protocol):
-    """The part of a chat's or a speech request's record that is summarised. Times are in
-    seconds."""
+    """The part of a chat's or a speech request's record that is summarised.
+
+    Times are in seconds.
+    """
 
     @property
-    def took_s(self) -> float: ...
+    def took_s(self) -> float:
+        """Return the time to the end of the answer."""
+
     @property
-    def ttft_s(self) -> float | None: ...
+    def ttft_s(self) -> float | None:
+        """Return the time to the first text, None without text."""
+
     @property
-    def tpot_s(self) -> float | None: ...
+    def tpot_s(self) -> float | None:
+        """Return the time per token after the first, None for fewer than two."""
+
     @property
-    def ttfa_s(self) -> float | None: ...
+    def ttfa_s(self) -> float | None:
+        """Return the time to the first audio, None without audio."""
+
     @property
-    def audio_s(self) -> float: ...
+    def audio_s(self) -> float:
+        """Return the duration of the audio."""
+
     @property
-    def tokens(self) -> int: ...
+    def tokens(self) -> int:
+        """Return the number of tokens of the answer."""
+
     @property
-    def underruns(self) -> int: ...
+    def underruns(self) -> int:
+        """Return how often playback ran out of audio."""
+
     @property
-    def dry_s(self) -> float: ...
+    def dry_s(self) -> float:
+        """Return the time for which playback waited for audio."""
+
     @property
-    def status(self) -> int | None: ...
+    def status(self) -> int | None:
+        """Return the HTTP status, None if there was no answer."""
+
     @property
-    def error(self) -> str | None: ...
+    def error(self) -> str | None:
+        """Return what failed, None if nothing did."""
 
 
 def summarise_chats(result: LoadResult[ChatRecord]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Check that this harness measures the same times as SGLang's load generator under the same load.
+r"""Check that this harness measures the same times as SGLang's load generator under the same load.
 
     python -m benchmarks.serving.load_agreement --tokenizer DIR --out FILE
-    python -m benchmarks.serving.load_agreement --tokenizer DIR --url http://127.0.0.1:8000 \\
+    python -m benchmarks.serving.load_agreement --tokenizer DIR --url http://127.0.0.1:8000 \
         --rounds 9
 
 Both ask the texts of `sweep/text`, in their order, with the same number of clients. Both go through
@@ -132,7 +132,8 @@ def write_questions(count: int, path: Path) -> None:
     lines = []
     for sample in TASKS[TASK].samples("fixture", count):
         request = sample.request
-        assert isinstance(request, ChatRequest) and isinstance(request.parts[0], TextPart)
+        assert isinstance(request, ChatRequest)
+        assert isinstance(request.parts[0], TextPart)
         line: dict[str, Any] = {
             "messages": [{"role": "user", "content": request.parts[0].text}],
             "seed": request.seed,

@@ -70,8 +70,10 @@ async def send_all(
 def soak(
     url: str, requests: int, clients: int, seed: int = 0, speech_only: bool = False
 ) -> dict[str, Any]:
-    """Warm up with a tenth of the requests, send the others, and compare the state before and
-    after."""
+    """Warm up, send the other requests, and compare the state before and after.
+
+    The warm-up is a tenth of the requests.
+    """
     outcomes, num_warm_up = SoakOutcomes(), max(20, requests // 10)
     run(send_all(url, num_warm_up, clients, seed, speech_only, outcomes))
     before = wait_until_settled(url, None)

@@ -103,8 +103,10 @@ def _picture(rng: random.Random) -> str:
 async def send_soak_request(
     session: aiohttp.ClientSession, url: str, request: SoakRequest
 ) -> tuple[Outcome, str]:
-    """Send a request with its client's behaviour. Return the outcome, and details of a lost
-    request."""
+    """Send a request with its client's behaviour.
+
+    Return the outcome, and details of a lost request.
+    """
     content = request.body if isinstance(request.body, bytes) else json.dumps(request.body).encode()
     headers = {"Content-Type": "application/json"}
     try:

@@ -17,8 +17,10 @@ LATE_CLIENT_S = 0.05
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """Return the smallest value that at least `percent` % of `values` do not exceed; None without
-    any."""
+    """Return the smallest value that `percent` % of `values` do not exceed.
+
+    Returns None without values.
+    """
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
@@ -111,9 +113,12 @@ class EndedRequest(Protocol):
     """A request that has succeeded or failed."""
 
     @property
-    def status(self) -> int | None: ...
+    def status(self) -> int | None:
+        """Return the HTTP status, None if there was no answer."""
+
     @property
-    def error(self) -> str | None: ...
+    def error(self) -> str | None:
+        """Return what failed, None if nothing did."""
 
 
 def failure_reason(record: EndedRequest) -> str:

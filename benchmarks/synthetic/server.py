@@ -91,6 +91,10 @@ class SyntheticBackend:
         """Return whether the engine is up."""
         return self.talker.health.state == "ready"
 
+    def decode_token(self, token_id: int) -> tuple[str, bytes]:
+        """Return nothing: there is no tokenizer."""
+        return "", b""
+
     def engines(self) -> dict[str, dict[str, Any]]:
         """Return state and counters of the one engine, and of the queue in front of it."""
         state = asdict(self.talker.health)

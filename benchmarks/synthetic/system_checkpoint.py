@@ -1,7 +1,7 @@
-"""Write a checkpoint of the whole system at the released shapes, with random weights.
+r"""Write a checkpoint of the whole system at the released shapes, with random weights.
 
     python -m benchmarks.synthetic.system_checkpoint DIR --fp8
-    SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.synthetic.random_models \\
+    SGLANG_EXTERNAL_MODEL_PACKAGE=benchmarks.synthetic.random_models \
         sgl-omni serve --version v1 --model-path DIR --talker.min_patches 10 --talker.max_patches 10
 
 Encoders, talker and VAE are on disk (7 GB); the thinker (100 or 200 GB) is drawn on the GPU as it

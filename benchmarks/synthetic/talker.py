@@ -50,8 +50,10 @@ class SyntheticTalker:
         return self._runnable or bool(self._waiting and len(self._remaining) < self._settings.slots)
 
     def step(self, work: StepInput) -> StepResults:
-        """Make one patch for each of at most `batch` requests, then sleep for the rest of the
-        step."""
+        """Make one patch for each of at most `batch` requests.
+
+        Then sleep for the rest of the step.
+        """
         started_at = time.monotonic()
         for request_id in work.cancellations:
             if self._waiting.pop(request_id, None) is None:

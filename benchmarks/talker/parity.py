@@ -1,5 +1,6 @@
-"""Measure whether a stream depends on the other streams of its batch, at the released shapes in
-BF16.
+"""Measure whether a stream depends on the other streams of its batch.
+
+The shapes are those of the released model, in BF16.
 
     python -m benchmarks.talker.parity --out result.json
     python -m benchmarks.talker.parity --fp8 --out result.json
@@ -246,8 +247,10 @@ def compare_free_running(
 
 
 def load_model(folder: Path | None) -> tuple[SpeechModules, BuildAdmission]:
-    """Load the model (random weights without a folder), and return it with the start of its
-    requests."""
+    """Load the model, and return it with the start of its requests.
+
+    Without a folder its weights are random.
+    """
     if folder is None:
         model = random_speech_model(TALKER, torch.device("cuda"), torch.bfloat16)
         return model, fixed_prompt_start(model)

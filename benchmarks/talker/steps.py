@@ -62,8 +62,10 @@ def time_steps(executor: GraphExecutor, slots: range, count: int) -> float:
 
 
 def measure_idle_share(executor: GraphExecutor, slots: range, steps: int) -> float:
-    """Return the share of the time of `steps` steps in which their CUDA stream was idle between
-    steps."""
+    """Return the share of time in which the CUDA stream was idle between steps.
+
+    The time is that of `steps` steps.
+    """
     marks = [tuple(torch.cuda.Event(enable_timing=True) for _ in "ab") for _ in range(steps)]
     for number, (start, end) in enumerate(marks):
         start.record(executor.steps)

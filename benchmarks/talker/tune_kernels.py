@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, multiprocessing
+from torch import Tensor
+from torch.multiprocessing.spawn import spawn
 from triton.runtime.errors import OutOfResources
 
 from benchmarks.talker.shapes import TALKER, VAE
@@ -122,8 +123,10 @@ def _time_if_fits(choice: Choice, time: Callable[[Choice], float]) -> float:
 
 
 def tune_gemms(flow: FlowStack) -> Iterator[tuple[str, LinearTile, Any]]:
-    """Tune each GEMM of a block in turn, the most expensive first. Tuned ones keep their best
-    tile."""
+    """Tune each GEMM of a block in turn, the most expensive first.
+
+    Tuned ones keep their best tile.
+    """
     ops = FusedOps(Workspace(1 << 23, torch.device("cuda")), pdl=True)
     shapes = {"DOWN": (1024, 4096), "UP": (4096, 1024), "OUT": (1024, 1024), "QKV": (3072, 1024)}
     for name, shape in shapes.items():
@@ -184,6 +187,7 @@ def time_window_us(warps: int) -> float:
 
 
 def random_rows(*shape: int) -> Tensor:
+    """Return bfloat16 numbers of a standard normal distribution on the GPU."""
     return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
 
 
@@ -238,7 +242,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ |= build_environment("cuda", 1)
     if options.compile:
-        multiprocessing.spawn(compile_share, (options.compile,), options.compile)
+        spawn(compile_share, (options.compile,), options.compile)
         return
     device = torch.device("cuda")
     with torch.inference_mode():

@@ -88,8 +88,10 @@ def build_settings(job: Job, folder: Path) -> ThinkerSettings:
 
 
 def measure(job: Job) -> Iterator[Row]:
-    """Yield the rows of one system. It sets this process's environment, so run it in its own
-    process."""
+    """Yield the rows of one system.
+
+    It sets this process's environment, so run it in its own process.
+    """
     with tempfile.TemporaryDirectory() as temp_dir:
         folder = Path(temp_dir)
         write_shape_checkpoint(folder, job.system, dict(job.shape), job.fp8)

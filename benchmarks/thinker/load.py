@@ -14,8 +14,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Round:
-    """A load: `clients` requests at once, each with `prompt` random tokens and `tokens` output
-    tokens."""
+    """A load of `clients` requests at once.
+
+    Each has `prompt` random tokens and `tokens` output tokens.
+    """
 
     clients: int
     prompt: int

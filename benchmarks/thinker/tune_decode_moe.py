@@ -13,19 +13,20 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
-from torch import multiprocessing
+from torch.multiprocessing.spawn import spawn
 from triton.runtime.errors import OutOfResources
 
 from benchmarks.thinker.decode_kernels import (
-    HIDDEN,
     LAYERS,
     ExpertLayers,
     random_bf16,
     time_layer_us,
 )
+from benchmarks.thinker.tune_small_batch_gemm import HIDDEN
 from measurement.environment import fingerprint
 from sglang_omni.models.ming.thinker.decode_moe import TILINGS, MoeTiling, select_tiling
 from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import MoeGemmTile
@@ -66,11 +67,13 @@ def time_tilings(
 ) -> MoeTiling:
     """Add the microseconds of these tilings to `times`, and return the fastest in it."""
     xs = [random_bf16(rows, HIDDEN) for _ in range(LAYERS)]
+
+    def compute(tiling: MoeTiling, index: int) -> object:
+        return layers.step.compute_parts(xs[index], tiling)
+
     for tiling in tilings:
         if tiling not in times and fits_gpu(layers, tiling, rows):
-            times[tiling] = time_layer_us(
-                lambda index, tiling=tiling: layers.step.compute_parts(xs[index], tiling)
-            )
+            times[tiling] = time_layer_us(partial(compute, tiling))
     return min(times, key=times.__getitem__)
 
 
@@ -91,7 +94,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.compile:
-        multiprocessing.spawn(compile_share, (options.compile,), options.compile)
+        spawn(compile_share, (options.compile,), options.compile)
         return
     layers, times_by_rows = ExpertLayers(), {}
     for rows in TILINGS:

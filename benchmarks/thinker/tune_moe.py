@@ -85,8 +85,10 @@ def make_config(m: int, n: int, k: int, group: int, warps: int, stages: int) -> 
 
 
 def is_promising(config: Config, fp8: bool) -> bool:
-    """Return whether it can be fast: tiles of few rows wait for memory, tiles of many for
-    arithmetic."""
+    """Return whether the tiling can be fast.
+
+    Tiles of few rows wait for memory, tiles of many for arithmetic.
+    """
     m, n, k = (config[f"BLOCK_SIZE_{axis}"] for axis in "MNK")
     warps, stages, group = config["num_warps"], config["num_stages"], config["GROUP_SIZE_M"]
     if (m + n) * k * (1 if fp8 else 2) * (stages - 1) > SHARED_BYTES:
@@ -203,8 +205,10 @@ def random_routes(tokens: int, device: torch.device) -> Tensor:
 
 
 def compile_all(case: Case, configs: Sequence[Config], workers: int) -> None:
-    """Fill the compiler's cache. A kernel that cannot be compiled fails again, and is skipped,
-    later."""
+    """Fill the compiler's cache.
+
+    A kernel that cannot be compiled fails again, and is skipped, later.
+    """
     parts = [list(configs[index::workers]) for index in range(workers)]
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         for future in [pool.submit(_compile_part, case, part) for part in parts]:

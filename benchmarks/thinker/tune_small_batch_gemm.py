@@ -18,7 +18,8 @@ from itertools import product
 from pathlib import Path
 
 import torch
-from torch import Tensor, multiprocessing
+from torch import Tensor
+from torch.multiprocessing.spawn import spawn
 from triton.runtime.errors import OutOfResources
 
 from benchmarks.thinker.shapes import SHAPE
@@ -120,31 +121,31 @@ def main() -> None:
     options = parser.parse_args()
     if options.compile:
         arguments = options.compile, options.rows
-        multiprocessing.spawn(compile_share, arguments, options.compile)
+        spawn(compile_share, arguments, options.compile)
         return
     space = Workspace(WORKSPACE_SIZE, torch.device("cuda"))
     weights = {name: random_fp8_weights(*shape) for name, shape in MATRICES.items()}
     weights["dense, held"] = random_fp8_weights(*MATRICES["dense"], count=1) * LAUNCHES
     times_by_rows: dict[str, object] = {}
+
+    def time_sglang_us(x: Tensor, matrices: Weights) -> float:
+        return time_gemm_us(lambda w, s: sglang_linear(x, w, [BLOCK, BLOCK], s), matrices)
+
+    def time_tile_us(x: Tensor, tile: SmallBatchTile, matrices: Weights) -> float:
+        return time_gemm_us(
+            lambda w, s: small_batch_linear(x, w, s, space, tile, pdl=True), matrices
+        )
+
     for rows in options.rows:
         x = random_rows(rows)
-        sglang_us = {
-            name: time_gemm_us(lambda w, s, x=x: sglang_linear(x, w, [BLOCK, BLOCK], s), matrices)
-            for name, matrices in weights.items()
-        }
+        sglang_us = {name: time_sglang_us(x, matrices) for name, matrices in weights.items()}
         times = {
-            tile: {
-                name: time_gemm_us(
-                    lambda w, s, x=x, tile=tile: small_batch_linear(x, w, s, space, tile, pdl=True),
-                    matrices,
-                )
-                for name, matrices in weights.items()
-            }
+            tile: {name: time_tile_us(x, tile, matrices) for name, matrices in weights.items()}
             for tile in candidates(rows)
             if tile.split * rows * MATRICES["qkv"][0] <= WORKSPACE_SIZE
         }
         for name in weights:
-            best = min(times, key=lambda tile, name=name: times[tile][name])
+            best, _ = min(times.items(), key=lambda pair: pair[1][name])
             tiling_us = f"{format_times(times[best])}, SGLang's {sglang_us[name]:.1f} us"
             print(f"    {rows}: {best},  # best for {name}: {tiling_us}", flush=True)
         ranked = sorted(times.items(), key=lambda pair: sum(pair[1].values()))

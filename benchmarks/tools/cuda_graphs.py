@@ -4,8 +4,10 @@ import torch
 
 
 def mean_replay_ms(graph: torch.cuda.CUDAGraph, replays: int) -> float:
-    """Return the mean time of a replay, in milliseconds, of `replays` in a row on the current
-    stream."""
+    """Return the mean time of a replay in milliseconds.
+
+    It is that of `replays` in a row on the current stream.
+    """
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     # The first replay keeps the GPU busy while the others are queued, so no launch is waited for.
     graph.replay()

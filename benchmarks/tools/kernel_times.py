@@ -14,10 +14,10 @@ class KernelEvent:
 
 
 def kernel_costs_us(kernels: Sequence[KernelEvent]) -> list[float]:
-    """Return the microseconds from the end of each kernel to that of the next: the cost of all but
-    the first.
+    """Return the microseconds from the end of each kernel to that of the next.
 
-    With programmatic dependent launch a kernel starts while the previous one still runs, so
-    durations would count time twice. The gap before a kernel is part of its cost.
+    They are the costs of all kernels but the first. With programmatic dependent launch a kernel
+    starts while the previous one still runs, so durations would count time twice. The gap before a
+    kernel is part of its cost.
     """
     return [kernel.end - previous.end for previous, kernel in pairwise(kernels)]

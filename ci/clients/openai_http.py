@@ -46,7 +46,8 @@ async def written_chat(client: AsyncOpenAI) -> None:
         pieces += [choice.delta.content or "" for choice in chunk.choices]
         usage = chunk.usage or usage
     assert "".join(pieces) == text, pieces
-    assert usage is not None and usage.completion_tokens == 40, usage
+    assert usage is not None
+    assert usage.completion_tokens == 40, usage
     print(f"  {usage.completion_tokens} tokens, the same")
 
 
@@ -62,7 +63,8 @@ async def spoken_chat(client: AsyncOpenAI) -> None:
     audio = whole.choices[0].message.audio
     assert audio is not None
     seconds = seconds_of(base64.b64decode(audio.data))
-    assert audio.transcript and seconds > 0
+    assert audio.transcript
+    assert seconds > 0
     print("  a WAV file and its transcript")
     stream = await client.chat.completions.create(
         **asked, audio={"voice": "DB30", "format": "pcm16"}, stream=True
@@ -74,7 +76,8 @@ async def spoken_chat(client: AsyncOpenAI) -> None:
             if audio_delta := choice.delta.audio:
                 heard += len(base64.b64decode(audio_delta.data or ""))
                 transcript += audio_delta.transcript or ""
-    assert heard > RATE // 10 and transcript, (heard, transcript)
+    assert heard > RATE // 10, heard
+    assert transcript
     print("  samples and their words")
 
 
@@ -118,7 +121,8 @@ async def refusals(client: AsyncOpenAI) -> None:
             await client.audio.speech.create(**asked)  # type: ignore[arg-type]
         except APIStatusError as error:
             print(f"  {name}: {error.status_code} {error.code}")
-            assert error.status_code in (400, 404) and error.param == name
+            assert error.status_code in (400, 404)
+            assert error.param == name
         else:
             raise AssertionError(f"a wrong {name} was accepted")
 

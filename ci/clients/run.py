@@ -45,8 +45,11 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Client:
-    """Packages and versions (the rest of the environment is what they ask for), and the ways that
-    there is a script for, CLIENT_WAY.py."""
+    """Packages and versions of a client, and its ways.
+
+    The rest of the environment is what the packages ask for. For each way there is a script,
+    CLIENT_WAY.py.
+    """
 
     packages: tuple[str, ...]
     ways: tuple[str, ...] = ("realtime", "http")
@@ -74,8 +77,10 @@ def environment(packages: tuple[str, ...], folder: Path) -> Path:
 
 
 async def run_client(name: str, server: RunningServer, record: bool) -> int:
-    """Run the scripts of one client, and keep what they did where told to; returns how many
-    failed."""
+    """Run the scripts of one client, and return how many failed.
+
+    With `record`, what they did is kept.
+    """
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         python = await asyncio.to_thread(environment, CLIENTS[name].packages, Path(folder))

@@ -1,5 +1,7 @@
-"""Ming-mini's capabilities, as its checkpoint declares them: fields of
-`sglang_omni.models.capabilities`."""
+"""Ming-mini's capabilities, as its checkpoint declares them.
+
+The keys are fields of `sglang_omni.models.capabilities`.
+"""
 
 from cookbook.ming_mini.thinker.speech_tasks import TRANSCRIBE
 

@@ -16,7 +16,8 @@ import numpy as np
 from cookbook.ming_mini.lexicon import WORDNET, Lexicon, read_lexicon
 from cookbook.ming_mini.sentences import SPOKEN, Split, sentences
 from cookbook.ming_mini.speakers import PRESETS, Speaker, training_speakers
-from cookbook.ming_mini.synthesize import RATE, Clip, clips
+from cookbook.ming_mini.synthesize import Clip, clips
+from cookbook.ming_mini.vocoder import RATE
 
 CHUNK_CLIPS = 400
 PRESET_SHARE = 0.5

@@ -24,6 +24,8 @@ Features = list[Tensor]
 class SpectrogramDiscriminator(nn.Module):
     """Convolutions over time and frequency, with a decision for every place."""
 
+    window: Tensor
+
     def __init__(self, size: int, channels: int) -> None:
         super().__init__()
         self._size, self._bins = size, int(SHARE * (size // 2 + 1))
@@ -38,8 +40,10 @@ class SpectrogramDiscriminator(nn.Module):
         self.out = weight_norm(nn.Conv2d(channels, 1, 3, padding=1))
 
     def forward(self, waveform: Tensor) -> Features:
-        """Return activations of every layer for waveforms [batch, samples]; the last are
-        decisions."""
+        """Return activations of every layer for waveforms [batch, samples].
+
+        The last ones are the decisions.
+        """
         bins = spectrum(waveform.float(), self._size, self.window, self._size // 4)
         x = torch.view_as_real(bins[:, : self._bins]).movedim(-1, 1) * LOUDER
         # The root of the magnitude, with the phase kept, gives quiet parts weight.

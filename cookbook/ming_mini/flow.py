@@ -47,8 +47,10 @@ class DeviceBatch:
 
     @property
     def states(self) -> Tensor:
-        """Return the rows [B, P] whose outputs make the patches; after an utterance's end, its
-        last."""
+        """Return the rows [B, P] whose outputs make the patches.
+
+        After the end of an utterance it is the last row.
+        """
         steps = torch.arange(self.target.shape[1], device=self.state.device)
         return self.state[:, None] + torch.minimum(steps, self.patches[:, None] - 1)
 
@@ -83,13 +85,16 @@ class TrainingContext:
         self.misplaced = x.new_zeros((), dtype=torch.float32)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Attend causally, and add to `misplaced` in the guided layers."""
         if self._arrays is not None and layer in GUIDED_LAYERS:
             self.misplaced = self.misplaced + self._misplaced(self._arrays, q, k)
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
     def _misplaced(self, arrays: DeviceBatch, q: Tensor, k: Tensor) -> Tensor:
-        """Return the attention of the first heads, which share the first key head, to wrong
-        rows."""
+        """Return the attention of the first heads to wrong rows.
+
+        These heads share the first key head.
+        """
         rows = arrays.states[:, None, :, None].expand(-1, GUIDED_HEADS, -1, q.shape[-1])
         chosen = q[:, :GUIDED_HEADS].gather(2, rows)
         scores = (chosen @ k[:, :1].mT).float() / math.sqrt(q.shape[-1])
@@ -121,8 +126,10 @@ def attention_penalty(arrays: DeviceBatch, length: int) -> Tensor:
 
 @dataclass(frozen=True)
 class PassOutput:
-    """The output of a training pass: per patch [B, P] the state [hidden] and the history [32,
-    64]."""
+    """The output of a training pass.
+
+    Per patch [B, P] it has the state [hidden] and the history [32, 64].
+    """
 
     hidden: Tensor
     history: Tensor
@@ -152,8 +159,10 @@ def teacher_forced(
 
 
 def embed(talker: Talker, arrays: DeviceBatch, heard: Tensor) -> Tensor:
-    """Return the backbone's input [B, L, hidden]: embeddings of ids, and of patches in their
-    rows."""
+    """Return the backbone's input [B, L, hidden].
+
+    Rows are embeddings of ids, or of patches.
+    """
     rows = talker.model.embed_tokens(arrays.ids)
     if heard.shape[1] == 0:
         return rows
@@ -201,8 +210,10 @@ def drop_patches(patches: Tensor, share: float, generator: torch.Generator) -> T
 def gather(
     store: PatchStore, arrays: DeviceBatch, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
-    """Return the latents of the batch: heard, primed, past (noisy, like a voice prompt) and the
-    aim."""
+    """Return the latents of the batch: heard, primed, past and the aim.
+
+    The past is noisy, like a voice prompt.
+    """
     # The absent patch has no deviation, so it stays zero.
     heard, primed, past = (
         store.sample(index, generator) for index in (arrays.audio, arrays.history, arrays.target)

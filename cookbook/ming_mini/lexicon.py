@@ -27,8 +27,10 @@ MIN_DEFINITION_WORDS = 4
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Everyday words by kind, most frequent first, example phrases, and definitions in everyday
-    words."""
+    """Everyday words by kind, the most frequent first.
+
+    It also has example phrases, and definitions in everyday words.
+    """
 
     nouns: tuple[str, ...]
     verbs: tuple[str, ...]

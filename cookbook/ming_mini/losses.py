@@ -15,8 +15,10 @@ FLOOR = 1e-4
 
 
 def spectrum(waveform: Tensor, size: int, window: Tensor, hop: int) -> Tensor:
-    """Return the complex STFT [batch, bins, frames] of [batch, samples], scaled to a sample's
-    level."""
+    """Return the complex STFT [batch, bins, frames] of [batch, samples].
+
+    It is scaled to the level of a sample.
+    """
     scale = 1 / window.square().sum().sqrt()
     return torch.stft(waveform, size, hop, window=window, return_complex=True) * scale
 
@@ -65,8 +67,13 @@ class SpectralLoss(nn.Module):
         magnitudes = (both.real.square() + both.imag.square() + 1e-10).sqrt()
         bands = (mel @ magnitudes).clamp_min(FLOOR).log()
         logs = magnitudes.clamp_min(FLOOR).log()
-        distance = F.l1_loss(*logs.chunk(2)) + 4 * F.l1_loss(*magnitudes.sqrt().chunk(2))
-        return F.l1_loss(*bands.chunk(2)), distance
+        return _distance(bands), _distance(logs) + 4 * _distance(magnitudes.sqrt())
+
+
+def _distance(both: Tensor) -> Tensor:
+    """Return the mean absolute difference of the two halves of a batch."""
+    made, real = both.chunk(2)
+    return F.l1_loss(made, real)
 
 
 class FrameLoss(nn.Module):
@@ -75,6 +82,8 @@ class FrameLoss(nn.Module):
     Overlapping frames blur the errors of a single frame, so losses on the waveform alone take very
     long to learn harmonics and their phases. Here each frame has its own loss.
     """
+
+    window: Tensor
 
     def __init__(self, istft: ISTFT) -> None:
         super().__init__()
@@ -102,13 +111,13 @@ class FrameLoss(nn.Module):
 
 
 def phase_band(progress: float) -> int:
-    """Return the number of bins (12.5 Hz each) in the phase loss: 300 Hz at first, 5 kHz at the
-    end.
+    """Return the number of bins (12.5 Hz each) in the phase loss.
 
-    The phases of all harmonics follow from the times of the voice's pulses. High harmonics
-    determine them most exactly, but only near the solution; the fundamental does so from anywhere.
-    With all bins from the start nothing was learned in 1900 steps; from below, one voice in 700.
-    The band grows in a few steps, because each is another CUDA graph.
+    It grows from 300 Hz at first to 5 kHz at the end. The phases of all harmonics follow from the
+    times of the voice's pulses. High harmonics determine them most exactly, but only near the
+    solution; the fundamental does so from anywhere. With all bins from the start nothing was
+    learned in 1900 steps; from below, one voice in 700. The band grows in a few steps, because each
+    is another CUDA graph.
     """
     lowest, highest, strides = 24, 400, 12
     share = round(strides * min(1.0, 1.2 * progress)) / strides
@@ -116,7 +125,9 @@ def phase_band(progress: float) -> int:
 
 
 def divergence(posterior: Posterior) -> Tensor:
-    """Return the rate in nats per latent: the mean of KL(posterior, N(0, 1)) summed over
-    dimensions."""
+    """Return the rate in nats per latent.
+
+    It is the mean of KL(posterior, N(0, 1)), summed over dimensions.
+    """
     mean, std = posterior.mean, posterior.std
     return 0.5 * (mean.square() + std.square() - 1 - 2 * std.log()).sum(-1).mean()

@@ -9,8 +9,9 @@ TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "nin
 
 
 def number_words(number: int) -> str:
-    """Return the words of `number`, 0 to 999,999: "forty-two", "one hundred five", "two thousand
-    ten".
+    """Return the words of `number`, 0 to 999,999.
+
+    Examples: "forty-two", "one hundred five", "two thousand ten".
 
     Raises:
         ValueError: The number is outside that range.

@@ -10,8 +10,10 @@ import torch
 
 
 def run_parser(description: str | None, settings: Any, peak: float) -> argparse.ArgumentParser:
-    """Return a parser with the options of every run, and each plain field of a settings
-    dataclass."""
+    """Return a parser with the options of every run.
+
+    Each plain field of a settings dataclass is an option, too.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
@@ -28,12 +30,12 @@ def run_parser(description: str | None, settings: Any, peak: float) -> argparse.
     return parser
 
 
-def plain_fields(settings: Any) -> dict[str, int | float]:
+def plain_fields(settings: Any) -> dict[str, Any]:
     """Return the numbers and flags of a settings dataclass."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     return {name: value for name, value in values.items() if isinstance(value, int | float)}
 
 
-def settings_from_args(args: argparse.Namespace, settings: Any) -> dict[str, int | float]:
+def settings_from_args(args: argparse.Namespace, settings: Any) -> dict[str, Any]:
     """Return the values of the settings on the command line."""
     return {name: getattr(args, name) for name in plain_fields(settings)}

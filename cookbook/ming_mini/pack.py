@@ -17,9 +17,10 @@ from torch import Tensor
 from cookbook.ming_mini.capabilities import ABILITIES
 from cookbook.ming_mini.layout import configurations, write_layout
 from cookbook.ming_mini.speakers import PRESETS, Speaker
-from cookbook.ming_mini.synthesize import RATE, synthesize, to_int16
+from cookbook.ming_mini.synthesize import synthesize, to_int16
 from cookbook.ming_mini.train_talker import TALKER
 from cookbook.ming_mini.train_vae import VAE
+from cookbook.ming_mini.vocoder import RATE
 from cookbook.ming_mini.weights import load_pieces
 from sglang_omni.models import capabilities
 from sglang_omni.models.checkpoint_files import WEIGHTS_FILE
@@ -28,7 +29,7 @@ from sglang_omni.models.ming.config import TalkerConfig
 from sglang_omni.models.ming.speech.dit import ROTARY_THETA
 from sglang_omni.models.ming.speech.qwen2 import compute_inverse_frequencies
 from sglang_omni.models.ming.speech.talker import ROTARY_BUFFERS
-from sglang_omni.models.ming.speech.voices import MANIFEST
+from sglang_omni.models.ming.speech.voice_manifest import MANIFEST
 from sglang_omni.models.ming.tiny.write import write_json, write_tensors
 
 # In the order of the list of voices: the first, and clearest, is a server's default.

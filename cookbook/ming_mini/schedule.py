@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class RunClock:
-    """Wall time of a run of `seconds`, of which this call takes at most `pause`, and earlier calls
-    took `before`."""
+    """Wall time of a run of `seconds`.
+
+    This call takes at most `pause` of it; earlier calls took `before`.
+    """
 
     seconds: float
     pause: float = math.inf

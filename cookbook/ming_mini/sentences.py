@@ -123,8 +123,10 @@ def commands(count: int, seed: int, split: Split) -> list[str]:
 
 
 def split_of(text: str) -> Split:
-    """Return the split of a text, which its words determine, whatever their case and
-    punctuation."""
+    """Return the split of a text.
+
+    Its words determine it, whatever their case and punctuation.
+    """
     words = " ".join(re.findall(r"[a-z']+", text.lower()))
     digest = hashlib.sha256(words.encode()).digest()
     return "held_out" if int.from_bytes(digest[:4], "big") % HELD_OUT_SHARE == 0 else "train"

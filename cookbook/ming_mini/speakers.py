@@ -77,8 +77,10 @@ def _is_held_out(number: int) -> bool:
 
 
 def _flite_variants() -> list[Speaker]:
-    """Yield sizes of the preset voices; the pace undoes the change of speed, and varies it a
-    little."""
+    """Yield sizes of the preset voices.
+
+    The pace undoes the change of speed, and varies it a little.
+    """
     found = []
     for number, (preset, size) in enumerate(product(PRESETS, FLITE_SIZES)):
         pace = size * (0.94, 1.0, 1.08)[number % 3]

@@ -16,7 +16,8 @@ from PIL import Image
 from cookbook.ming_mini.evaluation.speech import CheckpointSpeaker
 from cookbook.ming_mini.losses import mel_matrix, spectrum
 from cookbook.ming_mini.speakers import PRESETS
-from cookbook.ming_mini.synthesize import RATE, synthesize, synthesize_natural
+from cookbook.ming_mini.synthesize import synthesize, synthesize_natural
+from cookbook.ming_mini.vocoder import RATE
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.models.ming.speech.modules import load_modules
 

@@ -25,8 +25,10 @@ FIXED_LINES = (
 
 
 def build_tokenizer() -> Tokenizer:
-    """Build it: bytes without merges over lower-case text; Qwen2's and the talker's added
-    tokens."""
+    """Build the tokenizer: bytes without merges, over lower-case text.
+
+    It has the added tokens of Qwen2 and of the talker.
+    """
     tokenizer = Tokenizer(models.BPE(vocab=build_vocabulary(()), merges=[]))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = Sequence(

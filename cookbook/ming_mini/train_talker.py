@@ -8,7 +8,7 @@ call continues from the state in `--output`.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -82,8 +82,10 @@ class Trainer:
         device: torch.device,
         packed: Path | None = None,
     ) -> None:
-        """Build the talker. With `packed`, the file of a trained talker, training starts from
-        it."""
+        """Build the talker.
+
+        With `packed`, the file of a trained talker, training starts from it.
+        """
         self.settings, self.device = settings, device
         self.talker = new_talker(config, settings.seed).to(device)
         if packed is not None:
@@ -91,7 +93,7 @@ class Trainer:
             stored = load_file(packed)
             self.talker.load_state_dict({name: stored[name] for name in self.talker.state_dict()})
         self.sketch = PatchPredictor(config.llm.hidden_size, config.latent_dim).to(device)
-        self.velocity = self.talker.cfm.model
+        self.velocity: Callable[..., Tensor] = self.talker.cfm.model
         if settings.compile:
             self.velocity = torch.compile(self.velocity, dynamic=False)
         self.random = torch.Generator(device).manual_seed(settings.seed)

@@ -33,9 +33,8 @@ from cookbook.ming_mini.losses import FrameLoss, SpectralLoss, divergence, phase
 from cookbook.ming_mini.optimizer import Optimizer
 from cookbook.ming_mini.options import run_parser, settings_from_args
 from cookbook.ming_mini.schedule import MeanMeter, Rate, RunClock
-from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.vae_init import new_vae
-from cookbook.ming_mini.vocoder import HOP
+from cookbook.ming_mini.vocoder import HOP, RATE
 from cookbook.ming_mini.weights import Average, load_state, save_pieces, save_state
 from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.speech.vae import MAX_MAGNITUDE, Posterior
@@ -46,10 +45,10 @@ VAE_RATE, DISCRIMINATOR_RATE = Rate(1e-3, 5e-5), Rate(5e-4, 1e-4)
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of the VAE's training; `crop` is in latents of 80 ms, `budget` in nats per
-    latent.
+    """The settings of the VAE's training.
 
-    `adversarial_from` is the share of the run after which the discriminators take part.
+    `crop` is in latents of 80 ms, `budget` in nats per latent. `adversarial_from` is the share of
+    the run after which the discriminators take part.
     """
 
     batch: int = 32
@@ -89,10 +88,10 @@ class SpeechBuffer:
             self.length += len(new)
 
     def places(self, count: int, samples: int, generator: torch.Generator) -> Tensor:
-        """Return the starts of `count` random crops of `samples` samples: int64 [count, 1] on the
-        host.
+        """Return the starts of random crops: int64 [count, 1] on the host.
 
-        They start at a frame, like clips, so that the pulses of steady speech keep their positions.
+        There are `count` crops of `samples` samples. They start at a frame, like clips, so that the
+        pulses of steady speech keep their positions.
         """
         frames = (self.length - samples) // HOP
         return HOP * torch.randint(frames, (count, 1), generator=generator)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cookbook.ming_mini.corpus import Chunk
-from cookbook.ming_mini.synthesize import RATE
+from cookbook.ming_mini.vocoder import RATE
 from sglang_omni.models.ming.speech.vae import AudioVAE
 
 PATCH = 4

@@ -33,10 +33,10 @@ DELAY_SECONDS = 0.002
 
 @dataclass(frozen=True)
 class Analysis:
-    """Power envelope [frames, bins] of speech every 5 ms up to `rate` / 2, and pitch [frames] in
-    Hz.
+    """Power envelope and pitch of speech every 5 ms.
 
-    The pitch is 0 where there is no voice.
+    The envelope is [frames, bins] up to `rate` / 2, the pitch [frames] in Hz. The pitch is 0 where
+    there is no voice.
     """
 
     envelope: np.ndarray
@@ -60,8 +60,10 @@ def phase(hertz: np.ndarray) -> np.ndarray:
 
 
 def resynthesise(speech: Analysis, pitch: float, seed: int = 0) -> np.ndarray:
-    """Return speech of an analysis at one pitch, float32 [n] at 44.1 kHz, n a multiple of the
-    hop."""
+    """Return speech of an analysis at one pitch: float32 [n] at 44.1 kHz.
+
+    n is a multiple of the hop.
+    """
     length = len(speech.pitch) * FRAME_SECONDS * RATE
     count = int(np.ceil(length / HOP)) * HOP
     voiced, unvoiced = _gains(speech)
@@ -87,8 +89,10 @@ def _noise_spectra(bins: int) -> np.ndarray:
 
 
 def _gains(speech: Analysis) -> tuple[np.ndarray, np.ndarray]:
-    """Return the gains of tone and noise in every frame: one or the other, with a cross-fade of 10
-    ms."""
+    """Return the gains of tone and noise in every frame.
+
+    A frame has one or the other; between them is a cross-fade of 10 ms.
+    """
     voiced = np.convolve(speech.pitch > 0, np.ones(3) / 3, mode="same")
     return np.sqrt(voiced), np.sqrt(1 - voiced)
 

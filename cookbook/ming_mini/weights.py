@@ -44,8 +44,10 @@ def _pieces(tensors: Mapping[str, Tensor]) -> list[list[str]]:
 
 
 def save_state(state: Mapping[str, Any], folder: Path, name: str) -> None:
-    """Write the state that a run needs to continue as `folder/name.pt`; a visible file is
-    complete."""
+    """Write the state that a run needs to continue as `folder/name.pt`.
+
+    A visible file is complete.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{name}.partial"
     torch.save(dict(state), partial)

@@ -1,0 +1,1 @@
+"""Admission of requests to the thinker and the talker."""

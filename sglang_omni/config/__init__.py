@@ -1,0 +1,1 @@
+"""The configuration: one tree of options, from a file and the command line."""

@@ -1,0 +1,1 @@
+"""Ways into the server: HTTP, the Realtime protocol, Python and the command line."""

@@ -1,0 +1,1 @@
+"""Media: fetching, images, video, audio, codecs and voice activity."""

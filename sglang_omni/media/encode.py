@@ -79,6 +79,7 @@ class PlainWriter:
         self._held: list[bytes] = []
 
     def push(self, pcm: np.ndarray) -> bytes:
+        """Return the bytes of int16 samples [n] if they are streamed, else keep them."""
         data = pcm.tobytes()
         if self._streaming:
             return self._with_header(data, None) if data else b""
@@ -86,6 +87,7 @@ class PlainWriter:
         return b""
 
     def finish(self) -> bytes:
+        """Return the bytes that are kept, after a header if it is due."""
         data = b"".join(self._held)
         return self._with_header(data, None if self._streaming else len(data))
 
@@ -110,9 +112,11 @@ class UnchangedTempo:
     """Pass samples through unchanged."""
 
     def push(self, pcm: np.ndarray) -> np.ndarray:
+        """Return the same samples [n]."""
         return pcm
 
     def finish(self) -> np.ndarray:
+        """Return no samples: none are held."""
         return np.zeros(0, np.float32)
 
 

@@ -1,0 +1,1 @@
+"""Model families, and the interfaces that a family implements."""

@@ -1,4 +1,4 @@
-"""The grammar of an answer with tool calls or a JSON schema, in llguidance's Lark syntax.
+r"""The grammar of an answer with tool calls or a JSON schema, in llguidance's Lark syntax.
 
 A call has the form of `tool_calls.py`: between two special tokens, the name of a function and a
 JSON object of arguments. If the call is forced or the function is strict, the arguments follow its
@@ -6,9 +6,9 @@ schema; arguments that the schema does not name are excluded, unless it allows t
 free, and so is text beside calls, but it cannot contain a call token.
 
     start: thought? calls
-    calls: call ("\\n" call)*
-    call: <tool_call> "\\n" (call_0 | call_1) "\\n" </tool_call>
-    call_0: "{\\"name\\": \\"look\\", \\"arguments\\": " arguments_0 "}"
+    calls: call ("\n" call)*
+    call: <tool_call> "\n" (call_0 | call_1) "\n" </tool_call>
+    call_0: "{\"name\": \"look\", \"arguments\": " arguments_0 "}"
     arguments_0: %json {"type": "object", ...}
 
 Syntax: https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md

@@ -129,5 +129,8 @@ class ChatFormat(TokenBytes, Protocol):
     def answer_grammar(
         self, tools: Sequence[Tool], choice: ToolChoice, schema: str | None, thinking: bool
     ) -> str | None:
-        """Return the grammar (llguidance's Lark) of an answer that may or must call `tools`, or is
-        JSON of `schema`; None where the answer is free or the schema alone describes it."""
+        """Return the grammar of an answer that may or must call `tools`, or is JSON.
+
+        The grammar is llguidance's Lark. Returns None where the answer is free or where `schema`
+        alone describes it.
+        """

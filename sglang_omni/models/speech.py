@@ -156,8 +156,11 @@ class OutputTrimmer(Protocol):
 
 @dataclass(frozen=True)
 class EncodedRecording:
-    """A recording as a voice: float32 `values` `[n]`, first `latents` rows, then `speaker` numbers
-    of the speaker vector (0 where the checkpoint has none)."""
+    """A recording as a voice.
+
+    `values` float32 `[n]` has the `latents` rows, then the `speaker` numbers of the speaker vector
+    (0 where the checkpoint has none).
+    """
 
     values: np.ndarray
     latents: int

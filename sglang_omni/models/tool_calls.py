@@ -1,8 +1,8 @@
-"""Tool calls as JSON between `<tool_call>` and `</tool_call>`, as most models write them.
+r"""Tool calls as JSON between `<tool_call>` and `</tool_call>`, as most models write them.
 
 A family whose model writes them so uses this parser, and the grammar of `answer_grammar.py`:
 
-    <tool_call>\\n{"name": "look", "arguments": {"at": "mill"}}\\n</tool_call>
+    <tool_call>\n{"name": "look", "arguments": {"at": "mill"}}\n</tool_call>
 """
 
 import json

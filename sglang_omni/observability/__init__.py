@@ -1,0 +1,1 @@
+"""Traces, timelines, metrics, logs and the audit log."""

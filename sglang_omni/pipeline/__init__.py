@@ -1,0 +1,1 @@
+"""One request, stage by stage, as a coroutine that yields events."""

@@ -5,9 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from sglang_omni.engines.speech.contract import ClonedVoice, SpeechStyle
+from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.engines.thinker.contract import FinishReason, TokenLogprob
 from sglang_omni.media.limits import Kind
+from sglang_omni.models.speech_text import SpeechStyle
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.protocol.tools import TOOL_CHOICE_AUTO, Tool, ToolCall, ToolChoice, ToolResult
 from sglang_omni.queueing.policy import Priority

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.speech.contract import ClonedVoice, TalkerRequest
-from sglang_omni.engines.thinker.contract import ThinkerOutput, TokenLogprob
+from sglang_omni.engines.thinker.contract import FinishReason, ThinkerOutput, TokenLogprob
 from sglang_omni.models.speech_text import SpeechStyle, SpeechText
 from sglang_omni.observability.trace import stage
 from sglang_omni.pipeline.media_preprocessor import MediaInput
@@ -16,7 +16,6 @@ from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
     Finished,
-    FinishReason,
     SpeechRequest,
     TranscriptDelta,
     Usage,

@@ -67,8 +67,11 @@ TokenId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 
 
 class PastAudio(Body):
-    """The audio of an earlier answer, by its id. The server keeps its transcript for an hour; a
-    transcript in the request replaces it at any time."""
+    """The audio of an earlier answer, by its id.
+
+    The server keeps its transcript for an hour; a transcript in the request replaces it at any
+    time.
+    """
 
     id: ShortName
     transcript: str = ""
@@ -77,8 +80,11 @@ class PastAudio(Body):
 
 
 class ChatMessage(Body):
-    """One message. An earlier answer may be sent back unchanged. A `tool` message has the result of
-    one of its calls."""
+    """One message of the conversation.
+
+    An earlier answer may be sent back unchanged. A `tool` message has the result of one of its
+    calls.
+    """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     audio: PastAudio | None = None

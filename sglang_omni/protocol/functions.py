@@ -55,8 +55,11 @@ class PastCall(Body):
 
 
 class FunctionSpec(Body):
-    """A function that the model may call. `parameters` is a JSON schema of an object. It is
-    enforced if `strict` is true or if the call is forced."""
+    """A function that the model may call.
+
+    `parameters` is a JSON schema of an object. It is enforced if `strict` is true or if the call is
+    forced.
+    """
 
     name: FunctionName
     description: str = ""

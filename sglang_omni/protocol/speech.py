@@ -40,8 +40,10 @@ Feature = Annotated[str, Field(min_length=1, max_length=50)]
 
 
 class Instructions(Body):
-    """Style of the speech, by the model's fields. A value without an English name is given in
-    Chinese, as the model knows it."""
+    """Style of the speech, by the model's fields.
+
+    A value without an English name is given in Chinese, as the model knows it.
+    """
 
     emotion: Feature | None = None
     dialect: Feature | None = None

@@ -1,0 +1,1 @@
+"""The queue in front of an engine, and its policy."""

@@ -1,0 +1,1 @@
+"""The server: engines and pipeline, built from the configuration."""

@@ -1,0 +1,1 @@
+"""Settings of the process: allocator, timers, loggers and reported progress."""

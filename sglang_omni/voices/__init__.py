@@ -1,0 +1,1 @@
+"""Voices that users bring: cloned, stored and found."""

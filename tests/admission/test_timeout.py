@@ -69,7 +69,8 @@ async def test_a_task_that_met_a_deadline_can_be_cancelled_and_time_out_as_befor
     with pytest.raises(DeadlineExceeded):
         [one async for one in with_timeout(Source(60).items(), 0.01)]
     task = asyncio.current_task()
-    assert task is not None and not task.cancelling()
+    assert task is not None
+    assert not task.cancelling()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             [one async for one in with_timeout(Source(60).items(), 5)]

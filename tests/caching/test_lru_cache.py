@@ -19,7 +19,8 @@ def test_a_peek_is_no_use() -> None:
     cache.put("b", 2)
     assert cache.peek("a") == 1
     cache.put("c", 3)
-    assert cache.peek("a") is None and cache.oldest() == ("b", 2)
+    assert cache.peek("a") is None
+    assert cache.oldest() == ("b", 2)
 
 
 def test_entries_are_evicted_until_the_weight_fits() -> None:

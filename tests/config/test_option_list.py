@@ -34,7 +34,8 @@ def test_an_option_that_may_be_unset_says_what_holds_then(option) -> None:
 
 def test_names_are_listed_by_section() -> None:
     assert list_names("admission") == ["queue_length", "queue_seconds"]
-    assert list_names("")[:1] == ["model_path"] and list_names("")[-1:] == ["segment"]
+    assert list_names("")[:1] == ["model_path"]
+    assert list_names("")[-1:] == ["segment"]
     assert [section.path for section in list_sections()][:3] == ["", "http", "rate_limit"]
     assert {option.section for option in OPTIONS} == {one.path for one in list_sections()}
 

@@ -8,10 +8,10 @@ import torch
 
 from cookbook.ming_mini.corpus import Chunk
 from cookbook.ming_mini.layout import configurations
-from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.talker_init import new_talker
 from cookbook.ming_mini.train_talker import mini_tokenizer
 from cookbook.ming_mini.vae_init import new_vae
+from cookbook.ming_mini.vocoder import RATE
 from sglang_omni.models.ming.config import TalkerConfig, VAEConfig
 from sglang_omni.models.ming.speech.prompt import PromptTokenizer
 from sglang_omni.models.ming.speech.talker import Talker
@@ -61,7 +61,7 @@ def chunk() -> Chunk:
 def hum(seconds: float, hertz: float) -> np.ndarray:
     """A tone with harmonics, int16."""
     time = np.arange(int(seconds * RATE)) / RATE
-    wave = sum(np.sin(2 * np.pi * hertz * k * time) / k for k in range(1, 6))
+    wave = np.sum([np.sin(2 * np.pi * hertz * k * time) / k for k in range(1, 6)], axis=0)
     return (wave * 3000).astype(np.int16)
 
 

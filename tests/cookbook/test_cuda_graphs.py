@@ -35,10 +35,12 @@ def test_a_batch_names_only_patches_that_are_there(
     for _ in range(20):
         batch = batcher.draw()
         count, most = batch.target.shape
-        assert most in LADDER and count == 48 // most
+        assert most in LADDER
+        assert count == 48 // most
         assert batch.ids.shape[1] == shape_of(most).rows
         rows, places = np.divmod(batch.chosen, most)
-        assert len(rows) == 48 and np.all(places < batch.patches[rows])
+        assert len(rows) == 48
+        assert np.all(places < batch.patches[rows])
         assert len(set(batch.chosen)) == batch.patches.sum()
         shapes.add(batch.target.shape)
     assert len(shapes) > 1
@@ -75,15 +77,13 @@ def test_only_what_may_decay_does() -> None:
     descent.rate.fill_(0.5)
     first = descent.state_dict()
     assert descent.step(3 * (matrix.sum() + norm.sum())) == pytest.approx(6.0)
-    assert matrix.tolist() == pytest.approx([0.45] * 2) and norm.tolist() == pytest.approx(
-        [0.5] * 2
-    )
+    assert matrix.tolist() == pytest.approx([0.45] * 2)
+    assert norm.tolist() == pytest.approx([0.5] * 2)
     descent.load_state_dict(first)
     descent.rate.fill_(0.0)
     descent.step(matrix.sum() + norm.sum())
-    assert matrix.tolist() == pytest.approx([0.45] * 2) and norm.tolist() == pytest.approx(
-        [0.5] * 2
-    )
+    assert matrix.tolist() == pytest.approx([0.45] * 2)
+    assert norm.tolist() == pytest.approx([0.5] * 2)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -94,7 +94,8 @@ def test_a_gradient_that_is_not_finite_moves_nothing(device: str) -> None:
     descent.step((weight * float("inf")).sum())
     assert weight.detach().tolist() == [1, 1, 1]
     descent.step(weight.sum())
-    assert weight.isfinite().all() and weight[0] < 1
+    assert weight.isfinite().all()
+    assert weight[0] < 1
 
 
 @pytest.mark.gpu

@@ -14,7 +14,7 @@ from sglang_omni.models.ming.speech.prompt import (
     build_initial_history,
     embed_prompt,
 )
-from sglang_omni.models.ming.speech.talker import Talker, generate
+from sglang_omni.models.ming.speech.talker import Patch, Talker, generate
 
 TEXT, PROMPT_TEXT = "Hello there.", "Good morning."
 STEPS = 7
@@ -58,7 +58,13 @@ def test_a_training_pass_equals_the_loop_that_made_its_patches(
         torch.testing.assert_close(again[0], made[step].latents, rtol=0, atol=2e-2)
 
 
-def _loop(talker, tokenizer, voice, noise, in_text):
+def _loop(
+    talker: Talker,
+    tokenizer: PromptTokenizer,
+    voice: torch.Tensor,
+    noise: list[torch.Tensor],
+    in_text: bool,
+) -> list[Patch]:
     text = PROMPT_TEXT if in_text else None
     prompt = tokenizer.assemble(
         SpeechPrompt(TEXT, prompt_text=text, prompt_patches=len(voice) if in_text else 0)

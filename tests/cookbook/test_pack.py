@@ -13,7 +13,7 @@ from cookbook.ming_mini.talker_init import new_talker
 from cookbook.ming_mini.vae_init import new_vae
 from cookbook.ming_mini.weights import save_pieces
 from sglang_omni.engines.runtime.worker import StepInput
-from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
+from sglang_omni.engines.speech.contract import TalkerChunk, TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.ming.speech.model import MingSpeechModel
 from sglang_omni.models.ming.speech.modules import load_modules
@@ -54,7 +54,10 @@ def test_the_product_loads_and_speaks_with_the_packed_model(checkpoint: Path) ->
     request = TalkerRequest("Hello.", "slt", seed=1, max_patches=2)
     ((_, first),) = worker.step(StepInput(arrivals=(("one", request),)))
     ((_, second),) = worker.step(StepInput())
-    assert not first.last and second.last
+    assert isinstance(first, TalkerChunk)
+    assert isinstance(second, TalkerChunk)
+    assert not first.last
+    assert second.last
     assert np.isfinite(second.pcm).all()
 
 

@@ -130,7 +130,8 @@ def test_definitions_are_parts_of_glosses_in_everyday_words(tmp_path: Path) -> N
     )
     lexicon = read_lexicon(wordnet(tmp_path, glosses))
     assert lexicon.definitions == ("a thing we sit on", "sit on a thing")
-    assert lexicon.nouns == ("thing",) and lexicon.verbs == ("sit",)
+    assert lexicon.nouns == ("thing",)
+    assert lexicon.verbs == ("sit",)
 
 
 @pytest.mark.skipif(not WORDNET.is_dir(), reason="needs WordNet")

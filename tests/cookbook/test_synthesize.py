@@ -1,6 +1,7 @@
 """Every clip has one form; the synthesizers themselves run only where they are installed."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from cookbook.ming_mini.speakers import PRESETS, Speaker, held_out_speakers
 from cookbook.ming_mini.synthesize import (
     LOUDNESS,
     PAD,
-    RATE,
     Clip,
     SynthesisError,
     normalise_clip,
     synthesize,
 )
+from cookbook.ming_mini.vocoder import RATE
 
 
 def test_silence_around_speech_becomes_a_fixed_pad() -> None:
@@ -24,7 +25,8 @@ def test_silence_around_speech_becomes_a_fixed_pad() -> None:
         np.concatenate((np.zeros(9000), tone, np.zeros(20_000))).astype(np.float32)
     )
     assert abs(len(clip) - (RATE + 2 * PAD)) <= RATE // 50
-    assert not clip[:PAD].any() and not clip[-PAD:].any()
+    assert not clip[:PAD].any()
+    assert not clip[-PAD:].any()
     assert np.sqrt(np.square(clip[PAD:-PAD]).mean()) == pytest.approx(LOUDNESS, rel=0.05)
 
 
@@ -44,11 +46,12 @@ def test_a_speaker_says_a_sentence_the_same_way_twice(speaker: Speaker) -> None:
     assert 0.4 < len(first) / RATE < 2.5
 
 
-def test_chunks_are_read_once_as_they_were_written(tmp_path) -> None:
+def test_chunks_are_read_once_as_they_were_written(tmp_path: Path) -> None:
     made = [Clip(f"text {n}", n, np.full(1000 + n, n, dtype=np.int16)) for n in range(5)]
     write_chunks(tmp_path, made, hours=1)
     folder = CorpusFolder(tmp_path)
     (chunk,) = folder.new_chunks()
-    assert isinstance(chunk, Chunk) and chunk.texts[3] == "text 3"
+    assert isinstance(chunk, Chunk)
+    assert chunk.texts[3] == "text 3"
     assert np.array_equal(chunk.clip(3), made[3].samples)
     assert not list(folder.new_chunks())

@@ -1,3 +1,5 @@
+"""The server with a scripted backend, and clients of it."""
+
 from collections.abc import Iterator
 
 import httpx

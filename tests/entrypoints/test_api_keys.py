@@ -18,9 +18,11 @@ def test_keys_come_from_files_and_the_environment(
     monkeypatch.setenv("KEYS", f"{THIRD}, ")
     keys = read_keys((f"file:{file}", "env:KEYS"), "api_key")
     owners = {keys.match(key) for key in (FIRST, SECOND, THIRD)}
-    assert len(owners) == 3 and None not in owners
+    assert len(owners) == 3
+    assert None not in owners
     assert keys.match(FIRST) == keys.match(FIRST)
-    assert keys.match(FIRST + "x") is None and keys.match("") is None
+    assert keys.match(FIRST + "x") is None
+    assert keys.match("") is None
     assert not any(key in repr(keys) for key in (FIRST, SECOND, THIRD))
 
 
@@ -40,9 +42,11 @@ def test_a_source_without_a_usable_key_is_refused_and_no_key_is_quoted(
     monkeypatch.setenv("SHORT", "tiny-key")
     with pytest.raises(ConfigError, match=reason) as refused:
         read_keys((source,), "api_key")
-    assert FIRST not in refused.value.message and "tiny-key" not in refused.value.message
+    assert FIRST not in refused.value.message
+    assert "tiny-key" not in refused.value.message
 
 
 def test_without_sources_there_are_no_keys() -> None:
     keys = read_keys((), "api_key")
-    assert not keys and keys.match(FIRST) is None
+    assert not keys
+    assert keys.match(FIRST) is None

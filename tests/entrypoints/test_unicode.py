@@ -61,7 +61,8 @@ def test_a_chat_names_the_field(
     reply = http.post("/v1/chat/completions", content=content, headers=JSON_TYPE)
     assert reply.status_code == 400, reply.text
     error = reply.json()["error"]
-    assert error["param"] == param and "surrogate" in error["message"]
+    assert error["param"] == param
+    assert "surrogate" in error["message"]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,8 @@ def test_a_form_in_an_encoding_that_can_spell_it_names_the_field(
     reply = http.post(f"/v1/audio/{path}", content=content, headers=headers)
     assert reply.status_code == 400, reply.text
     error = reply.json()["error"]
-    assert error["param"] == param and "surrogate" in error["message"]
+    assert error["param"] == param
+    assert "surrogate" in error["message"]
 
 
 def test_a_whole_pair_and_an_escaped_backslash_are_text(
@@ -115,7 +117,8 @@ def test_a_speech_stream_names_the_field(server: Served) -> None:
         socket.send('{"type": "session.config"}')
         socket.send(rb'{"type": "input.text", "text": "\ud800"}'.decode())
         error = json.loads(socket.recv(timeout=5))["error"]
-    assert error["param"] == "text" and "surrogate" in error["message"]
+    assert error["param"] == "text"
+    assert "surrogate" in error["message"]
 
 
 ITEM = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": HALF}]}

@@ -15,8 +15,8 @@ COMMAND = (
     "v1",
     "--model-path",
     str(TINY),
+    *serve_options(),
 )
-COMMAND += serve_options()
 ADMIN_KEY = "the-key-of-an-administrator"
 
 

@@ -1,5 +1,8 @@
-"""Every engine is ended, killed and stopped, at rest and at work; what was asked of it fails in
-time and visibly, what was asked of others does not, and the engine comes back."""
+"""Every engine is ended, killed and stopped, at rest and at work.
+
+What was asked of it fails in time and visibly, what was asked of others does not, and the engine
+comes back.
+"""
 
 import base64
 import itertools
@@ -30,9 +33,11 @@ NUMBERS = itertools.count()
 
 @dataclass(frozen=True)
 class Victim:
-    """A process to hurt: an engine, or a child of it with `part` in its command line; and the
-    route and the kind of request that needs it. Where it `has_substitute`, another process goes on
-    with its work, and the server stays ready."""
+    """A process to hurt, and the route and the kind of request that needs it.
+
+    It is an engine, or a child of it with `part` in its command line. Where it `has_substitute`,
+    another process goes on with its work, and the server stays ready.
+    """
 
     engine: str
     needs: str
@@ -150,7 +155,8 @@ def test_a_fault_is_told_in_time_and_repaired(
     wait_until(lambda: victim.ready_status() == 200, RECOVERY_S, "ready again")
     print(f"unready after {unready_s:.1f} s, back after {time.monotonic() - hurt_at:.1f} s", back_s)
     after = victim.engine(hurt.engine)
-    assert after["pid"] != before["pid"] and after["restarts"] == before["restarts"] + 1
+    assert after["pid"] != before["pid"]
+    assert after["restarts"] == before["restarts"] + 1
     assert not list(iter_group_pids(before["pid"]))
     assert shared_names(shared) == []
     assert works(victim, hurt.needs)

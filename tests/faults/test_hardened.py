@@ -91,10 +91,10 @@ def sum_spoken(server: RunningServer) -> None:
 
 def test_it_starts_answers_speaks_sees_and_hears(server: RunningServer) -> None:
     status = Path(f"/proc/{server.pid}/status").read_text()
-    assert re.search(r"^Uid:\s+61234", status, re.M) and re.search(r"^CapEff:\s+0+$", status, re.M)
-    assert (
-        "HOME is not a folder" in server.printed and "engines keep their caches" in server.printed
-    )
+    assert re.search(r"^Uid:\s+61234", status, re.M)
+    assert re.search(r"^CapEff:\s+0+$", status, re.M)
+    assert "HOME is not a folder" in server.printed
+    assert "engines keep their caches" in server.printed
     (home,) = (root_of(server) / "tmp").glob("sglang-omni-*/home")
     assert home.stat().st_mode & 0o777 == 0o700
     sum_spoken(server)
@@ -113,14 +113,16 @@ def test_it_serves_on_when_its_room_is_used_up_and_comes_back_when_there_is_some
         refused = chat(server, {"type": "text", "text": "What is 17 + 25?"})
         assert refused.status_code == 503
         assert refused.json()["error"]["code"] == "engine_unavailable"
-        assert "thinker" in server.printed and "temporary directory" in server.printed
+        assert "thinker" in server.printed
+        assert "temporary directory" in server.printed
     finally:
         for filler in fillers:
             filler.unlink(missing_ok=True)
     wait_until(lambda: HTTP.get(f"{server.url}/ready").status_code == 200, 120, "ready again")
     sum_spoken(server)
     thinker = server.engine("thinker")
-    assert thinker["error"] is None and "temporary directory" in thinker["last_error"]
+    assert thinker["error"] is None
+    assert "temporary directory" in thinker["last_error"]
 
 
 def test_an_engine_that_the_kernel_kills_for_memory_says_so_and_comes_back(
@@ -165,5 +167,8 @@ def test_too_little_room_ends_the_start_in_one_line() -> None:
         timeout=60,
     )
     (line,) = [one for one in ended.stderr.splitlines() if one.startswith("sgl-omni:")]
-    assert ended.returncode == 1 and "Traceback" not in ended.stderr
-    assert "/tmp has" in line and "need 8 MB" in line and "TMPDIR" in line
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert "/tmp has" in line
+    assert "need 8 MB" in line
+    assert "TMPDIR" in line

@@ -28,8 +28,11 @@ SLOTS = 48
 
 @dataclass(frozen=True)
 class Hungry:
-    """A process to leave `room` bytes to, an engine or the child of it with `part` in its command
-    line, and requests that need more: their kind, route and bodies."""
+    """A process to leave `room` bytes to, and requests that need more.
+
+    It is an engine, or the child of it with `part` in its command line. Requests have a kind, a
+    route and bodies.
+    """
 
     engine: str
     part: str

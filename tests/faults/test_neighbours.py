@@ -18,12 +18,14 @@ def test_a_killed_server_takes_nothing_of_its_neighbour_along() -> None:
     with run_server(*COMMAND, ready="/ready") as stays:
         mine = set(SHM_DIR.iterdir()) - before
         with run_server(*COMMAND, ready="/ready") as goes:
-            assert speaks(stays) and speaks(goes)
+            assert speaks(stays)
+            assert speaks(goes)
             os.kill(goes.pid, signal.SIGKILL)
             wait_until(
                 lambda: set(SHM_DIR.iterdir()) - before <= mine, 30, "its shared memory is gone"
             )
-        assert speaks(stays) and stays.ready_status() == 200
+        assert speaks(stays)
+        assert stays.ready_status() == 200
         assert all(engine["restarts"] == 0 for engine in engines(stays).values())
         assert mine <= set(SHM_DIR.iterdir())
         metrics = HTTP.get(f"{stays.url}/metrics").text

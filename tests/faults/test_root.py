@@ -34,12 +34,12 @@ def test_nothing_is_left_of_a_server_that_ends(number: signal.Signals, loaded: b
             wait_until(lambda: answers(root, log, f"{url}/ready"), 180, "ready")
             body = {"model": "ming-omni", "input": "A river. " * 200, "stream_format": "sse"}
             work = [call(f"{url}/v1/audio/speech", body) for _ in range(3 if loaded else 0)]
-            for made, _ in work:
-                wait_until(lambda made=made: made.started, 30, "the stream has begun")
+            wait_until(lambda: all(made.started for made, _ in work), 30, "the streams have begun")
             engines = HTTP.get(f"{url}/health").json()["engines"].values()
             shared = {inode for engine in engines for inode in find_mapped_inodes(engine["pid"])}
             family = psutil.Process(root.pid).children(recursive=True)
-            assert shared and len(family) > 8
+            assert shared
+            assert len(family) > 8
             root.send_signal(number)
             root.wait(GONE_S)
         finally:
@@ -49,5 +49,6 @@ def test_nothing_is_left_of_a_server_that_ends(number: signal.Signals, loaded: b
         assert [one.name for one in SHM_DIR.iterdir() if one.stat().st_ino in shared] == []
         for made, thread in work:
             thread.join(5)
-            assert not thread.is_alive() and made.text
+            assert not thread.is_alive()
+            assert made.text
         assert root.returncode == (-number if number is signal.SIGKILL else 0)

@@ -58,7 +58,8 @@ async def test_a_rank_that_dies_at_the_start_ends_it(
     deadline = time.monotonic() + SPAWNED_WITHIN_S
     expected = ranks if make is thinker else ranks - 1
     while engine.pid is None or len(ranks_of(engine, marks)) < expected:
-        assert time.monotonic() < deadline and not starting.done()
+        assert time.monotonic() < deadline
+        assert not starting.done()
         await asyncio.sleep(0.1)
     pid = engine.pid
     await asyncio.sleep(1.0)  # Until the engine has looked whom it has to look after.

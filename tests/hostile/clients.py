@@ -29,7 +29,7 @@ def connect(served: Served, seconds: float = 20.0) -> socket.socket:
     return socket.create_connection((url.hostname, url.port), timeout=seconds)
 
 
-def head(path: str = CHATS, **headers: object) -> bytes:
+def head(path: str = CHATS, /, **headers: object) -> bytes:
     """The start of a POST, with the blank line; `_` in names of headers stands for `-`."""
     lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
@@ -92,8 +92,11 @@ class Bystander:
 
 @contextlib.contextmanager
 def bystander(served: Served, headers: dict[str, str] | None = None) -> Iterator[Bystander]:
-    """While the body runs, an ordinary client asks. The test fails unless it is served well, and
-    the server's event loop never stands still for long: tests of other workers wait meanwhile."""
+    """While the body runs, an ordinary client asks.
+
+    The test fails unless it is served well, and the server's event loop never stands still for
+    long: tests of other workers wait meanwhile.
+    """
     with NEIGHBOURS.alone():
         yield from _asking(served, headers)
 

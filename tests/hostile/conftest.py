@@ -1,3 +1,5 @@
+"""A server to attack, open or with keys."""
+
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass

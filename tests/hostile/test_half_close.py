@@ -1,5 +1,7 @@
-"""A client that ends its sending side after its request gets its answer; one that left does not
-keep the server at work."""
+"""A client that ends its sending side after its request gets its answer.
+
+One that left does not keep the server at work.
+"""
 
 import asyncio
 import json

@@ -1,5 +1,8 @@
-"""Files made to keep or to kill what decodes them: answered or refused soon, and beside a picture
-of somebody else that is decoded all the same."""
+"""Files made to keep or to kill what decodes them.
+
+They are answered or refused soon, and beside them a picture of somebody else is decoded all the
+same.
+"""
 
 import asyncio
 import struct

@@ -64,7 +64,8 @@ def test_a_text_frame_that_is_no_text_closes_its_session_without_an_error(
             with pytest.raises(ConnectionClosedError) as closed:
                 while True:
                     session.recv(timeout=5)
-        assert closed.value.rcvd is not None and closed.value.rcvd.code == 1007
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1007
     assert [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR] == []
 
 

@@ -62,7 +62,8 @@ def movie(
 ) -> bytes:
     """A video whose frame i is of one grey, 2 * i (up to 254). `pts` are times in units of 1/fps.
 
-    `size` is (width, height)."""
+    `size` is (width, height).
+    """
     # A real file, since an index can be moved to its front only by reading it again.
     with tempfile.NamedTemporaryFile() as file:
         _write_movie(file.name, frames, fps, size, form, codec, pts, options or {})
@@ -81,6 +82,7 @@ def _write_movie(
 ) -> None:
     with av.open(path, "w", format=form, options=options) as container:
         stream = container.add_stream(codec, rate=fps)
+        assert isinstance(stream, av.VideoStream)
         stream.width, stream.height = size
         stream.pix_fmt = "yuv420p"
         stream.bit_rate = 200_000
@@ -115,6 +117,7 @@ def clip(form: str, codec: str, samples: np.ndarray, rate: int) -> bytes:
     layout = {1: "mono", 2: "stereo"}[samples.shape[1]]
     with av.open(buffer, "w", format=form) as container:
         stream = container.add_stream(codec, rate=rate, layout=layout)
+        assert isinstance(stream, av.AudioStream)
         resampler = av.AudioResampler(stream.format, layout, rate, stream.frame_size or 1024)
         frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples.T), "fltp", layout)
         frame.sample_rate, frame.pts = rate, 0

@@ -1,4 +1,7 @@
+"""G.711: equal to another implementation of the standard."""
+
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -29,6 +32,8 @@ def test_every_byte_is_decoded_as_the_standard_says() -> None:
     ("encode", "decode"),
     [(g711.linear_to_ulaw, g711.ulaw_to_linear), (g711.linear_to_alaw, g711.alaw_to_linear)],
 )
-def test_what_was_coded_once_survives_coding_again(encode, decode) -> None:
+def test_what_was_coded_once_survives_coding_again(
+    encode: Callable[[np.ndarray], bytes], decode: Callable[[bytes], np.ndarray]
+) -> None:
     once = decode(encode(EVERY_SAMPLE))
     assert np.array_equal(decode(encode(once)), once)

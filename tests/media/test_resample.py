@@ -1,3 +1,5 @@
+"""Resampling by chunks: equal to that of the whole."""
+
 import numpy as np
 import pytest
 import soxr

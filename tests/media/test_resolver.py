@@ -4,13 +4,14 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from sglang_omni.media import hosts, resolver
 from sglang_omni.media.fetch import fetch
 from sglang_omni.media.policy import FetchPolicy
-from sglang_omni.media.resolver import MAX_THREADS_PER_TENANT, Resolver
+from sglang_omni.media.resolver import MAX_THREADS_PER_TENANT, RESOLVER, Resolver
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.media.web_server import ok, web_server
 
@@ -21,9 +22,9 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     asked: list[str] = []
     ending, system = threading.Event(), socket.getaddrinfo
 
-    def getaddrinfo(host: str, *rest: object, **more: object) -> object:
+    def getaddrinfo(host: str, *rest: Any, **more: Any) -> object:
         if not host.endswith(".silent"):
-            return system(host, *rest, **more)  # type: ignore[arg-type]
+            return system(host, *rest, **more)
         asked.append(host)
         ending.wait(30)
         raise socket.gaierror("no answer")
@@ -38,9 +39,7 @@ async def test_names_that_are_never_answered_do_not_keep_another_tenants_waiting
     silent: list[str],
 ) -> None:
     crowd = [
-        asyncio.create_task(
-            hosts.RESOLVER.resolve(f"{number}.silent", 80, "crowd"), name=str(number)
-        )
+        asyncio.create_task(RESOLVER.resolve(f"{number}.silent", 80, "crowd"), name=str(number))
         for number in range(100)
     ]
     await asyncio.sleep(0.1)
@@ -67,7 +66,8 @@ async def test_who_stops_waiting_makes_no_room_for_more_threads(silent: list[str
 
 async def test_a_name_of_the_hosts_file_and_old_notations_are_known() -> None:
     found = await Resolver().resolve("localhost", 80, None)
-    assert set(found) <= {"127.0.0.1", "::1"} and found
+    assert set(found) <= {"127.0.0.1", "::1"}
+    assert found
     assert await Resolver().resolve("0x7f000001", 80, None) == ["127.0.0.1"]
     with pytest.raises(socket.gaierror):
         await Resolver().resolve("name.invalid", 80, None)

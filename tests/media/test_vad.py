@@ -1,3 +1,5 @@
+"""Voice activity: what is speech, however the sound is cut."""
+
 import subprocess
 import sys
 

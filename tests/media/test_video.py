@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from sglang_omni.media import video
+from sglang_omni.media.image import read_rgb
 from sglang_omni.media.limits import MediaLimits
 from sglang_omni.media.sizes import frame_size, sample_frames
 from sglang_omni.media.video import Video
@@ -37,8 +38,11 @@ def listed(golden: Case) -> Video:
 
 
 def check_patches(golden: Case, name: str, rows: np.ndarray) -> None:
-    """Equal but for frames' values that lie half-way between two levels: OpenCV's float32 sums
-    differ in their last bit between processors, and then rounding goes the other way."""
+    """Check patches, but for values that lie half-way between two levels.
+
+    OpenCV's float32 sums differ in their last bit between processors, and then rounding goes the
+    other way.
+    """
     expected = golden[name].double().numpy()
     off = np.abs(rows - expected)
     halfway = off > golden.tolerance(name) * np.abs(expected).max()
@@ -66,7 +70,7 @@ def test_listed_frames_equal_the_reference(case: str) -> None:
 def test_frames_of_the_right_size_are_not_touched(case: str) -> None:
     golden = load_case(case)
     files = [file_of(name).read_bytes() for name in golden.info["frame_files"]]
-    frames = np.stack([np.asarray(video.read_rgb(file, LIMITS)) for file in files])
+    frames = np.stack([np.asarray(read_rgb(file, LIMITS)) for file in files])
     resized = np.stack([video._resize(frame, frame.shape[:2]) for frame in frames])
     np.testing.assert_allclose(patches(resized), golden["pixel_values"].numpy(), atol=1e-5)
 

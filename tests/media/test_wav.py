@@ -1,3 +1,5 @@
+"""WAV headers: true sizes, and the unknown size of a stream."""
+
 import io
 import wave
 

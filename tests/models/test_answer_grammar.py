@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from llguidance import LLMatcher
 from llguidance.hf import from_tokenizer
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, TokenizersBackend
 
 from sglang_omni.models.answer_grammar import build_answer_grammar
 from sglang_omni.models.ming.prompt.segments import SpecialToken
@@ -49,12 +49,15 @@ ONE = ToolChoice(forced=True, parallel=False)
 
 @pytest.fixture(scope="module")
 def vocabulary() -> Any:
-    return from_tokenizer(AutoTokenizer.from_pretrained(TINY))
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    assert isinstance(tokenizer, TokenizersBackend)
+    return from_tokenizer(tokenizer)
 
 
 def call_tokens(name: str, arguments: str) -> list[int]:
     opening, inside, closing = render_tool_call(ToolCall(name, arguments))
-    assert isinstance(opening, SpecialToken) and isinstance(closing, SpecialToken)
+    assert isinstance(opening, SpecialToken)
+    assert isinstance(closing, SpecialToken)
     return [IDS[opening.token], *TOKENIZER.encode_text(str(inside)), IDS[closing.token]]
 
 
@@ -212,6 +215,8 @@ def test_what_is_free_or_a_schema_alone_needs_no_grammar(asked: tuple[Any, ...])
 @pytest.mark.parametrize("name", ['a"b\\', "größe", "a\nb"])
 def test_a_name_may_have_any_characters(vocabulary: Any, name: str) -> None:
     grammar = build_answer_grammar([Tool(name, "", {})], ONE, None, False)
+    assert grammar is not None
     matcher = LLMatcher(vocabulary, grammar, log_level=0)
     ids = call_tokens(name, "{}")
-    assert matcher.try_consume_tokens(ids) == len(ids) and matcher.is_accepting()
+    assert matcher.try_consume_tokens(ids) == len(ids)
+    assert matcher.is_accepting()

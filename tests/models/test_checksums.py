@@ -1,6 +1,7 @@
 """What `write_checksums` notes, `verify_checksums` and sha256sum hold the files to."""
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,9 @@ def test_untouched_files_pass(folder: Path) -> None:
         (lambda file: (file.parents[1] / CHECKSUM_FILE).unlink(), f"contains no {CHECKSUM_FILE}"),
     ],
 )
-def test_a_harmed_folder_is_refused(folder: Path, harm, complaint: str) -> None:
+def test_a_harmed_folder_is_refused(
+    folder: Path, harm: Callable[[Path], object], complaint: str
+) -> None:
     harm(folder / "talker" / "two words")
     with pytest.raises(CheckpointError, match=complaint):
         verify_checksums(folder)

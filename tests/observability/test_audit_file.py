@@ -67,4 +67,5 @@ def test_other_logs_stay_where_they_are(tmp_path: Path) -> None:
         assert AUDIT_LOG.propagate
     with audit_file(tmp_path / "audit.jsonl"):
         assert not AUDIT_LOG.propagate
-    assert AUDIT_LOG.propagate and os.listdir(tmp_path) == ["audit.jsonl"]
+    assert AUDIT_LOG.propagate
+    assert os.listdir(tmp_path) == ["audit.jsonl"]

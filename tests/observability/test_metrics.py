@@ -27,7 +27,8 @@ def test_counters_alone_end_in_total_and_every_metric_has_a_help_text() -> None:
     for name, (kind, text) in found.items():
         # A counter's `_created` series is a gauge of its own.
         assert name.endswith("_total") == (kind == "counter"), name
-        assert name.startswith("sgl_omni_") and text, name
+        assert name.startswith("sgl_omni_"), name
+        assert text, name
 
 
 def test_units_are_base_units() -> None:

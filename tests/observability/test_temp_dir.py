@@ -39,7 +39,8 @@ def test_a_killed_owners_folder_goes_and_a_living_ones_stays(folders: Path) -> N
         assert (theirs / "written").exists()
     third = TempFolder("toy-")
     assert not theirs.exists()
-    assert ours.path.is_dir() and third.path.is_dir()
+    assert ours.path.is_dir()
+    assert third.path.is_dir()
 
 
 def test_what_is_no_folder_of_ours_is_left_alone(folders: Path) -> None:
@@ -48,7 +49,9 @@ def test_what_is_no_folder_of_ours_is_left_alone(folders: Path) -> None:
     other.mkdir()
     link.symlink_to(other)
     TempFolder("toy-")
-    assert file.exists() and other.exists() and link.exists()
+    assert file.exists()
+    assert other.exists()
+    assert link.exists()
 
 
 def test_closing_removes_it_with_its_content(folders: Path) -> None:

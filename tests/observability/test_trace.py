@@ -30,7 +30,8 @@ async def test_a_stage_has_its_times_and_outputs_in_whatever_task_it_runs() -> N
         ("words", 3, None)
     ] * 2
     for span in trace.spans:
-        assert span.first_output_at is not None and span.ended_at is not None
+        assert span.first_output_at is not None
+        assert span.ended_at is not None
         assert span.started_at <= span.first_output_at <= span.ended_at
     assert current_trace() is None
 
@@ -84,7 +85,9 @@ def test_an_observer_keeps_the_latest_and_forgets_their_pieces() -> None:
         observer.end(trace, "POST /v1/audio/speech")
     assert observer.find("4") is None
     kept = observer.find("5")
-    assert kept is not None and kept.audio_chunks == [] and kept.playback is not None
+    assert kept is not None
+    assert kept.audio_chunks == []
+    assert kept.playback is not None
     assert kept.playback.audio_s == 0.5
     assert len(seen) == MAX_TRACES + 5
 
@@ -102,8 +105,11 @@ def test_a_timeline_is_drawn_to_scale() -> None:
     lines = draw_timeline(trace_to_dict(trace, now=102.0))
     assert lines[0] == "abc  POST /v1/audio/speech  200  2.000 s"
     preprocess, talker, waiting = lines[2:5]
-    assert "0.000    1.000" in preprocess and preprocess.count("=") == 25
-    assert "first 0.500" in talker and "x7" in talker and talker.endswith("cancelled")
+    assert "0.000    1.000" in preprocess
+    assert preprocess.count("=") == 25
+    assert "first 0.500" in talker
+    assert "x7" in talker
+    assert talker.endswith("cancelled")
     assert talker.index("|") - talker.index("=") == 12
     assert waiting.rstrip().endswith("=")
     assert lines[-1].startswith("4.00 s of speech, the first after 1.500 s, RTF 0.500, 0.250 s")

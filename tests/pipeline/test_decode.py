@@ -2,11 +2,13 @@
 
 import random
 import time
+from collections.abc import Sequence
 
 import pytest
 
 from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.protocol.errors import InvalidRequest
+from tests.testing.family import Tokens
 
 TEXTS = (
     "The river runs slowly past the old mill.",
@@ -24,13 +26,15 @@ def pieces(ids, rng):
         ids = ids[count:]
 
 
-def deltas(tokenizer, ids, stop=(), seed=0):
+def deltas(
+    tokenizer: Tokens, ids: Sequence[int], stop: tuple[str, ...] = (), seed: int = 0
+) -> tuple[list[str], TextDecoder]:
     decoder = TextDecoder(tokenizer, stop)
     parts = [decoder.push(piece) for piece in pieces(list(ids), random.Random(seed))]
     return [*parts, decoder.finish()], decoder
 
 
-def without_open_character(tokenizer, ids):
+def without_open_character(tokenizer: Tokens, ids: Sequence[int]) -> str:
     """The library's full decode, less a character whose last bytes never came."""
     data = b"".join(tokenizer.token_bytes(i) for i in ids)
     for cut in range(1, 4):
@@ -46,7 +50,9 @@ def without_open_character(tokenizer, ids):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_deltas_join_to_the_text_and_never_hold_half_a_character(tokenizer, text):
+def test_deltas_join_to_the_text_and_never_hold_half_a_character(
+    tokenizer: Tokens, text: str
+) -> None:
     decoder = TextDecoder(tokenizer)
     ids = tokenizer.encode_text(text)
     parts = [decoder.push([i]) for i in ids]
@@ -55,7 +61,7 @@ def test_deltas_join_to_the_text_and_never_hold_half_a_character(tokenizer, text
     assert "\ufffd" not in "".join(parts).replace("\ufffd literal", "")
 
 
-def test_deltas_of_random_tokens_join_to_the_full_decode(tokenizer):
+def test_deltas_of_random_tokens_join_to_the_full_decode(tokenizer: Tokens) -> None:
     rng = random.Random(1)
     open_ends = 0
     for seed in range(300):
@@ -68,14 +74,14 @@ def test_deltas_of_random_tokens_join_to_the_full_decode(tokenizer):
     assert open_ends < 150
 
 
-def test_a_character_is_sent_with_its_last_byte(tokenizer):
+def test_a_character_is_sent_with_its_last_byte(tokenizer: Tokens) -> None:
     ids = tokenizer.encode_text("𪚥")
     assert len(ids) > 1
     decoder = TextDecoder(tokenizer)
     assert [decoder.push([i]) for i in ids] == [""] * (len(ids) - 1) + ["𪚥"]
 
 
-def test_a_character_cut_off_by_the_token_limit_is_dropped(tokenizer):
+def test_a_character_cut_off_by_the_token_limit_is_dropped(tokenizer: Tokens) -> None:
     ids = tokenizer.encode_text("ok 𪚥")[:-1]
     parts, _ = deltas(tokenizer, ids)
     assert "".join(parts) == "ok "
@@ -104,7 +110,9 @@ def test_special_tokens_are_silent(tokenizer):
         ("STOP", ("STOP",), ""),
     ],
 )
-def test_text_from_a_stop_string_on_never_appears(tokenizer, text, stop, shown):
+def test_text_from_a_stop_string_on_never_appears(
+    tokenizer: Tokens, text: str, stop: tuple[str, str] | tuple[str], shown: str
+) -> None:
     ids = tokenizer.encode_text(text)
     for seed in range(20):
         parts, decoder = deltas(tokenizer, ids, stop, seed)
@@ -112,7 +120,9 @@ def test_text_from_a_stop_string_on_never_appears(tokenizer, text, stop, shown):
         assert decoder.stopped == any(s in text for s in stop)
 
 
-def test_text_that_may_begin_a_stop_string_is_held_until_decided(tokenizer):
+def test_text_that_may_begin_a_stop_string_is_held_until_decided(
+    tokenizer: Tokens,
+) -> None:
     decoder = TextDecoder(tokenizer, ("END",))
     push = [decoder.push(tokenizer.encode_text(part)) for part in ("xE", "N", "x", "E")]
     assert push == ["x", "", "ENx", ""]
@@ -120,13 +130,13 @@ def test_text_that_may_begin_a_stop_string_is_held_until_decided(tokenizer):
     assert decoder.finish() == ""
 
 
-def test_empty_stop_string_is_refused(tokenizer):
+def test_empty_stop_string_is_refused(tokenizer: Tokens) -> None:
     with pytest.raises(InvalidRequest) as error:
         TextDecoder(tokenizer, ("",))
     assert error.value.param == "stop"
 
 
-def test_cost_per_token_does_not_grow(tokenizer):
+def test_cost_per_token_does_not_grow(tokenizer: Tokens) -> None:
     """20,000 invalid bytes: a decoder that decodes its tail again would never finish."""
     stray = tokenizer.encode_text("é")[-1]
     decoder = TextDecoder(tokenizer, ("never",))

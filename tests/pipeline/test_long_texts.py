@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sglang_omni.engines.speech.contract import SpeechStyle, TalkerSettings
+from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
+from sglang_omni.models.speech_text import SpeechStyle
 from sglang_omni.pipeline.request import AudioDelta, Finished, SpeechRequest, Voice
 from sglang_omni.pipeline.segment_fader import MAX_LEAD_S
 from sglang_omni.pipeline.speech import Speaker, speak
-from tests.pipeline.engines import LocalTalker, ScriptedEngine, script_hum
+from tests.pipeline.engines import LocalTalker, ScriptedEngine, end_of, script_hum
 from tests.testing.family import CHECKPOINT, FAMILY, FRAME_S, RATE, SPEECH_TEXT, VOICES
 
 SENTENCE = "The river runs slowly past the old stone mill. "
@@ -26,7 +27,7 @@ async def heard(talker, request, **more):
     return [event async for event in speak(speaker, request)]
 
 
-async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_own():
+async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_own() -> None:
     talker, style = ScriptedEngine(script_hum()), SpeechStyle(instruction="{}", cfg=3.0)
     await heard(talker, reading(SENTENCE * 40), style=style)
     asked = talker.requests
@@ -62,15 +63,15 @@ async def test_a_book_begins_as_soon_as_a_line():
 
 
 @pytest.mark.parametrize("seconds", [0.1, 1.0, 7.0])
-async def test_no_more_is_spoken_than_was_asked_for(seconds):
+async def test_no_more_is_spoken_than_was_asked_for(seconds: float) -> None:
     talker = ScriptedEngine(script_hum(patches=10))
     most = max(1, int(seconds / FRAME_S))
     events = await heard(talker, reading(SENTENCE * 9), max_patches=most)
-    assert events[-1] == Finished("length", replace(events[-1].usage, audio_tokens=most))
+    assert events[-1] == Finished("length", replace(end_of(events).usage, audio_tokens=most))
     assert talker.open == 0
 
 
-async def test_a_description_is_one_piece_word_for_word():
+async def test_a_description_is_one_piece_word_for_word() -> None:
     talker = ScriptedEngine(script_hum())
     text = " Genre: Folk. Mood: Calm. Instrument: Harp. Theme: 3 mills. Duration: 60s."
     await heard(talker, reading(text, verbatim=True, max_seconds=2.0))
@@ -89,7 +90,7 @@ async def test_a_real_voice_reads_on_without_a_click_or_a_gap():
     async with LocalTalker(TalkerWorker(model, settings)) as talker:
         events = await heard(talker, reading("The mill turns, and turns again. " * 8))
         pcm = np.concatenate([event.pcm for event in events if isinstance(event, AudioDelta)])
-    usage = events[-1].usage
+    usage = end_of(events).usage
     assert usage.audio_tokens * FRAME_S > 3
     frame = RATE // 100
     frames = np.abs(pcm[: len(pcm) // frame * frame].reshape(-1, frame)).mean(axis=1)

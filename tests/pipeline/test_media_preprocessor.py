@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,11 +10,11 @@ import pytest
 
 from sglang_omni.engines.encoder.cache import Embedding, EmbeddingCache
 from sglang_omni.engines.encoder.client import EncoderClient
-from sglang_omni.engines.encoder.contract import AudioEncodeRequest, Encoded
+from sglang_omni.engines.encoder.contract import AudioEncodeRequest, Encoded, VisionEncodeRequest
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.media.fetch import FetchPolicy
-from sglang_omni.media.limits import PixelBudget
+from sglang_omni.media.limits import Kind, PixelBudget
 from sglang_omni.pipeline.media_preprocessor import (
     MAX_OPEN_MEDIA_PER_TENANT,
     MediaInput,
@@ -54,9 +55,16 @@ class FakeMediaDecoder:
     """Decodes a file to the shape of its kind, or raises what the file says."""
 
     def __init__(self) -> None:
-        self.decoded = []
+        self.decoded: list[tuple[Kind, tuple[bytes, ...], PixelBudget | None]] = []
 
-    async def decode(self, kind, files, image, *, tenant=None):
+    async def decode(
+        self,
+        kind: Kind,
+        files: Sequence[bytes],
+        image: PixelBudget | None,
+        *,
+        tenant: str | None = None,
+    ) -> tuple[Decoded, SharedArray]:
         self.decoded.append((kind, tuple(files), image))
         if files[0] == b"broken":
             raise InvalidRequest("cannot be decoded")
@@ -66,36 +74,45 @@ class FakeMediaDecoder:
         return Decoded(layout, SECONDS.get(kind, ())), array
 
 
-async def encode(request):
+async def encode(
+    request: VisionEncodeRequest | AudioEncodeRequest,
+) -> AsyncGenerator[Encoded, None]:
     """An encoder's script: as many rows as the medium has tokens."""
     assert isinstance(request, AudioEncodeRequest) == (len(request.layout.shape) == 1)
     rows = count_rows(request.layout.shape)
     yield Encoded(request.rows.write(np.ones((rows, HIDDEN), np.float32)))
 
 
-def part(kind, *files, field="messages.0.content.0", budget=None):
+def part(
+    kind: Kind,
+    *files: bytes,
+    field: str = "messages.0.content.0",
+    max_pixels: int | None = None,
+) -> MediaPart:
     sources = tuple(f"data:;base64,{base64.b64encode(file).decode()}" for file in files)
-    return MediaPart(kind, sources, field, budget)
+    return MediaPart(kind, sources, field, max_pixels)
 
 
 @pytest.fixture
-def engine():
+def engine() -> ScriptedEngine:
     return ScriptedEngine(encode)
 
 
 @pytest.fixture
-def media_decoder():
+def media_decoder() -> FakeMediaDecoder:
     return FakeMediaDecoder()
 
 
 @pytest.fixture
-def perception(engine, media_decoder):
+def perception(engine: ScriptedEngine, media_decoder: FakeMediaDecoder) -> MediaPreprocessor:
     images, audio = (EncoderClient(engine, EmbeddingCache(1 << 20)) for _ in range(2))
     encoders = {"image": images, "video": images, "audio": audio}
     return MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, media_decoder, encoders)
 
 
-async def perceive(perception, medium):
+async def perceive(
+    perception: MediaPreprocessor, medium: MediaPart
+) -> tuple[MediaInput, Embedding]:
     opened = await perception.open(medium)
     return opened, await perception.encode(opened)
 
@@ -108,8 +125,8 @@ async def test_each_kind_has_the_rows_its_prompt_has_places_for(perception, kind
 
 
 async def test_a_medium_seen_before_is_neither_decoded_nor_encoded_again(
-    perception, media_decoder, engine
-):
+    perception: MediaPreprocessor, media_decoder: FakeMediaDecoder, engine: ScriptedEngine
+) -> None:
     first, rows = await perceive(perception, part("video", b"file"))
     second, again = await perceive(perception, part("video", b"file", field="elsewhere"))
     assert again is rows
@@ -121,8 +138,7 @@ async def test_a_medium_seen_before_is_neither_decoded_nor_encoded_again(
     )
 
 
-def test_keys_tell_apart_content_kind_frames_and_every_decode_option():
-    low = PixelBudget(32, 4096, 262_144)
+def test_keys_tell_apart_content_kind_frames_and_every_decode_option() -> None:
     faster = replace(RULES, video=replace(RULES.video, fps=4.0))
     keys = [
         hash_content(part("image"), [b"ab"], RULES),
@@ -130,22 +146,24 @@ def test_keys_tell_apart_content_kind_frames_and_every_decode_option():
         hash_content(part("video"), [b"ab"], RULES),
         hash_content(part("video"), [b"a", b"b"], RULES),
         hash_content(part("video"), [b"", b"ab"], RULES),
-        hash_content(part("image", budget=low), [b"ab"], RULES),
+        hash_content(part("image", max_pixels=262_144), [b"ab"], RULES),
         hash_content(part("image"), [b"ab"], faster),
     ]
     assert len(set(keys)) == len(keys)
     assert keys[0] == hash_content(part("image", field="other"), [b"ab"], RULES)
 
 
-async def test_an_error_names_the_field_of_the_medium(perception):
+async def test_an_error_names_the_field_of_the_medium(perception: MediaPreprocessor) -> None:
     with pytest.raises(InvalidRequest) as error:
         await perception.open(part("image", b"broken", field="images.3"))
     assert error.value.param == "images.3"
     assert error.value.message.startswith("images.3: cannot be decoded")
 
 
-async def test_equal_media_that_fail_together_blame_each_its_own_field(perception, engine):
-    async def fail(request):
+async def test_equal_media_that_fail_together_blame_each_its_own_field(
+    perception: MediaPreprocessor, engine: ScriptedEngine
+) -> None:
+    async def fail(request: object) -> AsyncGenerator[Encoded, None]:
         await asyncio.sleep(0.01)
         raise InvalidRequest("too long")
         yield
@@ -154,7 +172,7 @@ async def test_equal_media_that_fail_together_blame_each_its_own_field(perceptio
     fields = ("audios.0", "audios.1")
     opened = [await perception.open(part("audio", b"x", field=field)) for field in fields]
     errors = await asyncio.gather(*map(perception.encode, opened), return_exceptions=True)
-    assert [error.param for error in errors] == list(fields)
+    assert [getattr(error, "param", None) for error in errors] == list(fields)
     assert len(engine.requests) == 1
 
 
@@ -165,11 +183,15 @@ async def test_a_server_without_encoders_refuses_media(media_decoder):
     assert media_decoder.decoded == []
 
 
-async def test_only_so_many_media_are_in_memory_at_once(perception, media_decoder):
+async def test_only_so_many_media_are_in_memory_at_once(
+    perception: MediaPreprocessor, media_decoder: FakeMediaDecoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     most, now = 0, 0
     decode = media_decoder.decode
 
-    async def counted(kind, files, image, *, tenant=None):
+    async def counted(
+        kind: Kind, files: Sequence[bytes], image: PixelBudget | None, *, tenant: str | None = None
+    ) -> tuple[Decoded, SharedArray]:
         nonlocal most, now
         now += 1
         most = max(most, now)
@@ -177,12 +199,14 @@ async def test_only_so_many_media_are_in_memory_at_once(perception, media_decode
         now -= 1
         return await decode(kind, files, image)
 
-    media_decoder.decode = counted
+    monkeypatch.setattr(media_decoder, "decode", counted)
     await asyncio.gather(*(perception.open(part("image", b"%d" % i)) for i in range(40)))
     assert most == MAX_OPEN_MEDIA_PER_TENANT
 
 
-async def test_the_frames_of_a_video_share_the_limit_of_one_file(perception, media_decoder):
+async def test_the_frames_of_a_video_share_the_limit_of_one_file(
+    perception: MediaPreprocessor, media_decoder: FakeMediaDecoder
+) -> None:
     perception._policy = FetchPolicy(file_bytes=10)
     await perception.open(part("video", b"12345", b"12345"))
     with pytest.raises(InvalidRequest, match="more than 4 bytes"):
@@ -257,7 +281,7 @@ async def test_a_prompt_that_fills_the_context_is_refused_before_anything_is_enc
     assert engine.requests == []
 
 
-async def test_a_recalled_embedding_stands_for_its_medium():
+async def test_a_recalled_embedding_stands_for_its_medium() -> None:
     array = SharedArray()
     embedding = Embedding(array, array.write(np.ones((25, HIDDEN), np.float32)))
     medium = MediaInput(part("audio"), b"key", 25, embedding=embedding)
@@ -265,15 +289,19 @@ async def test_a_recalled_embedding_stands_for_its_medium():
     assert await perception.encode(medium) is embedding
 
 
-async def test_slow_media_of_one_tenant_do_not_keep_anothers_waiting(perception, media_decoder):
+async def test_slow_media_of_one_tenant_do_not_keep_anothers_waiting(
+    perception: MediaPreprocessor, media_decoder: FakeMediaDecoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     decode, ending = media_decoder.decode, asyncio.Event()
 
-    async def slow(kind, files, image, *, tenant=None):
+    async def slow(
+        kind: Kind, files: Sequence[bytes], image: PixelBudget | None, *, tenant: str | None = None
+    ) -> tuple[Decoded, SharedArray]:
         if tenant == "crowd":
             await ending.wait()
         return await decode(kind, files, image)
 
-    media_decoder.decode = slow
+    monkeypatch.setattr(media_decoder, "decode", slow)
     media = [part("image", b"%d" % number) for number in range(64)]
     crowd = [asyncio.create_task(perception.open(one, tenant="crowd")) for one in media]
     await asyncio.sleep(0.05)

@@ -1,6 +1,7 @@
 """A leading thought is told from what is said, however the answer is cut into deltas."""
 
 import time
+from collections.abc import AsyncGenerator, Iterable, Iterator
 
 import pytest
 
@@ -9,20 +10,20 @@ from sglang_omni.models.reasoning import ThinkTagParser
 from sglang_omni.pipeline.reasoning_parser import split_reasoning
 
 
-async def stream(deltas):
+async def stream(deltas: Iterable[str]) -> AsyncGenerator[str, None]:
     for delta in deltas:
         yield delta
 
 
-async def said(*deltas):
+async def said(*deltas: str) -> list[str]:
     return [part for part in await parts(*deltas) if isinstance(part, str)]
 
 
-async def parts(*deltas):
+async def parts(*deltas: str) -> list[str | Reasoning]:
     return [part async for part in split_reasoning(stream(deltas), ThinkTagParser())]
 
 
-def cuts(text):
+def cuts(text: str) -> Iterator[tuple[str, ...]]:
     """Every way to cut `text` into three deltas, some of them empty, and letter by letter."""
     for i in range(len(text) + 1):
         for j in range(i, len(text) + 1):
@@ -52,7 +53,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("answer", "spoken"), CASES.values(), ids=CASES)
-async def test_the_rule_does_not_depend_on_how_the_answer_is_cut(answer, spoken):
+async def test_the_rule_does_not_depend_on_how_the_answer_is_cut(answer: str, spoken: str) -> None:
     for deltas in cuts(answer):
         assert "".join(await said(*deltas)) == spoken, deltas
 
@@ -70,38 +71,40 @@ THOUGHTS = {
 
 
 @pytest.mark.parametrize(("answer", "thought"), THOUGHTS.items())
-async def test_the_thought_does_not_depend_on_how_the_answer_is_cut(answer, thought):
+async def test_the_thought_does_not_depend_on_how_the_answer_is_cut(
+    answer: str, thought: str
+) -> None:
     for deltas in cuts(answer):
         found = [part.text for part in await parts(*deltas) if isinstance(part, Reasoning)]
         assert "".join(found) == thought, deltas
 
 
-async def test_a_thought_is_told_while_it_is_thought():
+async def test_a_thought_is_told_while_it_is_thought() -> None:
     found = await parts("<think>", "first", " then", " last", "</think>", "Yes.")
     assert found == [Reasoning("first"), Reasoning(" then"), Reasoning(" last"), "Yes."]
 
 
-async def test_what_is_said_is_not_delayed():
+async def test_what_is_said_is_not_delayed() -> None:
     deltas = ["<think>", "plan", "</think>", "\n\n", "The ", "answer."]
     assert await said(*deltas) == ["The ", "answer."]
     assert await said("The ", "<think>") == ["The ", "<think>"]
 
 
-async def test_no_empty_deltas_leave():
+async def test_no_empty_deltas_leave() -> None:
     assert await said("", "<think>", "", "</think>", "", "Yes.", "") == ["Yes."]
 
 
-async def test_a_long_thought_costs_no_more_per_token():
+async def test_a_long_thought_costs_no_more_per_token() -> None:
     """50,000 tokens: searching the whole thought for each of them would take minutes."""
     began = time.process_time()
     assert await said("<think>", *["some thought, "] * 50_000, "</think>", "Yes.") == ["Yes."]
     assert time.process_time() - began < 2
 
 
-async def test_closing_closes_the_source():
-    closed = []
+async def test_closing_closes_the_source() -> None:
+    closed: list[bool] = []
 
-    async def answer():
+    async def answer() -> AsyncGenerator[str, None]:
         try:
             yield "one"
             yield "two"

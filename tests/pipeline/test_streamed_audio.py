@@ -6,13 +6,15 @@ Tolerance: 1e-4 of full scale in float32, since a batch adds up in an order of i
 import asyncio
 import itertools
 import re
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 
 import numpy as np
 import pytest
 
+from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.runtime.worker import StepInput
-from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
+from sglang_omni.engines.speech.contract import TalkerChunk, TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.media.encode import FULL_SCALE, OutputAudioEncoder
 from sglang_omni.media.wav import HEADER_BYTES
@@ -38,7 +40,7 @@ from tests.pipeline.engines import (
     script_answer,
 )
 from tests.testing.clock import FakeClock
-from tests.testing.family import CHAT, CHECKPOINT, FAMILY, RATE, VOICES, split_fragments
+from tests.testing.family import CHAT, CHECKPOINT, FAMILY, RATE, VOICES, Tokens, split_fragments
 
 pytestmark = pytest.mark.usefixtures("no_task_is_left")
 
@@ -56,6 +58,11 @@ TEXT = "".join(SENTENCES)
 WORD = re.compile(r"[\u4e00-\u9fff][，。]?|[^\s\u4e00-\u9fff]+ ")
 
 
+MakeWorker = Callable[[], TalkerWorker]
+TalkerAmong = Callable[[int], AbstractAsyncContextManager[LocalTalker]]
+SpokenWhole = Callable[[Sequence[str]], np.ndarray]
+
+
 @pytest.fixture(scope="module")
 def make_worker():
     settings = TalkerSettings(CHECKPOINT, slots=SLOTS)
@@ -64,10 +71,10 @@ def make_worker():
 
 
 @asynccontextmanager
-async def company(talker, count):
+async def company(talker: LocalTalker, count: int) -> AsyncIterator[None]:
     """Keeps `count` other requests in the talker's batch, each at a phase of its own."""
 
-    async def chatter(number):
+    async def chatter(number: int) -> None:
         for turn in itertools.count():
             request = TalkerRequest(SENTENCES[number % 3], VOICES[-1], number, turn)
             async with aclosing(talker.submit(request)) as chunks:
@@ -84,11 +91,11 @@ async def company(talker, count):
 
 
 @pytest.fixture
-def talker_among(make_worker):
+def talker_among(make_worker: MakeWorker) -> TalkerAmong:
     """A talker with `others` more in its batch, which must have been as wide as it was meant."""
 
     @asynccontextmanager
-    async def opened(others):
+    async def opened(others: int) -> AsyncIterator[LocalTalker]:
         async with LocalTalker(make_worker()) as talker, company(talker, others):
             yield talker
         assert talker.widest == 1 + others
@@ -97,34 +104,36 @@ def talker_among(make_worker):
 
 
 @pytest.fixture
-def spoken_whole(make_worker):
+def spoken_whole(make_worker: MakeWorker) -> SpokenWhole:
     """The samples of a list of fragments, spoken one after the other by a worker of their own."""
 
-    def speak(texts):
+    def speak(texts: Sequence[str]) -> np.ndarray:
         worker, pcm = make_worker(), []
         for number, text in enumerate(texts):
             request = TalkerRequest(text, VOICE.name, VOICE.seed, number)
             results = worker.step(StepInput(arrivals=(("only", request),)))
             while worker.busy:
                 results += worker.step(StepInput())
-            whole = np.concatenate([chunk.pcm for _, chunk in results])
+            chunks = [chunk for _, chunk in results if isinstance(chunk, TalkerChunk)]
+            assert len(chunks) == len(results)
+            whole = np.concatenate([chunk.pcm for chunk in chunks])
             pcm.append(SegmentFader(RATE, has_previous=number > 0).push(whole, last=True))
         return np.concatenate(pcm)
 
     return speak
 
 
-def assert_same_audio(actual, expected):
+def assert_same_audio(actual: np.ndarray, expected: np.ndarray) -> None:
     assert actual.shape == expected.shape
     assert np.abs(expected).max() > 0.05, "silence proves nothing"
     assert np.abs(actual - expected).max() < TOLERANCE
 
 
-def samples_of(file):
+def samples_of(file: bytes) -> np.ndarray:
     return np.frombuffer(file[HEADER_BYTES:], "<i2") / FULL_SCALE
 
 
-def encoded(pieces, rate, streaming):
+def encoded(pieces: Sequence[np.ndarray], rate: int, streaming: bool) -> tuple[list[bytes], bytes]:
     """The bytes that each piece brought, and those of the end."""
     encoder = OutputAudioEncoder("wav", RATE, rate, streaming)
     return [encoder.push(piece) for piece in pieces], encoder.finish()
@@ -132,8 +141,8 @@ def encoded(pieces, rate, streaming):
 
 @pytest.mark.parametrize("others", OTHERS)
 async def test_streamed_speech_equals_the_complete_file(
-    spoken_whole, tokenizer, talker_among, others
-):
+    spoken_whole: SpokenWhole, tokenizer: Tokens, talker_among: TalkerAmong, others: int
+) -> None:
     """`/v1/audio/speech`: chunk by chunk through a streaming encoder, and in one piece."""
     async with talker_among(others) as talker:
         pipeline = Pipeline(
@@ -155,7 +164,7 @@ async def test_streamed_speech_equals_the_complete_file(
         assert error < TOLERANCE + 1 / FULL_SCALE
 
 
-async def replay(tokenizer, talker):
+async def replay(tokenizer: Tokens, talker: Engine) -> tuple[list[str], list[np.ndarray]]:
     """Transcript and pieces of audio of one chat; its thinker says a word every 60 ms."""
     clock = FakeClock()
     thinker = ScriptedEngine(script_answer(tokenizer, WORD.findall(TEXT), clock=clock, pace=0.06))
@@ -170,8 +179,8 @@ async def replay(tokenizer, talker):
 
 
 async def test_a_replayed_chat_streams_what_its_segments_are_spoken_whole(
-    spoken_whole, tokenizer, talker_among
-):
+    spoken_whole: SpokenWhole, tokenizer: Tokens, talker_among: TalkerAmong
+) -> None:
     takes = []
     for others in OTHERS:
         async with talker_among(others) as talker:

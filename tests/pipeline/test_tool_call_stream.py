@@ -1,11 +1,12 @@
 """Calls of functions leave the pipeline as events, and are not spoken."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
 
-from sglang_omni.engines.thinker.contract import ThinkerOutput
+from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Message,
@@ -20,8 +21,8 @@ from sglang_omni.pipeline.segment import SegmentSettings
 from sglang_omni.pipeline.tool_call_stream import select_text, split_tool_calls
 from sglang_omni.protocol.sampling import Grammar, SamplingParams
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
-from tests.pipeline.engines import SPEECH, TEXT_ONLY, ScriptedEngine, admit_all, script_hum
-from tests.testing.family import CHAT, VOICES, write_call
+from tests.pipeline.engines import SPEECH, TEXT_ONLY, ScriptedEngine, admit_all, end_of, script_hum
+from tests.testing.family import CHAT, VOICES, Tokens, write_call
 
 QUESTION = (Message("user", (TextPart("What is there?"),)),)
 VOICE = Voice(VOICES[0], seed=5)
@@ -34,7 +35,7 @@ def cut_call(tokenizer):
     return tuple(tokenizer.encode_answer(text[: text.index("look") + 2]))
 
 
-async def stream(*deltas):
+async def stream(*deltas: str) -> AsyncGenerator[str, None]:
     for delta in deltas:
         yield delta
 
@@ -51,10 +52,10 @@ async def test_only_text_is_spoken():
     assert [part async for part in select_text(parts)] == ["Wait.", "So."]
 
 
-async def test_closing_closes_the_source():
-    closed = []
+async def test_closing_closes_the_source() -> None:
+    closed: list[bool] = []
 
-    async def source():
+    async def source() -> AsyncGenerator[str, None]:
         try:
             yield "One. "
             yield "Two."
@@ -111,13 +112,14 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
     assert talker.requests == []
     shown = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert shown == ""
-    assert (events[0], events[-1].reason, events[-1].invalid_calls) == (Started(), "length", 1)
+    end = end_of(events)
+    assert (events[0], end.reason, end.invalid_calls) == (Started(), "length", 1)
     grammar = thinker.requests[0].sampling.grammar
     lark = CHAT.answer_grammar(tools, asked.tool_choice, None, False)
     assert grammar == (lark and Grammar(lark, "tools"))
 
 
-async def test_a_schema_alone_is_left_to_sglang(tokenizer):
+async def test_a_schema_alone_is_left_to_sglang(tokenizer: Tokens) -> None:
     thinker = ScriptedEngine(lambda request: one_word(tokenizer))
     pipeline = Pipeline(TEXT_ONLY, admit_all(thinker, None), CHAT, 512, SegmentSettings(), **SPEECH)
     schema = SamplingParams(json_schema="{}")
@@ -132,7 +134,7 @@ async def test_a_schema_alone_is_left_to_sglang(tokenizer):
     assert (thoughtful.json_schema, thoughtful.grammar) == (None, Grammar(lark, "response_format"))
 
 
-async def one_word(tokenizer):
+async def one_word(tokenizer: Tokens) -> AsyncGenerator[ThinkerOutput, None]:
     yield ThinkerOutput(tuple(tokenizer.encode_text("{}")), 7, 0, 1, "stop")
 
 
@@ -148,14 +150,15 @@ async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(to
         TEXT_ONLY, admit_all(ScriptedEngine(thinking), None), CHAT, 512, SegmentSettings(), **SPEECH
     )
     events = [e async for e in pipeline.respond(ChatRequest("a", QUESTION, SamplingParams()))]
-    assert [event.text for event in events[1:-1]] == ["Yes."]
+    (said,) = events[1:-1]
+    assert said == TextDelta("Yes.")
 
 
 @pytest.mark.parametrize("end", ["length", "stop"])
 async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, cut_call, end):
     said = tokenizer.encode_text("Let me see. ")
 
-    async def thinking(request):
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
         yield ThinkerOutput(tuple(said), 7, 0, 3)
         yield ThinkerOutput(cut_call, 7, 0, 9, end)
 
@@ -172,7 +175,8 @@ async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, cut
     events = [event async for event in pipeline.respond(asked)]
     shown = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert (shown, [request.text for request in talker.requests]) == ("Let me see.", [shown])
-    assert (events[-1].reason, events[-1].invalid_calls) == (end, 1)
+    finished = end_of(events)
+    assert (finished.reason, finished.invalid_calls) == (end, 1)
 
 
 async def test_an_answer_has_started_before_any_of_it_can_be_shown(cut_call):

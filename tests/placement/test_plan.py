@@ -68,7 +68,8 @@ def test_a_card_that_is_over_serves_speech_and_pictures(
 def test_no_card_is_given_more_than_it_has(sizes: CheckpointSizes, count: int) -> None:
     plan = make_plan(sizes, h200(count), PlacementConstraints())
     if plan is None:
-        assert sizes is BF16 and count == 1
+        assert sizes is BF16
+        assert count == 1
         return
     for card in h200(count):
         used = sum(s.weight_bytes + s.working_bytes for s in plan.shares if s.gpu == card.index)
@@ -88,7 +89,9 @@ def test_what_is_given_stays() -> None:
         thinker__mem_fraction_static="0.8",
     )
     placed, plan = place_engines(given, FP8, h200(4))
-    assert plan.thinker == (2, 3) and plan.talker == (2,) and plan.image_encoder == (0, 1)
+    assert plan.thinker == (2, 3)
+    assert plan.talker == (2,)
+    assert plan.image_encoder == (0, 1)
     assert placed.thinker.mem_fraction_static == 0.8
     assert placed.thinker.max_total_tokens is None
     assert placed.audio_encoder.gpus == (0,)
@@ -104,12 +107,14 @@ def test_ranks_and_cards_that_disagree_are_refused() -> None:
 def test_a_text_only_server_places_no_encoders() -> None:
     placed, plan = place_engines(config(text_only="true"), FP8, h200(1))
     assert {share.part for share in plan.shares} == {"thinker", "talker"}
-    assert plan.audio_encoder == () and placed.image_encoder.gpus == ()
+    assert plan.audio_encoder == ()
+    assert placed.image_encoder.gpus == ()
 
 
 def test_a_plan_becomes_the_configuration_and_a_table() -> None:
     placed, plan = place_engines(config(), FP8, h200(1))
-    assert placed.thinker.tp_size == 1 and placed.thinker.gpus == (0,)
+    assert placed.thinker.tp_size == 1
+    assert placed.thinker.gpus == (0,)
     assert placed.thinker.max_total_tokens == plan.kv_tokens > 100_000
     assert placed.talker.gpus == placed.audio_encoder.gpus == (0,)
     shown = format_plan(plan, h200(1))
@@ -151,7 +156,8 @@ def test_sizes_are_read_from_headers() -> None:
     # Headers take a little of the files; what is float32 there is served in bfloat16.
     assert 0.85 * files < parts < files
     assert min(sizes.matrices, sizes.rest, sizes.image_encoder, sizes.audio_encoder) > 0
-    assert sizes.talker > 0 and not sizes.fp8
+    assert sizes.talker > 0
+    assert not sizes.fp8
     text = json.loads((TINY / "config.json").read_text())["llm_config"]
     assert sizes.kv_bytes == 2 * 2 * 128 * text["num_hidden_layers"] * text["num_key_value_heads"]
 
@@ -174,12 +180,14 @@ def test_a_replica_is_planned_for_every_card_that_is_named() -> None:
     cards: dict[str, list[int]] = {}
     for share in plan.shares:
         cards.setdefault(share.part, []).append(share.gpu)
-    assert cards["talker"] == [1, 2, 2] and cards["audio encoder"] == [1, 3]
+    assert cards["talker"] == [1, 2, 2]
+    assert cards["audio encoder"] == [1, 3]
     assert cards["image encoder"] == [0, 1, 2, 3]
     assert {s.weight_bytes for s in plan.shares if s.part == "image encoder"} == {
         FP8.image_encoder // 2
     }
-    assert placed.talker.gpus == (1, 2, 2) and placed.audio_encoder.gpus == (1, 3)
+    assert placed.talker.gpus == (1, 2, 2)
+    assert placed.audio_encoder.gpus == (1, 3)
     assert place_engines(config(image_encoder__tp_size="1", talker__gpus="0,0,0"), FP8, h200(2))
     with pytest.raises(StartupError):
         place_engines(config(talker__gpus=",".join("0" * 12)), FP8, h200(1))

@@ -59,7 +59,9 @@ def test_ordinary_schemas_have_no_problem(schema: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("schema", "place", "reason"), BAD, ids=str)
 def test_a_problem_is_told_by_its_place(schema: dict[str, Any], place: str, reason: str) -> None:
     problem = find_problem(schema)
-    assert problem is not None and problem.startswith(place) and reason in problem
+    assert problem is not None
+    assert problem.startswith(place)
+    assert reason in problem
 
 
 def test_a_schema_has_only_so_many_within_it() -> None:
@@ -74,4 +76,5 @@ def test_a_deep_schema_is_walked_without_recursion() -> None:
     for _ in range(5000):
         schema = {"anyOf": [schema]}
     problem = find_problem(schema)
-    assert problem is not None and "refers to itself" in problem
+    assert problem is not None
+    assert "refers to itself" in problem

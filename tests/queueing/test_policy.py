@@ -1,11 +1,13 @@
 """Who is admitted, who waits, who is refused."""
 
 import math
+from typing import cast
 
 import pytest
 
 from sglang_omni.queueing.policy import (
     Capacity,
+    Priority,
     Reservation,
     can_admit,
     estimate_retry_after_s,
@@ -16,10 +18,11 @@ from sglang_omni.queueing.policy import (
 
 def claims(*asked: str) -> list[Reservation]:
     """Claims in the order they came, each as "tenant:priority"."""
-    pairs = [one.split(":") for one in asked]
-    return [
-        Reservation(number, tenant, priority) for number, (tenant, priority) in enumerate(pairs)
-    ]  # type: ignore[arg-type]
+    made = []
+    for number, one in enumerate(asked):
+        tenant, priority = one.split(":")
+        made.append(Reservation(number, tenant, cast(Priority, priority)))
+    return made
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,8 @@ def test_two_tenants_share_what_becomes_free_however_many_one_sends() -> None:
 
 def test_of_those_who_have_as_much_the_one_served_least_recently_is_next() -> None:
     """Where one slot is free at a time nobody has anything at work, whoever was just served."""
-    waiting, served = claims(*["flood:normal"] * 3, "b:normal", "b:normal"), {"flood": 0}
+    waiting = claims(*["flood:normal"] * 3, "b:normal", "b:normal")
+    served: dict[str | None, int] = {"flood": 0}
     turns = []
     for number in range(1, 6):
         turn = select_next(waiting, [], served)

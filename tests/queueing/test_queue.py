@@ -50,18 +50,18 @@ def idle(queue: AdmissionQueue) -> bool:
 
 
 async def test_tenants_take_turns_at_a_single_slot() -> None:
-    queue, log = Engine().queue(length=64), []  # type: ignore[var-annotated]
+    queue, log = Engine().queue(length=64), list[str]()
     tenants = ["flood"] * 5 + ["other", "third", "other"]
     await asyncio.gather(*(visit(queue, log, tenant) for tenant in tenants))
     assert log == ["flood", "other", "third", "flood", "other", "flood", "flood", "flood"]
 
 
 async def test_whoever_waits_is_let_in_by_priority_when_one_leaves() -> None:
-    queue, log = Engine().queue(), []  # type: ignore[var-annotated]
+    queue, log = Engine().queue(), list[str]()
     first = await occupy(queue)
+    asked: dict[str, Priority] = {"low": "low", "normal": "normal", "live": "realtime"}
     visits = [
-        asyncio.create_task(visit(queue, log, name, priority))
-        for name, priority in (("low", "low"), ("normal", "normal"), ("live", "realtime"))
+        asyncio.create_task(visit(queue, log, name, priority)) for name, priority in asked.items()
     ]
     await waiting(queue, 3)
     await first.aclose()
@@ -71,7 +71,7 @@ async def test_whoever_waits_is_let_in_by_priority_when_one_leaves() -> None:
 
 
 async def test_a_full_queue_refuses_in_an_instant_and_says_when_to_come_again() -> None:
-    queue, log = Engine().queue(length=1), []  # type: ignore[var-annotated]
+    queue, log = Engine().queue(length=1), list[str]()
     first = await occupy(queue)
     queued = asyncio.create_task(visit(queue, log, "queued"))
     await waiting(queue, 1)
@@ -79,14 +79,16 @@ async def test_a_full_queue_refuses_in_an_instant_and_says_when_to_come_again() 
     with pytest.raises(Overloaded, match="the toy is at capacity") as refused:
         await visit(queue, log, "newest")
     assert time.monotonic() - began < 0.1
-    assert refused.value.status == 429 and refused.value.retry_after_s
+    assert refused.value.status == 429
+    assert refused.value.retry_after_s
     await first.aclose()
     await queued
-    assert log == ["queued"] and idle(queue)
+    assert log == ["queued"]
+    assert idle(queue)
 
 
 async def test_a_higher_priority_takes_the_place_of_a_lower_one_in_the_queue() -> None:
-    queue, log = Engine().queue(length=1), []  # type: ignore[var-annotated]
+    queue, log = Engine().queue(length=1), list[str]()
     first = await occupy(queue)
     low = asyncio.create_task(visit(queue, log, "low", "low"))
     await waiting(queue, 1)
@@ -95,11 +97,12 @@ async def test_a_higher_priority_takes_the_place_of_a_lower_one_in_the_queue() -
         await low
     await first.aclose()
     await live
-    assert log == ["live"] and idle(queue)
+    assert log == ["live"]
+    assert idle(queue)
 
 
 async def test_nobody_waits_longer_than_the_rules_say() -> None:
-    queue, log = Engine().queue(seconds=0.05), []  # type: ignore[var-annotated]
+    queue, log = Engine().queue(seconds=0.05), list[str]()
     first = await occupy(queue)
     with pytest.raises(Overloaded, match=r"waited 0\.05 s"):
         await visit(queue, log, "patient")
@@ -108,7 +111,7 @@ async def test_nobody_waits_longer_than_the_rules_say() -> None:
 
 
 async def test_whoever_is_cancelled_leaves_no_trace() -> None:
-    queue, log = Engine().queue(), []  # type: ignore[var-annotated]
+    queue, log = Engine().queue(), list[str]()
     first = await occupy(queue)
     queued = asyncio.create_task(visit(queue, log, "queued"))
     await waiting(queue, 1)
@@ -120,13 +123,14 @@ async def test_whoever_is_cancelled_leaves_no_trace() -> None:
     await first.aclose()
     unlucky.cancel()
     await asyncio.wait({unlucky})
-    assert log == [] and idle(queue)
+    assert log == []
+    assert idle(queue)
     await visit(queue, log, "next")
 
 
 async def test_an_engine_that_goes_down_lets_everybody_through_to_its_error() -> None:
     engine = Engine()
-    queue, log = engine.queue(), []  # type: ignore[var-annotated]
+    queue, log = engine.queue(), list[str]()
     first = await occupy(queue)
     queued = asyncio.create_task(visit(queue, log, "queued"))
     await waiting(queue, 1)
@@ -152,7 +156,7 @@ async def test_room_in_the_cache_is_found_without_anyones_leaving() -> None:
 
 
 async def test_a_thousand_visits_leave_nothing_behind() -> None:
-    queue, log = Engine(slots=4).queue(length=1000), []  # type: ignore[var-annotated]
+    queue, log = Engine(slots=4).queue(length=1000), list[str]()
     visits = [asyncio.create_task(visit(queue, log, str(n % 7))) for n in range(1000)]
     for number in range(0, 1000, 3):
         visits[number].cancel()

@@ -20,9 +20,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         "v1",
         "--model-path",
         str(TINY),
+        "--voices-dir",
+        str(tmp_path_factory.mktemp("voices")),
+        *serve_options(),
     )
-    command += ("--voices-dir", str(tmp_path_factory.mktemp("voices")))
-    command += serve_options()
     with ExitStack() as life:
         # How long the start takes is judged.
         with NEIGHBOURS.alone():

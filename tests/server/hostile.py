@@ -61,7 +61,7 @@ def hostile_files() -> Iterator[Hostile]:
 
 def hostile_addresses() -> Iterator[Hostile]:
     """Machines and files that a request must not reach, in every notation."""
-    hosts = ("127.0.0.1", "127.1", "0x7f000001", "2130706433", "017700000001", "[::1]")
+    hosts = ["127.0.0.1", "127.1", "0x7f000001", "2130706433", "017700000001", "[::1]"]
     hosts += ("[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "169.254.169.254", "localhost", "10.0.0.1")
     for host in hosts:
         yield Hostile(host, "image", f"http://{host}/x.png", "")

@@ -174,8 +174,11 @@ class Call:
 
     @property
     def failed_visibly(self) -> bool:
-        """Whether it ended in an envelope with a status from 500 on, in an error event, or, where
-        it is an audio file, in the middle."""
+        """Whether the answer ended in an error.
+
+        That is an envelope with a status from 500 on, an error event, or an audio file that ends in
+        the middle.
+        """
         if self.status == 200 and self.media_type.startswith("audio/"):
             return self.cut
         if self.status == 200:

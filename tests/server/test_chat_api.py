@@ -35,7 +35,8 @@ def test_a_chat_keeps_to_a_schema_and_tells_its_probabilities(client: openai.Ope
     )
     for choice in answer.choices:
         assert json.loads(choice.message.content or "")["count"] in (1, 2, 3)
-        assert choice.logprobs is not None and choice.logprobs.content
+        assert choice.logprobs is not None
+        assert choice.logprobs.content
         assert "".join(t.token for t in choice.logprobs.content) == choice.message.content
 
 
@@ -49,7 +50,8 @@ def test_a_chat_may_be_offered_functions(client: openai.OpenAI) -> None:
         frequency_penalty=0.5,
     )
     assert answer.choices[0].finish_reason in ("length", "stop", "tool_calls")
-    assert answer.usage is not None and answer.usage.prompt_tokens > 60
+    assert answer.usage is not None
+    assert answer.usage.prompt_tokens > 60
 
 
 def test_a_call_that_is_cut_off_is_no_content_and_its_stream_opens_at_once(
@@ -70,14 +72,15 @@ def test_a_call_that_is_cut_off_is_no_content_and_its_stream_opens_at_once(
     }
     whole = client.chat.completions.create(**asked).choices[0]
     assert (whole.message.content, whole.message.tool_calls) == (None, None)
-    assert (whole.finish_reason, whole.invalid_tool_calls) == ("length", 1)  # type: ignore[attr-defined]
+    assert (whole.finish_reason, whole.invalid_tool_calls) == ("length", 1)
     began, at = time.monotonic(), []
     chunks = []
     for chunk in client.chat.completions.create(**asked, stream=True):
         at.append(time.monotonic() - began)
         chunks.append(chunk.choices[0])
     assert [chunk.delta.role for chunk in chunks] == ["assistant", None]
-    assert chunks[0].delta.content == "" and chunks[1].finish_reason == "length"
+    assert chunks[0].delta.content == ""
+    assert chunks[1].finish_reason == "length"
     # The role comes with the first token, the end with the sixtieth.
     assert at[0] < at[-1] / 2
 
@@ -108,12 +111,12 @@ def test_schemas_that_no_answer_fits_are_refused_and_nobody_else_notices(
     body = {"model": "ming-omni", "messages": [{"role": "user", "content": "Hello."}]}
     beside, thread = call(f"{server.api}/chat/completions", {**body, "max_tokens": 60})
     for schema, param in HOSTILE:
-        named = {"name": "answer", "schema": {**schema, "title": secret}}
+        named: Any = {"name": "answer", "schema": {**schema, "title": secret}}
         with pytest.raises(openai.BadRequestError) as refused:
             client.chat.completions.create(
                 model="ming-omni",
                 messages=[{"role": "user", "content": "Hello."}],
-                response_format={"type": "json_schema", "json_schema": named},  # type: ignore[arg-type]
+                response_format={"type": "json_schema", "json_schema": named},
             )
         assert refused.value.param == param
     thread.join()

@@ -1,5 +1,7 @@
-"""Answers held to calls of functions and to schemas, by a thinker with random weights: what comes
-out right is the grammar's doing. With the official client, streamed and whole."""
+"""Answers held to calls of functions and to schemas, by a thinker with random weights.
+
+What comes out right is the grammar's doing. With the official client, streamed and whole.
+"""
 
 import asyncio
 import json
@@ -74,7 +76,8 @@ async def ask_often(client: openai.AsyncOpenAI, stream: bool, **fields: Any) -> 
 
 def check_call(call: Any) -> str:
     """That it is one, of its schema; returns the function's name."""
-    assert call.type == "function" and call.id.startswith("call_")
+    assert call.type == "function"
+    assert call.id.startswith("call_")
     jsonschema.validate(json.loads(call.function.arguments), SCHEMAS[call.function.name])
     name: str = call.function.name
     return name
@@ -90,7 +93,8 @@ async def test_a_forced_call_is_one_every_time(
         client, stream, tools=tools(strict=stream), tool_choice=asked, parallel_tool_calls=False
     )
     for answer in made:
-        assert answer.finish_reason == "tool_calls" and not answer.message.content
+        assert answer.finish_reason == "tool_calls"
+        assert not answer.message.content
         (call,) = answer.message.tool_calls
         assert check_call(call) in (SCHEMAS if choice == "required" else (choice,))
     if choice == "look":
@@ -164,7 +168,8 @@ async def test_with_thinking_on_the_answer_is_held_and_the_thought_is_not(
         else:
             jsonschema.validate(json.loads(answer.message.content), WAIT)
     thought = await ask(client, False, **held, logit_bias={THOUGHT: 100}, max_tokens=20)
-    assert thought.message.reasoning_content and not thought.message.content
+    assert thought.message.reasoning_content
+    assert not thought.message.content
 
 
 @pytest.mark.parametrize(

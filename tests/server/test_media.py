@@ -74,7 +74,8 @@ def test_every_kind_of_medium_in_one_message(client: openai.OpenAI) -> None:
     alone = client.chat.completions.create(**QUIET, **user(text("What is this?")))
     parts = (image_part(1), film_part(), text("What is this?"), clip_part())
     answer = client.chat.completions.create(**QUIET, **user(*parts))
-    assert answer.usage is not None and alone.usage is not None
+    assert answer.usage is not None
+    assert alone.usage is not None
     # 6 rows for 96 x 64, 320 x 448 in pairs of frames for the video, 18 rows for 0.7 s.
     assert answer.usage.prompt_tokens > alone.usage.prompt_tokens + 6 + 140 + 18
     assert answer.choices[0].message.content != alone.choices[0].message.content
@@ -112,7 +113,8 @@ def test_the_lists_of_the_body_say_what_parts_say(client: openai.OpenAI) -> None
     }
     listed = client.chat.completions.create(**QUIET, **user(text("Say.")), extra_body=lists)
     assert listed.choices[0].message.content == parts.choices[0].message.content
-    assert listed.usage is not None and parts.usage is not None
+    assert listed.usage is not None
+    assert parts.usage is not None
     assert listed.usage.prompt_tokens == parts.usage.prompt_tokens
 
 
@@ -160,8 +162,10 @@ async def keep_asking(http: httpx.AsyncClient, number: int, enough: asyncio.Even
 
 
 def memory_of(server: RunningServer) -> int:
-    """Bytes that the API process and the decoders have for themselves; the engines load
-    libraries with their first requests."""
+    """Bytes that the API process and the decoders have for themselves.
+
+    The engines load libraries with their first requests.
+    """
     decoders = [server.engine(f"media_decoder-{number}")["pid"] for number in range(2)]
     return sum(psutil.Process(pid).memory_full_info().uss for pid in (server.pid, *decoders))
 

@@ -1,8 +1,8 @@
-"""The page in headless Chromium with a microphone, before real servers: on the tiny checkpoint, and
-on the bundled model as users start it first.
+"""The page in headless Chromium with a microphone, before real servers.
 
-`ci/browser.sh` runs these: they need a Chromium. What the page does with answers that are known in
-advance is in `tests/entrypoints/playground`.
+One is on the tiny checkpoint, one on the bundled model as users start it first. `ci/browser.sh`
+runs these: they need a Chromium. What the page does with answers that are known in advance is in
+`tests/entrypoints/playground`.
 """
 
 import re

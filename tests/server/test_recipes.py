@@ -69,7 +69,8 @@ def test_a_block_runs(block: Block, server: RunningServer, tmp_path: Path) -> No
 
 
 def test_every_block_says_how_it_is_tested() -> None:
-    assert len(RECIPES) >= 6 and len(BLOCKS) >= 20
+    assert len(RECIPES) >= 6
+    assert len(BLOCKS) >= 20
     assert {one.language for one in BLOCKS} == {"bash", "python"}
     assert {one.how for one in BLOCKS} == {"run", "gpu"}
 

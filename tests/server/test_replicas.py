@@ -50,7 +50,8 @@ def test_one_of_two_talkers_is_killed_under_load(pair: RunningServer) -> None:
 
     wait_until(lambda: sum(one.ended_at > 0 for one, _ in calls) >= 2, 20, "its requests fail")
     failed = [one for one, _ in calls if one.ended_at]
-    assert len(failed) == 2 and all(one.failed_visibly for one in failed)
+    assert len(failed) == 2
+    assert all(one.failed_visibly for one in failed)
     assert max(one.ended_at for one in failed) - killed_at < FAILS_WITHIN_S
     # Degraded, not down: requests go to the other.
     assert pair.ready_status() == 200
@@ -65,7 +66,8 @@ def test_one_of_two_talkers_is_killed_under_load(pair: RunningServer) -> None:
     for one, thread in calls:
         thread.join(120)
         if one not in failed:
-            assert one.status == 200 and "speech.audio.done" in one.text
+            assert one.status == 200
+            assert "speech.audio.done" in one.text
     metrics = HTTP.get(f"{pair.url}/metrics").text
     for replica, restarts in (("0", 1), ("1", 0)):
         labels = f'{{engine="talker",replica="{replica}"}}'

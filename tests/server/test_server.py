@@ -144,7 +144,7 @@ def test_speech_is_a_44100_hz_mono_16_bit_wav(client: openai.OpenAI) -> None:
 
 def test_streamed_speech_joins_to_the_file_of_the_same_seed(client: openai.OpenAI) -> None:
     text = " ".join([LINE] * 6)
-    asked = {"model": "ming-omni", "voice": "DB30", "response_format": "wav"}
+    asked: Any = {"model": "ming-omni", "voice": "DB30", "response_format": "wav"}
     body = {**asked, "items": [{"input": text}], "seed": 3}
     batch = httpx.post(f"{client.base_url}audio/speech/batch", json=body, timeout=60).json()
     whole = base64.b64decode(batch["results"][0]["audio"])

@@ -30,10 +30,13 @@ def spoken(client: openai.OpenAI, voice: str | None = None, **more: Any) -> np.n
     """Samples of the line, at 44.1 kHz."""
     extra = {"seed": 5, "max_seconds": 2.0, **more}
     asked: Any = voice or openai.NOT_GIVEN
-    body = {"model": "ming-omni", "input": LINE, "response_format": "wav"}
-    reply = client.audio.speech.create(**body, voice=asked, extra_body=extra)
+    reply = client.audio.speech.create(
+        model="ming-omni", input=LINE, response_format="wav", voice=asked, extra_body=extra
+    )
     samples, rate = soundfile.read(io.BytesIO(reply.read()), dtype="float32")
-    assert rate == 44_100 and samples.size > 10_000 and np.isfinite(samples).all()
+    assert rate == 44_100
+    assert samples.size > 10_000
+    assert np.isfinite(samples).all()
     return samples
 
 
@@ -48,7 +51,8 @@ def test_a_stored_voice_an_inline_recording_and_each_other_sound_alike(
     fields = {"name": "Mine", "consent": "I am the speaker", "ref_text": WORDS["prompt_text"]}
     made = httpx.post(f"{server.api}/audio/voices", data=fields, files=files, timeout=60)
     assert made.status_code == 201, made.text
-    assert made.json()["has_speaker_vector"] and made.json()["duration_seconds"] > 1
+    assert made.json()["has_speaker_vector"]
+    assert made.json()["duration_seconds"] > 1
     try:
         stored = spoken(client, "Mine")
         assert np.abs(stored - spoken(client, made.json()["id"])).max() < SAME_AUDIO
@@ -101,14 +105,15 @@ def test_a_text_is_spoken_while_it_is_written(server: RunningServer) -> None:
         for word in LINE.split():
             socket.send(json.dumps({"type": "input.text", "text": f"{word} "}))
         socket.send(json.dumps({"type": "input.done"}))
-        audio, kinds = 0, []
+        audio, kinds = 0, list[str]()
         while not kinds or kinds[-1] not in ("session.done", "error"):
             frame = socket.recv(timeout=60)
             if isinstance(frame, bytes):
                 audio += len(frame)
             else:
                 kinds.append(json.loads(frame)["type"])
-    assert kinds[-1] == "session.done" and kinds[0] == "audio.start"
+    assert kinds[-1] == "session.done"
+    assert kinds[0] == "audio.start"
     assert audio > 24_000
     wait_until(server.is_idle, 5, "everything let go")
 
@@ -133,8 +138,13 @@ def test_a_batch_and_a_transcription(server: RunningServer, client: openai.OpenA
 @pytest.mark.parametrize("text", ["A" * 300, "x" * 1000, "qwrtpsdfg" * 40])
 def test_what_is_no_language_is_spoken_for_seconds_only(client: openai.OpenAI, text: str) -> None:
     """The tiny talker never stops by itself: the limit of the text alone ends it."""
-    body = {"model": "ming-omni", "input": text, "response_format": "wav"}
-    reply = client.audio.speech.create(**body, voice="DB30", extra_body={"seed": 5})
+    reply = client.audio.speech.create(
+        model="ming-omni",
+        input=text,
+        response_format="wav",
+        voice="DB30",
+        extra_body={"seed": 5},
+    )
     samples, rate = soundfile.read(io.BytesIO(reply.read()), dtype="float32")
     assert 0.5 < len(samples) / rate < 7.0
     assert np.abs(samples).max() < 0.9

@@ -62,7 +62,8 @@ def test_the_command_it_gives_writes_speech(screen: list[str], tmp_path: Path) -
 def test_the_log_folder_has_the_configuration_and_what_engines_print(screen: list[str]) -> None:
     folder = Path(line(screen, "Logs"))
     used = load_config(folder / "config.yaml", {})
-    assert used.log_folder == folder and used.model_path is None
+    assert used.log_folder == folder
+    assert used.model_path is None
     assert "server_args=ServerArgs(" in (folder / "thinker.log").read_text()
     assert "skipped 67 tensors of audio" in (folder / "thinker.log").read_text()
     assert "loaded 110 tensors; unused" in (folder / "talker.log").read_text()

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import openai
@@ -13,7 +14,8 @@ from sglang_omni.engines.thinker.contract import ThinkerSettings
 from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.models.ming.prompt.chat import render_chat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.pipeline.request import Message, TextPart
+from sglang_omni.pipeline.request import TextPart
+from tests.models.ming.prompt.test_chat import Turn
 from tests.server.chats import CHATS, answer_of, messages_of, whole
 from tests.server.running import START_DEADLINE_S, free_port, run_server, wait_until
 from tests.testing.golden import TINY, load_case
@@ -36,11 +38,11 @@ def client() -> Iterator[openai.OpenAI]:
 def test_the_stock_server_chats_with_the_prompt_of_the_released_model(
     client: openai.OpenAI,
 ) -> None:
-    messages = [{"role": "user", "content": QUESTION}]
+    messages: Any = [{"role": "user", "content": QUESTION}]
     answer = client.chat.completions.create(
         model="any", messages=messages, temperature=0, max_tokens=8
     )
-    prompt = render_chat([Message("user", (TextPart(QUESTION),))])
+    prompt = render_chat([Turn("user", (TextPart(QUESTION),))])
     assert answer.usage is not None
     assert answer.usage.prompt_tokens == len(ThinkerTokenizer(TINY).encode(prompt).ids)
     assert answer.choices[0].message.content
@@ -49,9 +51,10 @@ def test_the_stock_server_chats_with_the_prompt_of_the_released_model(
 @pytest.mark.parametrize("name", CHATS)
 def test_the_stock_server_sees_and_hears(client: openai.OpenAI, name: str) -> None:
     case = load_case(name)
+    messages: Any = messages_of(case)
     answer = client.chat.completions.create(
         model="any",
-        messages=messages_of(case),
+        messages=messages,
         temperature=0,
         max_tokens=len(case["generated_ids"]),
     )
@@ -81,14 +84,15 @@ def test_the_router_of_sglang_spreads_chats_over_stock_servers(
 
     try:
         wait_until(answers, START_DEADLINE_S, "the router has a worker")
-        asked = [{"role": "user", "content": QUESTION}]
+        asked: Any = [{"role": "user", "content": QUESTION}]
         texts = [
             one.chat.completions.create(model="any", messages=asked, temperature=0, max_tokens=8)
             .choices[0]
             .message.content
             for one in (routed, client)
         ]
-        assert texts[0] and texts[0] == texts[1]
+        assert texts[0]
+        assert texts[0] == texts[1]
     finally:
         router.terminate()
         router.wait()

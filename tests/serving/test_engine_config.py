@@ -26,7 +26,7 @@ from sglang_omni.serving.media_engines import MediaEngines
 from tests.testing.golden import TINY
 
 
-def config(**values) -> Config:
+def config(**values: object) -> Config:
     return load_config(None, {name.replace("__", "."): value for name, value in values.items()})
 
 
@@ -34,7 +34,8 @@ def test_one_process_encodes_everything_on_a_cpu() -> None:
     specs = build_encoder_specs(config(device="cpu"), TINY)
     assert specs.keys() == {"image", "video", "audio"}
     (spec,) = {spec.name: spec for (spec,) in specs.values()}.values()
-    assert spec.settings.images and spec.settings.audio
+    assert spec.settings.images
+    assert spec.settings.audio
     assert not spec.settings.graphs
 
 

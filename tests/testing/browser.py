@@ -32,8 +32,11 @@ def chromium() -> str:
 
 
 class Browser:
-    """One Chromium. What any page of it complains about is in `complaints`. Pages may use the
-    microphone where it is `allowed`."""
+    """One Chromium.
+
+    What any page of it complains about is in `complaints`. Pages may use the microphone where it is
+    `allowed`.
+    """
 
     def __init__(self, chromium: Any, allowed: bool = True) -> None:
         self._chromium, self._allowed = chromium, allowed

@@ -61,8 +61,10 @@ def load_case(name: str) -> Case:
 
 
 def file_of(name: str) -> Path:
-    """An input file of a case, such as `vision/files/image_2.png`. A small case may lie in the
-    repository without it; the test is then skipped."""
+    """An input file of a case, such as `vision/files/image_2.png`.
+
+    A small case may lie in the repository without it; the test is then skipped.
+    """
     found = [root / name for root in ROOTS if (root / name).exists()]
     if not found:
         pytest.skip(f"{name} {FULL_SET_ONLY}")

@@ -53,8 +53,10 @@ class Neighbours:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Within `beside`: let the others end their tests, who begin none while the body runs. They
-        may be alone first. Within another `alone` it changes nothing."""
+        """Within `beside`: let the others end their tests, who begin none while the body runs.
+
+        They may be alone first. Within another `alone` it changes nothing.
+        """
         if self._is_alone:
             yield
             return

@@ -70,7 +70,7 @@ class EchoThinker:
         limit, prompt = request.sampling.max_tokens, len(request.input_ids)
         for count, token in enumerate(answer[:limit], 1):
             last = count == min(len(answer), limit)
-            reason = "length" if count == limit < len(answer) else "stop"
+            reason: thinker.FinishReason = "length" if count == limit < len(answer) else "stop"
             yield thinker.ThinkerOutput((token,), prompt, 0, count, reason if last else None)
 
     async def counters(self) -> dict[str, float]:
@@ -144,7 +144,8 @@ class ToySpeech:
 class SineExecutor:
     """Makes a frame of a sine wave for each slot of a step."""
 
-    overlaps, pace = False, None
+    overlaps = False
+    pace: speech.StepTimes | None = None
 
     def __init__(self, slots: int) -> None:
         self.width = slots

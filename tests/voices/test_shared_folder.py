@@ -50,7 +50,8 @@ def pair(tmp_path: Path) -> Iterator[tuple[httpx.Client, httpx.Client]]:
 def writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stdout.readline() == "writing\n"
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
         yield process
         process.kill()
 
@@ -101,7 +102,8 @@ def test_what_a_killed_writer_left_is_no_voice_and_is_cleaned_up(
     here, there = pair
     assert names(here) == names(there) == []
     assert upload(here, name="Bea").status_code == 201
-    assert list(tmp_path.glob("*.part")) == [] and names(there) == ["Bea"]
+    assert list(tmp_path.glob("*.part")) == []
+    assert names(there) == ["Bea"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
@@ -119,9 +121,12 @@ def test_a_full_disk_is_a_507_and_nothing_is_left(tmp_path: Path) -> None:
             refused = upload(http)
             assert refused.status_code == 507
             error = refused.json()["error"]
-            assert error["code"] == "insufficient_storage" and error["type"] == "server_error"
-            assert [path.name for path in folder.iterdir()] == ["filler"] and names(http) == []
+            assert error["code"] == "insufficient_storage"
+            assert error["type"] == "server_error"
+            assert [path.name for path in folder.iterdir()] == ["filler"]
+            assert names(http) == []
             (folder / "filler").unlink()
-            assert upload(http).status_code == 201 and names(http) == ["Ada"]
+            assert upload(http).status_code == 201
+            assert names(http) == ["Ada"]
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)

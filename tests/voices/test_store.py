@@ -81,12 +81,11 @@ def test_what_is_no_voice_or_belongs_to_other_weights_is_left_alone(
     (tmp_path / "voice_half.part").write_bytes(b"half of a file")
     (tmp_path / "notes.txt").write_text("mine")
     assert open_store(tmp_path, "other weights").list_owned(None) == []
-    assert (
-        "other weights" in caplog.text
-        and "voice_broken.safetensors is not a valid voice" in caplog.text
-    )
+    assert "other weights" in caplog.text
+    assert "voice_broken.safetensors is not a valid voice" in caplog.text
     assert len(open_store(tmp_path).list_owned(None)) == 1
-    assert (tmp_path / "voice_broken.safetensors").exists() and (tmp_path / "notes.txt").exists()
+    assert (tmp_path / "voice_broken.safetensors").exists()
+    assert (tmp_path / "notes.txt").exists()
     assert not (tmp_path / "voice_half.part").exists()
 
 
@@ -106,7 +105,8 @@ def test_quotas_hold_for_uploads_at_once(tmp_path: Path) -> None:
 
     results = asyncio.run(all_at_once())
     kinds = [type(result) for result in results]
-    assert kinds.count(VoicesFull) == 2 and kinds.count(InvalidRequest) == 1
+    assert kinds.count(VoicesFull) == 2
+    assert kinds.count(InvalidRequest) == 1
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -138,7 +138,8 @@ def test_without_a_folder_no_voice_is_stored_and_it_is_said(tmp_path: Path) -> N
     shelf = VoiceRegistry(FakeCloner(), None)
     with pytest.raises(Forbidden, match="--voices-dir"):
         asyncio.run(shelf.add(upload(), ()))
-    assert shelf.list_stored(None) == [] and shelf.find("Ada", None) is None
+    assert shelf.list_stored(None) == []
+    assert shelf.find("Ada", None) is None
 
 
 def test_an_unusable_folder_ends_the_start(tmp_path: Path) -> None:
@@ -160,7 +161,8 @@ def test_the_talker_is_told_a_name_a_voice_or_nobody() -> None:
     assert asyncio.run(opened(Voice("Ada", 1, stored))) is stored
     assert asyncio.run(opened(Voice("", 1))) is None
     cloned = asyncio.run(opened(Voice("", 1, Reference(PART, "One."))))
-    assert isinstance(cloned, ClonedVoice) and cloned.text == "One."
+    assert isinstance(cloned, ClonedVoice)
+    assert cloned.text == "One."
 
 
 def test_links_in_the_folder_are_not_followed(tmp_path: Path) -> None:
@@ -188,7 +190,8 @@ def test_a_folder_that_is_gone_has_no_voices_and_comes_back(
     store = open_store(tmp_path / "voices")
     add(store)
     (tmp_path / "voices").rename(tmp_path / "unmounted")
-    assert store.list_owned(None) == [] and store.find("Ada", None) is None
+    assert store.list_owned(None) == []
+    assert store.find("Ada", None) is None
     assert caplog.text.count("voices_dir cannot be read") == 1
     (tmp_path / "unmounted").rename(tmp_path / "voices")
     assert [voice.name for voice in store.list_owned(None)] == ["Ada"]

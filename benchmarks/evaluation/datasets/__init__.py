@@ -1,0 +1,1 @@
+"""Data sets of the benchmarks: from the hub, from a folder, or bundled."""

@@ -47,8 +47,10 @@ def _word_problem(number: int) -> Row:
 
 
 def mmmu() -> list[Row]:
-    """Return rows of `MMMU/MMMU`: `options` is a list as text, as there; one in six questions is
-    open."""
+    """Return rows of `MMMU/MMMU`.
+
+    `options` is a list as text, as there; one in six questions is open.
+    """
     return [_pictured(number) for number in range(ROWS)]
 
 
@@ -110,8 +112,10 @@ def mmlu() -> list[Row]:
 
 
 def video_mme() -> list[Row]:
-    """Return rows of `lmms-lab/Video-MME`, with the video itself in `video` (there a separate
-    file)."""
+    """Return rows of `lmms-lab/Video-MME`.
+
+    The video itself is in `video`; there it is a separate file.
+    """
     rows = []
     for number in range(ROWS // 2):
         first, last = COLOURS[number % 4], COLOURS[(number + 1) % 4]

@@ -130,8 +130,10 @@ def read_media(path: Path) -> Row:
 
 
 def _read_meta_list(folder: Path) -> list[Row]:
-    """Read the list of seed-tts-eval: lines "name|transcript|recording|text"; a fifth field is
-    ignored."""
+    """Read the list of seed-tts-eval.
+
+    Its lines are "name|transcript|recording|text"; a fifth field is ignored.
+    """
     rows = []
     for line in (folder / "meta.lst").read_text(encoding="utf-8").splitlines():
         if not line.strip():

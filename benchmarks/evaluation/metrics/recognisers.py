@@ -42,8 +42,10 @@ class Pocketsphinx:
     batch: ClassVar[int] = 1
 
     def __init__(self, weights: Path | None, language: str) -> None:
-        """Raise `RecogniserUnavailable` without the package, or for a language that it does not
-        know."""
+        """Load the model.
+
+        Raises `RecogniserUnavailable` without the package, or for a language that it does not know.
+        """
         self.name = "pocketsphinx"
         if language not in self.languages:
             raise RecogniserUnavailable(f"pocketsphinx's own model hears no {language}")

@@ -1,0 +1,1 @@
+"""Runs of a task under load: passes, journal, records and their summary."""

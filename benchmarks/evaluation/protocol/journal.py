@@ -24,10 +24,10 @@ class RunMismatch(RuntimeError):
 
 @dataclass
 class StoredRun:
-    """The content of a journal: records, the client's load in each pass, and the number of
-    sittings.
+    """The content of a journal.
 
-    A sitting is one process's work on the run. `bytes_read` is the length of the complete lines.
+    It has the records, the client's load in each pass, and the number of sittings. A sitting is one
+    process's work on the run. `bytes_read` is the length of the complete lines.
     """
 
     records: dict[Key, SampleRecord] = field(default_factory=dict)
@@ -100,8 +100,10 @@ class Journal:
         self._write(record_to_json(one))
 
     def end_pass(self, load: str, repeat: int, share: ClientShare) -> None:
-        """Write the client's load in a pass, or in this sitting's part of it, and sync the file to
-        disk."""
+        """Write the client's load in a pass and sync the file to disk.
+
+        A pass in several sittings has one such entry for each.
+        """
         self._write({"pass": [load, repeat], "client": asdict(share)})
         os.fsync(self._file.fileno())
 

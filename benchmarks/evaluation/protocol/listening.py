@@ -76,16 +76,17 @@ def compare_voices(
     samples: Sequence[Sample],
     voices: SpeakerSimilarity,
 ) -> dict[str, Any]:
-    """Return how similar each voice is to its reference recording: the cosines, and their mean per
-    load.
+    """Return how similar each voice is to its reference recording.
 
-    Failed speech is counted, and not part of a mean.
+    The result has the cosines, and their mean per load. Failed speech is counted, and not part of
+    a mean.
     """
     requests = {sample.id: sample.request for sample in samples}
     rows, loads = [], defaultdict(list)
     for record in tqdm(records, desc=f"comparing ({voices.name})", unit="clip"):
         request = requests[record.sample]
-        assert isinstance(request, SpeechRequest) and request.reference is not None
+        assert isinstance(request, SpeechRequest)
+        assert request.reference is not None
         cosine = None
         if record.audio:
             reference = _samples(io.BytesIO(request.reference))

@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import aiohttp
 
@@ -16,6 +16,10 @@ from benchmarks.client.target import Target
 from benchmarks.evaluation.tasks.task import Sample
 
 OnAnswer = Callable[[Sample, Answer], None]
+
+
+Send = Callable[[Sample], Coroutine[Any, Any, None]]
+"""Sends the request of a sample and waits for the answer."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ async def run_pass(
     return ClientShare(cpu, lags[int(0.99 * (len(lags) - 1))], lags[-1])
 
 
-async def _closed(samples: Sequence[Sample], clients: int, send: Callable) -> None:
+async def _closed(samples: Sequence[Sample], clients: int, send: Send) -> None:
     remaining = deque(samples)
 
     async def client() -> None:
@@ -89,7 +93,7 @@ async def _closed(samples: Sequence[Sample], clients: int, send: Callable) -> No
             group.create_task(client())
 
 
-async def _open(samples: Sequence[Sample], rate: float, gaps: Random, send: Callable) -> None:
+async def _open(samples: Sequence[Sample], rate: float, gaps: Random, send: Send) -> None:
     due_s = time.monotonic()
     async with asyncio.TaskGroup() as group:
         for sample in samples:

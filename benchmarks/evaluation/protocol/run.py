@@ -1,5 +1,6 @@
-"""One run: every sample of a task under every load, with repeats. It has one folder and one JSON
-file.
+"""One run: every sample of a task under every load, with repeats.
+
+It has one folder and one JSON file.
 
 The folder has `journal.jsonl` from the start, `run.json` when everything is complete, and `audio/`
 where the task is judged by its speech.
@@ -93,8 +94,10 @@ class Run:
                 yield LoadPlan.of(name), repeat
 
     def generate(self) -> None:
-        """Send the requests that have no record yet. Raises `RunMismatch` if the folder has another
-        run."""
+        """Send the requests that have no record yet.
+
+        Raises `RunMismatch` if the folder has another run.
+        """
         with Journal(self._journal, self.config.as_json()) as journal:
             total = len(self.samples) * len(self.config.loads) * self.config.repeats
             done = len(journal.stored.records)
@@ -120,7 +123,7 @@ class Run:
             json.dumps([timeline for timeline in timelines if timeline]) + "\n", encoding="utf-8"
         )
 
-    async def _run_passes(self, journal: Journal, bar: tqdm) -> None:
+    async def _run_passes(self, journal: Journal, bar: "tqdm[Any]") -> None:
         is_warm = False
         for load, repeat in self._passes():
             keys = {(load.name, repeat, sample.id): sample for sample in self.samples}
@@ -134,7 +137,12 @@ class Run:
             await self._run_pass(journal, bar, load, repeat, missing)
 
     async def _run_pass(
-        self, journal: Journal, bar: tqdm, load: LoadPlan, repeat: int, samples: Sequence[Sample]
+        self,
+        journal: Journal,
+        bar: "tqdm[Any]",
+        load: LoadPlan,
+        repeat: int,
+        samples: Sequence[Sample],
     ) -> None:
         place = PassPlace(load.name, repeat, journal.sitting, time.monotonic())
 

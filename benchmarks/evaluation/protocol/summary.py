@@ -19,11 +19,11 @@ def summarise_pass(
     clients: Sequence[ClientShare],
     transcripts: "RunTranscripts | None" = None,
 ) -> Json:
-    """Summarise one pass: latencies, throughput, failures; accuracy and word errors where they are
-    judged.
+    """Summarise one pass: latencies, throughput and failures.
 
-    The time of a pass is the sum over its sittings, each from its start to its last answer. A pass
-    of several sittings is marked `interrupted`, since it started cold more than once.
+    Accuracy and word errors are added where they are judged. The time of a pass is the sum over its
+    sittings, each from its start to its last answer. A pass of several sittings is marked
+    `interrupted`, since it started cold more than once.
     """
     sittings = sorted({record.sitting for record in records})
     span_s = sum(
@@ -40,10 +40,9 @@ def summarise_pass(
 
 
 def accuracy(records: Sequence[SampleRecord]) -> Json:
-    """Return the share of right answers with Wilson's 95 % interval, and per group if there are
-    several.
+    """Return the share of right answers with Wilson's 95 % interval.
 
-    Failed samples count as wrong.
+    If there are several groups, each has its own share as well. Failed samples count as wrong.
     """
     right = sum(bool(record.right) for record in records)
     groups = sorted({record.group for record in records})
@@ -95,8 +94,10 @@ class RunTranscripts:
 
 
 def summarise_repeats(passes: Sequence[Json]) -> Json:
-    """Return every number of the passes as its mean and sample deviation (None for a single
-    pass)."""
+    """Return the mean and sample deviation of every number of the passes.
+
+    The deviation of a single pass is None.
+    """
     flat_rows = [_flatten(row) for row in passes]
     columns = {name: [row[name] for row in flat_rows if name in row] for name in flat_rows[0]}
     return {

@@ -1,0 +1,1 @@
+"""Tables, figures and plots of finished runs."""

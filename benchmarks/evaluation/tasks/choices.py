@@ -175,11 +175,11 @@ _PHRASES = (
 
 
 def surest_letter(answer: str, options: Sequence[str]) -> str | None:
-    """Parse the letter in the surest form, of several the last (lmms-eval's `mcq_extract`, for
-    Video-MME).
+    """Parse the letter in the surest form, of several the last.
 
-    The forms: alone at the start or end, after "the answer is", "(A)", "A.", "A:", "A)", "A ", and
-    failing all of them any capital that is a letter.
+    This is lmms-eval's `mcq_extract`, for Video-MME. The forms: alone at the start or end, after
+    "the answer is", "(A)", "A.", "A:", "A)", "A ", and failing all of them any capital that is a
+    letter.
     """
     text = answer.strip()
     for character in (*_EDGES, '"'):

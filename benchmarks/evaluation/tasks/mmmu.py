@@ -43,8 +43,10 @@ def read_options(row: Row) -> list[str]:
 
 
 def read_pictures(row: Row) -> list[tuple[str, bytes]]:
-    """Return tag and file of the pictures that question and options name, in the order of their
-    numbers."""
+    """Return tag and file of the pictures that question and options name.
+
+    They are in the order of their numbers.
+    """
     named = re.findall(r"<image (\d)>", row["question"] + row["options"])
     found = [(f"<image {n}>", row[f"image_{n}"]) for n in sorted(set(named))]
     return [(tag, medium["bytes"]) for tag, medium in found if medium]
@@ -83,8 +85,10 @@ def _like_lmms_eval(row: Row) -> ChatRequest:
 
 
 def _like_sglang_omni(row: Row) -> ChatRequest:
-    """Build a request with the pictures before the text without tags, and step-by-step
-    reasoning."""
+    """Build a request that asks for step-by-step reasoning.
+
+    The pictures come before the text, which has no tags.
+    """
     question = re.sub(r"\s*<image \d>\s*", " ", row["question"]).strip()
     if _is_choice(row):
         lines = choices.format_options(
@@ -131,8 +135,10 @@ def _interleaved(text: str, row: Row) -> tuple[Part, ...]:
 
 
 def _samples(rows: Sequence[Row], ask: object) -> list[Sample]:
-    """Return the samples with a picture, sorted by id. Larger pictures are skipped, as SGLang
-    does."""
+    """Return the samples with a picture, sorted by id.
+
+    Larger pictures are skipped, as SGLang does.
+    """
     assert callable(ask)
     kept = [row for row in sorted(rows, key=lambda row: row["id"]) if read_pictures(row)]
     if ask is _like_sglang:

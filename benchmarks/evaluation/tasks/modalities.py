@@ -1,7 +1,7 @@
-"""Loads without a right answer: a smoke test of every pair of modalities, and a sweep of plain
-texts.
+"""Loads without a right answer.
 
-The smoke test has text, image, audio and video in, and text or speech out.
+They are a smoke test of every pair of modalities, and a sweep of plain texts. The smoke test has
+text, image, audio and video in, and text or speech out.
 """
 
 from collections.abc import Callable, Sequence

@@ -45,15 +45,19 @@ def after_hashes(answer: str) -> str | None:
 
 
 def last_flexible(answer: str) -> str | None:
-    """Return the last text that looks like a number, with dollar signs (lm-eval,
-    flexible-extract)."""
+    """Return the last text that looks like a number, with dollar signs.
+
+    This is lm-eval's flexible-extract.
+    """
     found = _FLEXIBLE.findall(answer)
     return next(part for part in found[-1] if part).strip() if found else None
 
 
 def final_answer(answer: str) -> str | None:
-    """Return the last number after "The final answer is " (lm-eval, gsm8k_cot_llama,
-    strict-match)."""
+    """Return the last number after "The final answer is ".
+
+    This is lm-eval's strict-match of gsm8k_cot_llama.
+    """
     found = _LLAMA.findall(answer)
     return found[-1][0].strip() if found else None
 

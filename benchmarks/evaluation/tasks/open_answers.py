@@ -36,8 +36,10 @@ def matches_truth(said: Sequence[Said], truth: str | Sequence[str]) -> bool:
 
 
 def normalise_answer(text: str) -> list[Said]:
-    """Return a number with two decimals; else lower case, with a space beside a single
-    character."""
+    """Return a number with two decimals, and other text in lower case.
+
+    A single character is returned twice: after a space, and before one.
+    """
     text = text.strip()
     try:
         return [round(float(text.replace(",", "")), 2)]

@@ -1,5 +1,7 @@
-"""Tasks that are judged by their speech: seed-tts (read a text aloud), and speech in, speech
-out."""
+"""Tasks that are judged by their speech.
+
+They are seed-tts (read a text aloud), and speech in, speech out.
+"""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -73,8 +75,10 @@ def _spoken(rows: Sequence[Row]) -> list[Sample]:
 
 
 def judge_contains(sample: Sample, answer: str) -> Verdict:
-    """Judge as right if the answer contains one of the right answers as words, whatever the
-    case."""
+    """Judge as right if the answer contains one of the right answers.
+
+    It must be there as whole words, whatever the case.
+    """
     said = f" {' '.join(''.join(c if c.isalnum() else ' ' for c in answer.lower()).split())} "
     found = [one for one in sample.truth["answers"] if f" {one.lower()} " in said]
     return Verdict(bool(found), found[0] if found else None, "parsed" if found else "none")

@@ -65,8 +65,10 @@ class Task:
         return f"{self.name}/{self.variant}"
 
     def samples(self, source: str, most: int | None = None) -> list[Sample]:
-        """Return the first `most` samples of the data set in `source`, or all. Raises
-        `DatasetError`."""
+        """Return the first `most` samples of the data set in `source`, or all.
+
+        Raises `DatasetError`.
+        """
         from_train = load_rows(self.shots, source) if self.shots else []
         built = self.build([*from_train, *load_rows(self.dataset, source)])
         return built[:most]

@@ -21,8 +21,10 @@ class ExpertCensus:
     """Hooks on every routing module of a decoder. The first rank writes the recorded expert ids."""
 
     def __init__(self, decoder: nn.Module, kind: type[nn.Module], rank: int) -> None:
-        """Register the hooks. `kind` is the class of the modules that return SGLang's top-k
-        output."""
+        """Register the hooks.
+
+        `kind` is the class of the modules that return SGLang's top-k output.
+        """
         self._rows = int(os.environ.get(ROWS, 0))
         self._recording = False
         self._expert_ids: list[Tensor] = []
@@ -37,8 +39,12 @@ class ExpertCensus:
     def _begin(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         batch = kwargs.get("forward_batch", args[2] if len(args) > 2 else None)
         capturing = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
-        decode = batch is not None and batch.forward_mode.is_decode()
-        self._recording = decode and not capturing and batch.batch_size == self._rows
+        self._recording = (
+            batch is not None
+            and batch.forward_mode.is_decode()
+            and not capturing
+            and batch.batch_size == self._rows
+        )
         self._expert_ids = []
 
     def _record(self, _: nn.Module, __: tuple[Any, ...], output: Any) -> None:

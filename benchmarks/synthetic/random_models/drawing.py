@@ -52,8 +52,10 @@ def _standard_deviation(name: str, tensor: Tensor, ranks: int) -> float:
 
 
 def _block_scale(name: str, tensor: Tensor, ranks: int) -> float:
-    """Return the scale of blocks of 128 columns whose stored values have the deviation
-    `FP8_STD`."""
+    """Return the scale of blocks of 128 columns.
+
+    With it, the stored values have the deviation `FP8_STD`.
+    """
     split = ranks if name.removesuffix(FP8_SCALE).endswith(ROW_PARALLEL) else 1
     return float((tensor.shape[-1] * 128 * split) ** -0.5 / FP8_STD)
 

@@ -29,15 +29,17 @@ class RandomMingForConditionalGeneration(BailingMM2NativeForConditionalGeneratio
         self.census = ExpertCensus(self.model.model, MultiRouter, get_parallel().tp_rank)
         self.script: ScriptedAnswer | None = None
         if ids := getattr(self.config, SCRIPT, None):
-            device = self.get_input_embeddings().weight.device
+            device = next(self.get_input_embeddings().parameters()).device
             self.script = ScriptedAnswer(ids, self.config.llm_config.vocab_size, device)
 
     @torch.no_grad()
     def forward(
         self, input_ids: Tensor, positions: Tensor, forward_batch: ForwardBatch, **more: Any
     ) -> LogitsProcessorOutput:
-        """Return the real logits, with the script's next token made most likely if there is a
-        script."""
+        """Return the real logits.
+
+        If there is a script, they make its next token the most likely.
+        """
         output = super().forward(input_ids, positions, forward_batch, **more)
         if self.script is not None and output.next_token_logits is not None:
             decode = forward_batch.forward_mode.is_decode()

@@ -23,11 +23,10 @@ class ScriptedAnswer(nn.Module):
         self.register_buffer("follower", follower.to(device), persistent=False)
 
     def forward(self, logits: Tensor, last_ids: Tensor | None) -> None:
-        """Change logits [rows, vocabulary] in place so that the token after `last_ids` [rows] is
-        chosen.
+        """Change logits [rows, vocabulary] in place to choose the script's next token.
 
-        `last_ids` None stands for prompts, whose answers start the script. It runs inside CUDA
-        graphs.
+        It is the token after `last_ids` [rows]. `last_ids` None stands for prompts, whose answers
+        start the script. It runs inside CUDA graphs.
         """
         if last_ids is None:
             logits[:, self.first] = CERTAIN

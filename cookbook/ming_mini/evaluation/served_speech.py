@@ -47,8 +47,10 @@ class ServedUtterance:
 
 @dataclass(frozen=True)
 class SentenceErrors:
-    """The word errors of a sentence, spoken by the model and by its source, and its number of
-    words."""
+    """The word errors of a sentence, and its number of words.
+
+    The sentence is spoken by the model and by its source.
+    """
 
     words: int
     model: int
@@ -80,8 +82,10 @@ class ServedSpeaker:
         return samples
 
     def speed(self) -> dict[str, Any]:
-        """Return the real-time factor of all speech, and the times to the first audio in
-        seconds."""
+        """Return the real-time factor of all speech, and the times to the first audio.
+
+        Both times are in seconds.
+        """
         audio_s = sum(len(utterance.samples) for utterance in self.spoken) / self._rate
         first_times = [utterance.first_s for utterance in self.spoken]
         return {

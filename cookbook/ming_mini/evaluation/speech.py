@@ -22,12 +22,13 @@ from cookbook.ming_mini import grammar
 from cookbook.ming_mini.lexicon import WORDNET, read_lexicon
 from cookbook.ming_mini.sentences import commands, held_out, punctuate
 from cookbook.ming_mini.speakers import PRESETS, held_out_speakers
-from cookbook.ming_mini.synthesize import RATE, synthesize, synthesize_natural
+from cookbook.ming_mini.synthesize import synthesize, synthesize_natural
+from cookbook.ming_mini.vocoder import RATE
 from measurement.edit_distance import edit_distance
 from measurement.everyday_sentences import sample_sentences
 from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.engines.runtime.worker import StepInput
-from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
+from sglang_omni.engines.speech.contract import TalkerChunk, TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.ming.speech.model import MingSpeechModel
 from sglang_omni.models.ming.speech.modules import SpeechModules, load_modules
@@ -62,8 +63,10 @@ class CheckpointSpeaker:
         self.seconds_worked = self.seconds_spoken = 0.0
 
     def say(self, text: str, voice: str, seed: int) -> np.ndarray:
-        """Return the speech of `text` as float32 samples [n], fragment by fragment as the server
-        does."""
+        """Return the speech of `text` as float32 samples [n].
+
+        It is spoken fragment by fragment, as the server does.
+        """
         start = time.monotonic()
         parts = [
             self._fragment(TalkerRequest(fragment, voice, seed, segment))
@@ -80,6 +83,7 @@ class CheckpointSpeaker:
             ((_, chunk),) = self._worker.step(work)
             if isinstance(chunk, Exception):
                 raise chunk
+            assert isinstance(chunk, TalkerChunk)
             parts.append(chunk.pcm)
             if chunk.last:
                 return np.concatenate(parts)
@@ -151,10 +155,10 @@ def command_accuracy(speech: CheckpointSpeaker, count: int, seed: int) -> dict[s
 
 
 def measure_cloning(speech: CheckpointSpeaker, seed: int) -> dict[str, float]:
-    """Return how often a held-out voice, cloned from nine seconds, is nearest to its own reference
-    of ten.
+    """Return how often a cloned voice is nearest to its own reference.
 
-    The same is measured for the synthesizer's own speech of the same texts.
+    The ten voices are held out, and each is cloned from nine seconds of speech. The same is
+    measured for the synthesizer's own speech of the same texts.
     """
     from resemblyzer import VoiceEncoder
 

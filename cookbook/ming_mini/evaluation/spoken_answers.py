@@ -64,10 +64,10 @@ Knows = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class Exchange:
-    """A question with its right answer, the transcript of the given answer, and its recognised
-    words.
+    """A question with its right answer and the answer that was given.
 
-    The last three fields are the verdicts.
+    Of the given answer it has the transcript, and the words that were recognised. The last three
+    fields are the verdicts.
     """
 
     question: str
@@ -80,8 +80,10 @@ class Exchange:
 
 
 def spoken_answer(answer: str) -> list[str]:
-    """Return the words of the relevant part of an answer as they are spoken: the result of a
-    sum."""
+    """Return the words of the relevant part of an answer, as they are spoken.
+
+    Of a sum that is its result.
+    """
     result = answer.rpartition(RESULT)[2]
     return spoken_words(spoken_form(result)) if result else []
 

@@ -35,10 +35,10 @@ Embed = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Drift:
-    """Cosines of a reading of `seconds`: of its end with its beginning, and of pairs of random
-    cuts.
+    """Cosines of a reading of `seconds`.
 
-    The latter have a mean and a deviation.
+    They compare its end with its beginning, and pairs of random cuts. The latter have a mean and a
+    deviation.
     """
 
     seconds: float
@@ -52,7 +52,10 @@ def measure_drift(samples: np.ndarray, embed: Embed, seed: int) -> Drift:
     seconds = len(samples) / RATE
     if seconds < 4 * CUT_S:
         raise ValueError(f"{seconds:.0f} s is too short: {4 * CUT_S:.0f} s are needed")
-    cut = lambda start: embed(samples[int(start * RATE) : int((start + CUT_S) * RATE)])  # noqa: E731
+
+    def cut(start_s: float) -> np.ndarray:
+        return embed(samples[int(start_s * RATE) : int((start_s + CUT_S) * RATE)])
+
     rng = Random(seed)
     alike = [
         float(cut(a) @ cut(b)) for a, b in (_disjoint_cuts(rng, seconds) for _ in range(PAIRS))

@@ -58,7 +58,10 @@ class Answerer:
         rows = self._features(item, clip)
         ids = np.array(prompt_ids(self.tokenizer, item, 0 if rows is None else len(rows)))
         llm = self.config.llm_config
-        grids = [(1, *(side // 16 for side in item.scene.size))] if item.scene else []
+        grids = []
+        if item.scene:
+            height, width = item.scene.size
+            grids.append((1, height // 16, width // 16))
         blocks = find_visual_blocks(ids, llm.image_patch_token, llm.video_patch_token, grids, ())
         table, delta = compute_positions(len(ids), blocks)
         routes = np.where(ids == llm.image_patch_token, IMAGE, 0)

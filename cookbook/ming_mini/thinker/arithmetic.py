@@ -103,7 +103,7 @@ def tell(story: Story, numbers: Sequence[int], rng: Random) -> str:
 
 def operands(rng: Random, operations: str) -> list[int]:
     """Draw numbers for the operations from left to right; results are whole and not negative."""
-    first, *more = operations
+    first, more = operations[0], operations[1:]
     numbers, result = _pair(rng, first)
     for sign in more:
         numbers.append(_next(rng, sign, result))

@@ -34,7 +34,9 @@ def sum_counts(steps: Sequence[Sequence[RouterLoad]]) -> Tensor:
 
 
 def max_relative_load(counts: Tensor, routing: Routing) -> Tensor:
-    """Return for each router [3] the load of its fullest expert relative to its share; 1 is the
-    target."""
+    """Return the relative load of each router's fullest expert [3].
+
+    It is relative to the expert's share; 1 is the target.
+    """
     total = counts.sum(-1, keepdim=True).clamp(min=1.0)
     return (counts / total / expert_shares(routing, counts.device)).amax(-1).mean(0)

@@ -28,8 +28,10 @@ def is_right(item: Item, said: str) -> bool:
 
 
 def normalise_text(text: str) -> str:
-    """Return lower case text with single spaces, without punctuation at the ends or before
-    spaces."""
+    """Return lower case text with single spaces.
+
+    There is no punctuation at the ends or before spaces.
+    """
     text = re.sub(r"[.,!?;:\"']+(?=\s|$)", "", text.lower())
     return " ".join(text.strip(" \t\n\"'.").split())
 

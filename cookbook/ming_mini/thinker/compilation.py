@@ -18,7 +18,8 @@ class Runner(Protocol):
 
     def __call__(
         self, function: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs
-    ) -> Found: ...
+    ) -> Found:
+        """Return the result of the function for these arguments."""
 
 
 def run_eager(function: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs) -> Found:
@@ -39,6 +40,7 @@ class Compiled:
     def __call__(
         self, function: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs
     ) -> Found:
+        """Compile the function if it is new, and return its result for these arguments."""
         if function not in self._compiled:
             self._compiled[function] = torch.compile(
                 function, dynamic=self._dynamic, backend=self._backend
@@ -49,8 +51,10 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Regions:
-    """The runners of a step: `fixed` for a constant number of rows, `varied` for numbers that
-    vary."""
+    """The runners of a step.
+
+    `fixed` is for a constant number of rows, `varied` for numbers that vary.
+    """
 
     fixed: Runner
     varied: Runner

@@ -15,8 +15,10 @@ from sglang_omni.models.ming.tiny.configs import Json
 
 @dataclass(frozen=True)
 class Sizes:
-    """The differences from the tiny checkpoint in `llm_config`, `vision_config` and the audio
-    tower's."""
+    """The differences from the tiny checkpoint's configuration.
+
+    They are in `llm_config`, in `vision_config` and in the audio tower's.
+    """
 
     llm: dict[str, Any] = field(default_factory=dict)
     vision: dict[str, Any] = field(default_factory=dict)

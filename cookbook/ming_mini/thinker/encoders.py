@@ -1,5 +1,7 @@
-"""Run the encoders over many pictures or clips at once, with the product's parameters and
-numbers."""
+"""Run the encoders over many pictures or clips at once.
+
+Parameters and numbers are those of the product.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -30,10 +32,9 @@ Length = TypeVar("Length", int, np.ndarray)
 
 
 def patchify(pixels: Tensor, side: int, merge: int, time: int) -> Tensor:
-    """Return patches [n, patches, width] of single-frame pictures [n, height, width, 3] of one
-    size.
+    """Return patches [n, patches, width] of single-frame pictures of one size.
 
-    Pixel values are 0 to 255.
+    Pictures are [n, height, width, 3]. Pixel values are 0 to 255.
     """
     count, height, width, _ = pixels.shape
     mean, std = _colours(pixels.device)
@@ -48,14 +49,18 @@ def patchify(pixels: Tensor, side: int, merge: int, time: int) -> Tensor:
 
 @lru_cache
 def _colours(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return mean and deviation of the colours; cached, because copying them would wait for the
-    device."""
+    """Return mean and deviation of the colours.
+
+    They are cached, because copying them would wait for the device.
+    """
     return torch.tensor(MEAN, device=device), torch.tensor(STD, device=device)
 
 
 def encode_images(model: VisionReference, pixels: Tensor, run: Runner = run_eager) -> Tensor:
-    """Return unit-norm features [n, tokens, hidden] of pictures [n, height, width, 3] of one
-    size."""
+    """Return unit-norm features [n, tokens, hidden] of pictures of one size.
+
+    Pictures are [n, height, width, 3].
+    """
     vision, config = model.vision, model.vision.config
     side = config.patch_size
     grid = Grid(1, pixels.shape[1] // side, pixels.shape[2] // side)
@@ -67,6 +72,7 @@ def encode_images(model: VisionReference, pixels: Tensor, run: Runner = run_eage
     turns = compute_rotary_angles(places, config.head_dim).repeat(count, 1)
     cos, sin = turns.cos(), turns.sin()
     for block in vision.blocks:
+        assert isinstance(block, vision_reference.VisionReferenceBlock)
         x = run(
             _after_attention, block, x, _attend(run(_before_attention, block, x, cos, sin), shape)
         )
@@ -90,14 +96,12 @@ def _after_attention(
 
 
 def _attend(parts: Parts, shape: Sequence[int], mask: Tensor | None = None) -> Tensor:
-    """Compute attention within each of the n sequences of a shape (n, length): [rows, heads *
-    head_dim].
+    """Compute attention within each sequence: [rows, heads * head_dim].
 
-    `parts` are [rows, heads, head_dim].
+    The n sequences have a shape (n, length). `parts` are [rows, heads, head_dim].
     """
-    out = F.scaled_dot_product_attention(
-        *(part.unflatten(0, shape).transpose(1, 2) for part in parts), attn_mask=mask
-    )
+    q, k, v = (part.unflatten(0, shape).transpose(1, 2) for part in parts)
+    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     # A copy: for a view, compiled code would guard on its base, and recompile for each shape.
     return out.transpose(1, 2).flatten(2).flatten(0, 1).clone()
 
@@ -105,11 +109,10 @@ def _attend(parts: Parts, shape: Sequence[int], mask: Tensor | None = None) -> T
 def encode_clips(
     model: AudioEncoder, mel: Tensor, lengths: Tensor, run: Runner = run_eager
 ) -> tuple[Tensor, Tensor]:
-    """Return unit-norm features [n, rows, hidden] and the tower's states [n, states, n_state] of
-    clips.
+    """Return unit-norm features [n, rows, hidden] of clips.
 
-    `mel` [n, frames, bins] is padded after the `lengths` [n] of its clips; the values after the
-    rows of a clip are undefined.
+    Also returns the tower's states [n, states, n_state]. `mel` [n, frames, bins] is padded after
+    the `lengths` [n] of its clips; the values after the rows of a clip are undefined.
     """
     tower, projector = model.audio, model.linear_proj_audio
     x = F.gelu(_convolve(tower.conv1, zero_padding(mel, lengths)))
@@ -119,10 +122,13 @@ def encode_clips(
     mask = (torch.arange(shape[1], device=x.device) < states[:, None])[:, None, None]
     x = x.flatten(0, 1) + tower.positional_embedding[: shape[1]].repeat(shape[0], 1)
     for block in tower.blocks:
+        assert isinstance(block, audio.AudioBlock)
         heard = _attend(run(_before_audio_attention, block, x), shape, mask)
         x = run(_after_audio_attention, block, x, heard)
     x = tower.ln_post(x).unflatten(0, shape)
-    rows = projector["3"](F.gelu(_convolve(projector["0"], zero_padding(x, states))))
+    first = projector["0"]
+    assert isinstance(first, PackedConvolution)
+    rows = projector["3"](F.gelu(_convolve(first, zero_padding(x, states))))
     return F.normalize(rows.float(), dim=-1), x
 
 

@@ -9,8 +9,11 @@ from cookbook.ming_mini.thinker.shards import Shard
 
 @dataclass(frozen=True)
 class Examples:
-    """n examples: `ids` int16 [n, length], zero after their `ends` [n]; their answers start at
-    `answers` [n]. `tasks` [n] and `media` [n] are numbers."""
+    """n examples of one kind.
+
+    `ids` int16 [n, length] is zero after the `ends` [n]; the answers start at `answers` [n].
+    `tasks` [n] and `media` [n] are numbers.
+    """
 
     ids: np.ndarray
     ends: np.ndarray

@@ -87,14 +87,17 @@ class RowRouting(NamedTuple):
 def run_thinker(
     model: ThinkerReference, x: Tensor, rows: Rows, run: Runner = run_eager
 ) -> tuple[Tensor, list[RouterLoad]]:
-    """Return final hidden states [T, hidden] of embeddings x [T, hidden], and the routers'
-    loads."""
+    """Return final hidden states [T, hidden] and the routers' loads.
+
+    `x` are embeddings [T, hidden].
+    """
     decoder, loads = model.model, []
     turns = RotaryTables(*compute_rotary_tables(rows.positions, decoder.inv_freq, decoder.axes))
     routed = _route_rows(rows, Routing.from_config(model.config))
     for layer in decoder.layers:
+        assert isinstance(layer, ReferenceLayer)
         seen = attend(*run(project, layer, x, turns), rows.shapes)
-        if layer.sparse:
+        if isinstance(layer.mlp, ReferenceSparseMLP):
             x, counts, uneven = run(finish_sparse, layer, x, seen, stack_experts(layer.mlp), routed)
             loads.append(RouterLoad(counts, uneven))
         else:
@@ -130,11 +133,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, shapes: Sequence[Shape]) -> Tensor:
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, shape: Shape) -> Tensor:
-    out = F.scaled_dot_product_attention(
-        *(part.unflatten(0, shape).transpose(1, 2) for part in (q, k, v)),
-        is_causal=True,
-        enable_gqa=True,
-    )
+    q, k, v = (part.unflatten(0, shape).transpose(1, 2) for part in (q, k, v))
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
     return out.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
@@ -147,8 +147,11 @@ def finish_dense(layer: ReferenceLayer, x: Tensor, seen: Tensor) -> Tensor:
 def finish_sparse(
     layer: ReferenceLayer, x: Tensor, seen: Tensor, experts: Experts, routed: RowRouting
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run the part of a sparse layer after attention. Also returns the two numbers of its
-    `RouterLoad`."""
+    """Run the part of a sparse layer after attention.
+
+    Also returns the two numbers of its `RouterLoad`.
+    """
+    assert isinstance(layer.mlp, ReferenceSparseMLP)
     x = x + layer.attention.dense(seen)
     normed = layer.post_attention_layernorm(x)
     combine, counts, uneven = weigh_experts(layer.mlp, normed, routed)
@@ -204,8 +207,10 @@ def chosen_experts(choice: Tensor, routing: Routing) -> Tensor:
 
 
 def is_among_largest(values: Tensor, count: int) -> Tensor:
-    """Return whether each of values [..., n] is among the `count` largest; of equals the first
-    is."""
+    """Return whether each of values [..., n] is among the `count` largest.
+
+    Of equal values the first is.
+    """
     places = torch.arange(values.shape[-1], device=values.device)
     one, other = values[..., :, None], values[..., None, :]
     ahead = (other > one) | ((other == one) & (places < places[:, None]))

@@ -86,8 +86,10 @@ class Library:
         self.added[kind] += len(kept)
 
     def _add_media(self, kind: Kind, shard: Shard) -> tuple[np.ndarray, np.ndarray]:
-        """Add a shard's media. Returns their sizes [media, 2] and their numbers [media] in the
-        store."""
+        """Add a shard's media.
+
+        Returns their sizes [media, 2] and their numbers [media] in the store.
+        """
         if kind == "text":
             return np.zeros((1, 2), np.int64), np.full(1, -1)
         if kind == "speech":
@@ -110,8 +112,10 @@ class Library:
         return numbers
 
     def draw(self, kind: Kind, tokens: int) -> Batch:
-        """Draw a batch of about `tokens` tokens; every length is as likely as its share of all
-        tokens."""
+        """Draw a batch of about `tokens` tokens.
+
+        Every length is as likely as its share of all tokens.
+        """
         groups = self.groups[kind]
         keys = list(groups)
         weights = np.array([key[1] * len(groups[key]) for key in keys], float)
@@ -172,13 +176,12 @@ class Library:
 
 
 def answer_weights(owners: np.ndarray, tasks: np.ndarray) -> np.ndarray:
-    """Return weights [N], of sum 1, for answer tokens that belong to examples `owners` [N] of
-    `tasks`.
+    """Return weights [N] of answer tokens, whose sum is 1.
 
-    An answer counts as the square root of its length. If it counted by length, a letter to choose
-    would vanish beside sentences to repeat; if all counted alike, a sentence's words would. Some
-    tasks count more: answers of one token, which are a hundredth of all, and tasks that are learned
-    last.
+    The tokens belong to examples `owners` [N] of `tasks`. An answer counts as the square root of
+    its length. If it counted by length, a letter to choose would vanish beside sentences to repeat;
+    if all counted alike, a sentence's words would. Some tasks count more: answers of one token,
+    which are a hundredth of all, and tasks that are learned last.
     """
     lengths = np.bincount(owners)[owners]
     weights = lengths**-0.5 * _BOOSTS[tasks][owners]

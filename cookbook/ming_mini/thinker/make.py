@@ -45,8 +45,10 @@ PRESET_SHARE = 0.4
 
 @dataclass(frozen=True)
 class ShardMaker:
-    """The settings of a maker besides a seed. `earlier` allows longer dialogs; `only` names
-    tasks."""
+    """The settings of a maker besides a seed.
+
+    `earlier` allows longer dialogs; `only` names tasks.
+    """
 
     tokenizer: ThinkerTokenizer
     lexicon: Lexicon

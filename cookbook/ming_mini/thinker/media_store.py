@@ -89,8 +89,10 @@ class ClipStore:
 
 
 def padded(lengths: np.ndarray) -> int:
-    """Return the frames to which clips of these lengths are padded: few values, which kernels
-    prefer."""
+    """Return the frames to which clips of these lengths are padded.
+
+    There are few such values, which kernels prefer.
+    """
     return -(-int(lengths.max()) // FRAME_STEP) * FRAME_STEP
 
 

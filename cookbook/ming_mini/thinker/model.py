@@ -17,6 +17,7 @@ from sglang_omni.models.ming.encoders.audio import AudioEncoder
 from sglang_omni.models.ming.encoders.vision_reference import VisionReference
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
 from sglang_omni.models.ming.thinker.reference import (
+    ReferenceLayer,
     ReferenceRouter,
     ReferenceSparseMLP,
     ThinkerReference,
@@ -51,19 +52,25 @@ class Heads(nn.Module):
         self.letters = nn.Linear(state, len(LETTERS) + 1)
 
     def read_marks(self, features: Tensor) -> list[Tensor]:
-        """Return logits of features [..., hidden]: one for each slot's name, then the first
-        colour."""
+        """Return logits of features [..., hidden].
+
+        There is one for each slot's name, then the first colour.
+        """
         sizes = [len(NAMES)] * SLOTS + [len(HUES)]
         return list(self.marks(features * self.scale).split(sizes, dim=-1))
 
     def read_cells(self, features: Tensor) -> Tensor:
-        """Return logits [..., 2, CELLS] of features [..., hidden]: the row and the column of
-        cells."""
+        """Return logits [..., 2, CELLS] of features [..., hidden].
+
+        They are for the row and the column of cells.
+        """
         return self.cells(features * self.scale).unflatten(-1, (2, -1))
 
     def read_turns(self, features: Tensor) -> Tensor:
-        """Return logits [..., MAX_BEFORE + 1] of features [..., hidden]: how many things are
-        before."""
+        """Return logits [..., MAX_BEFORE + 1] of features [..., hidden].
+
+        They say how many things are before.
+        """
         return self.turns(features * self.scale)
 
 
@@ -82,7 +89,11 @@ class TrainableThinker(nn.Module):
 
     def sparse_layers(self) -> list[ReferenceSparseMLP]:
         """Return the layers that have routers."""
-        return [layer.mlp for layer in self.thinker.model.layers if layer.sparse]
+        return [
+            layer.mlp
+            for layer in self.thinker.model.layers
+            if isinstance(layer, ReferenceLayer) and isinstance(layer.mlp, ReferenceSparseMLP)
+        ]
 
 
 def new_thinker(folder: Path, seed: int) -> TrainableThinker:
@@ -111,8 +122,10 @@ def _depth(model: TrainableThinker, name: str) -> int:
 
 
 def _start(name: str, parameter: nn.Parameter, depth: int) -> None:
-    """Initialise a parameter: biases zero, norms one, matrices by fan-in; residual outputs start
-    small."""
+    """Initialise a parameter.
+
+    Biases are zero, norms one, matrices scaled by fan-in; residual outputs start small.
+    """
     if name.endswith("bias"):
         parameter.zero_()
     elif parameter.ndim == 1:

@@ -48,8 +48,10 @@ LETTERED_SIZES = (*SIZES, *SIGN_SIZES)
 
 
 def picture_items(rng: Random, lexicon: Lexicon, lessons: bool = False) -> list[Item]:
-    """Draw different questions about one new scene; `lessons` includes the tasks for training
-    alone."""
+    """Draw different questions about one new scene.
+
+    `lessons` includes the tasks for training alone.
+    """
     if rng.random() < LETTERED_SHARE:
         return _reading(rng, lexicon)
     scene = shape_scene(rng)
@@ -74,8 +76,10 @@ def _item(asked: PictureQuestion, scene: Scene, rng: Random) -> Item:
 
 
 def shape_scene(rng: Random) -> Scene:
-    """Draw one to seven shapes in different cells; few kinds, so that there is something to
-    count."""
+    """Draw one to seven shapes in different cells.
+
+    They are of few kinds, so that there is something to count.
+    """
     background = rng.choice(tuple(BACKGROUNDS))
     size = rng.choice(SIZES)
     kinds = rng.sample(SHAPES, rng.randint(1, 4))

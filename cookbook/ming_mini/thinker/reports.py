@@ -1,5 +1,7 @@
-"""Numbers of training steps, read from the device now and then, because reading them waits for
-it."""
+"""Numbers of training steps.
+
+They are read from the device now and then, because reading waits for it.
+"""
 
 import math
 from collections.abc import Sequence

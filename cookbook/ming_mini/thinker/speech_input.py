@@ -8,7 +8,7 @@ import soxr
 import torch
 
 from cookbook.ming_mini.speakers import Speaker
-from cookbook.ming_mini.synthesize import RATE
+from cookbook.ming_mini.vocoder import RATE
 from sglang_omni.models.ming.encoders.mel import compute_log_mel
 from sglang_omni.models.ming.media_rules import SAMPLE_RATE
 

@@ -1,5 +1,7 @@
-"""All batches of a step, of every kind, as rows of one matrix: one forward and one backward
-pass."""
+"""All batches of a step, of every kind, as rows of one matrix.
+
+So a step is one forward and one backward pass.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -99,8 +99,10 @@ class Trainer:
         return DrawnStep(tuple(share for _, share in shares), joined)
 
     def train(self, drawn: DrawnStep | None = None) -> Report:
-        """Run one step, of given or new batches. Returns its losses, without waiting for the
-        device."""
+        """Run one step, of given or new batches.
+
+        Returns its losses, without waiting for the device.
+        """
         settings = self.settings
         loss, losses, loads = self._learn(drawn or self.draw())
         self._descent.rate.fill_(settings.rate.at(self.progress, self.step))
@@ -147,8 +149,10 @@ class Trainer:
         return loss, {"signs": loss.detach(), "letters": letters}
 
     def _shares(self) -> list[tuple[Kind, float]]:
-        """Return the kinds of this step with their shares: text alone at first, then all
-        available."""
+        """Return the kinds of this step with their shares.
+
+        Text is alone at first; later all available kinds are in.
+        """
         there = [(k, s) for k, s in self.settings.shares if self.library.added[k]]
         if self.progress < self.settings.text_only:
             there = [pair for pair in there if pair[0] == "text"] or there

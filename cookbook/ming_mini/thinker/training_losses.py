@@ -1,8 +1,11 @@
-"""Run batches through the model: the answers' loss, whether they are right, and the encoders'
-losses."""
+"""Run batches through the model.
+
+The results are the answers' loss, whether they are right, and the encoders' losses.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -46,8 +49,10 @@ class BatchOutcome:
 
 @dataclass(frozen=True)
 class BatchLosses:
-    """The losses of a batch: the weighted mean over its answers' tokens, and its encoder's own, 0
-    for text."""
+    """The losses of a batch.
+
+    They are the weighted mean over its answers' tokens, and its encoder's own, 0 for text.
+    """
 
     answers: Tensor
     sense: Tensor
@@ -55,8 +60,10 @@ class BatchLosses:
 
 @dataclass(frozen=True)
 class ThinkerStates:
-    """The states [N, hidden] that must predict the answers, the encoders' losses, and the routers'
-    loads."""
+    """The states [N, hidden] that must predict the answers.
+
+    It also has the encoders' losses, and the routers' loads.
+    """
 
     states: Tensor
     senses: list[Tensor]
@@ -83,8 +90,10 @@ def compute_losses(
     noise: torch.Generator | None = None,
     regions: Regions = EAGER,
 ) -> tuple[list[BatchLosses], list[RouterLoad]]:
-    """Return the losses of every batch of a step; with `noise`, media are augmented as in
-    training."""
+    """Return the losses of every batch of a step.
+
+    With `noise`, media are augmented as in training.
+    """
     thought = run_step(model, step, library, noise, regions)
     missed = regions.varied(_answer_losses, model.thinker.lm_head, thought.states, step.answers)
     counts = [len(one.answers) for one in step.batches]
@@ -136,10 +145,9 @@ def encode_media(
     log_odds = model.heads.letters(states).float().log_softmax(-1).transpose(0, 1)
     letters, spelled = clips.transcripts(batch.media)
     # Lengths from the host: otherwise the loss would fetch them from the device, and wait.
-    heard = tuple(num_conv_outputs(clips.lengths(batch.media), TOWER_STRIDE).tolist())
-    return features, F.ctc_loss(
-        log_odds, letters, heard, tuple(spelled.tolist()), zero_infinity=True
-    )
+    heard: Any = tuple(num_conv_outputs(clips.lengths(batch.media), TOWER_STRIDE).tolist())
+    sizes: Any = tuple(spelled.tolist())
+    return features, F.ctc_loss(log_odds, letters, heard, sizes, zero_infinity=True)
 
 
 def practise_vision(
@@ -172,8 +180,10 @@ def encode_pictures(
     noise: torch.Generator | None,
     run: Runner,
 ) -> tuple[Tensor, Tensor]:
-    """Return features [B, rows, hidden] of the pictures `index` [B] of a size, and the loss of the
-    heads."""
+    """Return features [B, rows, hidden] of pictures, and the loss of the heads.
+
+    `index` [B] has the numbers of the pictures of one size.
+    """
     store = library.pictures[size]
     pixels = store.pixels.rows.index_select(0, index).float()
     marks = store.marks.rows.index_select(0, index).long()
@@ -209,18 +219,19 @@ def _mean(values: Tensor, weights: Tensor) -> Tensor:
 
 
 def position_loss(heads: Heads, features: Tensor, size: Size) -> Tensor:
-    """Return the loss of the positions that features [n, tokens, hidden] of pictures of a size
-    predict."""
+    """Return the loss of the positions that features predict.
+
+    Features are [n, tokens, hidden], of pictures of one size.
+    """
     cells = _cells(size, features.device).repeat(len(features), 1)
     return F.cross_entropy(heads.read_cells(features).float().flatten(0, 2), cells.flatten())
 
 
 def count_loss(heads: Heads, features: Tensor, marks: Tensor) -> Tensor:
-    """Return the loss of the predicted number of things before each token, for tokens with
-    something.
+    """Return the loss of the predicted number of things before each token.
 
-    `features` are [n, tokens, hidden], `marks` [n, tokens, slots]. Reading a line aloud needs the
-    position of each letter in the line.
+    Only tokens with something count. `features` are [n, tokens, hidden], `marks` [n, tokens,
+    slots]. Reading a line aloud needs the position of each letter in the line.
     """
     things = (marks[..., :SLOTS] > 0).sum(-1)
     before = (things.cumsum(1) - things).clamp(max=MAX_BEFORE)
@@ -235,8 +246,10 @@ def _cells(size: Size, device: torch.device) -> Tensor:
 
 
 def _mask_band(mel: Tensor, lengths: Tensor, noise: torch.Generator) -> Tensor:
-    """Return log-mels [n, frames, bins] with a band of bins of each set to its mean over `lengths`
-    [n]."""
+    """Return log-mels [n, frames, bins] of which a band of bins is masked.
+
+    The band is set to its mean over `lengths` [n], for each clip.
+    """
     bins = mel.shape[-1]
     draws = torch.rand(2, len(mel), 1, 1, generator=noise, device=mel.device)
     width = draws[0] * BAND_SHARE * bins

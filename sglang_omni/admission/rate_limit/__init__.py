@@ -1,0 +1,1 @@
+"""Limits of the requests, tokens and seconds of audio of each API key."""

@@ -17,7 +17,8 @@ class ModalityEncoder(Protocol):
     """
 
     @property
-    def budget(self) -> float: ...
+    def budget(self) -> float:
+        """Return the maximum cost of a forward pass."""
 
     def estimate_cost(self, layout: Layout) -> Cost:
         """Check a request's layout and return its cost.

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from sglang_omni.engines.encoder.batch import select_batch, split_steps
 from sglang_omni.engines.encoder.contract import AudioEncodeRequest, VisionEncodeRequest
-from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.models.encoder import Cost
 
 EncodeRequest = VisionEncodeRequest | AudioEncodeRequest
 

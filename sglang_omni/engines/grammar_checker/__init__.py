@@ -1,0 +1,1 @@
+"""Process that compiles grammars before the thinker sees them."""

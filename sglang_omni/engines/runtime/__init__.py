@@ -1,0 +1,1 @@
+"""Processes of engines: start, messages, loops, supervision, shared memory."""

@@ -227,13 +227,16 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._transport: asyncio.BaseTransport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport, to close it after a corrupt message."""
         self._transport = transport
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next bytes go: into the array that lacks many, or to be staged."""
         self._in_place = len(self._missing) >= _STAGING_BYTES
         return self._missing if self._in_place else self._staging
 
     def buffer_updated(self, nbytes: int) -> None:
+        """Take `nbytes` that were received. A corrupt message is delivered as an error."""
         try:
             if self._in_place:
                 self._advance(nbytes)
@@ -244,6 +247,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Deliver the end of the connection as `EOFError`."""
         self._deliver(EOFError(str(exc or "the peer closed the connection")))
 
     def _unpack(self, data: memoryview) -> None:

@@ -22,7 +22,8 @@ class WorkerOutput(Protocol):
     """
 
     @property
-    def last(self) -> bool: ...
+    def last(self) -> bool:
+        """Return whether this output ends its request."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Engine of streaming speech: slots, pacing and admission."""

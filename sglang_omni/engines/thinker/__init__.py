@@ -1,0 +1,1 @@
+"""Engine of the thinker, an adapter of `sglang.Engine`."""

@@ -51,7 +51,8 @@ def _list_stock_models() -> list[str]:
     seconds in every process.
     """
     spec = importlib.util.find_spec("sglang")
-    assert spec is not None and spec.submodule_search_locations
+    assert spec is not None
+    assert spec.submodule_search_locations
     folder = Path(spec.submodule_search_locations[0]) / "srt" / "models"
     return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
 

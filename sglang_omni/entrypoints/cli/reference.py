@@ -58,7 +58,7 @@ def create_documented_app() -> FastAPI:
 
 
 def list_routes(app: FastAPI) -> Iterator[tuple[str, str]]:
-    """Yield each route with the first paragraph of its description."""
+    """Yield each route with its description."""
     for route in _iter_routes(app.routes):
         if isinstance(route, APIRoute):
             name = f"{'/'.join(sorted(route.methods or ()))} {route.path}"
@@ -66,7 +66,7 @@ def list_routes(app: FastAPI) -> Iterator[tuple[str, str]]:
             name = f"WS {route.path}"
         else:
             continue
-        yield f"`{name}`", _get_first_paragraph(inspect.getdoc(route.endpoint) or "")
+        yield f"`{name}`", _to_one_line(inspect.getdoc(route.endpoint) or "")
 
 
 def _iter_routes(found: Iterable[Any]) -> Iterator[Any]:
@@ -95,7 +95,7 @@ def render_bodies(schema: Json) -> Iterator[str]:
 def _render_body(name: str, body: Json) -> Iterator[str]:
     yield f"\n### {name}\n"
     if description := body.get("description"):
-        yield f"{_get_first_paragraph(description)}\n"
+        yield f"{_to_one_line(description)}\n"
     required = set(body.get("required", ()))
     rows = (
         _render_field(field, about, field in required)
@@ -158,8 +158,8 @@ def _format_code(value: Any) -> str:
     return "" if value is None else f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
-def _get_first_paragraph(text: str) -> str:
-    return " ".join(text.split("\n\n")[0].split())
+def _to_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _render_option(option: Option) -> tuple[str, str, str, str]:

@@ -26,7 +26,8 @@ def load_pair(context: ssl.SSLContext, config: Config) -> None:
         ConfigError: A file cannot be used; `param` names the option.
     """
     certificate, key = config.tls_certificate, config.tls_key
-    assert certificate is not None and key is not None
+    assert certificate is not None
+    assert key is not None
     _require_pem(certificate, CERTIFICATE, b"-----BEGIN CERTIFICATE-----", "certificate")
     _require_pem(key, KEY, b"PRIVATE KEY-----", "private key")
     try:

@@ -1,0 +1,1 @@
+"""The HTTP application: routes, middleware and connections."""

@@ -1,7 +1,7 @@
 """Answers and speech that arrive in pieces, for callers with an event loop."""
 
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from sglang_omni.pipeline.request import (
 )
 
 T = TypeVar("T")
-Self = TypeVar("Self", bound="AsyncStream")
 ChatEvent = TextDelta | ReasoningDelta | ToolCalled | AudioDelta
 """A piece of an answer."""
 
@@ -35,7 +34,7 @@ class AsyncStream(Generic[T]):
         """Take the pieces, which nobody else may read."""
         self._pieces, self.sample_rate = pieces, sample_rate
 
-    def __aiter__(self: Self) -> Self:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> T:
@@ -46,7 +45,7 @@ class AsyncStream(Generic[T]):
         """Abort the request if it still runs."""
         await self._pieces.aclose()
 
-    async def __aenter__(self: Self) -> Self:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

@@ -1,7 +1,7 @@
 """Answers and speech that arrive in pieces, for callers without an event loop."""
 
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from sglang_omni.entrypoints.python.async_streams import (
 from sglang_omni.entrypoints.python.loop_thread import LoopThread
 
 T = TypeVar("T")
-Self = TypeVar("Self", bound="Stream")
 
 
 class Stream(Generic[T]):
@@ -40,7 +39,7 @@ class Stream(Generic[T]):
         """Return the rate of audio in Hz."""
         return self._source.sample_rate
 
-    def __iter__(self: Self) -> Self:
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
@@ -54,7 +53,7 @@ class Stream(Generic[T]):
         """Abort the request if it still runs."""
         self._thread.run(self._source.aclose())
 
-    def __enter__(self: Self) -> Self:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

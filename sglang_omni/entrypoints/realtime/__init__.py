@@ -1,0 +1,1 @@
+"""OpenAI's Realtime protocol: sessions, turns, items and responses."""

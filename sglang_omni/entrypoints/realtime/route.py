@@ -90,8 +90,10 @@ def routes(backend: Backend, trace_recorder: TraceRecorder) -> APIRouter:
 
     @router.get("/v1/realtime", responses=RESPONSES)
     async def without_handshake() -> None:
-        """Open a WebSocket; without its handshake the answer is an error. The events that a client
-        may send are documented as a webhook, below."""
+        """Open a WebSocket; without its handshake the answer is an error.
+
+        The events that a client may send are documented as a webhook, below.
+        """
         raise UpgradeRequired("this route needs a WebSocket handshake")
 
     return router

@@ -69,8 +69,10 @@ TurnDetection = Annotated[ServerVad | SemanticVad, Field(discriminator="type")]
 
 
 class Transcription(Body):
-    """Transcribes the user's speech. The served model does it, whatever `model` names;
-    `session.updated` shows its name."""
+    """Transcribes the user's speech.
+
+    The served model does it, whatever `model` names; `session.updated` shows its name.
+    """
 
     model: str | None = None
     language: Annotated[str | None, Field(max_length=32)] = None
@@ -102,8 +104,10 @@ class SessionAudio(Body):
 
 
 class FunctionTool(Body):
-    """A function that the model may call; `parameters` is a JSON schema of an object. Calls conform
-    to it if `strict` is set, and if the tool choice forces a call."""
+    """A function that the model may call; `parameters` is a JSON schema of an object.
+
+    Calls conform to it if `strict` is set, and if the tool choice forces a call.
+    """
 
     type: Literal["function"]
     name: Annotated[str, Field(min_length=1, max_length=64)]

@@ -1,0 +1,1 @@
+"""Conversion of request bodies to requests of the pipeline."""

@@ -1,0 +1,1 @@
+"""What is checked and chosen before the engines start."""

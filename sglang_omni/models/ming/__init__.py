@@ -1,0 +1,1 @@
+"""The model family of Ming-flash-omni-2.0."""

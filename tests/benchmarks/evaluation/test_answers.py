@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.client.target import ChatRequest, TextPart
 from benchmarks.evaluation import agreement
 from benchmarks.evaluation.tasks import TASKS, choices, numbers, open_answers
 from benchmarks.evaluation.tasks.task import Sample
@@ -15,7 +16,8 @@ COT = "The tissue has striations and one nucleus per cell, so B is out.\n\n"
 
 
 def at_most(answer: str) -> Sample:
-    return Sample("s1", None, {"answer": answer, "options": list(OPTIONS), "open": False})  # type: ignore[arg-type]
+    request = ChatRequest((TextPart("Which one?"),))
+    return Sample("s1", request, {"answer": answer, "options": list(OPTIONS), "open": False})
 
 
 @pytest.mark.parametrize(
@@ -53,8 +55,10 @@ def test_a_number_is_what_each_convention_finds(
 
 
 def test_text_and_value_are_different_equalities() -> None:
-    assert numbers.same_text("$1,250.", "1250") and numbers.same_value("1,250", "1250.0")
-    assert not numbers.same_text("18.00", "18") and numbers.same_value("18.00", "18")
+    assert numbers.same_text("$1,250.", "1250")
+    assert numbers.same_value("1,250", "1250.0")
+    assert not numbers.same_text("18.00", "18")
+    assert numbers.same_value("18.00", "18")
     assert not numbers.same_value("eighteen", "18")
 
 
@@ -104,7 +108,8 @@ def test_a_guess_is_told_from_an_answer_and_always_the_same() -> None:
     assert judge(at_most("C"), "No idea.").how == "guessed"
     assert judge(at_most("C"), "(C)") == choices.or_guess("C", "C", 4, "s1")
     wrong = TASKS["mmmu/sglang-omni-cot"].judge
-    assert wrong is not None and wrong(at_most("C"), "No idea.").how == "none"
+    assert wrong is not None
+    assert wrong(at_most("C"), "No idea.").how == "none"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +158,5 @@ def test_words_are_normalised_as_seed_tts_does() -> None:
         [count_word_errors("a b c d", "a b c d", "en"), count_word_errors("one two", "three", "en")]
     )
     assert rates == {"items": 2, "wer_corpus": 2 / 6, "wer_mean": 0.5, "bad": 1}
-    assert (
-        count_word_errors("", "noise", "en").rate == 1.0
-        and count_word_errors("", "", "en").rate == 0.0
-    )
+    assert count_word_errors("", "noise", "en").rate == 1.0
+    assert count_word_errors("", "", "en").rate == 0.0

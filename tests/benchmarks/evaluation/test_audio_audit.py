@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -37,10 +37,11 @@ def renditions(change: Callable[[np.ndarray], np.ndarray] = lambda sound: sound)
 class Says:
     """A recogniser that hears what it is told."""
 
-    name, languages, batch = "says", ("en",), 1
+    languages: ClassVar[tuple[str, ...]] = ("en",)
+    batch: ClassVar[int] = 1
 
     def __init__(self, *texts: str) -> None:
-        self._texts = list(texts)
+        self.name, self._texts = "says", list(texts)
 
     def transcribe(self, clips: Sequence[Clip]) -> list[str]:
         return [self._texts.pop(0) for _ in clips]
@@ -52,9 +53,11 @@ def verdict(change: Callable[[np.ndarray], np.ndarray] = lambda sound: sound) ->
 
 def test_equal_sound_passes_and_its_distance_is_zero() -> None:
     found = verdict()
-    assert found["passed"] and found["mel_same_seed"] == 0.0
+    assert found["passed"]
+    assert found["mel_same_seed"] == 0.0
     assert found["mel_between"] == pytest.approx(found["mel_within"])
-    assert found["characters_wrong"] is None and found["listener"].startswith("none")
+    assert found["characters_wrong"] is None
+    assert found["listener"].startswith("none")
 
 
 def test_another_sound_or_duration_fails_by_its_check() -> None:
@@ -73,7 +76,8 @@ def test_one_wrong_character_either_way_fails() -> None:
     assert (right.whole_wrong, right.streamed_wrong, wrong.streamed_wrong) == (0, 0, 1)
     assert judge_audit([right] * 20, "says")["passed"]
     found = judge_audit([*[right] * 19, wrong], "says")
-    assert found["characters_wrong"] == [0, 1] and not found["passed"]
+    assert found["characters_wrong"] == [0, 1]
+    assert not found["passed"]
 
 
 def test_fewer_than_twenty_texts_are_no_audit() -> None:

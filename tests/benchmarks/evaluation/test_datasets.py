@@ -53,7 +53,7 @@ def test_drawn_media_are_real_files() -> None:
         return next(part.data for part in ask.parts if isinstance(part, MediaPart))
 
     assert Image.open(io.BytesIO(first("mmmu/sglang"))).size == (96, 96)
-    with av.open(io.BytesIO(first("videomme/lmms-eval"))) as video:
+    with av.open(io.BytesIO(first("videomme/lmms-eval")), "r") as video:
         assert sum(1 for _ in video.decode(video=0)) == 8
     with av.open(io.BytesIO(first("mmsu/lmms-eval"))) as clip:
         assert clip.streams.audio[0].rate == 16_000
@@ -144,13 +144,16 @@ def test_prompts_are_those_of_their_conventions() -> None:
     asked = f"Which colour is the shape in <image 1>?\n{options}\n\n{letter}"
     assert text_of("mmmu/lmms-eval") == ("it", asked)
     kinds, asked = text_of("mmmu/sglang-omni-cot")
-    assert kinds == "it" and asked.startswith(
-        f"Which colour is the shape in ?\n\n{options}\n\nAnswer"
-    )
+    assert kinds == "it"
+    assert asked.startswith(f"Which colour is the shape in ?\n\n{options}\n\nAnswer")
     kinds, asked = text_of("gsm8k/sglang-5-shot")
-    assert asked.count("Question: ") == 6 and asked.endswith("\nAnswer:")
+    assert asked.count("Question: ") == 6
+    assert asked.endswith("\nAnswer:")
     assert text_of("mmlu/lm-eval-generative-0-shot")[1].endswith("\nD. 11\nAnswer:")
     kinds, asked = text_of("mmsu/lmms-eval")
-    assert kinds == "at" and asked.endswith("Answer with the letter (A, B, C, or D) only.")
+    assert kinds == "at"
+    assert asked.endswith("Answer with the letter (A, B, C, or D) only.")
     cloned = TASKS["seed-tts-en/speech-cloned"].samples("fixture")[0].request
-    assert isinstance(cloned, SpeechRequest) and cloned.reference and cloned.said == "Ah, ah."
+    assert isinstance(cloned, SpeechRequest)
+    assert cloned.reference
+    assert cloned.said == "Ah, ah."

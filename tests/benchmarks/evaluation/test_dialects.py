@@ -24,7 +24,7 @@ from benchmarks.evaluation import evaluate
 from benchmarks.evaluation.metrics import recognisers
 from benchmarks.evaluation.metrics.recognisers import Clip
 from benchmarks.evaluation.metrics.similarity import SpeakerSimilarity
-from benchmarks.evaluation.protocol import listening
+from benchmarks.evaluation.protocol.summary import RunTranscripts
 from sglang_omni.protocol.errors import EngineFailed
 from tests.benchmarks.evaluation.peers import CHATS, PIECES, RATE, playing_as
 from tests.entrypoints.http.fake import playing, serving, tone
@@ -46,7 +46,9 @@ def test_text_is_read_and_judged(dialect: str, tmp_path: Path) -> None:
         result = run(peer.url, dialect, "gsm8k/chat-0-shot", tmp_path)
     assert result["config"]["target"]["model"] == "peer-model"
     for record in result["records"]:
-        assert record["extracted"] == "7" and record["tokens"] == 9 and record["ttft_s"] > 0
+        assert record["extracted"] == "7"
+        assert record["tokens"] == 9
+        assert record["ttft_s"] > 0
     limit = "max_completion_tokens" if dialect == "openai" else "max_tokens"
     assert all(body[limit] == 1024 for _, body in peer.bodies)
 
@@ -59,7 +61,8 @@ def test_spoken_answers_are_heard(dialect: str, streaming: bool, tmp_path: Path)
         result = run(peer.url, dialect, "speech-to-speech/contains", tmp_path, *more)
     for record in result["records"]:
         assert record["audio_s"] == pytest.approx(SAMPLES / RATE)
-        assert (record["ttfa_s"] > 0) and record["text"] == "It is 7."
+        assert record["ttfa_s"] > 0
+        assert record["text"] == "It is 7."
         samples, rate = soundfile.read(tmp_path / record["audio"], dtype="int16")
         assert (rate, samples.tobytes()) == (RATE, b"".join(PIECES))
         assert ("ttft_s" in record) == streaming
@@ -95,17 +98,21 @@ def test_what_is_heard_is_counted_after_all_was_said(
     with playing_as("openai") as peer:
         heard = ("--recogniser", "pocketsphinx")
         result = run(peer.url, "openai", "seed-tts-en/speech", tmp_path, *heard)
-        assert hearing == [[SAMPLES] * 2, [SAMPLES]] and result["recogniser"] == "fake"
+        assert hearing == [[SAMPLES] * 2, [SAMPLES]]
+        assert result["recogniser"] == "fake"
         words = result["summary"][0]["repeats"][0]["words"]
-        assert result["heard"][0]["wrong"] == 1 and result["heard"][0]["words"] == 9
-        assert words["items"] == 3 and words["failed"] == 0
+        assert result["heard"][0]["wrong"] == 1
+        assert result["heard"][0]["words"] == 9
+        assert words["items"] == 3
+        assert words["failed"] == 0
         total = sum(row["words"] for row in result["heard"])
         wrong = sum(row["wrong"] for row in result["heard"])
         assert words["wer_corpus"] == pytest.approx(wrong / total)
         # Who was heard once is not heard again.
         again = run(peer.url, "openai", "seed-tts-en/speech", tmp_path, *heard)
-        assert len(hearing) == 2 and again["heard"] == result["heard"]
-    assert listening.RunTranscripts({}).summary([])["wer_corpus"] is None
+        assert len(hearing) == 2
+        assert again["heard"] == result["heard"]
+    assert RunTranscripts({}).summary([])["wer_corpus"] is None
 
 
 def test_a_cloned_voice_is_compared_with_its_recording(tmp_path: Path) -> None:
@@ -117,7 +124,8 @@ def test_a_cloned_voice_is_compared_with_its_recording(tmp_path: Path) -> None:
     assert "similarity" not in plain
     alike = result["similarity"]
     cosines = [row["cosine"] for row in alike["records"]]
-    assert alike["failed"] == 0 and len(cosines) == 3
+    assert alike["failed"] == 0
+    assert len(cosines) == 3
     assert alike["mean"] == {"closed/2": pytest.approx(sum(cosines) / 3)}
     voices = SpeakerSimilarity(network)
     speech = soundfile.read(tmp_path / result["records"][0]["audio"], dtype="float32")

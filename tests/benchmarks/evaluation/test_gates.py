@@ -21,17 +21,21 @@ RUNS: list[list[Figure]] = [
 
 def test_the_gate_lies_behind_the_worst_run_on_the_worse_side() -> None:
     rate, time = calibrate(RUNS, slack=0.1)
-    assert (rate.worst, rate.limit) == (9.0, pytest.approx(8.1))
-    assert (time.worst, time.limit) == (110.0, pytest.approx(121.0))
+    assert (rate.worst, time.worst) == (9.0, 110.0)
+    assert rate.limit == pytest.approx(8.1)
+    assert time.limit == pytest.approx(121.0)
     assert rate.variation == pytest.approx(0.079, abs=1e-3)
-    assert rate.is_met(8.2) and not rate.is_met(8.0)
-    assert time.is_met(120.0) and not time.is_met(122.0)
+    assert rate.is_met(8.2)
+    assert not rate.is_met(8.0)
+    assert time.is_met(120.0)
+    assert not time.is_met(122.0)
 
 
 def test_a_failed_request_fails_where_there_was_none() -> None:
     failed = replace(FIGURE, measure="failed", unit="", value=0.0)
     (gate,) = calibrate([[failed]] * 5)
-    assert gate.is_met(0.0) and not gate.is_met(1.0)
+    assert gate.is_met(0.0)
+    assert not gate.is_met(1.0)
 
 
 def test_what_nothing_can_fail_is_no_gate() -> None:
@@ -83,7 +87,8 @@ def test_the_commands_calibrate_and_check(
     capsys.readouterr()
     assert gates.main(["check", half, "--gates", str(stored)]) == 1
     failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAILED")]
-    assert len(failed) == 2 and all("requests" in line for line in failed)
+    assert len(failed) == 2
+    assert all("requests" in line for line in failed)
     other = suite(tmp_path / "other", run_file("mmmu-50"))
     assert gates.main(["check", other, "--gates", str(stored)]) == 2
     assert gates.main(["check", str(tmp_path / "none"), "--gates", str(stored)]) == 2
@@ -102,7 +107,8 @@ def test_steady_gates_let_a_slow_machine_pass_and_no_lost_batching(
     capsys.readouterr()
     assert gates.main(["check", serial, "--gates", str(stored)]) == 1
     (failed,) = [line for line in capsys.readouterr().out.splitlines() if "FAILED" in line]
-    assert gates.GROWTH in failed and "closed/4" in failed
+    assert gates.GROWTH in failed
+    assert "closed/4" in failed
 
 
 def test_what_varies_from_run_to_run_is_no_steady_gate(tmp_path: Path, capsys: Any) -> None:

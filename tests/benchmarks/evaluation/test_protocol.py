@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.client import target
 from benchmarks.client.load import ClientShare
 from benchmarks.client.target import Target
 from benchmarks.evaluation import evaluate
@@ -81,13 +82,16 @@ def test_a_run_asks_every_sample_in_every_pass_and_writes_one_file(
     written = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert written == json.loads(json.dumps(result))
     asked = questions(server)
-    assert len(asked) == 6 * 2 * 2 and {asked.count(text) for text in asked} == {4}
+    assert len(asked) == 6 * 2 * 2
+    assert {asked.count(text) for text in asked} == {4}
     assert [row["load"] for row in result["summary"]] == ["closed/2", "open/50"]
-    assert len(result["records"]) == 24 and result["environment"]["commit"]
+    assert len(result["records"]) == 24
+    assert result["environment"]["commit"]
     for row in result["summary"]:
         for done in row["repeats"]:
             assert (done["requests"], done["failed"], done["interrupted"]) == (6, 0, False)
-            assert done["ttft_ms"]["mean"] > 0 and done["ttft_ms"]["p99"] is None
+            assert done["ttft_ms"]["mean"] > 0
+            assert done["ttft_ms"]["p99"] is None
             assert len(done["clients"]) == 1
         rates = [done["requests_per_s"] for done in row["repeats"]]
         assert row["over_repeats"]["requests_per_s"]["mean"] == pytest.approx(sum(rates) / 2)
@@ -101,7 +105,11 @@ def test_right_answers_are_right(server: Served, tmp_path: Path) -> None:
 
     async def script(request: Any) -> Any:
         asked = request.messages[-1].content[0].text
-        first = TASKS["gsm8k/chat-0-shot"].samples("fixture", 1)[0].request.parts[0].text  # type: ignore[union-attr]
+        question = TASKS["gsm8k/chat-0-shot"].samples("fixture", 1)[0].request
+        assert isinstance(question, target.ChatRequest)
+        (part,) = question.parts
+        assert isinstance(part, target.TextPart)
+        first = part.text
         yield TextDelta(truths[0] if asked == first else "It is 999999.")
         yield Finished("stop", USAGE)
 
@@ -122,7 +130,8 @@ def test_a_failed_request_is_counted_and_wrong(server: Served, tmp_path: Path) -
     run.generate()
     (row,) = run.finish()["summary"][0]["repeats"]
     assert (row["requests"], row["failed"], row["failures"]) == (12, 12, {"429": 12})
-    assert row["accuracy"]["right"] == 0 and row["accuracy"]["items"] == 12
+    assert row["accuracy"]["right"] == 0
+    assert row["accuracy"]["items"] == 12
 
 
 def test_speech_without_audio_has_failed(server: Served, tmp_path: Path) -> None:
@@ -198,7 +207,8 @@ def test_a_journal_gives_back_what_it_was_given(tmp_path: Path) -> None:
         assert journal.sitting == 1
         journal.add(one("b", sitting=1))
     stored = read_journal(path, made)
-    assert stored.sittings == 2 and stored.clients == {("closed/1", 0): [share]}
+    assert stored.sittings == 2
+    assert stored.clients == {("closed/1", 0): [share]}
     assert list(stored.records) == [("closed/1", 0, "a"), ("closed/1", 0, "b")]
     assert asdict(stored.records["closed/1", 0, "a"]) == asdict(first) | {"ttft_s": 0.1235}
     assert record_from_json(record_to_json(first)) == replace(first, ttft_s=0.1235)
@@ -209,7 +219,8 @@ def test_the_time_of_a_pass_is_that_of_its_sittings() -> None:
     assert summarise_pass(whole, [])["tokens_per_s"] == pytest.approx(20 / 4)
     parted = [whole[0], one("b", began_s=0.0, took_s=3.0, sitting=1)]
     row = summarise_pass(parted, [])
-    assert row["interrupted"] and row["seconds"] == pytest.approx(5.0)
+    assert row["interrupted"]
+    assert row["seconds"] == pytest.approx(5.0)
 
 
 def test_accuracy_counts_guesses_failures_and_groups_apart() -> None:
@@ -237,7 +248,8 @@ def test_loads_and_presets_are_what_they_say() -> None:
             LoadPlan.of(wrong)
     for made in PRESETS.values():
         for preset in made:
-            assert preset.task in TASKS and [LoadPlan.of(load) for load in preset.loads]
+            assert preset.task in TASKS
+            assert [LoadPlan.of(load) for load in preset.loads]
     (mmmu,) = PRESETS["mmmu-50"]
     assert (mmmu.samples, mmmu.warm_up, mmmu.repeats) == (50, 16, 3)
     assert len(PRESETS["smoke"]) == 8

@@ -13,11 +13,11 @@ from benchmarks.client.target import Target
 from benchmarks.evaluation.protocol.presets import PRESETS
 from benchmarks.evaluation.protocol.record import record_to_json
 from benchmarks.evaluation.protocol.run import RunConfig
-from benchmarks.evaluation.protocol.summary import summarise_repeats
+from benchmarks.evaluation.protocol.summary import summarise_pass, summarise_repeats
 from benchmarks.evaluation.report import __main__, figures, plots
 from benchmarks.evaluation.report.figures import Figure
 from benchmarks.evaluation.report.tables import MixedProtocols, format_table, format_tables
-from tests.benchmarks.evaluation.test_protocol import one, summarise_pass
+from tests.benchmarks.evaluation.test_protocol import one
 
 FIGURE = Figure("requests", "req/s", "closed/1", 2.0, "a protocol", "one", "a card", "here")
 
@@ -54,7 +54,8 @@ def test_rows_of_two_protocols_are_never_in_one_column() -> None:
     with pytest.raises(MixedProtocols, match="'a protocol' and 'another'"):
         format_table([FIGURE, other])
     both = format_tables([FIGURE, other])
-    assert both.count("### ") == 2 and both.count("| requests (req/s) |") == 2
+    assert both.count("### ") == 2
+    assert both.count("| requests (req/s) |") == 2
 
 
 def test_a_table_has_a_column_for_each_load_in_order() -> None:
@@ -70,7 +71,11 @@ def test_every_published_row_says_whose_on_what_and_from_where() -> None:
     rows = list(figures.read_published())
     assert len(rows) > 30
     for row in rows:
-        assert row.system and row.hardware and row.source and row.protocol and row.value > 0
+        assert row.system
+        assert row.hardware
+        assert row.source
+        assert row.protocol
+        assert row.value > 0
 
 
 @pytest.mark.parametrize("preset", ["mmmu-50", "seed-tts-en-whole", "seed-tts-en-streamed"])
@@ -80,7 +85,8 @@ def test_a_preset_stands_beside_the_rows_it_repeats(preset: str) -> None:
     assert {one.protocol for one in ours} & theirs
     together = [row for row in figures.read_published() if row.protocol == ours[0].protocol]
     shown = format_table([one for one in ours if one.protocol == ours[0].protocol] + together)
-    assert "| this project | a laptop |" in shown and "| sglang-omni |" in shown
+    assert "| this project | a laptop |" in shown
+    assert "| sglang-omni |" in shown
 
 
 def test_what_is_not_known_of_a_protocol_keeps_it_apart() -> None:
@@ -99,7 +105,8 @@ def test_words_by_another_listener_are_another_protocol() -> None:
     found = [
         one for one in figures.figures_of(result, "run") if one.measure.startswith("word errors")
     ]
-    assert found[0].value == 2.0 and found[0].protocol.endswith("heard by whisper (large-v3)")
+    assert found[0].value == 2.0
+    assert found[0].protocol.endswith("heard by whisper (large-v3)")
 
 
 def test_the_command_prints_and_draws(tmp_path: Path, capsys: Any) -> None:

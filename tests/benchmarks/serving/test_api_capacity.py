@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from typing import Literal
 
 import pytest
 
@@ -19,7 +20,7 @@ from benchmarks.serving.api_capacity import (
 from benchmarks.serving.api_process import ANSWER
 from benchmarks.synthetic.thinker import ThinkerPace, open_worker
 from sglang_omni.engines.runtime.worker import StepInput, StepWorker
-from sglang_omni.engines.thinker.contract import ThinkerRequest
+from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.server.running import free_port
 
@@ -58,7 +59,8 @@ def test_an_error_is_no_answer() -> None:
 def test_tokens_are_counted_by_where_the_text_has_come_to() -> None:
     expected = ExpectedAnswer(30)
     ends = [size for size in range(len(expected.text) + 1) if _is_end(expected, size)]
-    assert len(ends) == 31 and ANSWER.startswith(expected.text)
+    assert len(ends) == 31
+    assert ANSWER.startswith(expected.text)
     assert [expected.tokens(size) for size in ends] == list(range(31))
 
 
@@ -95,9 +97,14 @@ def test_the_synthetic_thinker_gives_who_was_behind_what_it_missed() -> None:
     ((_, first),) = worker.step(StepInput((("a", request),)))
     assert worker.step(StepInput(stalled=frozenset("a"))) == []
     ((_, second),) = worker.step(StepInput())
+    assert isinstance(first, ThinkerOutput)
+    assert isinstance(second, ThinkerOutput)
     assert (first.token_ids, second.token_ids) == ((5,), (6, 5))
     ((_, last),) = worker.step(StepInput())
-    assert last.token_ids == (6,) and last.last and not worker.busy
+    assert isinstance(last, ThinkerOutput)
+    assert last.token_ids == (6,)
+    assert last.last
+    assert not worker.busy
 
 
 def test_a_bound_is_judged_by_what_was_carried_and_by_processor_time_where_that_tells() -> None:
@@ -115,10 +122,11 @@ def test_a_bound_is_judged_by_what_was_carried_and_by_processor_time_where_that_
 
 @pytest.mark.alone
 @pytest.mark.parametrize("kind", ["text", "speech"])
-def test_a_case_is_measured(kind: str) -> None:
+def test_a_case_is_measured(kind: Literal["text", "speech"]) -> None:
     short = f"--out unused --seconds 1 --tokens 20 --patches 3 --port {free_port()}"
     rate = 100 if kind == "text" else 10
-    row = measure_round(Case("short", kind, 4, rate, 0), parse_arguments(shlex.split(short)))  # type: ignore[arg-type]
+    row = measure_round(Case("short", kind, 4, rate, 0), parse_arguments(shlex.split(short)))
     carried = row["tokens_per_s" if kind == "text" else "audio_s_per_s"]
-    assert carried > rate / 4 and row["whole_answers"] >= 2
+    assert carried > rate / 4
+    assert row["whole_answers"] >= 2
     assert 0 < row["api_core"] < 1

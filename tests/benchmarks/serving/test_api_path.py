@@ -20,7 +20,9 @@ SHORT = parse_arguments(
 async def test_a_stage_is_measured_by_the_chunk(stage: str) -> None:
     row = await measure_stage(stage, SHORT)
     assert row["stage"] == stage
-    assert row["chunks_per_s"] >= 4 and row["api_us"] > 0 and row["engine_us"] > 0
+    assert row["chunks_per_s"] >= 4
+    assert row["api_us"] > 0
+    assert row["engine_us"] > 0
 
 
 async def test_the_whole_path_is_measured_without_a_failure(
@@ -28,4 +30,5 @@ async def test_the_whole_path_is_measured_without_a_failure(
 ) -> None:
     monkeypatch.setattr(api_path, "PORT", free_port())
     row = await measure_http("wav", SHORT)
-    assert row["failed"] == 0 and row["chunks_per_s"] >= 4
+    assert row["failed"] == 0
+    assert row["chunks_per_s"] >= 4

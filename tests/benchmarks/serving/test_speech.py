@@ -79,7 +79,8 @@ def test_a_header_is_no_audio_wherever_it_is_cut() -> None:
     ear.receive(head[:3], at_s=1.0)
     ear.receive(head[3:40], at_s=1.5)
     ear.receive(head[40:], at_s=2.0)
-    assert ear.first_at_s is None
+    before = ear.first_at_s
+    assert before is None
     ear.receive(samples[:50], at_s=3.0)
     assert (ear.first_at_s, ear.playback.ends_at_s, ear.rate) == (3.0, 3.5, 50)
     ear.receive(samples[50:], at_s=3.1)
@@ -93,11 +94,13 @@ def test_pieces_may_be_files_of_their_own_or_bare_samples() -> None:
     files = AudioReceiver(keep=True)
     for _ in range(2):
         files.receive(build_header(8000, 4) + b"abcd", at_s=1.0, begins=True)
-    assert bytes(files.samples) == b"abcdabcd" and files.rate == 8000
+    assert bytes(files.samples) == b"abcdabcd"
+    assert files.rate == 8000
     bare = AudioReceiver(keep=True)
     bare.receive(b"RI", at_s=1.0)
     bare.receive(b"cheese", at_s=1.0)
-    assert bytes(bare.samples) == b"RIcheese" and bare.rate == 24_000
+    assert bytes(bare.samples) == b"RIcheese"
+    assert bare.rate == 24_000
 
 
 def test_sound_that_cannot_be_measured_is_refused() -> None:
@@ -128,7 +131,8 @@ def test_the_search_finds_the_most_that_pass_within_its_fineness(limit: int) -> 
         assert found == 0
     else:
         assert min(limit, 1200) / 1.06 - 1 <= found <= min(limit, 1200)
-    assert max(asked) <= 1200 and len(asked) <= 14
+    assert max(asked) <= 1200
+    assert len(asked) <= 14
 
 
 @pytest.mark.parametrize("audio_format", ["wav", "pcm"])
@@ -143,9 +147,11 @@ def test_clients_hear_all_audio_and_ask_different_things(
     assert (row["requests"], row["failed"], row["underruns"]) == (7, 0, 0)
     for record in seen.records:
         assert record.audio_s == pytest.approx(3 * PATCH_S, abs=1e-3)
-        assert record.ttfa_s is not None and 0 < record.ttfa_s <= record.took_s
+        assert record.ttfa_s is not None
+        assert 0 < record.ttfa_s <= record.took_s
     seeds = {request.voice.seed for request in backend.requests}
-    assert len(seeds) == 7 and min(seeds) >= 100
+    assert len(seeds) == 7
+    assert min(seeds) >= 100
 
 
 def test_an_open_loop_asks_at_its_rate_however_slow_the_answers(
@@ -187,7 +193,8 @@ def test_every_failure_is_counted_by_its_reason(server: Served, backend: FakeBac
     assert (row["requests"], row["failed"], row["failures"]) == (4, 4, {"429": 4})
     backend.script = playing(AudioDelta(tone()), then=Overloaded("full"))
     (cut,) = run_load(Load("closed", query(server), 1, 60.0, requests=1), 1).records
-    assert cut.error is not None and cut.audio_s > 0
+    assert cut.error is not None
+    assert cut.audio_s > 0
     backend.script = playing(Finished("stop", Usage()))
     (mute,) = run_load(Load("closed", query(server), 1, 60.0, requests=1), 1).records
     assert mute.error == "an answer without audio"

@@ -13,10 +13,11 @@ from benchmarks.synthetic.speech_checkpoint import (
 )
 from benchmarks.talker.shapes import TALKER, VAE
 from sglang_omni.engines.runtime.worker import StepInput
-from sglang_omni.engines.speech.contract import TalkerRequest, TalkerSettings
+from sglang_omni.engines.speech.contract import TalkerChunk, TalkerRequest, TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.checkpoint_files import INDEX_FILE
 from sglang_omni.models.json_file import read_json
+from sglang_omni.models.ming.config import VAEConfig
 from sglang_omni.models.ming.speech.model import MingSpeechModel
 from sglang_omni.models.ming.speech.modules import load_modules
 from sglang_omni.models.ming.tiny.speech import STOP_STD
@@ -36,7 +37,7 @@ _FLOW = replace(TALKER.flow, hidden_size=128, depth=2, num_heads=2)
 SMALL = replace(TALKER, llm=_LLM, flow=_FLOW, aggregator=_FLOW)
 
 
-def _small_vae():
+def _small_vae() -> VAEConfig:
     backbone = replace(
         VAE.decoder.backbone,
         hidden_size=64,
@@ -68,7 +69,7 @@ def test_a_written_checkpoint_has_the_wanted_sizes_and_speaks(tmp_path: Path) ->
     samples, last = 0, False
     while not last:
         ((_, chunk),) = worker.step(work)
-        assert not isinstance(chunk, Exception)
+        assert isinstance(chunk, TalkerChunk)
         samples, last, work = samples + len(chunk.pcm), chunk.last, StepInput()
     assert samples
 

@@ -1,5 +1,7 @@
 """The synthetic talker makes what the real one makes, but for the sound."""
 
+from typing import Any
+
 from benchmarks.synthetic.talker import (
     PATCH_SAMPLES,
     SyntheticSettings,
@@ -12,8 +14,8 @@ from sglang_omni.engines.speech.contract import TalkerChunk, TalkerRequest
 REQUEST = TalkerRequest("a text", "synthetic", 0)
 
 
-def worker(**settings: float) -> SyntheticTalker:
-    return open_worker(SyntheticSettings(step_ms=0, stream_ms=0, **settings))  # type: ignore[arg-type]
+def worker(**settings: Any) -> SyntheticTalker:
+    return open_worker(SyntheticSettings(step_ms=0, stream_ms=0, **settings))
 
 
 def to_the_end(talker: SyntheticTalker, results: StepResults) -> StepResults:
@@ -41,7 +43,8 @@ def test_all_take_turns_in_a_step_that_is_too_small_for_them() -> None:
 def test_slots_bound_who_is_held_and_the_cancelled_leave_theirs() -> None:
     talker = worker(slots=1, patches=3)
     talker.step(StepInput(tuple((name, REQUEST) for name in "abc")))
-    assert talker.counters()["active_slots"] == 1 and talker.counters()["waiting"] == 2
+    assert talker.counters()["active_slots"] == 1
+    assert talker.counters()["waiting"] == 2
     ((name, _),) = talker.step(StepInput(cancellations=("a", "b")))
     assert name == "c"
 

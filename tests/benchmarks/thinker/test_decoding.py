@@ -1,7 +1,9 @@
 """The thinker's benchmark: sane random weights, experts counted, answers scripted, rates right."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -44,7 +46,7 @@ class Shaped(nn.Module):
         self.register_parameter("gate_up_proj/weight", nn.Parameter(eight, requires_grad=False))
         self.register_parameter("gate_up_proj/weight_scale_inv", _blank((2, 2)))
 
-    def named_parameters(self, *_: object, **__: object):  # type: ignore[override]
+    def named_parameters(self, *_: Any, **__: Any) -> Iterator[tuple[str, nn.Parameter]]:
         for name, parameter in super().named_parameters():
             yield name.replace("/", "."), parameter
 
@@ -70,10 +72,13 @@ def test_weights_keep_variance_and_routing_even() -> None:
     inputs = torch.randn(4000, 256, generator=torch.Generator().manual_seed(0))
     _, ids = select_experts(inputs @ drawn["mlp.router.weight"].T, torch.zeros(64), routing)
     shares = ids.flatten().bincount(minlength=64) / ids.numel() * 64
-    assert shares.min() > 0.5 and shares.max() < 2
+    assert shares.min() > 0.5
+    assert shares.max() < 2
 
 
 class Decode:
+    """A batch of a decode step, as far as the census reads it."""
+
     forward_mode = type("Mode", (), {"is_decode": staticmethod(lambda: True)})
 
     def __init__(self, rows: int) -> None:
@@ -81,6 +86,8 @@ class Decode:
 
 
 class Layer(nn.Module):
+    """Returns the given ids as SGLang's top-k output."""
+
     def __init__(self, ids: list[list[int]]) -> None:
         super().__init__()
         self.ids = torch.tensor(ids)
@@ -90,6 +97,8 @@ class Layer(nn.Module):
 
 
 class Layers(nn.Module):
+    """A decoder that only runs its layers."""
+
     def __init__(self, layers: list[Layer]) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
@@ -126,9 +135,11 @@ def test_a_script_is_said_whatever_the_logits() -> None:
         scripted(logits, torch.tensor([said[-1], 3]))
         assert int(logits[1].argmax()) == ids[0]
         said.append(int(logits[0].argmax()))
-    assert said == ids and len(ids) == 26
+    assert said == ids
+    assert len(ids) == 26
     text = build_thinker_tokenizer().decode(ids[:FIRST_SENTENCE])
-    assert text.endswith(".") and text.count(".") == 1
+    assert text.endswith(".")
+    assert text.count(".") == 1
 
 
 def test_rates_count_only_the_time_when_everybody_decodes() -> None:

@@ -39,9 +39,8 @@ def test_a_step_has_its_seam_once(tmp_path: Path) -> None:
     write_trace(tmp_path / "one.json.gz")
     found = profile_step(read_trace(tmp_path / "one.json.gz"))
     assert found.layer.count == STEPS * (LAYERS - 1) - 1
-    assert found.boundary and found.boundary.us[-2:] == pytest.approx(
-        [took + GAP for _, took in HEAD]
-    )
+    assert found.boundary
+    assert found.boundary.us[-2:] == pytest.approx([took + GAP for _, took in HEAD])
     step = LAYERS * LAYER + HEAD
     assert found.step_us == pytest.approx(sum(took + GAP for _, took in step))
 
@@ -49,7 +48,8 @@ def test_a_step_has_its_seam_once(tmp_path: Path) -> None:
 def test_a_trace_within_one_step_has_no_seam(tmp_path: Path) -> None:
     write_trace(tmp_path / "one.json.gz")
     found = profile_step(read_trace(tmp_path / "one.json.gz")[: LAYERS * len(LAYER)])
-    assert found.boundary is None and found.step_us is None
+    assert found.boundary is None
+    assert found.step_us is None
     assert found.layer.names == tuple(name for name, _ in LAYER)
 
 

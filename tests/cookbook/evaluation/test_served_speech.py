@@ -37,7 +37,8 @@ def server(request: httpx.Request) -> httpx.Response:
     if request.url.path == "/v1/models":
         return httpx.Response(200, json={"data": [{"id": "mini"}]})
     asked = json.loads(request.content)
-    assert asked["model"] == "mini" and asked["stream_format"] == "audio"
+    assert asked["model"] == "mini"
+    assert asked["stream_format"] == "audio"
     if asked["voice"] == "nobody":
         return httpx.Response(400, json={"error": {"message": "no such voice"}})
     return httpx.Response(200, stream=Pieces(1 + TEXTS.index(asked["input"])))

@@ -19,7 +19,7 @@ from cookbook.ming_mini.evaluation.spoken_answers import (
     spoken_answer,
     summarise,
 )
-from cookbook.ming_mini.thinker.items import Item
+from cookbook.ming_mini.thinker.items import Check, Item
 from measurement.pocketsphinx_recogniser import Recogniser
 from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta, Usage
 from tests.cookbook.thinker.conftest import LEXICON
@@ -43,21 +43,24 @@ async def test_a_clip_goes_in_and_the_answers_sound_comes_out(server: Served) ->
     async with connect(f"{server.url.replace('http', 'ws')}/v1/realtime", proxy=None) as session:
         transcript, samples = await exchange(session, clip)
     assert transcript == "Yes."
-    assert len(samples) > RATE // 100 and 0.01 < np.abs(samples).max() <= 1
+    assert len(samples) > RATE // 100
+    assert 0.01 < np.abs(samples).max() <= 1
 
 
 def test_what_counts_of_a_sum_is_its_result() -> None:
     assert spoken_answer(SUM) == ["forty", "two"]
-    assert spoken_answer("No.") == ["no"] and spoken_answer("") == []
+    assert spoken_answer("No.") == ["no"]
+    assert spoken_answer("") == []
     assert relevant_words(["forty", "eight", "the", "answer", "is", "forty", "two"]) == [
         "forty",
         "two",
     ]
-    assert relevant_words(["no"]) == ["no"] and relevant_words([]) == []
+    assert relevant_words(["no"]) == ["no"]
+    assert relevant_words([]) == []
 
 
 def judged(answer: str, transcript: str, heard: str) -> Exchange:
-    check = "number" if answer == SUM else "exact"
+    check: Check = "number" if answer == SUM else "exact"
     item = Item("spoken_question", "", answer, check, speech="a question")
     return judge_exchange(Question("spoken_question, seen voice", item), transcript, heard.split())
 
@@ -74,8 +77,10 @@ def test_text_and_sound_are_judged_apart() -> None:
         )
     ]
     right, unheard, wrong, misheard, silent = verdicts
-    assert right == (True, True, True) and unheard == (True, False, False)
-    assert wrong == (False, True, False) and misheard == (False, False, True)
+    assert right == (True, True, True)
+    assert unheard == (True, False, False)
+    assert wrong == (False, True, False)
+    assert misheard == (False, False, True)
     assert silent == (False, False, False)
 
 
@@ -93,5 +98,6 @@ def test_the_summary_counts() -> None:
 def test_a_recogniser_takes_the_grammar() -> None:
     knows = Recogniser().knows
     answers = draw_alternatives(1, LEXICON, knows, 20)
-    assert len(answers) >= 20 and all(knows(word) for one in answers for word in one.split())
+    assert len(answers) >= 20
+    assert all(knows(word) for one in answers for word in one.split())
     assert Recogniser(grammar(answers)).words(np.zeros(8000, np.float32), 16_000) == []

@@ -12,7 +12,6 @@ import torch
 
 from cookbook.ming_mini.lexicon import Lexicon
 from cookbook.ming_mini.speakers import PRESETS, Speaker
-from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.thinker.configs import SMALL
 from cookbook.ming_mini.thinker.layout import learn_tokenizer, write_layout
 from cookbook.ming_mini.thinker.library import Library
@@ -21,6 +20,7 @@ from cookbook.ming_mini.thinker.model import TrainableThinker, new_thinker
 from cookbook.ming_mini.thinker.scenes import SYSTEM_FONTS
 from cookbook.ming_mini.thinker.tasks import KINDS
 from cookbook.ming_mini.thinker.train import new_library
+from cookbook.ming_mini.vocoder import RATE
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 
 LEXICON = Lexicon(

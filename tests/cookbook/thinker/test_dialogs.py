@@ -75,7 +75,8 @@ def test_longer_dialogs_are_the_servers(
 
 def test_answers_end_and_read_as_they_were(tokenizer: ThinkerTokenizer) -> None:
     ids = answer_ids(tokenizer, ITEMS[1])
-    assert tokenizer.decode(ids) == "3." and ids[-1] == tokenizer.token_id("<|role_end|>")
+    assert tokenizer.decode(ids) == "3."
+    assert ids[-1] == tokenizer.token_id("<|role_end|>")
 
 
 @pytest.mark.parametrize("text", ['Spell "table".', "naïve 12 + 30 = ?\n", "你好。", "  a  b "])
@@ -85,5 +86,6 @@ def test_any_text_survives(text: str, tokenizer: ThinkerTokenizer) -> None:
 
 def test_the_vocabulary_is_small_and_has_every_special_token(tokenizer: ThinkerTokenizer) -> None:
     ids = [tokenizer.token_id(special.content) for special in list_thinker_tokens()]
-    assert max(ids) < 1000 and np.all(np.diff(ids) == 1)
+    assert max(ids) < 1000
+    assert np.all(np.diff(ids) == 1)
     assert len(tokenizer.encode_text(" How")) == 1

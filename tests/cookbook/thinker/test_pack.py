@@ -28,6 +28,7 @@ from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.thinker.contract import Features, ThinkerRequest, ThinkerSettings
 from sglang_omni.engines.thinker.launch import build_environment
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
+from sglang_omni.media.limits import Kind as MediaKind
 from sglang_omni.models.weights import TensorFolder
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.cookbook.thinker.conftest import CPU, LEXICON, hum
@@ -116,10 +117,13 @@ def request(asked: EncodedPrompt, item: Item) -> ThinkerRequest:
         places = np.flatnonzero(asked.routes.numpy())
         array = SharedArray()
         rows = asked.rows.numpy()
-        grid = ((1, *(side // 16 for side in item.scene.size)),) if item.scene else ()
+        grid: tuple[tuple[int, int, int], ...] = ()
+        if item.scene:
+            height, width = item.scene.size
+            grid = ((1, height // 16, width // 16),)
         run = ((int(places[0]), int(places[-1])),)
         digest = hashlib.blake2b(rows.tobytes(), digest_size=8).digest()
-        modality = "image" if item.scene else "audio"
+        modality: MediaKind = "image" if item.scene else "audio"
         layout = array.write(rows)
         number = int.from_bytes(digest, "little")
         features = (Features(modality, array, layout, run, number, grid),)

@@ -4,7 +4,8 @@ import time
 from pathlib import Path
 
 from cookbook.ming_mini.thinker.make import ShardMaker, make_shard
-from cookbook.ming_mini.thinker.shards import ShardReader, write_shard
+from cookbook.ming_mini.thinker.shards import Shard, ShardReader, write_shard
+from cookbook.ming_mini.thinker.tasks import Kind
 
 DEADLINE = 10.0
 
@@ -12,7 +13,8 @@ DEADLINE = 10.0
 def test_a_shard_that_appears_later_is_read_once(workshop: ShardMaker, tmp_path: Path) -> None:
     shard = make_shard(workshop, "text", "reader", 3)
     write_shard(tmp_path, "text", "first", shard)
-    reader, found = ShardReader(tmp_path), []
+    reader = ShardReader(tmp_path)
+    found: list[tuple[Kind, Shard]] = []
     for name in ("second", "third", "done"):
         end = time.monotonic() + DEADLINE
         wanted = len(found) + 1

@@ -12,7 +12,7 @@ from cookbook.ming_mini.prefetch import Prefetch
 from cookbook.ming_mini.thinker.compilation import EAGER, Regions, compiled_regions
 from cookbook.ming_mini.thinker.example_pools import Examples, Pool
 from cookbook.ming_mini.thinker.forward import chosen_experts
-from cookbook.ming_mini.thinker.library import Library
+from cookbook.ming_mini.thinker.library import Batch, Library
 from cookbook.ming_mini.thinker.make import ShardMaker, make_shard
 from cookbook.ming_mini.thinker.model import TrainableThinker
 from cookbook.ming_mini.thinker.step_batch import join_batches
@@ -29,7 +29,7 @@ TOLERANCE = 1e-5
 def gradients(
     model: TrainableThinker,
     library: Library,
-    batches: list,
+    batches: list[Batch],
     least: int = 0,
     regions: Regions = EAGER,
 ) -> tuple[list[BatchLosses], dict[str, Tensor]]:
@@ -106,7 +106,8 @@ def test_compiled_steps_learn_the_same_and_compile_once(
         for layer in trainer.model.sparse_layers():
             layer.gate.expert_bias.data += torch.randn(layer.routing.experts)
     assert not torch._dynamo.utils.counters["graph_break"]
-    assert len(set(graphs)) == 1 and graphs[0] > 0
+    assert len(set(graphs)) == 1
+    assert graphs[0] > 0
 
 
 def test_experts_chosen_without_sorting_are_the_products() -> None:

@@ -8,7 +8,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from cookbook.ming_mini.thinker.arithmetic import ONE_STEP, TWO_STEPS, operands, solution, sums
+from cookbook.ming_mini.thinker.arithmetic import (
+    ONE_STEP,
+    TWO_STEPS,
+    Story,
+    operands,
+    solution,
+    sums,
+)
 from cookbook.ming_mini.thinker.checks import is_right
 from cookbook.ming_mini.thinker.choices import choice, kind, option
 from cookbook.ming_mini.thinker.items import Item, Split
@@ -36,14 +43,16 @@ def items(kind: Kind, seed: int, split: Split = "train") -> Iterator[Item]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_seed_gives_the_same_items(kind: Kind) -> None:
     first, again, other = (list(islice(items(kind, seed), 40)) for seed in (5, 5, 6))
-    assert first == again and first != other
+    assert first == again
+    assert first != other
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_and_held_out_items_are_disjoint(kind: Kind) -> None:
     train = {item.key for item in islice(items(kind, 1), 1500)}
     held_out = {item.key for item in islice(items(kind, 2, "held_out"), 60)}
-    assert held_out and not train & held_out
+    assert held_out
+    assert not train & held_out
 
 
 def test_whether_something_is_there_cannot_be_guessed() -> None:
@@ -54,7 +63,8 @@ def test_whether_something_is_there_cannot_be_guessed() -> None:
         if item.task == "picture_yes_no" and item.question.startswith("Is there")
     ]
     missing = [item for item in asked if item.answer == "No."]
-    assert len(asked) > 100 and 0.4 < len(missing) / len(asked) < 0.6
+    assert len(asked) > 100
+    assert 0.4 < len(missing) / len(asked) < 0.6
     halves = 0
     for item in missing:
         *_, colour, shape = item.question.rstrip("?").split()
@@ -110,7 +120,7 @@ def test_sums_are_right_by_an_independent_reading() -> None:
 
 
 @pytest.mark.parametrize("story", ONE_STEP + TWO_STEPS, ids=lambda story: story.text[:40])
-def test_stories_have_whole_results_from_zero_on(story) -> None:
+def test_stories_have_whole_results_from_zero_on(story: Story) -> None:
     rng = Random(1)
     for _ in range(50):
         numbers = operands(rng, story.operations)
@@ -228,14 +238,16 @@ def test_the_right_choice_is_the_only_right_one() -> None:
         others = [one for letter, one in found.items() if letter != item.answer]
         if named := re.match(r"Which of these is an? (.*)\?", question):
             members = KINDS_OF_THINGS[named[1]]
-            assert right in members and not set(others) & set(members)
+            assert right in members
+            assert not set(others) & set(members)
         elif named := re.match(r"What is the opposite of (.*)\?", question):
             assert {(named[1], right), (right, named[1])} & set(OPPOSITES)
         elif named := re.match(r"Which number is the (.*)\?", question):
             best = max if named[1] == "largest" else min
             assert int(right) == best(map(int, found.values()))
         elif named := re.match(r"What is (\d+) \+ (\d+)\?", question):
-            assert int(right) == int(named[1]) + int(named[2]) and item.about
+            assert int(right) == int(named[1]) + int(named[2])
+            assert item.about
     assert len(asked) > 4
 
 
@@ -251,7 +263,8 @@ def test_held_out_choices_ask_for_what_training_teaches() -> None:
         }
 
     held_out = known("held_out", 7, 1000)
-    assert held_out and held_out <= known("train", 8, 12_000)
+    assert held_out
+    assert held_out <= known("train", 8, 12_000)
 
 
 def test_options_are_told_by_letter_and_by_text() -> None:
@@ -271,7 +284,8 @@ def test_a_word_has_one_kind_where_its_kind_is_asked_for() -> None:
     for item in (kind(rng, LEXICON) for _ in range(300)):
         word = item.question.removeprefix("What kind of thing is ").rstrip("?")
         (only,) = [name for name, members in KINDS_OF_THINGS.items() if word in members]
-        assert item.answer.lower() in (f"a {only}.", f"an {only}.") and item.split == "train"
+        assert item.answer.lower() in (f"a {only}.", f"an {only}.")
+        assert item.split == "train"
 
 
 @pytest.mark.parametrize("text", ["7", "Io", "WARDROBES", "umbrellas"])
@@ -280,6 +294,8 @@ def test_a_line_fits_its_picture_and_no_letter_is_lost(text: str) -> None:
     for scene in (lettered_scene(text, rng) for _ in range(60)):
         pixels = scene.draw().astype(int)
         ink = np.abs(pixels - pixels[0, 0]).max(2) > 20
-        assert ink.any() and not (ink[[0, -1]].any() or ink[:, [0, -1]].any())
+        assert ink.any()
+        assert not ink[[0, -1]].any()
+        assert not ink[:, [0, -1]].any()
         marks = mark_tokens(scene)[:, :-1]
         assert "".join(NAMES[n] for n in marks[marks > 0]) == text.lower()

@@ -41,7 +41,8 @@ def test_shards_are_repeatable_and_survive_the_disk(
     write_shard(tmp_path, kind, "seed", make_shard(workshop, kind, "seed", 5))
     reader = ShardFolder(tmp_path)
     ((found, read),) = reader.new()
-    assert found == kind and not list(reader.new())
+    assert found == kind
+    assert not list(reader.new())
     for one in fields(Shard):
         assert np.array_equal(getattr(shard, one.name), getattr(read, one.name)), one.name
 
@@ -107,7 +108,8 @@ def test_the_encoder_practises_on_signs_from_the_first_step(folder: Path, librar
     trainer = new_trainer(folder, library, replace(SETTINGS, signs=3, text_only=1.0))
     before = trainer.model.heads.marks.weight.detach().clone()
     report = trainer.train()
-    assert {"text", "signs", "letters"} <= set(report) and "picture" not in report
+    assert {"text", "signs", "letters"} <= set(report)
+    assert "picture" not in report
     assert 0.0 <= float(report["letters"]) <= 1.0
     assert not torch.equal(trainer.model.heads.marks.weight, before)
 
@@ -130,7 +132,8 @@ def test_a_batch_without_a_finite_gradient_changes_nothing(folder: Path, library
         reports.add(trainer.train())
     expected = {"steps", "skipped", "skipped, speech", "skipped, speech sense"}
     found = reports.flush()
-    assert set(found) == expected and set(found.values()) == {2.0}
+    assert set(found) == expected
+    assert set(found.values()) == {2.0}
     after = state_of(trainer)
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
     for _ in range(MAX_SKIPPED - 1):
@@ -220,11 +223,13 @@ def test_swapped_routers_swap_and_nothing_else(thinking: TrainableThinker) -> No
 def test_ablation_leaves_the_model_as_it_was(thinking: TrainableThinker, library: Library) -> None:
     before = {name: tensor.clone() for name, tensor in thinking.state_dict().items()}
     results = ablate(thinking, library)
-    assert set(results) == set(ORDERS) and set(results["own"]) == set(KINDS)
+    assert set(results) == set(ORDERS)
+    assert set(results["own"]) == set(KINDS)
     after = thinking.state_dict()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
 
 
 def test_accuracy_is_of_whole_answers(thinking: TrainableThinker, library: Library) -> None:
     measured = accuracy(thinking, library, 900)
-    assert measured and all(value == 0.0 for value in measured.values())
+    assert measured
+    assert all(value == 0.0 for value in measured.values())

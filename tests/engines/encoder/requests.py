@@ -29,6 +29,7 @@ async def encode(
     return features(request, output)
 
 
-def features(request: VisionEncodeRequest | AudioEncodeRequest, output: Encoded) -> Tensor:
+def features(request: VisionEncodeRequest | AudioEncodeRequest, output: object) -> Tensor:
     """What an engine wrote for a request."""
+    assert isinstance(output, Encoded)
     return torch.from_numpy(request.rows.read(output.layout).copy())

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 import numpy as np
 import pytest
 
-from sglang_omni.engines.encoder.cache import EmbeddingCache
+from sglang_omni.engines.encoder.cache import Embedding, EmbeddingCache
 from sglang_omni.engines.encoder.client import EncoderClient
 from sglang_omni.engines.encoder.contract import Encoded, VisionEncodeRequest
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
@@ -49,7 +49,7 @@ def request() -> VisionEncodeRequest:
     return VisionEncodeRequest(SharedArray(), Layout((1, 64, 64, 3), "|u1"), SharedArray())
 
 
-async def begin(client: EncoderClient, key: bytes) -> asyncio.Task:
+async def begin(client: EncoderClient, key: bytes) -> asyncio.Task[Embedding]:
     task = asyncio.create_task(client.encode(key, request(), GRID))
     await asyncio.sleep(0)
     await asyncio.sleep(0)

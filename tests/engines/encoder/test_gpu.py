@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -59,13 +60,13 @@ def test_the_rotation_kernel_gives_what_the_plain_rule_gives() -> None:
             assert_close(one.float(), other.float(), tolerance)
 
 
-def engine(checkpoint: Path, **changes: object) -> EngineProcess:
+def engine(checkpoint: Path, **changes: Any) -> EngineProcess:
     settings = EncoderSettings(
         checkpoint,
         device="cuda",
         dtype="bfloat16",
         threads=4,
-        **changes,  # type: ignore[arg-type]
+        **changes,
     )
     factory = "sglang_omni.engines.encoder.worker:open_worker"
     return EngineProcess(ProcessSpec("encoder", factory, settings, build_environment(settings, 4)))
@@ -115,7 +116,7 @@ async def test_engines_agree_with_the_reference(tmp_path: Path, ranks: int, grap
 
 
 @torch.inference_mode()
-def test_a_replay_equals_the_eager_blocks(one_rank) -> None:
+def test_a_replay_equals_the_eager_blocks(one_rank: None) -> None:
     from sglang_omni.models.ming.encoders.graphs import BlockGraphs
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import VisionEncoder

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,6 @@ def test_a_gpu_engine_sees_its_own_gpus() -> None:
         ({"device": "cuda", "tp_size": 2, "gpus": (0,)}, "1 GPUs"),
     ],
 )
-def test_settings_that_cannot_be_run_are_refused(changes: dict[str, object], what: str) -> None:
+def test_settings_that_cannot_be_run_are_refused(changes: dict[str, Any], what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         build_environment(replace(CPU, **changes), threads=1)

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.encoder.queue import PassQueue
+from sglang_omni.models.encoder import Cost
 from tests.engines.encoder.requests import picture
 
 
@@ -28,7 +28,8 @@ def test_split_requests_take_turns_with_each_other() -> None:
     add(queue, "a", steps=3, cost=30)
     add(queue, "b", steps=2, cost=20)
     assert [run_pass(queue) for _ in range(5)] == ["a", "b", "a", "b", "a"]
-    assert len(queue) == 0 and queue.take() == {}
+    assert len(queue) == 0
+    assert queue.take() == {}
 
 
 def test_whole_requests_wait_for_one_part_however_many_are_split() -> None:
@@ -60,4 +61,5 @@ def test_a_request_is_cancelled_before_and_between_its_parts() -> None:
     queue.cancel("a")
     queue.cancel("b")
     queue.cancel("gone")
-    assert len(queue) == 0 and run_pass(queue) == ""
+    assert len(queue) == 0
+    assert run_pass(queue) == ""

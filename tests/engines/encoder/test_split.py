@@ -68,7 +68,8 @@ def test_a_picture_that_arrives_during_a_long_video_waits_for_one_pass(
     assert split.step(StepInput((("video", video),))) == []
     results = split.step(StepInput((("small", small),)))
     assert [name for name, _ in results] == ["small"]
-    assert split.busy and split.counters()["waiting"] == 1
+    assert split.busy
+    assert split.counters()["waiting"] == 1
 
 
 def test_a_cancelled_video_stops_between_its_passes(split: EncoderWorker) -> None:
@@ -87,5 +88,6 @@ def test_a_video_whose_pixels_are_gone_between_two_passes_fails_alone(
     video.pixels.path = "/proc/self/fd/nothing"
     split.step(StepInput((("small", small),)))
     ((name, error),) = split.step(StepInput())
-    assert name == "video" and isinstance(error, EngineFailed)
+    assert name == "video"
+    assert isinstance(error, EngineFailed)
     assert not split.busy

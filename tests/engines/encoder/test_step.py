@@ -12,10 +12,10 @@ from sglang_omni.engines.encoder.contract import (
     EncoderInfo,
     VisionEncodeRequest,
 )
-from sglang_omni.engines.encoder.modality_encoder import Cost
 from sglang_omni.engines.encoder.worker import EncoderWorker, to_array
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 from sglang_omni.engines.runtime.worker import StepInput
+from sglang_omni.models.encoder import Cost
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from tests.engines.encoder.requests import clip, features, picture
 
@@ -66,7 +66,8 @@ def test_a_step_encodes_what_fits_and_keeps_the_rest(
     requests = {name: of(length) for name, length in zip("abcd", (4, 6, 12, 1), strict=True)}
     results = worker.step(StepInput(tuple(requests.items())))
     assert [name for name, _ in results] == ["a", "b"]
-    assert worker.busy and worker.counters()["waiting"] == 2
+    assert worker.busy
+    assert worker.counters()["waiting"] == 2
     results += worker.step(StepInput())
     results += worker.step(StepInput())
     assert [name for name, _ in results] == ["a", "b", "c", "d"]
@@ -101,7 +102,8 @@ def test_a_bad_request_fails_alone(worker: EncoderWorker, encoder: Doubling) -> 
 
 def test_a_batch_of_bad_requests_is_no_batch(worker: EncoderWorker, encoder: Doubling) -> None:
     worker.step(StepInput((("z", clip(np.zeros(2, np.float32))),)))
-    assert encoder.batches == [] and worker.counters()["batches"] == 0
+    assert encoder.batches == []
+    assert worker.counters()["batches"] == 0
 
 
 def test_rows_that_are_gone_fail_their_request_alone(worker: EncoderWorker) -> None:

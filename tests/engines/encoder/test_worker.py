@@ -7,13 +7,19 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import pytest_asyncio
 import torch
 
-from sglang_omni.engines.encoder.contract import EncoderInfo, EncoderSettings
+from sglang_omni.engines.encoder.contract import (
+    AudioEncodeRequest,
+    EncoderInfo,
+    EncoderSettings,
+    VisionEncodeRequest,
+)
 from sglang_omni.engines.encoder.launch import build_environment
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
 from sglang_omni.protocol.errors import EngineFailed, EngineUnavailable, InvalidRequest
@@ -28,8 +34,8 @@ FACTORY = "sglang_omni.engines.encoder.worker:open_worker"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-def engine(**changes: object) -> EngineProcess:
-    settings = EncoderSettings(TINY, threads=1, **changes)  # type: ignore[arg-type]
+def engine(**changes: Any) -> EngineProcess:
+    settings = EncoderSettings(TINY, threads=1, **changes)
     return EngineProcess(ProcessSpec("encoder", FACTORY, settings, build_environment(settings, 1)))
 
 
@@ -55,9 +61,13 @@ async def two_ranks() -> AsyncIterator[EngineProcess]:
 async def counters(process: EngineProcess) -> dict[str, float]:
     """Counters that are as new as the last answer: the next beat may have begun before it."""
     for _ in range(2):
-        seen = process.health.counters
-        await eventually(lambda seen=seen: process.health.counters is not seen, within_s=15)
+        await next_heartbeat(process)
     return dict(process.health.counters)
+
+
+async def next_heartbeat(process: EngineProcess) -> None:
+    seen = process.health.counters
+    await eventually(lambda: process.health.counters is not seen, within_s=15)
 
 
 async def picture_case(process: EngineProcess, name: str) -> None:
@@ -100,7 +110,8 @@ async def test_features_do_not_depend_on_who_else_is_encoded(one_rank: EnginePro
     alone = [await encode(one_rank, picture(one)) for one in pictures]
     alone += [await encode(one_rank, clip(one)) for one in clips]
     before = (await counters(one_rank))["batches"]
-    requests = [picture(one) for one in pictures] + [clip(one) for one in clips]
+    requests: list[VisionEncodeRequest | AudioEncodeRequest]
+    requests = [*(picture(one) for one in pictures), *(clip(one) for one in clips)]
     together = await asyncio.gather(*(encode(one_rank, request) for request in requests))
     # The first to arrive may go alone, the others share.
     assert 2 <= (await counters(one_rank))["batches"] - before < len(requests)
@@ -111,7 +122,7 @@ async def test_features_do_not_depend_on_who_else_is_encoded(one_rank: EnginePro
 async def test_bad_requests_fail_alone_and_say_why(one_rank: EngineProcess) -> None:
     good = torch.zeros(1, 64, 64, 3, dtype=torch.uint8)
     nan = torch.full((4000,), float("nan"))
-    bad = {
+    bad: dict[str, VisionEncodeRequest | AudioEncodeRequest] = {
         "multiple of 32": picture(torch.zeros(1, 60, 64, 3, dtype=torch.uint8)),
         "uint8": picture(torch.zeros(1, 64, 64, 3)),
         "finite": clip(nan),
@@ -122,7 +133,8 @@ async def test_bad_requests_fail_alone_and_say_why(one_rank: EngineProcess) -> N
     requests = [*bad.values(), picture(good)]
     outcome = await asyncio.gather(*(encode(one_rank, r) for r in requests), return_exceptions=True)
     for error, why in zip(outcome, bad, strict=False):
-        assert isinstance(error, InvalidRequest) and why in error.message
+        assert isinstance(error, InvalidRequest)
+        assert why in error.message
     assert isinstance(outcome[-1], torch.Tensor)
 
 
@@ -134,7 +146,9 @@ async def test_counters_tell_what_was_encoded(one_rank: EngineProcess) -> None:
     grown = {name: after[name] - before[name] for name in after}
     wanted = {"images": 1, "frames": 4, "patches": 16, "audio_clips": 1, "audio_seconds": 0.5}
     assert {name: grown[name] for name in wanted} == wanted
-    assert grown["batches"] == 2 and grown["busy_seconds"] > 0 and after["waiting"] == 0
+    assert grown["batches"] == 2
+    assert grown["busy_seconds"] > 0
+    assert after["waiting"] == 0
     assert one_rank.health.info == EncoderInfo(hidden=192, dtype="float32")
 
 

@@ -66,7 +66,8 @@ async def test_one_that_ends_the_process_is_refused_and_the_next_is_served(
             await checker.check(under(HUNGRY))
         assert checker.process.pid == second
     assert time.monotonic() - began < 30
-    assert SECRET not in caplog.text and SECRET not in "".join(capfd.readouterr())
+    assert SECRET not in caplog.text
+    assert SECRET not in "".join(capfd.readouterr())
 
 
 async def test_whoever_leaves_takes_nobody_along(checker: GrammarChecker) -> None:
@@ -111,12 +112,14 @@ def test_verdicts_are_kept_by_use_and_fatal_ones_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     cache = VerdictCache(max_verdicts=2)
     cache.put(b"a", GrammarVerdict())
     cache.put(b"b", GrammarVerdict("bad"))
     assert cache.get(b"a") == GrammarVerdict()
     cache.put(b"c", CRASH_VERDICT)
-    assert cache.get(b"b") is None and cache.get(b"c") == CRASH_VERDICT
+    assert cache.get(b"b") is None
+    assert cache.get(b"c") == CRASH_VERDICT
     now[0] = module.CRASH_VERDICT_TTL_S
-    assert cache.get(b"c") is None and cache.get(b"a") == GrammarVerdict()
+    assert cache.get(b"c") is None
+    assert cache.get(b"a") == GrammarVerdict()

@@ -72,7 +72,8 @@ def test_what_clients_ask_for_can_be_written(
 def test_a_number_ends(tokenizer: LLTokenizer, schema: Any, text: str) -> None:
     matcher = compile_grammar(tokenizer, "json", json.dumps(schema), JSON_OPTIONS)
     said = written(matcher, tokenizer, text)
-    assert text.startswith(said) and len(said) < len(text)
+    assert text.startswith(said)
+    assert len(said) < len(text)
 
 
 def test_a_grammar_that_asks_for_longer_numbers_has_them(tokenizer: LLTokenizer) -> None:
@@ -88,7 +89,8 @@ def test_a_grammar_that_asks_for_longer_numbers_has_them(tokenizer: LLTokenizer)
 def test_a_number_in_a_call_ends(tokenizer: LLTokenizer, thinking: bool) -> None:
     add = Tool("add", "", {"type": "object", "properties": {"a": NUMBER}, "required": ["a"]})
     lark = build_answer_grammar([add], ToolChoice(forced=True), None, thinking)
-    assert lark is not None and "%json" not in build_bounded_grammar(lark)
+    assert lark is not None
+    assert "%json" not in build_bounded_grammar(lark)
     matcher = compile_grammar(tokenizer, "ebnf", lark, JSON_OPTIONS)
     thought = f"<think>{'1' * 99}</think>" if thinking else ""
     mark = [

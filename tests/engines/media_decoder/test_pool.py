@@ -20,7 +20,7 @@ from sglang_omni.engines.media_decoder.contract import Decoded, MediaDecoderSett
 from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
 from sglang_omni.engines.runtime.process import EngineHealth
 from sglang_omni.engines.runtime.shared_array import SharedArray
-from sglang_omni.media.limits import MediaLimits
+from sglang_omni.media.limits import Kind, MediaLimits
 from sglang_omni.protocol.errors import (
     EngineUnavailable,
     InvalidRequest,
@@ -130,7 +130,8 @@ async def test_a_decoder_killed_by_the_system_costs_no_request() -> None:
         slow = asyncio.create_task(refused(pool, SLOW))
         await asyncio.sleep(0.2)
         victim = pool._engines[0].pid
-        assert victim is not None and pool.in_flight == 1
+        assert victim is not None
+        assert pool.in_flight == 1
         os.kill(victim, signal.SIGKILL)
         # The other decoder was given the file: its own fault is found.
         assert "not an image" in await slow
@@ -202,7 +203,8 @@ async def test_a_decoder_whose_client_has_gone_finishes_and_is_free_again(
     await asyncio.sleep(0.1)
     slow.cancel()
     await asyncio.wait({slow})
-    assert slow.cancelled() and shared.in_flight == 1
+    assert slow.cancelled()
+    assert shared.in_flight == 1
     began = time.monotonic()
     await good(shared)
     assert time.monotonic() - began < SLOW_S + 1
@@ -234,7 +236,7 @@ async def test_cancelling_at_the_moment_of_being_served_loses_no_decoder(
     ],
 )
 async def test_what_is_no_medium_never_reaches_a_decoder(
-    kind: str, files: list[bytes], message: str
+    kind: Kind, files: list[bytes], message: str
 ) -> None:
     pool = MediaDecoderPool(MediaDecoderSettings(MediaLimits(file_bytes=1000), RULES))
     with pytest.raises(InvalidRequest, match=message):
@@ -296,6 +298,7 @@ def memory(pool: MediaDecoderPool) -> int:
 
 def test_errors_of_the_decoders_survive_the_socket() -> None:
     error = pickle.loads(pickle.dumps(InvalidRequest("why", param="messages")))
-    assert isinstance(error, OmniError) and (error.message, error.param) == ("why", "messages")
+    assert isinstance(error, OmniError)
+    assert (error.message, error.param) == ("why", "messages")
     layout = Decoded(SharedArray().write(np.ones(3)), (0.5,))
     assert pickle.loads(pickle.dumps(layout)) == layout

@@ -16,7 +16,8 @@ async def test_tenants_take_turns() -> None:
         assert queue.assign("one")
         other = stack.enter_context(queue.join("image", "other"))
         assert queue.assign("two")
-        assert crowd[0].result() == "one" and other.result() == "two"
+        assert crowd[0].result() == "one"
+        assert other.result() == "two"
 
 
 async def test_tenants_take_turns_at_a_single_decoder() -> None:
@@ -27,7 +28,8 @@ async def test_tenants_take_turns_at_a_single_decoder() -> None:
         other = stack.enter_context(queue.join("video", "other"))
         queue.release("one")
         assert queue.assign("one")
-        assert other.done() and not crowd[1].done()
+        assert other.done()
+        assert not crowd[1].done()
 
 
 async def test_who_floods_the_queue_is_refused_and_nobody_else() -> None:
@@ -45,11 +47,14 @@ async def test_videos_leave_a_decoder_to_pictures() -> None:
     queue: DecoderQueue[str] = DecoderQueue(max_waiting=8, max_videos=1)
     with ExitStack() as stack:
         films = [stack.enter_context(queue.join("video", None)) for _ in range(2)]
-        assert queue.assign("one") and not queue.assign("two")
+        assert queue.assign("one")
+        assert not queue.assign("two")
         picture = stack.enter_context(queue.join("image", None))
-        assert queue.assign("two") and picture.result() == "two"
+        assert queue.assign("two")
+        assert picture.result() == "two"
         queue.release("one")
-        assert queue.assign("one") and films[1].result() == "one"
+        assert queue.assign("one")
+        assert films[1].result() == "one"
 
 
 async def test_who_leaves_the_queue_is_not_served() -> None:
@@ -63,4 +68,5 @@ async def test_who_leaves_the_queue_is_not_served() -> None:
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.wait({waiting})
-    assert len(queue) == 0 and not queue.assign("one")
+    assert len(queue) == 0
+    assert not queue.assign("one")

@@ -44,6 +44,7 @@ def answer(kind: Kind, *files: bytes) -> tuple[Decoded | Exception, SharedArray]
         StepInput(arrivals=(("a", request),))
     )
     assert request_id == "a"
+    assert isinstance(result, Decoded | Exception)
     return result, array
 
 
@@ -53,7 +54,8 @@ def test_the_worker_meets_the_contract() -> None:
 
 def test_each_kind_has_its_form() -> None:
     image, array = answer("image", encoded(picture()))
-    assert isinstance(image, Decoded) and image.last
+    assert isinstance(image, Decoded)
+    assert image.last
     assert (array.read(image.layout).shape, image.seconds) == ((1, 64, 64, 3), ())
     video, array = answer("video", movie(30))
     assert isinstance(video, Decoded)
@@ -66,7 +68,7 @@ def test_each_kind_has_its_form() -> None:
     audio, array = answer("audio", wav(tone(0.5)))
     assert isinstance(audio, Decoded)
     samples = array.read(audio.layout)
-    assert (samples.shape, samples.dtype) == ((8000,), np.float32)
+    assert (samples.shape, samples.dtype) == ((8000,), np.dtype(np.float32))
 
 
 def test_counters_count_both_ends() -> None:
@@ -202,7 +204,8 @@ def test_a_hostile_file_is_refused_with_its_reason(
     assert isinstance(result, InvalidRequest), result
     with pytest.raises(InvalidRequest, match=message):
         raise result
-    assert " at 0x" not in result.message and "Errno" not in result.message
+    assert " at 0x" not in result.message
+    assert "Errno" not in result.message
     assert time.monotonic() - began < 5
     assert peak_bytes() - before < 400 << 20
 

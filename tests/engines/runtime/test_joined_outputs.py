@@ -7,7 +7,12 @@ import pytest
 
 from benchmarks.synthetic.thinker import ThinkerPace
 from sglang_omni.engines.runtime.process import EngineProcess, ProcessSpec
-from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest, TokenLogprob
+from sglang_omni.engines.thinker.contract import (
+    FinishReason,
+    ThinkerOutput,
+    ThinkerRequest,
+    TokenLogprob,
+)
 from sglang_omni.protocol.errors import EngineFailed
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.engines.runtime.processes import ROOT
@@ -44,7 +49,8 @@ async def test_a_client_that_is_behind_gets_what_waits_as_one_output_and_misses_
     assert [token for output in outputs for token in output.token_ids] == WHOLE
     assert len(outputs) < TOKENS / 4
     counts = [output.completion_tokens for output in outputs]
-    assert counts == sorted(counts) and counts[-1] == TOKENS
+    assert counts == sorted(counts)
+    assert counts[-1] == TOKENS
     assert [output.last for output in outputs] == [False] * (len(outputs) - 1) + [True]
 
 
@@ -66,21 +72,24 @@ async def test_a_dead_engine_is_an_error_after_what_it_had_given() -> None:
         async with aclosing(engine.submit(REQUEST)) as stream:
             first = await anext(stream)
             await asyncio.sleep(0.05)
-            engine._connection._process.kill()  # type: ignore[union-attr]
-            await engine._connection.lost.wait()  # type: ignore[union-attr]
+            connection = engine._connection
+            assert connection is not None
+            connection._process.kill()
+            await connection.lost.wait()
             rest = await anext(stream)
             with pytest.raises(EngineFailed):
                 await anext(stream)
     finally:
         await engine.stop()
     given = [*first.token_ids, *rest.token_ids]
-    assert len(given) > 2 and given == WHOLE[: len(given)]
+    assert len(given) > 2
+    assert given == WHOLE[: len(given)]
 
 
 def test_joined_outputs_are_what_one_output_would_have_been() -> None:
     def output(number: int) -> ThinkerOutput:
         logprobs = (TokenLogprob(number, -0.5 * number),)
-        reason = "stop" if number == 3 else None
+        reason: FinishReason | None = "stop" if number == 3 else None
         return ThinkerOutput((number,), 9, 4, number, reason, logprobs)
 
     first, *later = map(output, (1, 2, 3))
@@ -88,4 +97,5 @@ def test_joined_outputs_are_what_one_output_would_have_been() -> None:
     assert whole.token_ids == (1, 2, 3)
     assert [one.token_id for one in whole.logprobs] == [1, 2, 3]
     assert (whole.prompt_tokens, whole.cached_tokens, whole.completion_tokens) == (9, 4, 3)
-    assert whole.last and whole.finish_reason == "stop"
+    assert whole.last
+    assert whole.finish_reason == "stop"

@@ -9,7 +9,9 @@ import pytest
 from sglang_omni.engines.runtime import oom
 from sglang_omni.engines.runtime import subprocess as engine_subprocess
 from sglang_omni.engines.runtime.oom import count_oom_kills
-from tests.engines.runtime.test_process import Count, collect, eventually, running
+from tests.engines.runtime.processes import eventually, running
+from tests.engines.runtime.test_process import collect
+from tests.engines.runtime.toy_workers import Count
 
 
 @pytest.mark.parametrize(

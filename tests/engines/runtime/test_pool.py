@@ -2,13 +2,13 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
 
-from sglang_omni.engines.runtime.pool import EnginePool, select_replica
+from sglang_omni.engines.runtime.pool import EnginePool, PinnedReplica, select_replica
 from sglang_omni.protocol.errors import EngineFailed, EngineUnavailable, StartupError
 from tests.engines.runtime.processes import eventually, toy_spec
 from tests.engines.runtime.toy_workers import Count, Number, ToySettings
@@ -31,6 +31,13 @@ async def first(stack: AsyncExitStack, engine: Any, request: Count = ENDLESS) ->
     outputs = await stack.enter_async_context(aclosing(engine.submit(request)))
     assert isinstance(await anext(outputs), Number)
     return outputs
+
+
+@contextmanager
+def pinned(pool: EnginePool) -> Iterator[PinnedReplica]:
+    with pool.pin_replica() as engine:
+        assert isinstance(engine, PinnedReplica)
+        yield engine
 
 
 def loads(pool: EnginePool) -> list[int]:
@@ -74,17 +81,18 @@ async def test_requests_are_spread_and_each_stays_with_its_replica() -> None:
 
 async def test_a_request_counts_from_its_beginning_to_its_end_and_in_its_pauses() -> None:
     async with pool_of(2) as pool:
-        with pool.pin_replica() as one, pool.pin_replica() as other:
+        with pinned(pool) as one, pinned(pool) as other:
             assert [one.replica, other.replica] == [*pool.replicas]
             assert [output.value async for output in one.submit(Count(2))] == [0, 1]
-            with pool.pin_replica() as third, pool.pin_replica() as fourth:
+            with pinned(pool) as third, pinned(pool) as fourth:
                 assert {third.replica, fourth.replica} == {*pool.replicas}
-        assert loads(pool) == [0, 0] and pool.select_next() is pool.replicas[0]
+        assert loads(pool) == [0, 0]
+        assert pool.select_next() is pool.replicas[0]
 
 
 async def test_a_request_that_has_not_begun_leaves_a_replica_that_is_down() -> None:
     async with pool_of(2) as pool:
-        with pool.pin_replica() as one:
+        with pinned(pool) as one:
             kill(pool, 0)
             await eventually(lambda: pool.replicas[0].health.state != "ready", within_s=5)
             assert [output.value async for output in one.submit(Count(2))] == [0, 1]

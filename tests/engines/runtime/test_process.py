@@ -267,18 +267,21 @@ async def test_a_hung_step_is_killed_and_the_engine_comes_back(kind: str) -> Non
         with pytest.raises(EngineFailed, match="toy died"):
             await asyncio.wait_for(collect(engine, Count(1, fault="hang")), timeout=4)
         await eventually(lambda: engine.health.state == "ready", within_s=10)
-        assert "hung in a step" in (engine.health.last_error or "") and engine.health.error is None
+        assert "hung in a step" in (engine.health.last_error or "")
+        assert engine.health.error is None
         assert await collect(engine, Count(1)) == [0]
 
 
 async def test_an_engine_that_falls_silent_is_unready_first_and_then_killed() -> None:
-    times = {"step_deadline_s": 60.0, "silence_deadline_s": 2.0, "unready_after_s": 0.8}
-    async with running("step", **times) as engine:
+    async with running(
+        "step", step_deadline_s=60.0, silence_deadline_s=2.0, unready_after_s=0.8
+    ) as engine:
         os.kill(engine.health.info.pid, signal.SIGSTOP)
         await eventually(lambda: engine.health.state == "unresponsive", within_s=2)
         await eventually(lambda: engine.health.state == "restarting", within_s=4)
         await eventually(lambda: engine.health.state == "ready", within_s=10)
-        assert "no heartbeat" in (engine.health.last_error or "") and engine.health.error is None
+        assert "no heartbeat" in (engine.health.last_error or "")
+        assert engine.health.error is None
 
 
 async def test_an_engine_that_is_heard_again_is_ready_again() -> None:
@@ -350,7 +353,8 @@ async def test_cancelling_the_start_leaves_no_process() -> None:
     starting = asyncio.create_task(engine.start())
     await eventually(lambda: engine.health.progress == "loading toys", within_s=5)
     pid = engine.pid
-    assert pid is not None and engine.health.state == "starting"
+    assert pid is not None
+    assert engine.health.state == "starting"
     starting.cancel()
     await asyncio.wait({starting})
     assert group(pid) == []
@@ -365,7 +369,8 @@ async def test_stopping_during_the_start_ends_it() -> None:
     with pytest.raises(StartupError):
         await starting
     assert engine.health.state == "stopped"
-    assert pid is not None and group(pid) == []
+    assert pid is not None
+    assert group(pid) == []
 
 
 @both_kinds
@@ -414,7 +419,8 @@ async def test_restarts_go_on_until_one_succeeds(tmp_path: Path) -> None:
         assert engine.health.state == "restarting"
         broken.unlink()
         await eventually(lambda: engine.health.state == "ready", within_s=10)
-        assert engine.health.error is None and "no toys" in (engine.health.last_error or "")
+        assert engine.health.error is None
+        assert "no toys" in (engine.health.last_error or "")
         assert time.time() - 10 < (engine.health.last_error_at or 0) <= time.time()
         assert engine.health.restarts == 2
         assert await collect(engine, Count(1)) == [0]

@@ -34,7 +34,8 @@ async def test_what_an_engine_prints_is_kept_and_its_errors_are_logged(
         engine.profile("nowhere")
         await eventually(lambda: "profiling to nowhere" in kept(tmp_path), within_s=5)
     error = "ERROR sglang_omni.engines.runtime.failure: a request failed: KeyError"
-    assert error in kept(tmp_path) and "closed" in kept(tmp_path)
+    assert error in kept(tmp_path)
+    assert "closed" in kept(tmp_path)
     [record] = [one for one in caplog.records if one.name == "sglang_omni.engines.runtime.failure"]
     assert record.getMessage().startswith("a request failed: KeyError")
     assert (record.levelno, vars(record)["engine"]) == (logging.ERROR, "toy")

@@ -11,14 +11,14 @@ from sglang_omni.engines.runtime.process_state import is_stopped
 
 
 @pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen]:
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(["sleep", "60"])
     yield process
     process.kill()
     process.wait()
 
 
-def test_a_stopped_process_is_stopped_until_it_goes_on(sleeper: subprocess.Popen) -> None:
+def test_a_stopped_process_is_stopped_until_it_goes_on(sleeper: subprocess.Popen[bytes]) -> None:
     assert not is_stopped(sleeper.pid)
     for number, wanted in ((signal.SIGSTOP, True), (signal.SIGCONT, False)):
         sleeper.send_signal(number)
@@ -28,7 +28,7 @@ def test_a_stopped_process_is_stopped_until_it_goes_on(sleeper: subprocess.Popen
         assert is_stopped(sleeper.pid) == wanted
 
 
-def test_a_process_that_is_gone_is_not_stopped(sleeper: subprocess.Popen) -> None:
+def test_a_process_that_is_gone_is_not_stopped(sleeper: subprocess.Popen[bytes]) -> None:
     sleeper.kill()
     sleeper.wait()
     assert not is_stopped(sleeper.pid)

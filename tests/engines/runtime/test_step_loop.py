@@ -2,6 +2,9 @@
 
 import threading
 import time
+from typing import Any
+
+import pytest
 
 from sglang_omni.engines.runtime.step_loop import StepInputQueue, run_steps
 from sglang_omni.engines.runtime.transport import Cancel, Consumed, Failed, Outputs, Stop, Submit
@@ -123,7 +126,9 @@ class Wire:
     def end_work(self) -> None: ...
 
 
-def test_a_step_is_told_as_its_counters_one_message_of_outputs_and_its_failures() -> None:
+def test_a_step_is_told_as_its_counters_one_message_of_outputs_and_its_failures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     inputs, wire = StepInputQueue(window=9), Wire()
     for name, request in {"a": Count(3), "b": Count(3, fault="refuse"), "c": Count(3)}.items():
         inputs.deliver(Submit(name, request))
@@ -134,12 +139,15 @@ def test_a_step_is_told_as_its_counters_one_message_of_outputs_and_its_failures(
         inputs.deliver(Stop())
         return step(work)
 
-    worker.step = step_once  # type: ignore[method-assign]
-    run_steps(worker, inputs, wire)  # type: ignore[arg-type]
+    monkeypatch.setattr(worker, "step", step_once)
+    sender: Any = wire
+    run_steps(worker, inputs, sender)
     _, counters, outputs, failure = wire.told
-    assert isinstance(counters, dict) and counters["outputs"] == 3
+    assert isinstance(counters, dict)
+    assert counters["outputs"] == 3
     assert outputs == Outputs((("a", Number(0, False)), ("c", Number(0, False))))
-    assert isinstance(failure, Failed) and failure.request_id == "b"
+    assert isinstance(failure, Failed)
+    assert failure.request_id == "b"
 
 
 def test_stop_goes_before_everything_else() -> None:

@@ -22,8 +22,10 @@ class Sent:
 
 
 class Steps:
-    """Gives every request a number at each step; one is refused after the first, and the baggage
-    of another cannot be sent."""
+    """Gives every request a number at each step.
+
+    One is refused after the first, and the baggage of another cannot be sent.
+    """
 
     def __init__(self) -> None:
         self.ended = asyncio.Condition()
@@ -47,7 +49,9 @@ class Steps:
 
 async def messages_of(*requests: str) -> list[FromEngine]:
     worker, sent = Steps(), Sent()
-    loop = StreamLoop(worker, sent, 32)  # type: ignore[arg-type]
+    # They have of a worker and a sender what these tests use.
+    stand_ins: tuple[Any, Any] = worker, sent
+    loop = StreamLoop(*stand_ins, 32)
     for request in requests:
         loop.deliver(Submit(request, request))
     for _ in range(3):
@@ -58,14 +62,16 @@ async def messages_of(*requests: str) -> list[FromEngine]:
 async def test_a_step_of_many_requests_is_few_messages_and_each_order_is_kept() -> None:
     messages = await messages_of(*"abcdefgh")
     outputs = [pair for one in messages if isinstance(one, Outputs) for pair in one.outputs]
-    assert len(outputs) == 24 and len(messages) < 24
+    assert len(outputs) == 24
+    assert len(messages) < 24
     for name in "abcdefgh":
         assert [output.value for request, output in outputs if request == name] == [0, 1, 2]
 
 
 async def test_a_failure_comes_after_what_its_request_gave() -> None:
     first, *_, last = [m for m in await messages_of("refused") if isinstance(m, Outputs | Failed)]
-    assert isinstance(first, Outputs) and isinstance(last, Failed)
+    assert isinstance(first, Outputs)
+    assert isinstance(last, Failed)
     assert isinstance(last.error, InvalidRequest)
 
 

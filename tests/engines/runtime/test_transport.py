@@ -87,7 +87,8 @@ def assert_same_step(received: object) -> None:
 def test_large_arrays_travel_beside_the_pickle_without_a_copy() -> None:
     outputs = a_step()
     head, *arrays = encode(outputs)
-    assert len(arrays) == 1 and len(head) < 60_000
+    assert len(arrays) == 1
+    assert len(head) < 60_000
     assert np.shares_memory(np.frombuffer(arrays[0], np.float32), outputs.outputs[0][1])
 
 
@@ -131,7 +132,7 @@ async def test_a_corrupt_stream_is_an_error_of_every_later_reading() -> None:
 async def test_what_is_sent_in_one_turn_leaves_together_and_in_order() -> None:
     ours, theirs = socket.socketpair()
     with theirs, closing(await AsyncChannel.connect(ours)) as channel:
-        messages = [Submit("r", "text"), Consumed("r", 1), Cancel("r")]
+        messages: list[ToEngine] = [Submit("r", "text"), Consumed("r", 1), Cancel("r")]
         for message in messages:
             channel.send(message)
         theirs.setblocking(False)

@@ -20,8 +20,11 @@ _KEPT: list[mmap.mmap] = []
 
 @dataclass(frozen=True)
 class ToySettings:
-    """`fault` is what goes wrong at the start, if `only_if` is None or exists. `slots` is how many
-    requests the toy that steps advances at once. `shared` maps named shared memory."""
+    """`fault` is what goes wrong at the start, if `only_if` is None or exists.
+
+    `slots` is how many requests the toy that steps advances at once. `shared` maps named shared
+    memory.
+    """
 
     fault: str = ""
     only_if: Path | None = None

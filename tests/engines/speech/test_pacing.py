@@ -4,13 +4,13 @@ import random
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
 from sglang_omni.engines.speech.pacing import (
     LatencyTarget,
     PlayingStream,
-    StepTimes,
     can_sustain,
     check_admission,
     compute_buffered_s,
@@ -18,6 +18,7 @@ from sglang_omni.engines.speech.pacing import (
     estimate_first_audio_s,
     select_streams,
 )
+from sglang_omni.models.speech import StepTimes
 from sglang_omni.protocol.errors import Overloaded
 
 # The step times that the talker must reach on one H200.
@@ -36,9 +37,9 @@ def playing(*buffered_s: float, remaining: float = 60.0) -> list[PlayingStream]:
     ]
 
 
-def refusal(*arguments: object) -> Overloaded:
+def refusal(*arguments: Any) -> Overloaded:
     with pytest.raises(Overloaded) as caught:
-        check_admission(*arguments)  # type: ignore[arg-type]
+        check_admission(*arguments)
     return caught.value
 
 

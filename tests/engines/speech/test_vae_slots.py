@@ -62,12 +62,14 @@ def test_samples_leave_as_early_as_the_look_ahead_allows(vae: AudioVAE) -> None:
 def test_slots_that_join_and_leave_at_any_time_do_not_disturb_each_other(vae: AudioVAE) -> None:
     """Nine streams of 1 to 9 patches share four slots; each must equal its own full decode."""
     streams = {name: patches(length, seed=name) for name, length in enumerate(range(9, 0, -1))}
-    waiting, running, heard = list(streams), {}, {name: [] for name in streams}
+    waiting = list(streams)
+    running: dict[int, tuple[int, int]] = {}
+    heard: dict[int, list[torch.Tensor]] = {name: [] for name in streams}
     slots, calls = VaeSlots(vae, 4), 0
     while waiting or running:
         if waiting and len(running) < 4 and calls % 2 == 0:
             slot = next(slot for slot in (2, 0, 3, 1) if slot not in running)
-            running[slot] = [waiting.pop(0), 0]
+            running[slot] = (waiting.pop(0), 0)
         work = [
             (slot, streams[name][done], done + 1 == len(streams[name]))
             for slot, (name, done) in running.items()
@@ -75,7 +77,7 @@ def test_slots_that_join_and_leave_at_any_time_do_not_disturb_each_other(vae: Au
         for slot, samples in step(slots, work).items():
             name, done = running[slot]
             heard[name].append(samples)
-            running[slot][1] = done + 1
+            running[slot] = (name, done + 1)
             if done + 1 == len(streams[name]):
                 del running[slot]
         calls += 1

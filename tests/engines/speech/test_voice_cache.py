@@ -1,6 +1,8 @@
 """Voices that requests bring: made beside the steps, equal to presets, kept within bounds."""
 
 import time
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,38 +13,43 @@ from sglang_omni.engines.runtime.worker import StepInput
 from sglang_omni.engines.speech.contract import (
     ClonedVoice,
     EncodedVoice,
-    SpeechStyle,
+    TalkerChunk,
     TalkerRequest,
     VoiceRequest,
 )
 from sglang_omni.engines.speech.voice_cache import VoiceCache, VoiceEncoder
+from sglang_omni.engines.speech.worker import TalkerWorker
 from sglang_omni.models.ming.speech.fast.prefill import ROWS_PER_CLONE, VoiceTable
 from sglang_omni.models.ming.speech.model import MingSpeechModel, build_speech_prompt
-from sglang_omni.models.ming.speech.voices import read_presets, read_recording
+from sglang_omni.models.ming.speech.modules import SpeechModules
+from sglang_omni.models.ming.speech.voices import VoicePrompt, read_presets, read_recording
+from sglang_omni.models.speech_text import SpeechStyle
+from tests.engines.speech.conftest import MakeWorker
 from tests.testing.golden import TINY
 
 PRESET = read_presets(TINY / "talker")[0]
 TEXT = "The mill stands by the river."
 
 
-def recording():
+def recording() -> tuple[np.ndarray, int]:
     samples, rate = read_recording(PRESET.wav)
     return samples.numpy(), rate
 
 
-def voice_request(key="DB30"):
+def voice_request(key: str = "DB30") -> VoiceRequest:
     samples, rate = recording()
     array = SharedArray()
     return VoiceRequest(key, array, array.write(samples), rate, SharedArray())
 
 
-def cloned(asked, made, text=PRESET.text):
+def cloned(asked: VoiceRequest, made: EncodedVoice, text: str | None = PRESET.text) -> ClonedVoice:
     return ClonedVoice(asked.key, text, asked.voice, made.layout, made.latents)
 
 
-def drain(worker, **requests):
+def drain(worker: TalkerWorker, **requests: TalkerRequest | VoiceRequest) -> dict[str, list[Any]]:
     """Step until everything has ended; results by request, and the longest step in seconds."""
-    results, longest, work = {}, 0.0, StepInput(arrivals=tuple(requests.items()))
+    results: dict[str, list[Any]] = {}
+    longest, work = 0.0, StepInput(arrivals=tuple(requests.items()))
     while work.arrivals or worker.busy:
         began = time.monotonic()
         for name, result in worker.step(work):
@@ -53,17 +60,17 @@ def drain(worker, **requests):
     return results
 
 
-def pcm(chunks):
+def pcm(chunks: Iterable[TalkerChunk]) -> np.ndarray:
     return np.concatenate([chunk.pcm for chunk in chunks])
 
 
-def make(worker, asked):
+def make(worker: TalkerWorker, asked: VoiceRequest) -> ClonedVoice:
     (made,) = drain(worker, voice=asked)["voice"]
     assert isinstance(made, EncodedVoice)
     return cloned(asked, made)
 
 
-def test_a_voice_made_of_a_presets_recording_speaks_as_the_preset(make_worker):
+def test_a_voice_made_of_a_presets_recording_speaks_as_the_preset(make_worker: MakeWorker) -> None:
     worker = make_worker()
     voice = make(worker, voice_request())
     heard = drain(
@@ -75,21 +82,24 @@ def test_a_voice_made_of_a_presets_recording_speaks_as_the_preset(make_worker):
     assert worker.counters()["voices_made"] == 1
 
 
-def test_a_voice_without_known_words_only_primes_the_history(model):
+def test_a_voice_without_known_words_only_primes_the_history(model: SpeechModules) -> None:
     (voice,) = [v for v in model.voices.values() if v.name == "DB30"]
     known = build_speech_prompt(TEXT, voice, SpeechStyle())
     told = build_speech_prompt(TEXT, voice, SpeechStyle(instruction="{}"))
-    assert known.has_prompt_audio and not told.has_prompt_audio
+    assert known.has_prompt_audio
+    assert not told.has_prompt_audio
     assert told.speakers == known.speakers == 1
     assert told.instruction == "{}"
 
 
-def test_speech_goes_on_while_a_voice_is_made(make_worker, monkeypatch):
+def test_speech_goes_on_while_a_voice_is_made(
+    make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A recording that takes seconds to encode delays no step."""
     worker, slow = make_worker(), 3.0
     real = VoiceEncoder._encode
 
-    def slowly(self, request):
+    def slowly(self: VoiceEncoder, request: VoiceRequest) -> EncodedVoice:
         time.sleep(slow)
         return real(self, request)
 
@@ -97,7 +107,7 @@ def test_speech_goes_on_while_a_voice_is_made(make_worker, monkeypatch):
     asked = voice_request()
     worker.step(StepInput(arrivals=(("voice", asked),)))
     began = time.monotonic()
-    heard = []
+    heard: list[Any] = []
     work = StepInput(arrivals=(("said", TalkerRequest(TEXT, "DB30", 1, max_patches=3)),))
     while not (heard and heard[-1].last):
         heard += [chunk for name, chunk in worker.step(work) if name == "said"]
@@ -107,14 +117,14 @@ def test_speech_goes_on_while_a_voice_is_made(make_worker, monkeypatch):
     assert "voice" in drain(worker)
 
 
-def test_a_cancelled_recording_is_forgotten(make_worker):
+def test_a_cancelled_recording_is_forgotten(make_worker: MakeWorker) -> None:
     worker = make_worker()
     worker.step(StepInput(arrivals=(("voice", voice_request()),)))
     worker.step(StepInput(cancellations=("voice",)))
     assert not worker.busy
 
 
-def test_a_recording_whose_owner_is_gone_fails_alone(make_worker):
+def test_a_recording_whose_owner_is_gone_fails_alone(make_worker: MakeWorker) -> None:
     worker, asked = make_worker(), voice_request()
     path = asked.recording.path
     asked.recording.path = path.rsplit("/", 1)[0] + "/999999"
@@ -123,10 +133,11 @@ def test_a_recording_whose_owner_is_gone_fails_alone(make_worker):
     while worker.busy:
         results += worker.step(StepInput())
     ((name, error),) = results
-    assert name == "voice" and isinstance(error, OSError)
+    assert name == "voice"
+    assert isinstance(error, OSError)
 
 
-def test_the_cache_keeps_the_voices_used_last(model):
+def test_the_cache_keeps_the_voices_used_last(model: SpeechModules) -> None:
     cache = VoiceCache(MingSpeechModel(model), max_clones=2)
     asked = voice_request()
     encoder = VoiceEncoder(MingSpeechModel(model))
@@ -134,6 +145,7 @@ def test_the_cache_keeps_the_voices_used_last(model):
     while not (done := encoder.collect(1.0)):
         pass
     made = done[0][1]
+    assert isinstance(made, EncodedVoice)
     voices = [ClonedVoice(key, None, asked.voice, made.layout, made.latents) for key in "abc"]
     first = cache.find(voices[0])
     assert cache.find(voices[0]) is first
@@ -146,16 +158,21 @@ def test_the_cache_keeps_the_voices_used_last(model):
     assert first.text is None
 
 
-def test_nobodys_voice_has_no_rows_and_an_empty_history(model, make_worker):
+def test_nobodys_voice_has_no_rows_and_an_empty_history(
+    model: SpeechModules, make_worker: MakeWorker
+) -> None:
     nobody = VoiceCache(MingSpeechModel(model)).find(None)
     asked = build_speech_prompt("rain", nobody, SpeechStyle())
-    assert not asked.has_prompt_audio and asked.speakers == 0
+    assert not asked.has_prompt_audio
+    assert asked.speakers == 0
     heard = drain(make_worker(), rain=TalkerRequest("rain", None, 1, max_patches=2))
     assert np.isfinite(pcm(heard["rain"])).all()
 
 
 @pytest.mark.parametrize("style", [SpeechStyle(cfg=4.5), SpeechStyle(sigma=0.3, temperature=2.5)])
-def test_guidance_and_noise_belong_to_the_request_alone(make_worker, style):
+def test_guidance_and_noise_belong_to_the_request_alone(
+    make_worker: MakeWorker, style: SpeechStyle
+) -> None:
     plain = TalkerRequest(TEXT, "DB30", 3, max_patches=3)
     other = TalkerRequest(TEXT, "DB30", 3, max_patches=3, style=style)
     together = drain(make_worker(), plain=plain, other=other)
@@ -165,13 +182,13 @@ def test_guidance_and_noise_belong_to_the_request_alone(make_worker, style):
     assert np.abs(pcm(together["plain"]) - pcm(together["other"])).max() > 1e-3
 
 
-def test_a_cloned_voice_takes_the_rows_of_the_one_used_longest_ago(model):
+def test_a_cloned_voice_takes_the_rows_of_the_one_used_longest_ago(model: SpeechModules) -> None:
     pytest.importorskip("triton")
     table = VoiceTable(model.talker, model.voices, clones=2)
     presets = [table.locate(voice) for voice in model.voices.values()]
     (voice,) = [v for v in model.voices.values() if v.name == "DB30"]
 
-    def named(name):
+    def named(name: str) -> VoicePrompt:
         return type(voice)(name, None, voice.latents, voice.embeds, voice.speaker)
 
     a, b = table.locate(named("a")), table.locate(named("b"))
@@ -179,6 +196,7 @@ def test_a_cloned_voice_takes_the_rows_of_the_one_used_longest_ago(model):
     assert table.locate(named("c")) == b
     assert len({a.first, b.first, *(place.first for place in presets)}) == 4
     assert abs(a.first - b.first) == ROWS_PER_CLONE
+    assert voice.speaker is not None
     rows = table.rows[a.first : a.first + 1 + len(voice.embeds)]
     assert torch.equal(rows, torch.cat((voice.speaker[None], voice.embeds)))
     assert [table.locate(voice) for voice in model.voices.values()] == presets

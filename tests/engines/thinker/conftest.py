@@ -7,6 +7,7 @@ and on two.
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -22,8 +23,8 @@ from tests.testing.golden import TINY
 CHUNK = 16
 
 
-def thinker(checkpoint: Path = TINY, **settings: object) -> EngineProcess:
-    chosen = ThinkerSettings(checkpoint, max_total_tokens=4096, **settings)  # type: ignore[arg-type]
+def thinker(checkpoint: Path = TINY, **settings: Any) -> EngineProcess:
+    chosen = ThinkerSettings(checkpoint, max_total_tokens=4096, **settings)
     factory = "sglang_omni.engines.thinker.worker:open_worker"
     return EngineProcess(
         ProcessSpec("thinker", factory, chosen, build_environment(chosen, threads=1))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,8 +38,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class Files:
-    """Decodes as the media decoders do, in this process, but for a video's frames: it takes them
-    in the size they have, for so the stored chats were made."""
+    """Decodes as the media decoders do, but in this process.
+
+    A video's frames keep the size they have, for so the stored chats were made.
+    """
 
     async def decode(
         self,
@@ -81,7 +84,7 @@ def messages_of(case: Case) -> tuple[Message, ...]:
     entry = next(e for e in entries if e["name"] == case.info["prompt_format_case"])
     frames = tuple(map(path_of, case.info["frame_files"]))
 
-    def part(raw):
+    def part(raw: dict[str, Any]) -> TextPart | MediaPart:
         match raw["type"]:
             case "text":
                 return TextPart(raw["text"])

@@ -1,9 +1,9 @@
-"""The thinker on a CUDA device, with graphs of prefills and of decoding: the released model's
-first tokens.
+"""The thinker on a CUDA device, with graphs of prefills and of decoding.
 
-Half precision, because SGLang has no float32 norm kernel for GPUs. Its rounding flips an expert
-of this tiny model sooner or later, so only the first tokens are held; float16 rounds finer than
-bfloat16, in which the CPU engine leaves the float32 tokens at the first flip, too.
+The first tokens are those of the released model. Half precision, because SGLang has no float32 norm
+kernel for GPUs. Its rounding flips an expert of this tiny model sooner or later, so only the first
+tokens are held; float16 rounds finer than bfloat16, in which the CPU engine leaves the float32
+tokens at the first flip, too.
 """
 
 import asyncio

@@ -1,5 +1,7 @@
-"""Which router serves which token: another image router changes what is said of pictures, and not
-a bit of what is said of text."""
+"""Which router serves which token.
+
+Another image router changes what is said of pictures, and not a bit of what is said of text.
+"""
 
 from pathlib import Path
 
@@ -70,4 +72,5 @@ async def test_the_running_engine_answers_otherwise_about_pictures_alone(
 
 
 async def test_both_kinds_of_prompt_are_there() -> None:
-    assert TEXT and SHOWN
+    assert TEXT
+    assert SHOWN

@@ -1,5 +1,7 @@
-"""What a request may ask of SGLang's sampling: schemas, grammars, biases, penalties, log
-probabilities."""
+"""What a request may ask of SGLang's sampling.
+
+These are schemas, grammars, biases, penalties and log probabilities.
+"""
 
 import asyncio
 import json
@@ -47,7 +49,8 @@ async def test_an_answer_keeps_to_its_schema(one_rank: EngineProcess) -> None:
     asked = SamplingParams(max_tokens=200, temperature=1.0, json_schema=json.dumps(SCHEMA))
     for outputs in await asyncio.gather(*(generate(one_rank, asked) for _ in range(3))):
         answer = json.loads(TOKENIZER.decode(ids(outputs)))
-        assert answer["count"] in (1, 2, 3) and answer["kind"] in ("apple", "pear")
+        assert answer["count"] in (1, 2, 3)
+        assert answer["kind"] in ("apple", "pear")
         assert outputs[-1].finish_reason == "stop"
 
 
@@ -65,7 +68,9 @@ async def test_each_token_has_its_log_probability_and_the_likeliest(
     assert [token.token_id for token in tokens] == ids(outputs)
     for token in tokens:
         assert len(token.top) == 3
-        assert token.top[0] == (token.token_id, pytest.approx(token.logprob, abs=1e-5))
+        likeliest, logprob = token.top[0]
+        assert likeliest == token.token_id
+        assert logprob == pytest.approx(token.logprob, abs=1e-5)
         assert sum(math.exp(value) for _, value in token.top) <= 1 + 1e-4
     assert all(not output.logprobs for output in await generate(one_rank, PLAIN))
 
@@ -87,8 +92,8 @@ async def test_a_bias_of_no_token_is_refused_by_its_field(one_rank: EngineProces
 async def test_penalties_end_a_repetition(one_rank: EngineProcess) -> None:
     once = SamplingParams(max_tokens=24, logit_bias=((PROMPT[0], 8.0), (PROMPT[1], 7.5)))
     again = ids(await generate(one_rank, once))
-    for penalty in ({"frequency_penalty": 2.0}, {"presence_penalty": 2.0}):
-        varied = ids(await generate(one_rank, replace(once, **penalty)))  # type: ignore[arg-type]
+    for asked in (replace(once, frequency_penalty=2.0), replace(once, presence_penalty=2.0)):
+        varied = ids(await generate(one_rank, asked))
         assert varied != again
 
 
@@ -105,7 +110,8 @@ async def test_an_answer_keeps_to_a_grammar_on_one_rank_and_on_two(
         reader, spelled = ToolCallParser(), MingChatFormat(TINY).tool_tokens
         text = b"".join(map(spelled.token_bytes, ids(outputs))).decode()
         (call,) = [*reader.push(text), *reader.finish()]
-        assert isinstance(call, ToolCall) and call.name == "look"
+        assert isinstance(call, ToolCall)
+        assert call.name == "look"
         assert json.loads(call.arguments).keys() == {"count", "kind"}
         assert outputs[-1].finish_reason == "stop"
 

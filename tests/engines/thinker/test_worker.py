@@ -101,7 +101,8 @@ async def test_a_picture_is_there_for_schedulers_that_look_after_its_request_has
         reading = asyncio.create_task(generate(two_ranks, long))
         await asyncio.sleep(wait)
         rows = await leave_after(0.01, two_ranks, greedy_request(case, config))
-        assert rows() is None and not reading.done()
+        assert rows() is None
+        assert not reading.done()
         await reading
     outputs = await generate(two_ranks, greedy_request(case, config))
     assert ids(outputs) == case["generated_ids"].tolist()

@@ -1,5 +1,8 @@
-"""A proxy before several servers, as operators put one there: it passes a request to the next one
-when a server refuses the connection or says 503, and never once something has been answered."""
+"""A proxy before several servers, as operators put one there.
+
+It passes a request to the next one when a server refuses the connection or says 503, and never once
+something has been answered.
+"""
 
 import asyncio
 import contextlib

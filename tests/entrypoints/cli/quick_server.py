@@ -1,5 +1,7 @@
-"""`sgl-omni serve` with every check of its start, and no engines: `python -m` it with options as
-`NAME=VALUE`, by the names of the configuration."""
+"""`sgl-omni serve` with every check of its start, and no engines.
+
+Run it with `python -m` and options as `NAME=VALUE`, by the names of the configuration.
+"""
 
 import sys
 from pathlib import Path

@@ -1,6 +1,8 @@
-"""`sgl-omni serve` without engines, for the tests of its end: `python -m` it with a port, a drain
-time-out and, for a web server that cannot serve, "broken". Every answer takes WORDS * PAUSE_S
-seconds."""
+"""`sgl-omni serve` without engines, for the tests of its end.
+
+Run it with `python -m`, a port, a drain time-out and, for a web server that cannot serve, "broken".
+Every answer takes WORDS * PAUSE_S seconds.
+"""
 
 import asyncio
 import sys

@@ -1,11 +1,15 @@
 """`sgl-omni chat` against a real server that plays scripts."""
 
 import io
+import shutil
 import socket
 import subprocess
 import wave
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import count
+from pathlib import Path
+from typing import Any
 
 import pytest
 import soundfile
@@ -14,52 +18,59 @@ from sglang_omni.entrypoints.cli import chat
 from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.pipeline.request import AudioDelta, Finished, TextDelta, Usage, Voice
 from sglang_omni.protocol.errors import EngineFailed
-from tests.entrypoints.http.fake import RATE, playing, serving, tone
+from tests.entrypoints.http.fake import RATE, Served, playing, serving, tone
+
+Talk = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def running_server():
+def running_server() -> Iterator[Served]:
     with serving() as served:
         yield served
 
 
 @pytest.fixture
-def server(running_server):
+def server(running_server: Served) -> Served:
     running_server.backend.reset()
     return running_server
 
 
 @pytest.fixture
-def talk(server, monkeypatch, capsys):
+def talk(
+    server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Talk:
     """Types `questions` into the command; returns its status, output and errors."""
 
-    def run(questions, *arguments, url=None):
+    def run(
+        questions: Sequence[str], *arguments: object, url: str | None = None
+    ) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{q}\n" for q in questions)))
         status = main(["chat", "--base-url", url or server.url, *map(str, arguments)])
-        return status, *capsys.readouterr()
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
 
     return run
 
 
 @pytest.fixture
-def free_port():
+def free_port() -> Iterator[int]:
     """A port of the loopback that nobody listens on."""
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         yield holder.getsockname()[1]
 
 
-def turns(request):
+def turns(request: Any) -> list[tuple[str, str]]:
     return [(m.role, "".join(part.text for part in m.content)) for m in request.messages]
 
 
-def test_the_answer_is_printed_and_nothing_is_spoken_unasked(server, talk):
+def test_the_answer_is_printed_and_nothing_is_spoken_unasked(server: Served, talk: Talk) -> None:
     assert talk(["one two three"]) == (0, "> one two three \n> ", "")
     (request,) = server.backend.requests
     assert request.voice is None
 
 
-def test_text_is_printed_while_it_comes(server, monkeypatch):
+def test_text_is_printed_while_it_comes(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """A print for each delta of the stream, and each is flushed."""
     printed = []
     monkeypatch.setattr("sys.stdin", io.StringIO("one two three\n"))
@@ -70,19 +81,19 @@ def test_text_is_printed_while_it_comes(server, monkeypatch):
     assert printed == [("one ", True), ("two ", True), ("three ", True), (None,)]
 
 
-def test_the_conversation_is_kept(server, talk):
+def test_the_conversation_is_kept(server: Served, talk: Talk) -> None:
     assert talk(["How are you?", "And now?"], "--system", "Be brief.")[0] == 0
     first, second = map(turns, server.backend.requests)
     assert first == [("system", "Be brief."), ("user", "How are you?")]
     assert second == [*first, ("assistant", "How are you? "), ("user", "And now?")]
 
 
-def test_blank_lines_are_not_questions(server, talk):
+def test_blank_lines_are_not_questions(server: Served, talk: Talk) -> None:
     assert talk(["", "  ", "one"])[0] == 0
     assert len(server.backend.requests) == 1
 
 
-def test_sampling_options_are_sent_and_only_those_given(server, talk):
+def test_sampling_options_are_sent_and_only_those_given(server: Served, talk: Talk) -> None:
     talk(["one"], "--temperature", "0.5", "--max-tokens", "9")
     talk(["one"])
     given, usual = (request.sampling for request in server.backend.requests)
@@ -90,7 +101,7 @@ def test_sampling_options_are_sent_and_only_those_given(server, talk):
     assert (usual.temperature, usual.max_tokens) != (0.5, 9)
 
 
-def test_save_writes_each_answer_as_a_wav_file(server, talk, tmp_path):
+def test_save_writes_each_answer_as_a_wav_file(server: Served, talk: Talk, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "speech"
     status, output, _ = talk(["one", "one two three"], "--save", folder, "--voice", "river")
     assert status == 0
@@ -104,37 +115,42 @@ def test_save_writes_each_answer_as_a_wav_file(server, talk, tmp_path):
     assert {request.voice.name for request in server.backend.requests} == {"river"}
 
 
-def test_play_hands_a_wav_file_to_a_player(server, talk, monkeypatch):
+def test_play_hands_a_wav_file_to_a_player(
+    server: Served, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     played = []
 
-    def play(command, check):
+    def play(command: list[str], check: bool) -> subprocess.CompletedProcess[bytes]:
         samples, rate = soundfile.read(command[-1])
         played.append((command[:-1], rate, len(samples)))
         return subprocess.CompletedProcess(command, 0)
 
-    monkeypatch.setattr(chat.shutil, "which", {"paplay": "/usr/bin/paplay"}.get)
-    monkeypatch.setattr(chat.subprocess, "run", play)
+    monkeypatch.setattr(shutil, "which", {"paplay": "/usr/bin/paplay"}.get)
+    monkeypatch.setattr(subprocess, "run", play)
     assert talk(["one two"], "--play")[0] == 0
     assert played == [(["paplay"], RATE, 2 * len(tone()))]
     assert isinstance(server.backend.requests[0].voice, Voice)
 
 
-def test_play_without_a_player_is_refused_before_anything_is_asked(server, talk, monkeypatch):
-    monkeypatch.setattr(chat.shutil, "which", lambda name: None)
+def test_play_without_a_player_is_refused_before_anything_is_asked(
+    server: Served, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     status, _, error = talk(["one"], "--play")
     assert status == 1
-    assert "aplay" in error and "--save DIR" in error
+    assert "aplay" in error
+    assert "--save DIR" in error
     assert server.backend.requests == []
 
 
-def test_a_voice_that_nobody_would_hear_is_refused(server, talk):
+def test_a_voice_that_nobody_would_hear_is_refused(server: Served, talk: Talk) -> None:
     status, _, error = talk(["one"], "--voice", "river")
     assert status == 1
     assert "--save DIR" in error
     assert server.backend.requests == []
 
 
-def test_an_absent_server_is_a_clear_error(talk, free_port):
+def test_an_absent_server_is_a_clear_error(talk: Talk, free_port: int) -> None:
     url = f"http://127.0.0.1:{free_port}"
     status, _, error = talk(["one"], url=url)
     assert status == 1
@@ -144,18 +160,20 @@ def test_an_absent_server_is_a_clear_error(talk, free_port):
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "http://localhost:port", "nonsense"])
-def test_an_address_that_is_none_is_a_clear_error(talk, url):
+def test_an_address_that_is_none_is_a_clear_error(talk: Talk, url: str) -> None:
     status, _, error = talk(["one"], url=url)
     assert status == 1
     assert f"cannot reach a server at {url} (" in error
 
 
-def test_a_server_that_goes_away_between_two_questions_is_a_clear_error(monkeypatch, capsys):
+def test_a_server_that_goes_away_between_two_questions_is_a_clear_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with ExitStack() as running:
         url = running.enter_context(serving()).url
         turns = count()
 
-        def typed(prompt):
+        def typed(prompt: str) -> str:
             if next(turns) == 1:
                 running.close()
             return "one"
@@ -167,13 +185,16 @@ def test_a_server_that_goes_away_between_two_questions_is_a_clear_error(monkeypa
     assert f"cannot reach a server at {url} (" in printed.err
 
 
-def test_a_refusal_is_printed_with_the_server_s_words(talk, tmp_path):
+def test_a_refusal_is_printed_with_the_server_s_words(talk: Talk, tmp_path: Path) -> None:
     status, _, error = talk(["one"], "--save", tmp_path, "--voice", "nobody")
     assert status == 1
-    assert "audio.voice" in error and "'nobody'" in error
+    assert "audio.voice" in error
+    assert "'nobody'" in error
 
 
-def test_an_error_within_the_answer_is_printed_after_what_came_before(server, talk):
+def test_an_error_within_the_answer_is_printed_after_what_came_before(
+    server: Served, talk: Talk
+) -> None:
     server.backend.script = playing(TextDelta("one "), then=EngineFailed("the talker died"))
     status, output, error = talk(["go"])
     assert status == 1
@@ -181,7 +202,9 @@ def test_an_error_within_the_answer_is_printed_after_what_came_before(server, ta
     assert "the talker died" in error
 
 
-def test_an_answer_without_speech_writes_no_file(server, talk, tmp_path):
+def test_an_answer_without_speech_writes_no_file(
+    server: Served, talk: Talk, tmp_path: Path
+) -> None:
     server.backend.script = playing(TextDelta("..."), Finished("stop", Usage()))
     assert talk(["go"], "--save", tmp_path)[0] == 0
     assert list(tmp_path.iterdir()) == []

@@ -11,8 +11,8 @@ from cookbook.ming_mini import grammar
 from cookbook.ming_mini.evaluation.speech import CheckpointSpeaker
 from cookbook.ming_mini.sentences import commands, punctuate
 from cookbook.ming_mini.speakers import PRESETS
-from cookbook.ming_mini.synthesize import RATE
 from cookbook.ming_mini.thinker.answer import Answerer
+from cookbook.ming_mini.vocoder import RATE
 from measurement.pocketsphinx_recogniser import Recogniser, spoken_words
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI, find_checkpoint

@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,41 +27,41 @@ SENTENCE = "The river runs slowly past the old stone mill."
 HEAVY = ("torch", "sglang", "transformers", "onnxruntime", "av", "cv2", "PIL")
 
 
-def sgl_omni(*arguments, timeout=120):
+def sgl_omni(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """Run a command as a process of its own."""
     command = [sys.executable, "-m", "sglang_omni", *map(str, arguments)]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
 
 
-def say(output, *arguments):
+def say(output: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     return sgl_omni(
         "say", SENTENCE, "-o", output, "--model-path", TINY, "--device", "cpu", *arguments
     )
 
 
 @pytest.fixture
-def nothing_starts(monkeypatch):
+def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails a test in which `serve` gets as far as its engines."""
 
-    def start(*arguments):
+    def start(*arguments: object) -> None:
         raise AssertionError("the engines were started")
 
     monkeypatch.setattr(serve, "Server", start)
 
 
 @pytest.fixture
-def no_process_starts(monkeypatch):
+def no_process_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails a test in which a command gets as far as a process of an engine."""
 
-    def spawn(*arguments, **options):
+    def spawn(*arguments: object, **options: object) -> None:
         raise AssertionError("an engine was started")
 
     monkeypatch.setattr(subprocess, "Popen", spawn)
 
 
 @pytest.fixture
-def taken_port():
+def taken_port() -> Iterator[int]:
     """A port of the loopback that somebody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -68,7 +69,9 @@ def taken_port():
         yield listener.getsockname()[1]
 
 
-def test_config_view_prints_what_a_launch_would_use(capsys, tmp_path):
+def test_config_view_prints_what_a_launch_would_use(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("port: 9000\nthinker: {tp_size: 4}\n")
     assert main(["config", "view", "--config", str(file), "--thinker.tp_size", "2"]) == 0
@@ -77,7 +80,9 @@ def test_config_view_prints_what_a_launch_would_use(capsys, tmp_path):
     assert shown["talker"]["context"] == 2048
 
 
-def test_a_busy_port_is_an_error_and_nothing_starts(nothing_starts, taken_port, capsys):
+def test_a_busy_port_is_an_error_and_nothing_starts(
+    nothing_starts: None, taken_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["serve", "--version", "v1", "--model-path", str(TINY), "--port", str(taken_port)]
     assert main(arguments) == 1
     printed = capsys.readouterr()
@@ -85,7 +90,7 @@ def test_a_busy_port_is_an_error_and_nothing_starts(nothing_starts, taken_port, 
     assert printed.out == ""
 
 
-def test_a_port_is_taken_before_anything_is_loaded():
+def test_a_port_is_taken_before_anything_is_loaded() -> None:
     """So of two servers that start together one fails at once, not after its engines loaded."""
     with serve.bind_socket("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
@@ -94,15 +99,21 @@ def test_a_port_is_taken_before_anything_is_loaded():
     serve.bind_socket("127.0.0.1", port).close()
 
 
-def test_an_address_of_another_machine_cannot_be_bound(nothing_starts, capsys):
+def test_an_address_of_another_machine_cannot_be_bound(
+    nothing_starts: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["serve", "--model-path", str(TINY), "--host", "192.0.2.1", "--port", "0"]) == 1
     assert "cannot be bound" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["serve", "--port", "0"], ["say", "Hello", "-o", "x.wav"]])
 def test_a_missing_checkpoint_is_a_clear_error(
-    nothing_starts, command, capsys, tmp_path, monkeypatch
-):
+    nothing_starts: None,
+    command: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main([*command, "--model-path", str(tmp_path / "nowhere")]) == 1
     error = capsys.readouterr().err
@@ -111,21 +122,21 @@ def test_a_missing_checkpoint_is_a_clear_error(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_version_is_that_of_the_package(capsys):
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["--version"])
     assert exit_.value.code == 0
     assert capsys.readouterr().out == f"sgl-omni {version('sglang_omni')}\n"
 
 
-def test_an_unknown_generation_of_the_api_is_refused(capsys):
+def test_an_unknown_generation_of_the_api_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["serve", "--version", "v2"])
     assert exit_.value.code == 2
     assert re.search(r"--version: .*'v2'.*v1", capsys.readouterr().err)
 
 
-def unwritable(tmp_path):
+def unwritable(tmp_path: Path) -> dict[Path, str]:
     """Places that nobody can write to, root neither, and what is said of each."""
     (tmp_path / "file").touch()
     return {
@@ -137,8 +148,8 @@ def unwritable(tmp_path):
 
 
 def test_say_to_an_unwritable_place_fails_before_the_engine_loads(
-    no_process_starts, capsys, tmp_path
-):
+    no_process_starts: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     for output, reason in unwritable(tmp_path).items():
         assert main(["say", "Hello", "-o", str(output)]) == 1
         error = capsys.readouterr().err
@@ -146,7 +157,7 @@ def test_say_to_an_unwritable_place_fails_before_the_engine_loads(
         assert len(error.splitlines()) == 1
 
 
-def test_the_check_of_an_output_leaves_a_file_and_a_folder_as_they_are(tmp_path):
+def test_the_check_of_an_output_leaves_a_file_and_a_folder_as_they_are(tmp_path: Path) -> None:
     old = tmp_path / "old.wav"
     old.write_bytes(b"speech of before")
     require_output(old)
@@ -155,8 +166,10 @@ def test_the_check_of_an_output_leaves_a_file_and_a_folder_as_they_are(tmp_path)
     assert list(tmp_path.iterdir()) == [old]
 
 
-def test_a_write_that_fails_after_the_speech_is_one_line(monkeypatch, capsys, tmp_path):
-    async def synthesise(*arguments):
+def test_a_write_that_fails_after_the_speech_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    async def synthesise(*arguments: object) -> bytes:
         tmp_path.rmdir()
         return b"speech"
 
@@ -168,7 +181,7 @@ def test_a_write_that_fails_after_the_speech_is_one_line(monkeypatch, capsys, tm
     )
 
 
-def refused(capsys, *arguments):
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What `serve` prints when it refuses to start, which is one line."""
     assert main(["serve", "--version", "v1", "--port", "0", *arguments]) == 1
     error = capsys.readouterr().err
@@ -194,12 +207,14 @@ def refused(capsys, *arguments):
     ],
 )
 def test_serve_refuses_what_can_be_known_before_an_engine_starts(
-    no_process_starts, capsys, arguments, reason
-):
+    no_process_starts: None, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
     assert reason in refused(capsys, *arguments)
 
 
-def test_say_writes_speech_that_the_seed_fixes(tmp_path, capsys, monkeypatch):
+def test_say_writes_speech_that_the_seed_fixes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, again = tmp_path / "first.wav", tmp_path / "again.wav"
     finished = say(first, "--seed", "7")
     assert finished.returncode == 0, finished.stderr
@@ -219,8 +234,8 @@ def test_say_writes_speech_that_the_seed_fixes(tmp_path, capsys, monkeypatch):
 
 
 def test_say_with_an_unknown_voice_is_a_clear_error_before_the_engine_starts(
-    no_process_starts, tmp_path, capsys
-):
+    no_process_starts: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = tmp_path / "x.wav"
     arguments = ["say", SENTENCE, "-o", str(output), "--model-path", str(TINY), "--device", "cpu"]
     assert main([*arguments, "--voice", "nobody"]) == 1
@@ -230,7 +245,7 @@ def test_say_with_an_unknown_voice_is_a_clear_error_before_the_engine_starts(
     assert not output.exists()
 
 
-def test_the_api_process_does_not_import_what_computes():
+def test_the_api_process_does_not_import_what_computes() -> None:
     entrypoints = ("http.app", "cli.main", "cli.serve", "cli.say", "cli.chat")
     modules = ["serving.server", *(f"entrypoints.{name}" for name in entrypoints)]
     imported = ", ".join(f"sglang_omni.{name}" for name in modules)
@@ -241,7 +256,9 @@ def test_the_api_process_does_not_import_what_computes():
     assert finished.stdout.strip() == "[]"
 
 
-def test_names_that_serving_tools_share_reach_the_same_leaves(capsys):
+def test_names_that_serving_tools_share_reach_the_same_leaves(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     shared = ["--image-encoder-tp", "2", "--gpu-image-encoder", "2,3", "--text-only"]
     assert main(["config", "view", *shared]) == 0
     shown = yaml.safe_load(capsys.readouterr().out)
@@ -250,11 +267,12 @@ def test_names_that_serving_tools_share_reach_the_same_leaves(capsys):
     assert shown["text_only"] is True
 
 
-def test_every_piece_can_be_placed_by_a_name_of_its_own(capsys):
+def test_every_piece_can_be_placed_by_a_name_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     placed = ["--thinker-tp-size", "2", "--thinker-gpus", "0,1", "--talker-gpu", "2"]
     placed += ["--gpu-audio-encoder", "3", "--mem-fraction-static", "0.8"]
     assert main(["config", "view", *placed]) == 0
     shown = yaml.safe_load(capsys.readouterr().out)
     assert (shown["thinker"]["tp_size"], shown["thinker"]["gpus"]) == (2, [0, 1])
     assert shown["thinker"]["mem_fraction_static"] == 0.8
-    assert shown["talker"]["gpus"] == [2] and shown["audio_encoder"]["gpus"] == [3]
+    assert shown["talker"]["gpus"] == [2]
+    assert shown["audio_encoder"]["gpus"] == [3]

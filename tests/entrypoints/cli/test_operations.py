@@ -19,6 +19,7 @@ import httpx
 import psutil
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509.oid import NameOID
@@ -36,6 +37,8 @@ FIRST, SECOND = "the-first-key-of-all", "the-second-key-of-all"
 
 @dataclass(frozen=True)
 class Started:
+    """A server process, its log file and its port."""
+
     process: subprocess.Popen[bytes]
     log: Path
     port: int
@@ -76,7 +79,8 @@ def refused(**options: object) -> str:
         [*COMMAND, *given], env=ENVIRONMENT, capture_output=True, text=True, timeout=START_S
     )
     assert done.returncode == 1
-    assert "engines would load" not in done.stdout and "Traceback" not in done.stderr
+    assert "engines would load" not in done.stdout
+    assert "Traceback" not in done.stderr
     (line,) = done.stderr.splitlines()
     return line
 
@@ -115,6 +119,7 @@ def test_what_is_wrong_with_a_certificate_is_said_before_engines_load(tmp_path: 
 def test_an_expired_certificate_is_warned_of(tmp_path: Path) -> None:
     pair = new_pair(tmp_path, "old")
     key = load_pem_private_key(pair["tls_key"].read_bytes(), None)
+    assert isinstance(key, EllipticCurvePrivateKey)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), serial_number=1)
     builder = builder.not_valid_before(datetime(2020, 1, 1)).not_valid_after(datetime(2021, 1, 1))
@@ -219,7 +224,8 @@ def test_it_serves_over_ipv6_and_prints_an_address_to_open(host: str) -> None:
         said = subprocess.run(
             command, input="hello\n", env=ENVIRONMENT, capture_output=True, text=True, timeout=60
         )
-        assert said.returncode == 0 and "0 1 2" in said.stdout
+        assert said.returncode == 0
+        assert "0 1 2" in said.stdout
         if host == "::":
             with socket.create_connection(("127.0.0.1", server.port), timeout=5):
                 pass

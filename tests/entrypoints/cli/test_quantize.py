@@ -1,7 +1,9 @@
 """`sgl-omni quantize`: what it writes is the same model within FP8's error, and loads strictly."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -64,7 +66,8 @@ def test_everything_else_is_the_same_to_the_bit(source: Path, quantised: Path) -
     assert any(".gate.weight" in name for name in kept)
     assert any(is_encoder_tensor(name) for name in kept)
     for name in kept:
-        assert after[name].dtype == before[name].dtype and torch.equal(after[name], before[name])
+        assert after[name].dtype == before[name].dtype
+        assert torch.equal(after[name], before[name])
     ours = {"model.safetensors.index.json", "config.json"}
     for path in source.rglob("*"):
         copy = quantised / path.relative_to(source)
@@ -89,13 +92,13 @@ class Filled(torch.nn.Module):
         self.given: dict[str, tuple[int, ...]] = {}
         self._config = config
 
-    def named_parameters(self, *_: object, **__: object) -> list[tuple[str, torch.nn.Parameter]]:
+    def named_parameters(self, *_: Any, **__: Any) -> Iterator[tuple[str, torch.nn.Parameter]]:
         names = add_scales(list_thinker_tensors(self._config))
         targets = {find_destination(name, self._config.num_experts).parameter for name in names}
-        return [(name, self._blank(name)) for name in targets]
+        yield from ((name, self._blank(name)) for name in targets)
 
     def _blank(self, name: str) -> torch.nn.Parameter:
-        blank = torch.nn.Parameter(torch.zeros(3, self._config.num_experts, 128))
+        blank: Any = torch.nn.Parameter(torch.zeros(3, self._config.num_experts, 128))
 
         def fill(_: torch.nn.Parameter, tensor: Tensor, *__: object, **keys: object) -> None:
             self.given[f"{name} {keys}"] = tuple(tensor.shape)
@@ -127,13 +130,14 @@ def test_it_loads_strictly(quantised: Path) -> None:
 def test_a_cut_off_run_is_no_checkpoint_and_goes_on(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, done, quantize_part = tmp_path / "fp8", [], command._quantize_part
+    target, quantize_part = tmp_path / "fp8", command._quantize_part
+    done: list[tuple[Any, ...]] = []
 
-    def cut_off(*arguments: object) -> None:
+    def cut_off(*arguments: Any) -> None:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(arguments)
-        quantize_part(*arguments)  # type: ignore[arg-type]
+        quantize_part(*arguments)
 
     monkeypatch.setattr(command, "_quantize_part", cut_off)
     with pytest.raises(KeyboardInterrupt):

@@ -237,8 +237,10 @@ def serving(
     backend: FakeBackend | None = None,
     **wiring: Any,
 ) -> Iterator[Served]:
-    """uvicorn on a loopback port, by default a free one, in a thread. `wiring` is more of what
-    `create_app` takes."""
+    """Uvicorn on a loopback port, by default a free one, in a thread.
+
+    `wiring` is more of what `create_app` takes.
+    """
     backend = backend or FakeBackend()
     listener = socket.socket()
     # A port that was served a moment ago can be served again.

@@ -95,9 +95,10 @@ def test_streamed_wav_pieces_joined_are_one_file(client: openai.OpenAI) -> None:
 @pytest.mark.parametrize("rate", [24_000, RATE])
 def test_streamed_pcm16_equals_the_whole_answer(client: openai.OpenAI, rate: int) -> None:
     audio = {"voice": "river", "format": "pcm16", "sample_rate": rate}
-    fields = {**SPOKEN, "audio": audio}
+    fields: dict[str, Any] = {**SPOKEN, "audio": audio}
     streamed = b"".join(audio_data(stream(client, **fields)))
-    whole = client.chat.completions.create(**{**BODY, "stream": False}, **fields)
+    asked: dict[str, Any] = {**BODY, **fields, "stream": False}
+    whole = client.chat.completions.create(**asked)
     assert streamed == base64.b64decode(whole.choices[0].message.audio.data)
     assert len(streamed) == 2 * round(3 * len(tone()) * rate / RATE)
 
@@ -161,6 +162,7 @@ def test_a_spoken_stream_names_its_rate_in_the_headers(http: httpx.Client) -> No
 
 async def test_the_asynchronous_client_gets_the_same_stream(client: openai.OpenAI) -> None:
     async with openai.AsyncOpenAI(base_url=client.base_url, api_key="none") as other:
-        chunks = [chunk async for chunk in await other.chat.completions.create(**BODY, **SPOKEN)]
+        asked: dict[str, Any] = {**BODY, **SPOKEN}
+        chunks = [chunk async for chunk in await other.chat.completions.create(**asked)]
     assert len(audio_data(chunks)) == 3
     assert "".join(d.get("content", "") for d in deltas(chunks)) == "hello big world "

@@ -61,7 +61,8 @@ def test_calls_of_functions_reach_the_official_client_and_come_back(
 ) -> None:
     backend.script = playing(*CALLING)
     choice = ask(client, tools=TOOLS).choices[0]
-    assert choice.finish_reason == "tool_calls" and choice.message.content == "Wait."
+    assert choice.finish_reason == "tool_calls"
+    assert choice.message.content == "Wait."
     calls = choice.message.tool_calls
     assert [json.loads(call.function.arguments) for call in calls] == [
         {"at": "mill"},
@@ -148,7 +149,8 @@ def test_a_thinker_that_knows_schemas_alone_is_held_to_no_calls(
     monkeypatch.setattr(type(backend), "supports_grammar", False)
     body = {"model": "org/ming", "messages": HELLO, **fields}
     refused = http.post("/v1/chat/completions", json=body).json()["error"]
-    assert refused["param"] == param and "llguidance" in refused["message"]
+    assert refused["param"] == param
+    assert "llguidance" in refused["message"]
 
 
 def test_thoughts_are_apart_from_the_answer_and_counted(
@@ -202,7 +204,8 @@ def test_streamed_choices_are_numbered_and_counted_together(client: openai.OpenA
     for chunk in chunks[:-1]:
         texts[chunk.choices[0].index] += chunk.choices[0].delta.content or ""
     assert texts == {0: "hello ", 1: "hello "}
-    assert chunks[-1].choices == [] and chunks[-1].usage.completion_tokens == 2 * (5 + 4)
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage.completion_tokens == 2 * (5 + 4)
 
 
 def test_one_choice_that_fails_fails_the_answer_and_stops_the_others(
@@ -217,7 +220,8 @@ def test_one_choice_that_fails_fails_the_answer_and_stops_the_others(
     backend.script = second_fails
     body = {"model": "org/ming", "messages": HELLO, "n": 3}
     reply = http.post("/v1/chat/completions", json=body)
-    assert reply.status_code == 500 and reply.json()["error"]["code"] == "engine_failed"
+    assert reply.status_code == 500
+    assert reply.json()["error"]["code"] == "engine_failed"
     backend.wait_running(0)
 
 
@@ -236,7 +240,8 @@ def test_log_probabilities_have_text_and_bytes(client: openai.OpenAI, backend: F
         ("H", -9999.0),
         ("<0>", -3.0),
     ]
-    assert second.token == "i" and second.top_logprobs == []
+    assert second.token == "i"
+    assert second.top_logprobs == []
     streamed = list(ask(client, logprobs=True, top_logprobs=3, stream=True))
     tokens = [c.choices[0].logprobs for c in streamed if c.choices[0].logprobs]
     assert [entry.token for one in tokens for entry in one.content] == ["h", "i"]
@@ -270,7 +275,8 @@ def test_a_thinker_without_grammars_keeps_to_no_schema(
     monkeypatch.setattr(type(backend), "has_grammars", False)
     body = {"model": "org/ming", "messages": HELLO, "response_format": {"type": "json_object"}}
     refused = http.post("/v1/chat/completions", json=body).json()["error"]
-    assert refused["param"] == "response_format" and "grammar" in refused["message"]
+    assert refused["param"] == "response_format"
+    assert "grammar" in refused["message"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -296,7 +302,8 @@ def test_what_was_said_is_forgotten_in_time_by_size_and_for_others() -> None:
     spoken.keep("ada", "b", "67890")
     assert (spoken.recall("ada", "a"), spoken.recall("bob", "a")) == ("12345", None)
     spoken.keep("ada", "c", "1")
-    assert spoken.recall("ada", "a") is None and spoken.recall("ada", "b") == "67890"
+    assert spoken.recall("ada", "a") is None
+    assert spoken.recall("ada", "b") == "67890"
     now[0] = LIFETIME_S + 1.0
     assert spoken.recall("ada", "b") is None
     spoken.keep("ada", "d", "x" * 11)
@@ -316,7 +323,8 @@ async def sent(reply: CancellableStream) -> list[bytes]:
 
     await reply({"type": "http"}, receive, send)
     start, *body = messages
-    assert start["type"] == "http.response.start" and start["status"] == 200
+    assert start["type"] == "http.response.start"
+    assert start["status"] == 200
     assert {one["type"] for one in body} == {"http.response.body"}
     assert [one["more_body"] for one in body] == [True] * (len(body) - 1) + [False]
     return [one["body"] for one in body if one["body"]]
@@ -329,7 +337,8 @@ async def test_comments_keep_a_quiet_stream_alive() -> None:
         await asyncio.sleep(0.05)
 
     pieces = await sent(sse.SSEResponse(slow(), end=sse.DONE, keep_alive_s=0.02))
-    assert pieces[0] == sse.KEEP_ALIVE and pieces[-1] == sse.DONE
+    assert pieces[0] == sse.KEEP_ALIVE
+    assert pieces[-1] == sse.DONE
     assert [piece for piece in pieces if piece.startswith(b"data: {")] == [
         sse.encode_event({"n": 1})
     ]

@@ -4,7 +4,7 @@ import asyncio
 import re
 import socket
 import time
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import openai
@@ -14,7 +14,7 @@ from sglang_omni.pipeline.request import AudioDelta, TextDelta, TranscriptDelta
 from tests.entrypoints.http.fake import FakeBackend, Served, echo, hanging, tone
 
 USER = {"role": "user", "content": "hello"}
-CHAT = {"model": "org/ming", "messages": [USER]}
+CHAT: dict[str, Any] = {"model": "org/ming", "messages": [USER]}
 SPEECH = {"model": "org/ming", "input": "hello"}
 SPOKEN = {"modalities": ["text", "audio"]}
 REQUESTS = [
@@ -48,7 +48,7 @@ def test_closing_a_stream_of_the_official_client_ends_its_work(
     client: openai.OpenAI, backend: FakeBackend
 ) -> None:
     backend.script = hanging(*BEGINNING)
-    chunks = client.chat.completions.create(**CHAT, stream=True)  # type: ignore[call-overload]
+    chunks = client.chat.completions.create(**CHAT, stream=True)
     next(chunks)
     assert backend.running == 1
     started = time.monotonic()
@@ -87,9 +87,11 @@ def eight_requests() -> list[tuple[str, dict[str, Any]]]:
     """Chat and speech, whole and streamed; request i asks for i + 1 words `w<i>`."""
     mixed = []
     for index, parameters in enumerate((*REQUESTS, *REQUESTS[:3])):
-        path, body = parameters.values
+        path, body = cast(tuple[str, dict[str, Any]], parameters.values)
         text = " ".join([f"w{index}"] * (index + 1))
-        said = {"input": text} if "input" in body else {"messages": [{**USER, "content": text}]}
+        said: dict[str, Any] = (
+            {"input": text} if "input" in body else {"messages": [{**USER, "content": text}]}
+        )
         mixed.append((path, {**body, **said}))
     return mixed
 

@@ -19,7 +19,7 @@ from sglang_omni.protocol.errors import (
 )
 from tests.entrypoints.http.fake import FakeBackend, playing, tone
 
-CHAT = {"model": "org/ming", "messages": [{"role": "user", "content": "hello"}]}
+CHAT: dict[str, Any] = {"model": "org/ming", "messages": [{"role": "user", "content": "hello"}]}
 SPEECH = {"model": "org/ming", "input": "hello"}
 SPOKEN = {"modalities": ["text", "audio"]}
 REQUESTS = [
@@ -109,7 +109,7 @@ def test_the_official_client_raises_the_error_of_a_stream(
     client: openai.OpenAI, backend: FakeBackend
 ) -> None:
     backend.script = playing(TextDelta("a"), then=EngineFailed("the thinker died"))
-    chunks = client.chat.completions.create(**CHAT, stream=True)  # type: ignore[call-overload]
+    chunks = client.chat.completions.create(**CHAT, stream=True)
     assert next(chunks).choices[0].delta.role == "assistant"
     assert next(chunks).choices[0].delta.content == "a"
     with pytest.raises(openai.APIError, match="the thinker died"):

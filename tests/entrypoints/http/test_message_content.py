@@ -1,5 +1,7 @@
 """Messages with media: every form, bound to its message, refused by name when it is wrong."""
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -13,13 +15,13 @@ IMAGE = {"type": "image_url", "image_url": {"url": URL}}
 PATH = "messages.0.content.0"
 
 
-def post(http: httpx.Client, *contents, **more) -> httpx.Response:
+def post(http: httpx.Client, *contents: Any, **more: Any) -> httpx.Response:
     messages = [{"role": "user", "content": content} for content in contents]
     body = {"model": FakeBackend.model, "messages": messages, **more}
     return http.post("/v1/chat/completions", json=body)
 
 
-def sent(http: httpx.Client, backend: FakeBackend, *contents, **more):
+def sent(http: httpx.Client, backend: FakeBackend, *contents: Any, **more: Any) -> list[Any]:
     reply = post(http, *contents, **more)
     assert reply.status_code == 200, reply.text
     return [message.content for message in backend.requests[-1].messages]
@@ -55,7 +57,9 @@ def sent(http: httpx.Client, backend: FakeBackend, *contents, **more):
         ),
     ],
 )
-def test_every_form_of_a_medium(http: httpx.Client, backend: FakeBackend, raw, medium) -> None:
+def test_every_form_of_a_medium(
+    http: httpx.Client, backend: FakeBackend, raw: dict[str, Any], medium: MediaPart
+) -> None:
     assert sent(http, backend, [raw]) == [(medium,)]
 
 
@@ -104,7 +108,9 @@ def test_a_medium_needs_no_text_beside_it(http: httpx.Client) -> None:
         ({"type": "input_audio", "input_audio": {"data": "QUJD"}}, f"{PATH}.input_audio.format"),
     ],
 )
-def test_a_wrong_part_is_refused_by_the_field(http: httpx.Client, part, param) -> None:
+def test_a_wrong_part_is_refused_by_the_field(
+    http: httpx.Client, part: dict[str, Any], param: str
+) -> None:
     reply = post(http, [part])
     assert reply.status_code == 400
     assert reply.json()["error"]["param"] == param

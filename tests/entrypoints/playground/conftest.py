@@ -1,3 +1,5 @@
+"""Chromium, and a page of the server in it."""
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

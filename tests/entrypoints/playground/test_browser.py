@@ -194,7 +194,8 @@ def test_a_text_is_read_in_a_voice_and_a_manner(
     expect(page.locator("#last-stages")).to_be_visible()
     speech = backend.requests[-1]
     assert (speech.text, speech.voice.name) == ("One two three four.", "river")
-    assert "Slowly." in speech.style.instruction and len(speech.style.instruction) > 20
+    assert "Slowly." in speech.style.instruction
+    assert len(speech.style.instruction) > 20
     picture_of(page, "read")
 
 
@@ -243,7 +244,8 @@ def test_speech_over_an_answer_silences_it(page: Any, expect: Any, backend: Fake
         r'"audio_end_ms":(\d+)\}\s', log.inner_text().partition("→ conversation.item.t")[2]
     )
     # It spoke for about two seconds, less what the voice detection takes.
-    assert heard is not None and 500 < int(heard[1]) < 4000
+    assert heard is not None
+    assert 500 < int(heard[1]) < 4000
     expect(page.locator("#talk-log article.answer").first).to_contain_text("Interrupted after")
     picture_of(page, "talk_barge_in")
     page.get_by_role("button", name="Stop", exact=True).click()

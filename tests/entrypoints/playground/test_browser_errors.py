@@ -50,6 +50,7 @@ def then_away(chromium: Browser, expect: Any, **options: Any) -> Iterator[Any]:
         page = chromium.open(served.url, **options)
         expect(page.locator("#voice option")).to_have_text(["prompt", "river"])
         port = httpx.URL(served.url).port
+        assert port is not None
     yield page, lambda: serving(port=port)
 
 

@@ -1,3 +1,5 @@
+"""The Python API over a server that plays scripts."""
+
 from collections.abc import Iterator
 
 import pytest

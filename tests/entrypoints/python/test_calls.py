@@ -41,11 +41,8 @@ def test_a_voice_makes_the_answer_spoken(omni: Omni, fake: FakeServer) -> None:
     answer = omni.chat("two words", voice="nova", seed=3)
     assert (fake.requests[-1].voice.name, fake.requests[-1].voice.seed) == ("river", 3)
     assert answer.audio is not None
-    assert (answer.audio.dtype, answer.audio.size, answer.sample_rate) == (
-        np.float32,
-        2 * tone().size,
-        RATE,
-    )
+    assert answer.audio.dtype == np.float32
+    assert (answer.audio.size, answer.sample_rate) == (2 * tone().size, RATE)
 
 
 def test_every_option_reaches_the_request(omni: Omni, fake: FakeServer) -> None:

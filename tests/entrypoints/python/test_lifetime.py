@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from sglang_omni import AsyncOmni, Omni
 from sglang_omni.config.load import load_config
 from sglang_omni.config.option_list import list_options, list_sections
 from sglang_omni.entrypoints.python.open_server import read_options
-from sglang_omni.pipeline.request import AudioDelta, TextDelta
+from sglang_omni.pipeline.request import AudioDelta, ChatRequest, Event, TextDelta
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, StartupError
 from tests.entrypoints.http.fake import hanging, tone
 from tests.entrypoints.python.conftest import FakeServer
@@ -55,7 +56,7 @@ def test_a_stream_that_was_never_read_starts_nothing(omni: Omni, fake: FakeServe
 def test_a_slow_reader_holds_the_request(omni: Omni, fake: FakeServer) -> None:
     produced = []
 
-    async def count(request):
+    async def count(request: ChatRequest) -> AsyncGenerator[Event, None]:
         for index in range(100):
             produced.append(index)
             yield TextDelta("a")
@@ -226,7 +227,7 @@ def test_options_are_those_of_the_configuration() -> None:
 @pytest.mark.parametrize("name", [*SERVE_ONLY, "no_such", "thinker.no_such", "http.no_such"])
 def test_other_options_are_refused_by_name(name: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        Omni(**{name: 1})
+        Omni(**{name: 1})  # type: ignore[arg-type]
     assert refused.value.param == name
     assert not threads()
 

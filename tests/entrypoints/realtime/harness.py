@@ -1,5 +1,7 @@
-"""A session without sockets: a backend that plays scripts, a detector that hears loudness, a clock
-that is moved by hand."""
+"""A session without sockets.
+
+Its backend plays scripts, its detector hears loudness, and its clock is moved by hand.
+"""
 
 import asyncio
 import base64

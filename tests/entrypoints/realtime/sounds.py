@@ -1,5 +1,7 @@
-"""Sounds that a voice activity detector takes for speech, and some that it does not. Plain numpy:
-the scripts of `ci/clients` use them, too, where nothing of this project is installed."""
+"""Sounds that a voice activity detector takes for speech, and some that it does not.
+
+Plain numpy: the scripts of `ci/clients` use them, too, where nothing of this project is installed.
+"""
 
 import numpy as np
 
@@ -11,8 +13,10 @@ SYLLABLES_PER_SECOND = 4
 
 
 def voice(seconds: float, rate: int = RATE) -> np.ndarray:
-    """Float32 [samples] of somebody who says "ah ah ah": harmonics of a wavering pitch under the
-    resonances of a encoder, four syllables a second."""
+    """Float32 [samples] of somebody who says "ah ah ah".
+
+    They are harmonics of a wavering pitch under the resonances of a mouth, four syllables a second.
+    """
     time = np.arange(int(seconds * rate)) / rate
     pitch = PITCH_HZ * (1 + 0.1 * np.sin(2 * np.pi * 3 * time))
     phase = 2 * np.pi * np.cumsum(pitch) / rate

@@ -1,3 +1,5 @@
+"""Audio on the wire of a session: formats, rates, tempo and limits."""
+
 import base64
 
 import numpy as np

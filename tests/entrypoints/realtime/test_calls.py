@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from sglang_omni.engines.thinker.contract import FinishReason
 from sglang_omni.entrypoints.realtime.items import JSON
 from sglang_omni.pipeline.request import (
     AudioDelta,
@@ -19,13 +20,13 @@ from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice, ToolResult
 from tests.entrypoints.http.fake import FakeBackend, playing, tone
 from tests.entrypoints.realtime.harness import kinds, talking
 
-LOOK = {
+LOOK: JSON = {
     "type": "function",
     "name": "look",
     "description": "Looks at a place.",
     "parameters": {"type": "object"},
 }
-NAMED = {"type": "function", "name": "look"}
+NAMED: JSON = {"type": "function", "name": "look"}
 CALL = ToolCall("look", '{"at": "mill"}')
 DONE = Finished("stop", Usage())
 CALLED = [
@@ -106,12 +107,15 @@ async def test_tools_may_be_withheld_and_forced() -> None:
         )
 
 
+OTHER: JSON = {**NAMED, "name": "listen"}
+
+
 @pytest.mark.parametrize(
     "session",
     [
         {"tool_choice": "required"},
         {"tool_choice": NAMED},
-        {"tools": [LOOK], "tool_choice": {**NAMED, "name": "listen"}},
+        {"tools": [LOOK], "tool_choice": OTHER},
     ],
 )
 async def test_a_call_of_nothing_is_refused(session: JSON) -> None:
@@ -135,7 +139,8 @@ async def test_strict_functions_and_calls_one_at_a_time_are_asked_for() -> None:
         assert talk.of("session.updated")[-1]["session"]["parallel_tool_calls"] is False
         await talk.send("response.create")
         asked = talk.backend.requests[-1]
-        assert asked.tools[0].strict and asked.tool_choice == ToolChoice(parallel=False)
+        assert asked.tools[0].strict
+        assert asked.tool_choice == ToolChoice(parallel=False)
         await talk.send("response.create", response={"parallel_tool_calls": True})
         assert talk.backend.requests[-1].tool_choice == ToolChoice()
 
@@ -167,7 +172,9 @@ async def test_settings_without_forced_calls_do_not_ask_what_the_thinker_can(
 @pytest.mark.parametrize(
     ("ended", "reason"), [("length", "max_output_tokens"), ("stop", "invalid_tool_call")]
 )
-async def test_a_call_that_is_none_leaves_the_response_incomplete(ended, reason) -> None:
+async def test_a_call_that_is_none_leaves_the_response_incomplete(
+    ended: FinishReason, reason: str
+) -> None:
     async with talking() as talk:
         await talk.update(tools=[LOOK])
         talk.backend.script = playing(Started(), Finished(ended, Usage(), invalid_calls=1))

@@ -1,3 +1,5 @@
+"""The connection of a session: how it ends, and what a slow client costs."""
+
 import asyncio
 import json
 from dataclasses import replace

@@ -1,3 +1,7 @@
+"""The items of a conversation: order, budget, and what the model reads."""
+
+from collections.abc import Callable
+
 import pytest
 
 from sglang_omni.entrypoints.realtime.context import build_messages, drop_oldest_half
@@ -6,15 +10,17 @@ from sglang_omni.entrypoints.realtime.items import (
     AudioContent,
     ImageContent,
     Item,
+    ItemRole,
     MessageItem,
     SpeechContent,
     SpokenSegment,
     TextContent,
     estimate_bytes,
 )
+from sglang_omni.pipeline.request import MediaPart, Message, TextPart
 
 
-def text(name: str, said: str = "hi", role: str = "user") -> MessageItem:
+def text(name: str, said: str = "hi", role: ItemRole = "user") -> MessageItem:
     return MessageItem(name, role, (TextContent(said),))
 
 
@@ -31,6 +37,12 @@ def conversation(*items: Item, max_bytes: int = 10_000) -> Conversation:
 
 def names(made: Conversation) -> list[str]:
     return [item.id for item in made]
+
+
+def text_of(message: Message) -> str:
+    (part,) = message.content
+    assert isinstance(part, TextPart)
+    return part.text
 
 
 def test_items_stand_where_they_were_put() -> None:
@@ -53,7 +65,9 @@ def test_items_stand_where_they_were_put() -> None:
         (lambda made: made.find("z", "truncate"), "item_truncate_invalid_item_id"),
     ],
 )
-def test_items_that_cannot_be_meant_are_refused_by_code(act, code: str) -> None:
+def test_items_that_cannot_be_meant_are_refused_by_code(
+    act: Callable[[Conversation], object], code: str
+) -> None:
     made = conversation(text("a"))
     with pytest.raises(ItemError) as error:
         act(made)
@@ -113,17 +127,17 @@ def test_the_model_reads_the_instructions_then_what_was_said() -> None:
         ],
     )
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
-    assert messages[0].content[0].text == "Be kind.\n\nIt is noon."
+    assert text_of(messages[0]) == "Be kind.\n\nIt is noon."
     picture, question = messages[1].content
-    assert (picture.kind, picture.sources, question.text) == (
-        "image",
-        ("http://x/y.png",),
-        "What is this?",
-    )
+    assert isinstance(picture, MediaPart)
+    assert question == TextPart("What is this?")
+    assert (picture.kind, picture.sources) == ("image", ("http://x/y.png",))
     assert picture.max_pixels == 512 * 512
     # Only what was heard before the user spoke.
-    assert messages[2].content[0].text == "I see. "
-    assert messages[3].content[0].kind == "audio"
+    assert text_of(messages[2]) == "I see. "
+    (sound,) = messages[3].content
+    assert isinstance(sound, MediaPart)
+    assert sound.kind == "audio"
 
 
 def test_sound_that_was_let_go_is_read_as_its_transcript() -> None:
@@ -132,14 +146,14 @@ def test_sound_that_was_let_go_is_read_as_its_transcript() -> None:
         MessageItem("b", "user", (AudioContent(None, 1000, None),)),
     ]
     messages = build_messages("", items)
-    assert [message.content[0].text for message in messages] == ["hello"]
+    assert [text_of(message) for message in messages] == ["hello"]
 
 
 def test_without_a_question_the_model_speaks_to_an_empty_turn() -> None:
     assert [m.role for m in build_messages("Greet.", [])] == ["system", "user"]
     after_answer = build_messages("", [text("a"), text("b", "yes", "assistant")])
     assert [m.role for m in after_answer] == ["user", "assistant", "user"]
-    assert after_answer[-1].content[0].text == ""
+    assert text_of(after_answer[-1]) == ""
 
 
 def test_the_later_half_is_kept() -> None:

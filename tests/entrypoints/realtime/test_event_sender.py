@@ -1,3 +1,5 @@
+"""The queue of events to a client, and when their audio counts as sent."""
+
 import asyncio
 import json
 from typing import Any

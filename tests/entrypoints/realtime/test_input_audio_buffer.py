@@ -1,3 +1,5 @@
+"""The audio that a user sent, addressed by time, and its turns."""
+
 import numpy as np
 import pytest
 

@@ -1,3 +1,5 @@
+"""Items of a conversation: what was heard of them, and their wire form."""
+
 import base64
 
 import numpy as np
@@ -9,6 +11,7 @@ from sglang_omni.entrypoints.realtime.items import (
     CallItem,
     CallOutputItem,
     ImageContent,
+    ItemRole,
     MessageItem,
     SpeechContent,
     SpokenSegment,
@@ -52,11 +55,12 @@ def test_a_speech_that_nobody_spoke_over_was_heard_whole() -> None:
 
 
 def test_the_wire_form_names_parts_by_who_made_them() -> None:
-    for role, kind in (
-        ("user", "input_text"),
-        ("system", "input_text"),
-        ("assistant", "output_text"),
-    ):
+    kinds: dict[ItemRole, str] = {
+        "user": "input_text",
+        "system": "input_text",
+        "assistant": "output_text",
+    }
+    for role, kind in kinds.items():
         item = MessageItem("a", role, (TextContent("hi"),))
         assert item_to_json(item)["content"] == [{"type": kind, "text": "hi"}]
     spoken = MessageItem("a", "assistant", (SpeechContent(SEGMENTS, 2000),), "incomplete")

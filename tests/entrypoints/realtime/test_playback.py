@@ -1,3 +1,5 @@
+"""What a user has heard of the audio that was sent."""
+
 from sglang_omni.entrypoints.realtime.playback import Playback, mark_stopped, record_sent
 
 

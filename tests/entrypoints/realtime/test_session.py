@@ -375,8 +375,8 @@ async def test_items_are_created_retrieved_deleted_and_truncated() -> None:
         added, _ = await talk.write("zeroth", previous_item_id="root")
         assert added["previous_item_id"] is None
         audio = base64_of(loud(0.5))
-        item = {"type": "message", "role": "user", "id": "mine"}
-        item["content"] = [{"type": "input_audio", "audio": audio}]
+        content = [{"type": "input_audio", "audio": audio}]
+        item = {"type": "message", "role": "user", "id": "mine", "content": content}
         added, done = await talk.send("conversation.item.create", item=item)
         assert (added["previous_item_id"], done["item"]["id"]) == (first, "mine")
         (got,) = await talk.send("conversation.item.retrieve", item_id="mine")
@@ -523,7 +523,8 @@ async def test_an_answer_cancelled_before_its_first_step_ends_as_any_other() -> 
         assert talk.backend.requests == []
         await talk.until(lambda: talk.of("response.done") != [])
         (done,) = talk.of("response.done")
-        assert done["response"]["status"] == "cancelled" and done["response"]["output"] == []
+        assert done["response"]["status"] == "cancelled"
+        assert done["response"]["output"] == []
         await talk.clock.advance(5.1)
         assert len(talk.of("input_audio_buffer.timeout_triggered")) == 1
 

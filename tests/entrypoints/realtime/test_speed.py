@@ -5,7 +5,13 @@ import base64
 import pytest
 
 from sglang_omni.entrypoints.realtime.protocol_version import BETA
-from sglang_omni.pipeline.request import AudioDelta, Finished, TextDelta, TranscriptDelta, Usage
+from sglang_omni.pipeline.request import (
+    AudioDelta,
+    Finished,
+    TextDelta,
+    TranscriptDelta,
+    Usage,
+)
 from tests.entrypoints.http.fake import hanging, playing, tone
 from tests.entrypoints.realtime.harness import Talk, loud, talking
 

@@ -1,8 +1,11 @@
+"""The rules that turn speech probabilities into turns."""
+
 from dataclasses import replace
 
 import pytest
 
 from sglang_omni.entrypoints.realtime.turn_detection import (
+    Eagerness,
     SpeechStarted,
     SpeechStopped,
     TurnEvent,
@@ -78,7 +81,7 @@ def test_reset_closes_the_turn_and_keeps_the_time() -> None:
 
 
 @pytest.mark.parametrize(("eagerness", "wait_ms"), [("high", 500), ("auto", 1000), ("low", 2000)])
-def test_eagerness_is_how_long_is_waited(eagerness: str, wait_ms: int) -> None:
+def test_eagerness_is_how_long_is_waited(eagerness: Eagerness, wait_ms: int) -> None:
     rules = semantic_vad_rules(eagerness)
     frames_ms = -(-wait_ms // FRAME_MS) * FRAME_MS
     assert play(rules, (0.9, 1600), (0.0, 9600))[1][1] == SpeechStopped(0, 1600 + frames_ms)

@@ -23,7 +23,8 @@ def test_a_home_that_can_be_written_stays(place: Path, tmp_path: Path) -> None:
     given = {"HOME": str(tmp_path), "USER": "me", "XDG_CACHE_HOME": str(tmp_path / "caches")}
     environment = dict(given)
     prepare_home(environment)
-    assert environment == given and not place.exists()
+    assert environment == given
+    assert not place.exists()
 
 
 @pytest.mark.parametrize("home", ["/nonexistent", "/proc", ""])

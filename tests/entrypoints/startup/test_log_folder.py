@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sglang_omni.entrypoints.startup import preflight_checks as checks
 from sglang_omni.entrypoints.startup.log_folder import open_log_folder
 from sglang_omni.entrypoints.startup.preflight_checks import require_own_folder
 from sglang_omni.protocol.errors import ConfigError
@@ -47,7 +46,8 @@ def test_where_nothing_can_be_written_the_output_is_shown_and_that_is_said(
     monkeypatch.setenv("XDG_STATE_HOME", str(UNUSABLE))
     monkeypatch.setattr(tempfile, "tempdir", str(UNUSABLE))
     assert open_log_folder(None, "8000") is None
-    assert "engines' output is shown here" in caplog.text and "/proc/nowhere" in caplog.text
+    assert "engines' output is shown here" in caplog.text
+    assert "/proc/nowhere" in caplog.text
 
 
 def test_a_folder_of_another_user_is_not_taken(
@@ -57,6 +57,6 @@ def test_a_folder_of_another_user_is_not_taken(
     (tmp_path / "link").symlink_to(tmp_path / "theirs")
     with pytest.raises(ConfigError, match="belongs to another user"):
         require_own_folder(tmp_path / "link", "log_folder")
-    monkeypatch.setattr(checks.os, "geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(ConfigError, match="belongs to another user"):
         require_own_folder(tmp_path / "theirs", "log_folder")

@@ -1,0 +1,1 @@
+"""Attacks of one client on the server, and their cost for another."""

@@ -15,9 +15,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from functools import cache
+from functools import cache, partial
 
 import httpx
 from websockets.exceptions import WebSocketException
@@ -45,12 +45,9 @@ def schemas(target: Target) -> Outcomes:
     """JSON schemas that are endless, cyclic or huge."""
     cycle = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}
     huge = {"type": "integer", "multipleOf": 999999937, "minimum": 10**30, "maximum": 10**31}
-    for schema in (
-        {"$ref": "#"},
-        cycle,
-        huge,
-        {"type": "array", "items": {"type": "integer"}, "minItems": 10**9},
-    ):
+    long = {"type": "array", "items": {"type": "integer"}, "minItems": 10**9}
+    asked: tuple[Mapping[str, object], ...] = ({"$ref": "#"}, cycle, huge, long)
+    for schema in asked:
         yield post_schema(target, schema)
 
 
@@ -59,7 +56,7 @@ def long_answers(target: Target) -> Outcomes:
     yield post_schema(target, {"type": "string", "pattern": "(a{1,500}){1,500}b"})
 
 
-def post_schema(target: Target, schema: dict[str, object]) -> int:
+def post_schema(target: Target, schema: Mapping[str, object]) -> int:
     """Ask for an answer of a schema; return the status."""
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     return post(target, CHATS, json.dumps(chat("hello", response_format=form)).encode())
@@ -190,7 +187,7 @@ def silent_names(target: Target) -> Outcomes:
         image = {"type": "image_url", "image_url": {"url": url}}
         return post(target, CHATS, json.dumps(chat(image, max_tokens=4)).encode())
 
-    yield from at_once([lambda number=number: ask(number) for number in range(32)])
+    yield from at_once([partial(ask, number) for number in range(32)])
 
 
 def unread_answers(target: Target) -> Outcomes:

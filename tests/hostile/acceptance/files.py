@@ -28,7 +28,10 @@ def grey_4k(num_frames: int = 8100) -> bytes:
     output = io.BytesIO()
     with av.open(output, "w", format="mp4") as container:
         stream = container.add_stream_from_template(template)
-        step = packets[1].dts - packets[0].dts
+        first, second = packets[0].dts, packets[1].dts
+        assert first is not None
+        assert second is not None
+        step = second - first
         for number in range(num_frames):
             packet = av.Packet(bytes(packets[number % GOP]))
             packet.stream, packet.time_base = stream, packets[0].time_base
@@ -38,7 +41,7 @@ def grey_4k(num_frames: int = 8100) -> bytes:
     return output.getvalue()
 
 
-def _grey_group() -> tuple[list[av.Packet], av.VideoStream]:
+def _grey_group() -> "tuple[list[av.Packet[av.VideoStream]], av.VideoStream]":
     """Encode one group of pictures without reordering; return its packets and their stream."""
     encoded_group = io.BytesIO()
     with av.open(encoded_group, "w", format="mp4") as container:
@@ -53,7 +56,7 @@ def _grey_group() -> tuple[list[av.Packet], av.VideoStream]:
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
     encoded_group.seek(0)
-    source = av.open(encoded_group)
+    source = av.open(encoded_group, "r")
     template = source.streams.video[0]
     return [packet for packet in source.demux(template) if packet.size], template
 

@@ -58,8 +58,10 @@ class Effect:
     max_stall_s: float
 
     def broken_bounds(self, patience: float = 1.0) -> list[str]:
-        """Name the bounds that did not hold, with the figures. Times may be `patience` times as
-        long as they should, where others use the machine."""
+        """Name the bounds that did not hold, with the figures.
+
+        Times may be `patience` times as long as they should, where others use the machine.
+        """
         max_ratio = MAX_RATIO * patience
         # Stalls are known by the bound of their bucket only.
         max_stall_s = next(bound for bound in STALL_BOUNDS if bound >= MAX_STALL_S * patience)
@@ -97,7 +99,8 @@ class Measurement:
         OtherClient(self._other).run(WARM_UP_S)
         client = OtherClient(self._other)
         client.run(seconds)
-        assert not client.failures and not client.unready, client.failures
+        assert not client.failures, client.failures
+        assert not client.unready
         self.quiet_p95_s = client.p95()
 
     def measure(self, name: str, seconds: float, workers: int) -> Effect:

@@ -1,6 +1,7 @@
 """The server under attack as a client sees it: an address and a key."""
 
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -45,7 +46,7 @@ class Target:
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-def chat(*content: dict[str, object] | str, **fields: object) -> dict[str, object]:
+def chat(*content: Mapping[str, object] | str, **fields: object) -> dict[str, object]:
     """Return the body of a chat: one message of these parts; a string is a text part."""
     parts = [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
     return {"model": MODEL, "messages": [{"role": "user", "content": parts}], **fields}

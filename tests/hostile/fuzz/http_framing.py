@@ -218,8 +218,10 @@ def play(served: Served, case: Case) -> None:
 
 
 def _check_framing(data: bytes, answer: bytes) -> None:
-    """What says twice, and differently, where its body ends must not be served: a proxy in front
-    may read it the other way, and take the rest for another client's request."""
+    """Check that a request is not served that says twice, and differently, where its body ends.
+
+    A proxy in front may read it the other way, and take the rest for another client's request.
+    """
     head = data.split(b"\r\n\r\n")[0].lower()
     is_both = (
         b"\r\ncontent-length: " in head and b"\r\ntransfer-encoding: chunked\r" in head + b"\r"

@@ -1,5 +1,7 @@
-"""Target: JSON schemas of answers and of functions, through the check of their structure and the
-process that compiles them."""
+"""Target: JSON schemas of answers and of functions.
+
+They go through the check of their structure and the process that compiles them.
+"""
 
 import json
 import random
@@ -108,7 +110,10 @@ def _schema(source: random.Random, depth: int) -> dict[str, Any]:
 def _value(source: random.Random, keyword: str, depth: int) -> Any:
     if source.random() < 0.08:
         return source.choice(ODD_VALUES)
-    inner = (lambda: _schema(source, depth - 1)) if depth > 0 else dict
+
+    def inner() -> dict[str, Any]:
+        return _schema(source, depth - 1) if depth > 0 else {}
+
     match keyword:
         case "type":
             return source.choice(TYPES)

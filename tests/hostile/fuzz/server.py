@@ -1,7 +1,7 @@
-"""The server that is fuzzed, in a process of its own: the real routes, connections, decoding
-processes and grammar checker over a backend that needs no model.
+"""The server that is fuzzed, in a process of its own.
 
-`python -m tests.hostile.fuzz.server` prints its port.
+It has the real routes, connections, decoding processes and grammar checker over a backend that
+needs no model. `python -m tests.hostile.fuzz.server` prints its port.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class FuzzedBackend(FakeBackend):
         """End them."""
         await asyncio.gather(self.grammars.stop(), self.media_decoders.stop())
 
-    async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:  # type: ignore[override]
+    async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         await self.grammars.check(apply_answer_grammar(request, CHAT))
         for part in request.media:
             with with_error_field(part):
@@ -78,14 +78,20 @@ async def main() -> None:
     await backend.start()
     recorder = TraceRecorder(lambda: backend.sample_rate)
     app = create_app(backend, recorder=recorder, bodies=BODIES)
-    options = {"limits": HTTP, "on_refusal": recorder.record_refusal, "log_config": None}
+    server = create_web_server(
+        app,
+        "warning",
+        1,
+        access_log=False,
+        limits=HTTP,
+        on_refusal=recorder.record_refusal,
+        log_config=None,
+    )
     freeze_gc()
     with bind_socket("127.0.0.1", 0) as listener:
         print(listener.getsockname()[1], flush=True)
         try:
-            await create_web_server(app, "warning", 1, access_log=False, **options).serve(
-                [listener]
-            )  # type: ignore[arg-type]
+            await server.serve([listener])
         finally:
             await backend.stop()
 

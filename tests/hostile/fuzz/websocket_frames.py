@@ -192,8 +192,10 @@ def _handshake(path: str) -> bytes:
 
 
 def read_frames(data: bytes) -> list[tuple[int, bytes]]:
-    """The frames that a server sent, as opcode and payload; a last one that is cut off is left
-    out. Raises `Finding` for a masked one."""
+    """The frames that a server sent, as opcode and payload; a last one that is cut off is left out.
+
+    Raises `Finding` for a masked one.
+    """
     frames, place = [], 0
     while place + 2 <= len(data):
         opcode, size = data[place] & 0x0F, data[place + 1]

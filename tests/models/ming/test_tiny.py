@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,12 @@ from sglang_omni.models.ming.speech.talker import Talker, generate, load_talker
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
 from sglang_omni.models.ming.speech.voices import VoicePrompt, load_voices, open_speaker_encoder
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
-from sglang_omni.models.ming.thinker.reference import ThinkerReference, load_reference
+from sglang_omni.models.ming.thinker.reference import (
+    ReferenceLayer,
+    ReferenceSparseMLP,
+    ThinkerReference,
+    load_reference,
+)
 from sglang_omni.models.ming.thinker.tensors import is_encoder_tensor, list_thinker_tensors
 from sglang_omni.models.ming.tiny import write, write_tiny_checkpoint
 from sglang_omni.models.ming.tiny.words import LANGUAGES
@@ -244,7 +249,7 @@ def test_the_library_reads_the_same_tokenizer(
 
 @torch.no_grad()
 def answer(
-    thinker: ThinkerReference, ids: list[int], end: int, seed: int | None, most: int = 400
+    thinker: ThinkerReference, ids: Sequence[int], end: int, seed: int | None, most: int = 400
 ) -> list[int]:
     """Tokens up to `end`, greedy without a seed, else sampled at temperature 1."""
     draw = torch.Generator().manual_seed(seed or 0)
@@ -264,7 +269,7 @@ def answer(
 
 
 @pytest.fixture(scope="module")
-def answers(thinker: ThinkerReference, tokenizer: ThinkerTokenizer) -> dict[str, list[str]]:
+def answers(thinker: ThinkerReference, tokenizer: ThinkerTokenizer) -> dict[str, list[list[str]]]:
     """Answers to the questions: greedy ones and sampled ones, each cut into its tokens' texts."""
     end = tokenizer.token_id("<|role_end|>")
     prompts = [tokenizer.encode(render_chat([message("user", text)])).ids for text in QUESTIONS]
@@ -302,15 +307,17 @@ def test_hidden_states_keep_their_scale_and_experts_share_the_work(
     thinker: ThinkerReference, tokenizer: ThinkerTokenizer
 ) -> None:
     ids = torch.tensor(tokenizer.encode_text("".join(LANGUAGES[0].words[:200])))
-    inputs = {}
-    for index, layer in enumerate(thinker.model.layers):
+    inputs: dict[int, tuple[torch.Tensor, ...]] = {}
+    layers = [layer for layer in thinker.model.layers if isinstance(layer, ReferenceLayer)]
+    for index, layer in enumerate(layers):
         layer.mlp.register_forward_pre_hook(lambda _, args, at=index: inputs.update({at: args}))
     x = thinker.model.word_embeddings(ids)
     final = thinker.model(
         x, torch.arange(len(ids)).expand(3, -1), torch.zeros_like(ids), thinker.new_cache()
     )
     assert 0.9 < final.square().mean().sqrt() < 1.1
-    for index, layer in enumerate(thinker.model.layers[1:], 1):
+    for index, layer in enumerate(layers[1:], 1):
+        assert isinstance(layer.mlp, ReferenceSparseMLP)
         _, experts = layer.mlp.select_experts(*inputs[index])
         share = experts.flatten().bincount(minlength=16) / experts.numel()
         assert share.min() > 0.01, f"layer {index} leaves an expert out"
@@ -319,7 +326,7 @@ def test_hidden_states_keep_their_scale_and_experts_share_the_work(
 
 def noise_of(talker: Talker, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
     for patch in range(1000):
-        row = (torch.tensor([number]) for number in (seed, 0, patch))
+        row = torch.tensor([seed]), torch.tensor([0]), torch.tensor([patch])
         yield talker.sample_patch_noise(*row, Sampling())
 
 
@@ -328,6 +335,7 @@ def speak(
     checkpoint: Path, talker: Talker, vae: AudioVAE, voice: VoicePrompt, text: str, most: int
 ) -> tuple[np.ndarray, list[float]]:
     """Samples and stop probabilities of the plain loop and the full decode."""
+    assert voice.speaker is not None
     said = SpeechPrompt(text, prompt_text=voice.text, prompt_patches=len(voice.embeds), speakers=1)
     prompt = PromptTokenizer(checkpoint / "talker").assemble(said)
     patches = list(
@@ -363,6 +371,8 @@ def test_voices_are_the_released_ones_and_differ(voices: dict[str, VoicePrompt])
     assert list(voices) == ["DB30", "lingguang"]
     first, second = voices.values()
     assert first.text == "感谢你的认可。"
+    assert first.speaker is not None
+    assert second.speaker is not None
     assert torch.corrcoef(torch.stack((first.speaker, second.speaker)))[0, 1] < 0.9
     assert torch.corrcoef(torch.stack((first.latents, second.latents)).flatten(1))[0, 1] < 0.9
 

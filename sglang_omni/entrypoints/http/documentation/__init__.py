@@ -1,0 +1,1 @@
+"""Pages that document the API, which need no other server."""

@@ -1,0 +1,1 @@
+"""Middleware: request ids, keys, hosts, rate limits, draining and HEAD."""

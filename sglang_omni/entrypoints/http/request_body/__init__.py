@@ -1,0 +1,1 @@
+"""Bodies of requests, read and parsed within limits."""

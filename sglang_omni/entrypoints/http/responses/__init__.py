@@ -1,0 +1,1 @@
+"""Responses: chat completions, server-sent events, ends with the client."""

@@ -17,7 +17,8 @@ class JsonTemplate:
         """Encode the object of `make`, which must contain its argument once, unchanged."""
         placeholder = encode_basestring_ascii(_PLACEHOLDER).encode()
         head, found, tail = encode_json(make(_PLACEHOLDER)).rpartition(placeholder)
-        assert found and tail, "the object does not contain the placeholder"
+        assert found, "the object does not contain the placeholder"
+        assert tail
         self._head, self._tail = head, tail
 
     def fill(self, text: str) -> bytes:

@@ -17,8 +17,10 @@ def create_router(backend: Backend) -> APIRouter:
 
     @router.post("/profile/{engine}/start", status_code=202, responses=RESPONSES)
     async def start_profile(engine: str) -> JSONResponse:
-        """Start PyTorch's profiler in an engine, which runs more slowly until it is stopped. The
-        response names the folder for the traces."""
+        """Start PyTorch's profiler in an engine, which runs more slowly until it is stopped.
+
+        The response names the folder for the traces.
+        """
         folder = backend.profile(engine, f"{engine}-{time.strftime('%Y%m%d-%H%M%S')}")
         return _accept({"engine": engine, "folder": folder})
 

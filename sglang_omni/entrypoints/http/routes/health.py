@@ -49,15 +49,19 @@ def create_health_router(backend: Backend) -> APIRouter:
 
     @router.get("/health")
     async def health(request: Request) -> dict[str, Any]:
-        """Return 200 while the API process runs, whatever the state of the engines. If the server
-        requires keys, only requests with a key see the engines."""
+        """Return 200 while the API process runs, whatever the state of the engines.
+
+        If the server requires keys, only requests with a key see the engines.
+        """
         return {"status": "alive", **build_engines(request)}
 
     @router.get("/ready", responses={503: {"description": "An engine is not ready"}})
     async def ready(request: Request) -> JSONResponse:
-        """Return 200 if every engine has at least one loaded and warm replica, else 503. Also
-        return 503 while the server drains. Media decoders count as down after all of them have
-        failed to restart for 30 s."""
+        """Return 200 if every engine has at least one loaded and warm replica, else 503.
+
+        Also return 503 while the server drains. Media decoders count as down after all of them have
+        failed to restart for 30 s.
+        """
         status = "ready" if backend.ready else "not_ready"
         if backend.draining.is_set():
             status = "draining"

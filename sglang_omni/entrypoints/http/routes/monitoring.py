@@ -38,8 +38,10 @@ def create_router(backend: Backend, recorder: TraceRecorder) -> APIRouter:
 
     @router.get("/v1/requests/{request_id}", responses=RESPONSES)
     async def timeline(request_id: str, request: Request) -> dict[str, Any]:
-        """Return the stages of a running or recent request with their times. If the server
-        requires keys, only the key of that request and administrators may see it."""
+        """Return the stages of a running or recent request with their times.
+
+        If the server requires keys, only the key of that request and administrators may see it.
+        """
         trace = recorder.find(request_id)
         state = request.state
         is_visible = trace is not None and (trace.tenant == state.tenant or state.is_admin)

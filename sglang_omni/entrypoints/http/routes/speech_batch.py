@@ -138,8 +138,11 @@ def create_router(backend: Backend) -> APIRouter:
         ),
     )
     async def create_speech_batch(body: BatchBody, request: Request) -> Response:
-        """Read up to 32 texts aloud. Each result has its own status and a complete audio file or an
-        error; a failed or invalid item does not fail the others."""
+        """Read up to 32 texts aloud.
+
+        Each result has its own status and a complete audio file or an error; a failed or invalid
+        item does not fail the others.
+        """
         require_model(body.model, backend)
         batch_id, owner = build_request_metadata(request, body).id, get_owner(request)
         semaphore = asyncio.Semaphore(MAX_CONCURRENT_ITEMS)

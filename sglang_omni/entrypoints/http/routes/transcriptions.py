@@ -69,8 +69,11 @@ def create_router(backend: Backend) -> APIRouter:
         openapi_extra=document_form(TranscriptionForm, FILE_FIELD, {"model": backend.model}),
     )
     async def create_transcription(request: Request) -> Response:
-        """Transcribe a recording of up to 300 s. `stream` sends the words as server-sent events
-        while they are generated. If nobody speaks, the text is empty."""
+        """Transcribe a recording of up to 300 s.
+
+        `stream` sends the words as server-sent events while they are generated. If nobody speaks,
+        the text is empty.
+        """
         form, recording = await read_form(request, TranscriptionForm, (FILE_FIELD,))
         audio = MediaPart("audio", (recording,), FILE_FIELD)
         chat = build_transcription_request(

@@ -93,8 +93,10 @@ def create_router(backend: Backend) -> APIRouter:
         ),
     )
     async def create_voice(request: Request) -> JSONResponse:
-        """Store the voice of a recording for use by its name or id. Only the key that stored it can
-        see it. The server keeps the voice, not the recording."""
+        """Store the voice of a recording for use by its name or id.
+
+        Only the key that stored it can see it. The server keeps the voice, not the recording.
+        """
         fields, recording = await read_form(request, VoiceForm, FILE_FIELDS)
         check_speakable(fields.ref_text or "", backend.capabilities, "ref_text")
         upload = UploadedRecording(

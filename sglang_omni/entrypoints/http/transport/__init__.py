@@ -1,0 +1,1 @@
+"""uvicorn's protocols, with limits for slow and hostile clients."""

@@ -73,6 +73,7 @@ class SlowClientProtocol(HttpToolsProtocol):
         """Handle a refusal that occurs before there is a request."""
 
     def connection_made(self, transport: Any) -> None:
+        """Start the limits of a new connection, with no request yet."""
         super().connection_made(transport)
         self.slow_client_guard = SlowClientGuard(transport, self.slow_client_rules)
         # The running request. uvicorn keeps only the latest one, which may be queued behind it.
@@ -90,6 +91,7 @@ class SlowClientProtocol(HttpToolsProtocol):
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop all timers, and tell the running request that its client is gone."""
         self.slow_client_guard.stop()
         self._stop_head_timer()
         self._stop_lingering()
@@ -99,6 +101,7 @@ class SlowClientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Parse the bytes in pieces, or discard them after the last response."""
         if self._error is not None or self._is_discarding:
             self._discard_bytes(len(data))
             return
@@ -131,12 +134,14 @@ class SlowClientProtocol(HttpToolsProtocol):
         return True
 
     def on_message_begin(self) -> None:
+        """Note when the request arrived, and start the timer of its head."""
         super().on_message_begin()
         self.scope["state"]["arrived_at"] = time.monotonic()
         self._head_bytes = 0
         self._start_head_timer()
 
     def on_url(self, url: bytes) -> None:
+        """Add a part of the URL. A URL that is too long ends the parsing."""
         super().on_url(url)
         if len(self.url) > self.limits.max_url_bytes:
             limit = self.limits.max_url_bytes
@@ -144,10 +149,12 @@ class SlowClientProtocol(HttpToolsProtocol):
         self._add_head_bytes(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header. A head that is too long ends the parsing."""
         super().on_header(name, value)
         self._add_head_bytes(len(name) + len(value) + HEADER_OVERHEAD_BYTES)
 
     def on_headers_complete(self) -> None:
+        """Start the request, or reject it if too many are pipelined."""
         self._stop_head_timer()
         self._pending_bytes, self._is_in_body = 0, True
         if len(self.pipeline) >= MAX_PIPELINED:
@@ -159,17 +166,20 @@ class SlowClientProtocol(HttpToolsProtocol):
             cycle.transport = _ResponseTransport(self.transport, self._close_after_response)
 
     def on_body(self, body: bytes) -> None:
+        """Add a part of the body. It is discarded after the response."""
         self._pending_bytes = 0
         if self.cycle is not None and self.cycle.response_complete:
             self._discard_bytes(len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        """End the request's body."""
         self._pending_bytes, self._is_in_body = 0, False
         self._stop_lingering()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        """Start the next request, or discard the rest of this one's body."""
         super().on_response_complete()
         if self._is_in_body and self.cycle.response_complete:
             self._start_lingering()
@@ -189,6 +199,7 @@ class SlowClientProtocol(HttpToolsProtocol):
         self._start_lingering()
 
     def handle_websocket_upgrade(self) -> None:
+        """Hand the connection to a WebSocket, unless a response still needs it."""
         if self._has_pending_response():
             # The running response and the WebSocket would write to the same connection.
             message = "a WebSocket may start only after all earlier responses"
@@ -259,8 +270,10 @@ class SlowClientProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _disconnect_running(self) -> None:
-        """Tell the running request that its client disconnected, so that it stops and writes
-        nothing to a closed connection."""
+        """Tell the running request that its client disconnected.
+
+        It then stops, and writes nothing to a closed connection.
+        """
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.waiting_for_100_continue = False

@@ -1,0 +1,1 @@
+"""Encoders of images, video and audio."""

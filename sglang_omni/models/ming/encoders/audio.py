@@ -96,6 +96,7 @@ class SelfAttention(nn.Module):
         self.out = nn.Linear(config.n_state, config.n_state)
 
     def forward(self, x: Tensor, clips: Segments) -> Tensor:
+        """Return [rows, width] of x [rows, width], whose rows belong to `clips`."""
         projections = self.query, self.key, self.value
         q, k, v = (project(x).unflatten(-1, (self.heads, -1)) for project in projections)
         return self.out(self.attention.attend(q, k, v, clips).flatten(1))
@@ -115,6 +116,7 @@ class AudioBlock(nn.Module):
         )
 
     def forward(self, x: Tensor, clips: Segments) -> Tensor:
+        """Return [rows, width] of x [rows, width], whose rows belong to `clips`."""
         x = x + self.attn(self.attn_ln(x), clips)
         return x + self.mlp(self.mlp_ln(x))
 
@@ -157,6 +159,7 @@ class AudioProjector(nn.ModuleDict):
         super().__init__({"0": convolution, "3": nn.Linear(hidden, hidden)})
 
     def forward(self, x: Tensor, lengths: Lengths) -> tuple[Tensor, Lengths]:
+        """Return features [rows, hidden] of states [rows, width], and the clips' new lengths."""
         x, lengths = self["0"](x, lengths)
         return self["3"](F.gelu(x)), lengths
 

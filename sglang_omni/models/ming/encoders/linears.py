@@ -26,6 +26,7 @@ class PlainLinear(nn.Linear):
     """PyTorch's layer with the return value of SGLang's layers."""
 
     def forward(self, x: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        """Return the product, and None where SGLang's layers return a bias."""
         return super().forward(x), None
 
 

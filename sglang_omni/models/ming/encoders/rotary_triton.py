@@ -38,7 +38,9 @@ def rotate_qkv_in_place(qkv: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, 
     `cos` and `sin` are float32 [patches, head_dim / 2]. All arguments must be contiguous.
     """
     patches, _, heads, head_dim = qkv.shape
-    assert qkv.is_contiguous() and cos.is_contiguous() and sin.is_contiguous()
+    assert qkv.is_contiguous()
+    assert cos.is_contiguous()
+    assert sin.is_contiguous()
     if patches:
         _rotate_kernel[(patches,)](
             qkv,

@@ -78,6 +78,7 @@ class VisionAttention(nn.Module):
         )
 
     def forward(self, x: Tensor, inputs: BlockInputs) -> Tensor:
+        """Return [patches, hidden] of x [patches, hidden]."""
         qkv, _ = self.qkv(x)
         heads = qkv.unflatten(-1, (3, -1, self.head_dim))
         q, k, v = self.kernels.rotate(heads, inputs.cos, inputs.sin)
@@ -102,6 +103,7 @@ class VisionMLP(nn.Module):
         self.linear_fc2 = linears.build_row(width, out, add_prefix("linear_fc2", prefix))
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return [rows, outputs] of x [rows, inputs]."""
         hidden, _ = self.linear_fc1(x)
         return self.linear_fc2(F.gelu(hidden, approximate=self.approximate))[0]
 
@@ -125,6 +127,7 @@ class VisionBlock(nn.Module):
         self.mlp = VisionMLP((size, config.intermediate_size, size), "tanh", linears, mlp)
 
     def forward(self, x: Tensor, inputs: BlockInputs) -> Tensor:
+        """Return [patches, hidden] of x [patches, hidden]."""
         x = x + self.attn(self.norm1(x), inputs)
         return x + self.mlp(self.norm2(x))
 
@@ -139,6 +142,7 @@ class VisionMerger(VisionMLP):
         self.norm = nn.LayerNorm(config.hidden_size, NORM_EPS)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return [tokens, outputs] of x [patches, hidden], in merge order."""
         return super().forward(self.norm(x).view(-1, self.merged_size))
 
 
@@ -150,6 +154,7 @@ class VisionPatchEmbedding(nn.Module):
         self.proj = nn.Linear(config.patch_width, config.hidden_size)
 
     def forward(self, patches: Tensor) -> Tensor:
+        """Return [patches, hidden] of patches [patches, width], in the dtype of the weights."""
         return self.proj(patches.to(self.proj.weight.dtype))
 
 
@@ -216,6 +221,7 @@ class VisionProjector(nn.ModuleDict):
         )
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return [tokens, hidden] of x [tokens, width]."""
         return self["2"](F.gelu(self["0"](x)[0]))[0]
 
 

@@ -40,6 +40,13 @@ class VisionReferenceAttention(nn.Module):
         self.proj = nn.Linear(config.hidden_size, config.hidden_size)
 
     def forward(self, x: Tensor, angles: Tensor, lengths: Sequence[int]) -> Tensor:
+        """Return [patches, hidden] of x [patches, hidden].
+
+        Args:
+            x: The patches of all frames.
+            angles: Rotary angles [patches, head_dim / 2].
+            lengths: The number of patches of each frame.
+        """
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(1)
         q, k = (apply_rotary(part, angles.cos(), angles.sin()) for part in (q, k))
         frames = zip(*(part.split(list(lengths)) for part in (q, k, v)), strict=True)
@@ -57,6 +64,7 @@ class VisionReferenceMLP(nn.Module):
         self.linear_fc2 = nn.Linear(width, out)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return [rows, outputs] of x [rows, inputs]."""
         return self.linear_fc2(F.gelu(self.linear_fc1(x), approximate=self.approximate))
 
 
@@ -72,6 +80,7 @@ class VisionReferenceBlock(nn.Module):
         self.mlp = VisionReferenceMLP(size, config.intermediate_size, size, "tanh")
 
     def forward(self, x: Tensor, angles: Tensor, lengths: Sequence[int]) -> Tensor:
+        """Return [patches, hidden] of x; see `VisionReferenceAttention.forward`."""
         x = x + self.attn(self.norm1(x), angles, lengths)
         return x + self.mlp(self.norm2(x))
 
@@ -84,6 +93,7 @@ class VisionReferenceMerger(VisionReferenceMLP):
         self.norm = nn.LayerNorm(config.hidden_size, NORM_EPS)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return [tokens, outputs] of x [patches, hidden], in merge order."""
         return super().forward(self.norm(x).view(-1, self.linear_fc1.in_features))
 
 
@@ -96,6 +106,7 @@ class VisionReferencePatchEmbedding(nn.Module):
         self.proj = nn.Conv3d(config.in_channels, config.hidden_size, kernel, kernel)
 
     def forward(self, patches: Tensor) -> Tensor:
+        """Return [patches, hidden] of patches [patches, width]."""
         return F.linear(patches, self.proj.weight.flatten(1), self.proj.bias)
 
 

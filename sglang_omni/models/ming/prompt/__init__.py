@@ -1,0 +1,1 @@
+"""The chat prompt: template, tokens, placeholders, positions and tools."""

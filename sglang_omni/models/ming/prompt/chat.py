@@ -1,12 +1,12 @@
-"""The chat prompt of Ming-flash-omni-2.0, as the processor of the released model writes it.
+r"""The chat prompt of Ming-flash-omni-2.0, as the processor of the released model writes it.
 
-    <role>SYSTEM</role>{system}\\n\\ndetailed thinking off<|role_end|>
+    <role>SYSTEM</role>{system}\n\ndetailed thinking off<|role_end|>
     <role>HUMAN</role>{user}<|role_end|><role>ASSISTANT</role>{answer}<|role_end|> ...
     <role>HUMAN</role>{user}<|role_end|><role>ASSISTANT</role>
 
 There is no line break between turns. Media keep their place in the message:
 
-    image    <image><imagePatch> x n</image>\\n
+    image    <image><imagePatch> x n</image>\n
     video    <video>, then for each pair of frames <0.5 seconds><image><framePatch> x n</image>,
              then </video>
     audio    <audio><audioPatch> x n</audio>

@@ -1,11 +1,11 @@
-"""Tools in the format of the checkpoint's chat template.
+r"""Tools in the format of the checkpoint's chat template.
 
 The system turn lists the functions. A call is JSON between two special tokens. The result of a
 function is a turn of the role OBSERVATION, also between two special tokens:
 
-    # Tools ... <tools>\\n{signature}\\n...</tools> ...
-    <tool_call>\\n{"name": "look", "arguments": {"at": "mill"}}\\n</tool_call>
-    <role>OBSERVATION</role>\\n<tool_response>\\n...\\n</tool_response><|role_end|>
+    # Tools ... <tools>\n{signature}\n...</tools> ...
+    <tool_call>\n{"name": "look", "arguments": {"at": "mill"}}\n</tool_call>
+    <role>OBSERVATION</role>\n<tool_response>\n...\n</tool_response><|role_end|>
 
 The special tokens, the roles, the form of a call and the first sentence of the list are those of
 the released template. The rest of the list is worded as in Qwen's templates; it was not compared

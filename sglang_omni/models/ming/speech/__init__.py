@@ -1,0 +1,1 @@
+"""The talker: its modules, voices, and steps for many streams at once."""

@@ -1,5 +1,7 @@
-"""Prompts that say how the talker speaks: the JSON caption of its instruct mode, and the task
-descriptions of music and sounds. Plain data; no torch.
+"""Prompts that say how the talker speaks.
+
+They are the JSON caption of its instruct mode, and the task descriptions of music and sounds. Plain
+data; no torch.
 """
 
 import json

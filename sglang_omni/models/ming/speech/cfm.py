@@ -111,6 +111,7 @@ class CFM(nn.Module):
             y0: Initial noise [batch, patch, latent].
             sde_noise: Noise of the steps [batch, steps, patch, latent], read only where
                 `sampling.is_stochastic`.
+            sampling: Guidance and noise, for all rows or for each.
         """
         times = compute_sway_schedule(self.steps, y0.dtype, y0.device)
         heads = self._embed_heads(hidden, times[:-1])

@@ -30,6 +30,7 @@ class DiTRMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(size))
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return x [..., width] normalised over the width, in the dtype of the weight."""
         return F.rms_norm(x.to(self.weight.dtype), self.weight.shape, self.weight, NORM_EPS)
 
 
@@ -94,6 +95,7 @@ class FeedForward(nn.Module):
         self.ff = nn.Sequential(widen, nn.Identity(), nn.Linear(size * ratio, size))
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return [..., width] of x [..., width]."""
         return self.ff(x)
 
 
@@ -122,6 +124,7 @@ class FinalLayer(nn.Module):
         self.linear = nn.Linear(size, out)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return [..., outputs] of x [..., width]."""
         return self.linear(self.norm_final(x))
 
 
@@ -165,6 +168,7 @@ class TimeEmbedder(nn.Module):
         self.time_mlp = nn.Sequential(nn.Linear(TIME_WIDTH, size), nn.SiLU(), nn.Linear(size, size))
 
     def forward(self, t: Tensor) -> Tensor:
+        """Return [batch, width] of flow times t [batch]."""
         return self.time_mlp(embed_time(t))
 
 
@@ -176,6 +180,7 @@ class ConditionEmbedder(nn.Module):
         self.cond_embedder = nn.Linear(condition, size)
 
     def forward(self, c: Tensor) -> Tensor:
+        """Return [..., width] of backbone states c [..., hidden]."""
         return self.cond_embedder(c)
 
 

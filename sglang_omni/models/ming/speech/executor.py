@@ -32,6 +32,7 @@ class PlainExecutor:
 
     @torch.inference_mode()
     def prefill(self, admissions: Sequence[Admission]) -> None:
+        """Write the prompts of the requests to their slots, one after the other."""
         for admission in admissions:
             request = admission.input
             talker, voice = self._model.talker, request.voice
@@ -49,20 +50,24 @@ class PlainExecutor:
             self._streams.reset(admission.slot)
 
     def begin(self, slots: Sequence[int]) -> None:
+        """Run the step for these slots."""
         self._step_slots = list(slots)
         index = torch.tensor(self._step_slots, device=self._slots.lengths.device)
         span = self._slots.select_span(int(self._slots.lengths[index].max()))
         self._output = run_decode_step(self._model.talker, self._slots, index, span)
 
     def stops(self) -> list[float]:
+        """Return the stop probabilities of the step, one per slot."""
         assert self._output is not None
         return self._output.stop.tolist()
 
     def finish(self, last: Sequence[bool]) -> None:
+        """Decode the patches of the step; `last` marks streams that end with it."""
         assert self._output is not None
         slots, is_last = torch.tensor(self._step_slots), torch.tensor(list(last))
         pcm = self._streams.decode(slots, self._output.latents, is_last)
         self._samples = [samples.numpy() for samples in pcm]
 
     def collect(self) -> list[np.ndarray]:
+        """Return the samples that `finish` decoded, float32 [samples] per slot."""
         return self._samples

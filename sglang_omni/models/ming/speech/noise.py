@@ -44,9 +44,11 @@ def sample_gaussian(
     Rows do not depend on each other.
 
     Args:
-        seed, segment, patch: int64 [batch]. All 64 bits of seed and segment and the low 32 bits of
-            patch are used.
-        count, first: Multiples of four.
+        seed: int64 [batch].
+        segment: int64 [batch].
+        patch: int64 [batch], of which the low 32 bits are used.
+        count: How many numbers, a multiple of four.
+        first: The index of the first one, a multiple of four.
 
     Returns:
         float32 [batch, count] on the device of `seed`.

@@ -120,6 +120,8 @@ def embed_prompt(
     """Return prompt embeddings [length, hidden].
 
     Args:
+        talker: The talker, whose token embeddings are used.
+        prompt: The ids of the prompt, and the rows to replace.
         speakers: [count, hidden], replace the speaker rows (a zero vector is the "zero speaker").
         audio: [patches, hidden], the aggregated voice prompt, replaces the rows after `<audio>`.
     """

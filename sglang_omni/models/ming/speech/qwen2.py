@@ -73,6 +73,7 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return x [..., width] normalised over the width."""
         x_f32 = x.float()
         scale = torch.rsqrt(x_f32.pow(2).mean(-1, keepdim=True) + self.eps)
         return self.weight * (x_f32 * scale).to(x.dtype)
@@ -92,6 +93,7 @@ class Qwen2Attention(nn.Module):
         self.o_proj = nn.Linear(q_size, config.hidden_size, bias=False)
 
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
+        """Return [batch, time, hidden] of x [batch, time, hidden]."""
         q, k, v = (self._split_heads(proj(x)) for proj in (self.q_proj, self.k_proj, self.v_proj))
         q = q * context.cos + rotate_half(q) * context.sin
         k = k * context.cos + rotate_half(k) * context.sin
@@ -112,6 +114,7 @@ class Qwen2MLP(nn.Module):
         self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return [..., hidden] of x [..., hidden]."""
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
@@ -126,6 +129,7 @@ class Qwen2Layer(nn.Module):
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
 
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
+        """Return [batch, time, hidden] of x [batch, time, hidden]."""
         x = x + self.self_attn(self.input_layernorm(x), context)
         return x + self.mlp(self.post_attention_layernorm(x))
 
@@ -168,4 +172,5 @@ class FullContext:
         self._mask = build_causal_mask(positions, positions, stack.config.window)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Attend among the positions of this pass; see `AttentionContext.attend`."""
         return F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask, enable_gqa=True)

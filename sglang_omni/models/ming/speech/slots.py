@@ -84,6 +84,7 @@ class PrefillContext(FullContext):
         self._slots, self._slot = slots, slot
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Store k and v in the slot, then attend among the positions of the prompt."""
         self._slots.keys[layer, self._slot, :, : k.shape[2]] = k[0]
         self._slots.values[layer, self._slot, :, : v.shape[2]] = v[0]
         return super().attend(layer, q, k, v)
@@ -106,6 +107,7 @@ class DecodeContext:
         self._mask = (keys <= self._positions[:, None])[:, None, None]
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Store k and v of one position per slot, then attend over each slot's cache."""
         k = self._store(self._slots.keys[layer], k)
         v = self._store(self._slots.values[layer], v)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask, enable_gqa=True)

@@ -54,7 +54,10 @@ class Talker(nn.Module):
         """Return the initial noise and, for a stochastic sampler, the noise of its steps.
 
         Args:
-            seed, segment, patch: int64 [batch].
+            seed: int64 [batch].
+            segment: int64 [batch].
+            patch: int64 [batch].
+            sampling: Whether the sampler is stochastic, and its temperature.
 
         Returns:
             Noise [batch, patch, latent] and noise [batch, steps, patch, latent] or None, in the
@@ -103,6 +106,7 @@ class GrowingCache:
         return self._stack(x, self)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Append k and v, then attend over everything stored."""
         stored = self._kv[layer]
         if stored is not None:
             k, v = torch.cat((stored[0], k), dim=2), torch.cat((stored[1], v), dim=2)
@@ -135,13 +139,18 @@ def generate(
     max_patches: int,
     sampling: Sampling,
 ) -> Iterator[Patch]:
-    """Generate one patch per step from prompt `embeddings` [length, hidden]: the reference loop.
+    """Generate one patch per step from prompt `embeddings`: the reference loop.
 
     The stop rule is evaluated on the state *before* the patch, and that patch is kept.
 
     Args:
+        talker: The talker.
+        embeddings: [length, hidden].
         history: [past, latent], the latents before the first patch.
         noise: Yields (y0, sde_noise) of batch 1 per step.
+        min_patches: The number of patches below which the stop rule does not count.
+        max_patches: The most patches; the last of them ends the generation.
+        sampling: Guidance and noise of the sampler.
     """
     cache = GrowingCache(talker.model)
     x, past = embeddings[None], history[None]

@@ -41,6 +41,7 @@ class Posterior:
 
     @property
     def std(self) -> Tensor:
+        """Return the standard deviation, float32 [batch, time, dim]."""
         return F.softplus(self.raw) + 1e-4
 
     def sample(self, noise: Tensor) -> Tensor:

@@ -185,6 +185,7 @@ class SlotWindowContext:
         self._mask = (build_causal_mask(queries, positions, cache.window) & written)[:, None]
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Store k and v, then attend over each slot's window and the new positions."""
         k = self._extend(self._cache.keys[layer], k)
         v = self._extend(self._cache.values[layer], v)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=self._mask, enable_gqa=True)

@@ -63,6 +63,7 @@ class WindowCache:
         return self._stack(x, self)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Attend over the window and the new positions, and keep the last of both."""
         stored = self._stored[layer]
         if stored is not None:
             k, v = torch.cat((stored[0], k), dim=2), torch.cat((stored[1], v), dim=2)

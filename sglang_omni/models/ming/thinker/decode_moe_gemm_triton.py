@@ -112,12 +112,16 @@ def multiply_experts(
         weight: float8_e4m3fn [experts, N, K] and float32 scales [experts, N / 128, K / 128].
         order: Grouping into tiles of `TILE_ROWS` rows.
         out: [slots, N].
+        tile: Sizes of the tiles.
         expert_weights: float32 [slots].
         pdl: Launch with programmatic dependent launch.
     """
     (x, x_scale), (w, w_scale) = rows, weight
     slots, (_, n, k) = out.shape[0], w.shape
-    assert n % BLOCK == 0 and k % BLOCK == 0 and BLOCK % tile.cols == 0 and slots % len(x) == 0
+    assert n % BLOCK == 0
+    assert k % BLOCK == 0
+    assert BLOCK % tile.cols == 0
+    assert slots % len(x) == 0
     assert all(tensor.is_contiguous() for tensor in (x, x_scale, w, w_scale, out))
     _multiply_experts_kernel[(n // tile.cols, len(order.experts))](
         x,

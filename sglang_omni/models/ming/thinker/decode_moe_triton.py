@@ -86,10 +86,12 @@ def group_by_expert(
     prefetch_weight: Tensor | None = None,
     pdl: bool = False,
 ) -> ExpertOrder:
-    """Group the expert ids [tokens, top_k] (int32) into tiles of `height` rows.
+    """Group expert ids into tiles of `height` rows.
 
     Args:
-        ids: A token has each expert at most once.
+        ids: int32 [tokens, top_k]; a token has each expert at most once.
+        experts: Number of experts.
+        height: Rows of a tile.
         total: One int32, zero; becomes `ExpertOrder.total`.
         prefetch_weight: A weight that the next kernels read in any case.
         pdl: Launch with programmatic dependent launch.
@@ -152,7 +154,8 @@ def apply_swiglu(gate_up: Tensor, pdl: bool = False) -> tuple[Tensor, Tensor]:
     SGLang's two kernels also round to bfloat16 in between.
     """
     rows, width = gate_up.shape[0], gate_up.shape[1] // 2
-    assert gate_up.is_contiguous() and width % BLOCK == 0
+    assert gate_up.is_contiguous()
+    assert width % BLOCK == 0
     out, scales = allocate_fp8_rows(rows, width, gate_up.device)
     _swiglu_kernel[(rows,)](
         gate_up,

@@ -65,7 +65,8 @@ def quantize_rows(x: Tensor, pdl: bool = False) -> tuple[Tensor, Tensor]:
 
     With `pdl`, the kernel uses programmatic dependent launch.
     """
-    assert x.is_contiguous() and x.shape[1] % BLOCK == 0
+    assert x.is_contiguous()
+    assert x.shape[1] % BLOCK == 0
     rows, width = x.shape
     values, scales = allocate_fp8_rows(rows, width, x.device)
     parts = triton.cdiv(scales.shape[1], BLOCKS_PER_PROGRAM)

@@ -115,6 +115,7 @@ class ThinkerMLP(nn.Module):
         self.act_fn = SiluAndMul()
 
     def forward(self, x: Tensor, skip_all_reduce: bool = False) -> Tensor:
+        """Return [tokens, hidden]; with `skip_all_reduce` only this rank's summand of it."""
         gate_up, _ = self.gate_up_proj(x)
         out, _ = self.down_proj(self.act_fn(gate_up), skip_all_reduce=skip_all_reduce)
         return out
@@ -248,6 +249,7 @@ class ThinkerAttention(nn.Module):
         )
 
     def forward(self, x: Tensor, inputs: StepInputs, batch: ForwardBatch) -> Tensor:
+        """Return [tokens, hidden] of x [tokens, hidden]; k and v go to SGLang's cache."""
         qkv, _ = self.query_key_value(x)
         cache = self._select_cache(batch) if x.is_cuda else None
         q, k = (

@@ -87,7 +87,8 @@ class ThinkerDecoder(nn.Module):
         """
         x = input_embeds
         if x is None:
-            assert self.captured is not None and input_ids is not None
+            assert self.captured is not None
+            assert input_ids is not None
             x, routes = self.captured.select_first(len(input_ids))
             positions = forward_batch.mrope_positions
         inputs = StepInputs(*compute_rotary_tables(positions, self.inv_freq, self.axes), routes)

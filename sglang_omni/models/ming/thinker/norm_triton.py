@@ -49,8 +49,11 @@ def sum_norm(
     `gain` [K] is the gain of the norm. Computes in float32; each result is rounded once.
     """
     rows, count, width = parts.shape
-    assert parts.is_contiguous() and residual.is_contiguous() and gain.is_contiguous()
-    assert residual.shape == (rows, width) and parts.dtype == residual.dtype
+    assert parts.is_contiguous()
+    assert residual.is_contiguous()
+    assert gain.is_contiguous()
+    assert residual.shape == (rows, width)
+    assert parts.dtype == residual.dtype
     out, total = torch.empty_like(residual), torch.empty_like(residual)
     block = triton.next_power_of_2(width)
     _sum_norm_kernel[(rows,)](

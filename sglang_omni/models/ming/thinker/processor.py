@@ -30,11 +30,12 @@ MODALITIES = {"image": Modality.IMAGE, "video": Modality.VIDEO, "audio": Modalit
 
 
 class MingProcessor(BaseMultimodalProcessor):
-    """Accept each image, video or audio as SGLang's clients send it, or as a prepared dictionary:
+    """Accepts each image, video or audio as SGLang's clients send it, or as a prepared dictionary.
 
-    `modality` image | video | audio; `feature` float tensor [tokens, hidden], or an object that
-    unpickles to one; `offsets`, a list of inclusive (first, last) token runs; `grid`, the patch
-    grid (t, h, w) of each run, for visual items; `hash`, the integer content hash.
+    Its keys are `modality`: image | video | audio; `feature`: a float tensor [tokens, hidden], or
+    an object that unpickles to one; `offsets`: a list of inclusive (first, last) token runs;
+    `grid`: the patch grid (t, h, w) of each run, for visual items; and `hash`: the integer content
+    hash.
     """
 
     models: ClassVar = [BailingMM2NativeForConditionalGeneration]

@@ -35,6 +35,7 @@ class ReferenceMLP(nn.Module):
         self.down_proj = nn.Linear(width, hidden, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return [..., hidden] of x [..., hidden]."""
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
@@ -61,6 +62,7 @@ class ReferenceSparseMLP(nn.Module):
         self.shared_experts = ReferenceMLP(hidden, width * config.num_shared_experts)
 
     def forward(self, x: Tensor, routes: Tensor) -> Tensor:
+        """Return [tokens, hidden] of x; `routes` [tokens] select the router of each token."""
         weights, ids = self.select_experts(x, routes)
         combined = torch.zeros_like(x, dtype=weights.dtype)
         for index in ids.unique().tolist():
@@ -124,6 +126,14 @@ class ReferenceLayer(nn.Module):
     def forward(
         self, x: Tensor, tables: tuple[Tensor, Tensor], routes: Tensor, cache: LayerCache
     ) -> Tensor:
+        """Return [tokens, hidden] of x [tokens, hidden].
+
+        Args:
+            x: The tokens of one sequence.
+            tables: Rotary cosines and sines.
+            routes: int64 [tokens], the router of each token.
+            cache: The layer's keys and values, to which this pass appends.
+        """
         x = x + self.attention(self.input_layernorm(x), tables, cache)
         normalized = self.post_attention_layernorm(x)
         return x + (self.mlp(normalized, routes) if self.sparse else self.mlp(normalized))
@@ -151,6 +161,14 @@ class ReferenceDecoder(nn.Module):
     def forward(
         self, x: Tensor, positions: Tensor, routes: Tensor, caches: list[LayerCache]
     ) -> Tensor:
+        """Return normalised hidden states [tokens, hidden] of embeddings x [tokens, hidden].
+
+        Args:
+            x: The embeddings of one sequence.
+            positions: int64 [3, tokens], in time, height and width.
+            routes: int64 [tokens], the router of each token.
+            caches: One per layer.
+        """
         tables = compute_rotary_tables(positions, self.inv_freq, self.axes)
         for layer, cache in zip(self.layers, caches, strict=True):
             x = layer(x, tables, routes, cache)

@@ -141,6 +141,7 @@ def prepare_queries_and_keys(
         gains: Gains of the query and key norms, [head_dim] each.
         tables: float32 cos and sin, [tokens, rotary_dim / 2] each.
         heads: Numbers of query and of key heads.
+        eps: Epsilon of the norms.
         cache: Where to store keys and values, or None.
         prefetch_weight: Weight of the product after attention.
         pdl: Launch with programmatic dependent launch.
@@ -149,7 +150,8 @@ def prepare_queries_and_keys(
         Queries [tokens, heads * head_dim] and keys [tokens, kv_heads * head_dim].
     """
     tokens, dim = qkv.shape[0], gains[0].shape[0]
-    assert qkv.stride(1) == 1 and all(table.is_contiguous() for table in tables)
+    assert qkv.stride(1) == 1
+    assert all(table.is_contiguous() for table in tables)
     q, k = (torch.empty(tokens, n * dim, dtype=qkv.dtype, device=qkv.device) for n in heads)
     if tokens:
         block = HEADS_PER_PROGRAM

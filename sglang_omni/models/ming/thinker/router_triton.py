@@ -184,18 +184,23 @@ def _allocate_routed_rows(x: Tensor, routing: Routing) -> RoutedRows:
 def route_rows(
     x: Tensor, weight: Tensor, bias: Tensor, routing: Routing, pdl: bool = False
 ) -> RoutedRows:
-    """Select experts for the rows x [tokens, hidden] of a decode step, tokens >= 1.
+    """Select experts for the rows of a decode step, of which there is at least one.
 
     Args:
+        x: Contiguous [tokens, hidden].
         weight: [experts, hidden].
         bias: float32 [experts].
+        routing: Numbers of experts and groups, and how they are chosen.
         pdl: Launch with programmatic dependent launch. The kernels then read weight and bias before
             the previous kernel has ended.
     """
     (tokens, hidden), device = x.shape, x.device
     experts, splits = routing.experts, hidden // COLUMNS_PER_SPLIT
-    assert supports_router_sizes(experts, hidden) and x.is_contiguous() and weight.is_contiguous()
-    assert bias.is_contiguous() and bias.dtype == torch.float32
+    assert supports_router_sizes(experts, hidden)
+    assert x.is_contiguous()
+    assert weight.is_contiguous()
+    assert bias.is_contiguous()
+    assert bias.dtype == torch.float32
     partial = torch.empty(splits, tokens, experts, dtype=torch.float32, device=device)
     _logits_kernel[(experts // EXPERTS_PER_PROGRAM, splits)](
         x,

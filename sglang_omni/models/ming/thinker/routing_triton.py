@@ -99,13 +99,16 @@ def select_experts_fused(
     Args:
         logits: [tokens, experts] without `routes`, else [tokens, routers * experts].
         bias: float32 [routers, experts]; without `routes` the first row is used.
+        routing: Numbers of experts and groups, and how they are chosen.
         routes: Route ids [tokens].
 
     Returns:
         float32 weights and int32 ids, both [tokens, top_k + 1].
     """
     tokens = logits.shape[0]
-    assert logits.stride(1) == 1 and bias.is_contiguous() and bias.dtype == torch.float32
+    assert logits.stride(1) == 1
+    assert bias.is_contiguous()
+    assert bias.dtype == torch.float32
     shape = tokens, routing.top_k + 1
     weights = torch.empty(shape, dtype=torch.float32, device=logits.device)
     ids = torch.empty(shape, dtype=torch.int32, device=logits.device)

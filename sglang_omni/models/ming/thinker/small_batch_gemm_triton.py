@@ -200,14 +200,21 @@ def small_batch_linear(
         x: At most `MAX_ROWS` rows; a tile with `fp8` quantizes them too.
         weight: float8_e4m3fn [N, K].
         scale: float32 [N / 128, K / 128].
+        workspace: Memory for the parts of a split sum.
+        tile: Sizes of the tiles; None for those that suit the number of rows.
         pdl: Launch with programmatic dependent launch.
     """
     (m, k), n = x.shape, weight.shape[0]
     assert m <= MAX_ROWS
     tile = tile or select_tile(m, n)
-    assert n % BLOCK == 0 and k % BLOCK == 0 and BLOCK % tile.cols == 0
-    assert x.is_contiguous() and weight.is_contiguous() and scale.is_contiguous()
-    assert tile.split * m * n <= workspace.partial.numel() and n // tile.cols <= MAX_TILES
+    assert n % BLOCK == 0
+    assert k % BLOCK == 0
+    assert BLOCK % tile.cols == 0
+    assert x.is_contiguous()
+    assert weight.is_contiguous()
+    assert scale.is_contiguous()
+    assert tile.split * m * n <= workspace.partial.numel()
+    assert n // tile.cols <= MAX_TILES
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
     rows, row_scales = quantize_rows(x, pdl) if tile.fp8 else (x, scale)
     _small_batch_kernel[(n // tile.cols, tile.split)](

@@ -11,7 +11,8 @@ import soundfile
 from onnx import TensorProto, helper, numpy_helper
 
 from sglang_omni.models.ming.speech.speaker_encoder import MEL_BINS
-from sglang_omni.models.ming.speech.voices import MANIFEST, SPEAKER_MODEL
+from sglang_omni.models.ming.speech.voice_manifest import MANIFEST
+from sglang_omni.models.ming.speech.voices import SPEAKER_MODEL
 from sglang_omni.models.ming.tiny.draw import WeightSampler
 
 SAMPLE_RATE = 44_100

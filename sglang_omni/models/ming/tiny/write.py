@@ -138,4 +138,5 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> int:
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON in UTF-8, with a line break at the end."""
     path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

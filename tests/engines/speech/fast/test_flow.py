@@ -13,6 +13,7 @@ from sglang_omni.models.ming.speech.kernels.flow import (
 )
 from sglang_omni.models.ming.speech.kernels.noise import fill_slot_noise
 from sglang_omni.models.ming.speech.noise import sample_gaussian
+from tests.engines.speech.fast.conftest import Draw
 from tests.testing.golden import assert_close
 
 N, PAST, PATCH, LATENT, WIDTH = 3, 8, 4, 16, 160
@@ -20,16 +21,18 @@ RING, SLOTS = PAST + 2, 6
 
 
 @pytest.fixture
-def index(device):
+def index(device: torch.device) -> torch.Tensor:
     return torch.tensor([4, 0, 2], device=device)
 
 
 @pytest.fixture
-def patches(device):
+def patches(device: torch.device) -> torch.Tensor:
     return torch.tensor([0, 1, 9, 10, 27, 3], device=device)
 
 
-def test_history_is_read_from_the_ring(draw, tolerance, index, patches):
+def test_history_is_read_from_the_ring(
+    draw: Draw, tolerance: float, index: torch.Tensor, patches: torch.Tensor
+) -> None:
     ring, weight, bias = draw(SLOTS, RING, PATCH, LATENT), draw(WIDTH, LATENT), draw(WIDTH)
     out = embed_history(ring, index, patches, PAST * PATCH, weight, bias)
     for row, slot in enumerate(index.tolist()):
@@ -39,7 +42,7 @@ def test_history_is_read_from_the_ring(draw, tolerance, index, patches):
         assert_close(out[row].float(), expected, tolerance)
 
 
-def test_tokens_of_a_guided_pair(draw, dtype, tolerance):
+def test_tokens_of_a_guided_pair(draw: Draw, dtype: torch.dtype, tolerance: float) -> None:
     time, condition, null = draw(WIDTH), draw(N, WIDTH), draw(WIDTH)
     history, weight, bias = draw(N, 32, WIDTH), draw(WIDTH, LATENT), draw(WIDTH)
     state = draw(N, PATCH, LATENT).float()
@@ -50,7 +53,7 @@ def test_tokens_of_a_guided_pair(draw, dtype, tolerance):
     assert_close(out.float(), torch.cat((heads[:, None], body), dim=1).float(), tolerance)
 
 
-def test_tokens_of_a_patch(draw, dtype, tolerance):
+def test_tokens_of_a_patch(draw: Draw, dtype: torch.dtype, tolerance: float) -> None:
     cls, weight, bias = draw(WIDTH), draw(WIDTH, LATENT), draw(WIDTH)
     state = draw(N, PATCH, LATENT).float()
     out = assemble_patch(cls, state, weight, bias)
@@ -59,7 +62,9 @@ def test_tokens_of_a_patch(draw, dtype, tolerance):
     assert_close(out.float(), expected.float(), tolerance)
 
 
-def test_a_guided_step_of_rows_with_strengths_and_noise_of_their_own(draw, device, tolerance):
+def test_a_guided_step_of_rows_with_strengths_and_noise_of_their_own(
+    draw: Draw, device: torch.device, tolerance: float
+) -> None:
     velocity, state = draw(2 * N * PATCH, LATENT), draw(N, PATCH, LATENT).float()
     cfgs = torch.arange(SLOTS, device=device, dtype=torch.float32)
     scales = torch.tensor([0.5, 0.0, 0.3, 0.0, 0.7, 0.0], device=device)
@@ -73,7 +78,9 @@ def test_a_guided_step_of_rows_with_strengths_and_noise_of_their_own(draw, devic
     assert_close(state, expected + drawn * 0.5, tolerance)
 
 
-def test_a_finished_patch_is_noted_and_the_spare_slot_is_not(draw, dtype, device, patches):
+def test_a_finished_patch_is_noted_and_the_spare_slot_is_not(
+    draw: Draw, dtype: torch.dtype, device: torch.device, patches: torch.Tensor
+) -> None:
     index = torch.tensor([4, 5, 0, 5], device=device)
     ring, next_embed = draw(SLOTS, RING, PATCH, LATENT), draw(SLOTS, WIDTH)
     state, embeds = draw(4, PATCH, LATENT).float(), draw(4, WIDTH)
@@ -90,13 +97,15 @@ def test_a_finished_patch_is_noted_and_the_spare_slot_is_not(draw, dtype, device
     assert lengths.tolist() == [1, 10, 20, 30, 41, 50]
 
 
-def test_noise_is_that_of_the_plain_rule(device, dtype, index):
+def test_noise_is_that_of_the_plain_rule(
+    device: torch.device, dtype: torch.dtype, index: torch.Tensor
+) -> None:
     seeds = torch.tensor([0, 1, -5, 2**62, -(2**63), 7], device=device)
     segments = torch.tensor([3, 0, 2**40 + 1, 1, -1, 0], device=device)
     patches = torch.tensor([0, 5, 999, 1, 2**31, 3], device=device)
     out = torch.empty(3, 4, 64, device=device)
     fill_slot_noise(seeds, segments, patches, index, out, out.to(dtype))
-    chosen = [tensor[index] for tensor in (seeds, segments, patches)]
+    chosen = seeds[index], segments[index], patches[index]
     expected = sample_gaussian(*chosen, 256).to(dtype).float().view(3, 4, 64)
     later, wanted = torch.full((3, 2, 4, 64), -1.0, device=device), torch.ones(6, device=device)
     wanted[int(index[1])] = 0

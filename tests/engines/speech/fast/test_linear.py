@@ -3,11 +3,17 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from sglang_omni.kernels.split_k import Workspace
-from sglang_omni.models.ming.speech.kernels.linear import LinearTile, linear, prepare_norm_input
+from sglang_omni.models.ming.speech.kernels.linear import (
+    FusedNormInput,
+    LinearTile,
+    linear,
+    prepare_norm_input,
+)
 from sglang_omni.models.ming.speech.kernels.rows import compute_stop_probability, rms_norm, silu_mul
-from tests.engines.speech.fast.conftest import INTERPRETED
+from tests.engines.speech.fast.conftest import INTERPRETED, Draw
 from tests.testing.golden import assert_close
 
 EPS = 1e-6
@@ -19,11 +25,11 @@ TILES = [LinearTile(16, 16, 32), LinearTile(32, 32, 64)]
 
 
 @pytest.fixture
-def space(device):
+def space(device: torch.device) -> Workspace:
     return Workspace(1 << 16, device)
 
 
-def plain_norm(x, gain):
+def plain_norm(x: Tensor, gain: Tensor) -> Tensor:
     wide = x.float()
     return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + EPS) * gain.float()).to(x)
 
@@ -31,7 +37,14 @@ def plain_norm(x, gain):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("tile", TILES, ids=["small", "large"])
 @pytest.mark.parametrize("gelu", [False, True])
-def test_product_bias_and_gelu(draw, tolerance, space, shape, tile, gelu):
+def test_product_bias_and_gelu(
+    draw: Draw,
+    tolerance: float,
+    space: Workspace,
+    shape: tuple[int, int, int],
+    tile: LinearTile,
+    gelu: bool,
+) -> None:
     m, n, k = shape
     x, weight, bias = draw(m, k), draw(n, k, scale=k**-0.5), draw(n)
     out = x.new_empty(m, n)
@@ -43,7 +56,9 @@ def test_product_bias_and_gelu(draw, tolerance, space, shape, tile, gelu):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("split", [1, 2, 3])
-def test_a_split_sum_is_added_to_what_was_there(draw, tolerance, space, shape, split):
+def test_a_split_sum_is_added_to_what_was_there(
+    draw: Draw, tolerance: float, space: Workspace, shape: tuple[int, int, int], split: int
+) -> None:
     m, n, k = shape
     x, weight, bias, residual = draw(m, k), draw(n, k, scale=k**-0.5), draw(n), draw(m, n)
     expected = residual.float() + F.linear(x.float(), weight.float(), bias.float())
@@ -54,7 +69,9 @@ def test_a_split_sum_is_added_to_what_was_there(draw, tolerance, space, shape, s
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_gated_product_reads_gate_and_up(draw, tolerance, space, shape):
+def test_a_gated_product_reads_gate_and_up(
+    draw: Draw, tolerance: float, space: Workspace, shape: tuple[int, int, int]
+) -> None:
     m, n, k = shape
     x, weight = draw(m, k), draw(2 * n, k, scale=k**-0.5)
     out = x.new_empty(m, n)
@@ -65,7 +82,9 @@ def test_a_gated_product_reads_gate_and_up(draw, tolerance, space, shape):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("split", [1, 3])
-def test_a_norm_is_carried_from_one_product_to_the_next(draw, tolerance, space, shape, split):
+def test_a_norm_is_carried_from_one_product_to_the_next(
+    draw: Draw, tolerance: float, space: Workspace, shape: tuple[int, int, int], split: int
+) -> None:
     m, n, k = shape
     x, into, residual = draw(m, k), draw(n, k, scale=k**-0.5), draw(m, n)
     gain, weight, bias = draw(n), draw(k, n, scale=n**-0.5), draw(k)
@@ -73,6 +92,7 @@ def test_a_norm_is_carried_from_one_product_to_the_next(draw, tolerance, space, 
     tile = LinearTile(16, 16, 16, split=split)
     carried = linear(x, into, residual, tile, space, add=True, next_norm=(gain, EPS))
     assert_close(residual.float(), stream, tolerance)
+    assert carried is not None
     out = linear_of(carried, weight, bias, space)
     expected = F.linear(plain_norm(residual, gain).float(), weight.float(), bias.float())
     assert_close(out.float(), expected, tolerance)
@@ -80,14 +100,16 @@ def test_a_norm_is_carried_from_one_product_to_the_next(draw, tolerance, space, 
     assert_close(first.float(), expected, tolerance)
 
 
-def linear_of(carried, weight, bias, space):
+def linear_of(carried: FusedNormInput, weight: Tensor, bias: Tensor, space: Workspace) -> Tensor:
     out = carried.scaled.new_empty(len(carried.scaled), len(weight))
     linear(carried, weight, out, TILES[0], space, bias=bias)
     return out
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_carried_norm_reaches_gate_and_up(draw, tolerance, space, shape):
+def test_a_carried_norm_reaches_gate_and_up(
+    draw: Draw, tolerance: float, space: Workspace, shape: tuple[int, int, int]
+) -> None:
     m, n, k = shape
     x, weight, gain = draw(m, k), draw(2 * n, k, scale=k**-0.5), draw(k)
     out = x.new_empty(m, n)
@@ -98,20 +120,20 @@ def test_a_carried_norm_reaches_gate_and_up(draw, tolerance, space, shape):
 
 
 @pytest.mark.parametrize("width", [24, 64, 200])
-def test_rows_are_normalised_after_the_shift(draw, tolerance, width):
+def test_rows_are_normalised_after_the_shift(draw: Draw, tolerance: float, width: int) -> None:
     x, gain, shift = draw(7, width), draw(width), draw(width).float()
     assert_close(rms_norm(x, gain, EPS).float(), plain_norm(x, gain).float(), tolerance)
     shifted = plain_norm(x.float() + shift, gain)
     assert_close(rms_norm(x, gain, EPS, shift).float(), shifted, tolerance)
 
 
-def test_silu_times_up(draw, tolerance):
+def test_silu_times_up(draw: Draw, tolerance: float) -> None:
     x = draw(5, 2 * 1100)
     gate, up = x.float().chunk(2, dim=-1)
     assert_close(silu_mul(x).float(), F.silu(gate) * up, tolerance)
 
 
-def test_the_stop_head_gives_the_second_probability(draw, tolerance):
+def test_the_stop_head_gives_the_second_probability(draw: Draw, tolerance: float) -> None:
     x, weight, bias = draw(9, 80), draw(2, 80, scale=0.3), draw(2)
     expected = F.softmax(F.linear(x, weight, bias).float(), dim=-1)[:, 1]
     assert_close(compute_stop_probability(x, weight, bias), expected, tolerance)

@@ -9,7 +9,7 @@ import torch
 from sglang_omni.kernels.pdl import supports_pdl
 from sglang_omni.kernels.split_k import Workspace
 from sglang_omni.models.ming.speech.cfm import Sampling
-from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps
+from sglang_omni.models.ming.speech.fast.ops import FusedOps, LibraryOps, Ops
 from sglang_omni.models.ming.speech.fast.prefill import (
     MAX_PROMPTS,
     PackedPrefill,
@@ -18,11 +18,16 @@ from sglang_omni.models.ming.speech.fast.prefill import (
     pack_prompts,
 )
 from sglang_omni.models.ming.speech.fast.state import SlotState
-from sglang_omni.models.ming.speech.fast.step import FastStep
+from sglang_omni.models.ming.speech.fast.step import FastStep, OpsSelector
 from sglang_omni.models.ming.speech.fast.vocoder import FastVocoder
 from sglang_omni.models.ming.speech.model import MingSpeechInput
-from sglang_omni.models.ming.speech.modules import load_modules
-from sglang_omni.models.ming.speech.prompt import SpeechPrompt, build_initial_history, embed_prompt
+from sglang_omni.models.ming.speech.modules import SpeechModules, load_modules
+from sglang_omni.models.ming.speech.prompt import (
+    PromptIds,
+    SpeechPrompt,
+    build_initial_history,
+    embed_prompt,
+)
 from sglang_omni.models.ming.speech.slots import TalkerSlots
 from sglang_omni.models.ming.speech.step import run_decode_step
 from sglang_omni.models.ming.speech.vae_slots import VaeSlots
@@ -49,24 +54,24 @@ TEXTS = {2: "One, two, three.", 0: "今天天气很好。", 3: "The river runs p
 
 
 @pytest.fixture(scope="module")
-def plain(device):
+def plain(device: torch.device) -> SpeechModules:
     """The plain modules, whose weights nothing has packed."""
     return load(device)
 
 
 @pytest.fixture
-def model(device):
+def model(device: torch.device) -> SpeechModules:
     return load(device)
 
 
-def load(device):
+def load(device: torch.device) -> SpeechModules:
     model = load_modules(TINY, device.type)
     model.talker.cfm.steps = FLOW_STEPS
     return model
 
 
 @pytest.fixture(params=OPS)
-def ops(request, device):
+def ops(request: pytest.FixtureRequest, device: torch.device) -> Ops:
     if request.param == "library":
         return LibraryOps()
     pdl = request.param == "pdl"
@@ -75,8 +80,8 @@ def ops(request, device):
     return FusedOps(Workspace(1 << 18, device), pdl=pdl)
 
 
-def admissions(model):
-    def prompt(text, voice):
+def admissions(model: SpeechModules) -> list[Admission]:
+    def prompt(text: str, voice: str) -> PromptIds:
         known = model.voices[voice]
         return model.tokenizer.assemble(
             SpeechPrompt(
@@ -99,7 +104,7 @@ def admissions(model):
     ]
 
 
-def plain_slots(model, starts):
+def plain_slots(model: SpeechModules, starts: list[Admission]) -> TalkerSlots:
     """The plain slots after the same prompts."""
     slots = TalkerSlots(model.talker, SLOTS, CONTEXT)
     with torch.inference_mode():
@@ -113,13 +118,15 @@ def plain_slots(model, starts):
 
 
 @pytest.fixture
-def ops_for(ops, device):
+def ops_for(ops: Ops, device: torch.device) -> OpsSelector:
     """These ops for most rows; for the few at the end of the blocks always the fused ones."""
     fused = FusedOps(Workspace(1 << 18, device))
     return lambda rows: fused if rows < 64 else ops
 
 
-def prefilled(model, starts, ops):
+def prefilled(
+    model: SpeechModules, starts: list[Admission], ops: Ops
+) -> tuple[SlotState, FastStep]:
     """State and step after a packed prefill."""
     state = SlotState(model.talker, SLOTS, CONTEXT)
     step = FastStep(model.talker, state)
@@ -129,14 +136,16 @@ def prefilled(model, starts, ops):
     packed = pack_prompts(starts, voices, size, state.spare)
     device = state.ring.device
     with torch.inference_mode():
-        parts = (torch.from_numpy(part).to(device) for part in (packed.tokens, packed.prompts))
-        prefill.run(*parts, ops)
+        tokens, prompts = (
+            torch.from_numpy(part).to(device) for part in (packed.tokens, packed.prompts)
+        )
+        prefill.run(tokens, prompts, ops)
     return state, step
 
 
-def assert_filled(state, starts, expected):
+def assert_filled(state: SlotState, starts: list[Admission], expected: TalkerSlots) -> None:
     """The slots hold what prompts that were prefilled alone leave in them."""
-    for slot in (one.slot for one in starts):
+    for slot in (start.slot for start in starts):
         length = int(expected.lengths[slot])
         assert int(state.lengths[slot]) == length
         for ours, theirs in ((state.keys, expected.keys), (state.values, expected.values)):
@@ -144,13 +153,13 @@ def assert_filled(state, starts, expected):
         assert_close(state.next_embed[slot], expected.next_embed[slot], TOLERANCE)
         past = state.ring[slot, : state.past].flatten(0, 1)
         assert_close(past, expected.history[slot], TOLERANCE)
-        for ours, theirs in (("seeds", "seed"), ("segments", "segment"), ("patches", "patch")):
-            assert int(getattr(state, ours)[slot]) == int(getattr(expected, theirs)[slot])
+        for one, other in (("seeds", "seed"), ("segments", "segment"), ("patches", "patch")):
+            assert int(getattr(state, one)[slot]) == int(getattr(expected, other)[slot])
 
 
 def test_packed_prompts_and_steps_at_different_phases_equal_the_plain_ones(
-    plain, model, ops, ops_for
-):
+    plain: SpeechModules, model: SpeechModules, ops: Ops, ops_for: OpsSelector
+) -> None:
     starts = admissions(model)[:STARTS]
     state, step = prefilled(model, starts, ops)
     expected = plain_slots(plain, starts)
@@ -171,7 +180,7 @@ def test_packed_prompts_and_steps_at_different_phases_equal_the_plain_ones(
     assert int(state.lengths[state.spare]) == 0
 
 
-def test_units_equal_the_plain_stream(plain, model, ops):
+def test_units_equal_the_plain_stream(plain: SpeechModules, model: SpeechModules, ops: Ops) -> None:
     """Two slots, the second two patches behind the first."""
     state = SlotState(model.talker, SLOTS, CONTEXT)
     vocoder, streams = FastVocoder(model.vae, state, 8), VaeSlots(plain.vae, SLOTS)
@@ -179,9 +188,11 @@ def test_units_equal_the_plain_stream(plain, model, ops):
     generator = torch.Generator().manual_seed(0)
     latents = torch.randn(SLOTS, longest, 4, 64, generator=generator).to(device)
 
-    def unit(slot, patch, final):
-        arrays = (torch.tensor([value], device=device) for value in (slot, patch, final))
-        return vocoder.decode(*arrays, ops)[0].cpu()
+    def unit(slot: int, patch: int, final: bool) -> torch.Tensor:
+        index, patches, ended = (
+            torch.tensor([value], device=device) for value in (slot, patch, final)
+        )
+        return vocoder.decode(index, patches, ended, ops)[0].cpu()
 
     full = vocoder.unit_samples
     for time in range(longest + 2):
@@ -205,7 +216,7 @@ def test_units_equal_the_plain_stream(plain, model, ops):
                 assert_close(ours, expected.cpu(), TOLERANCE, f"slot {slot}, patch {patch}")
 
 
-def test_a_pass_takes_as_many_prompts_as_fit(model):
+def test_a_pass_takes_as_many_prompts_as_fit(model: SpeechModules) -> None:
     starts = admissions(model)
     lengths = [len(one.input.prompt.ids) - 1 for one in starts]
     assert count_fitting(starts, sum(lengths)) == 3

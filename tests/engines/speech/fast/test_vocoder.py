@@ -9,12 +9,13 @@ from sglang_omni.models.ming.speech.kernels.vocoder import (
 )
 from sglang_omni.models.ming.speech.vae import ISTFT, upsample
 from sglang_omni.models.ming.speech.vae_slots import compute_unit_envelopes
+from tests.engines.speech.fast.conftest import Draw
 from tests.testing.golden import assert_close
 
 HOP, FRAMES = 22, 4
 
 
-def test_spectra_of_log_magnitudes_and_phases(draw, tolerance):
+def test_spectra_of_log_magnitudes_and_phases(draw: Draw, tolerance: float) -> None:
     bins = 2 * HOP + 1
     x = draw(3, 2 * bins + 6)
     x[0, 0] = 9.0
@@ -24,7 +25,7 @@ def test_spectra_of_log_magnitudes_and_phases(draw, tolerance):
     assert_close(torch.view_as_real(out), torch.view_as_real(expected), 1e-5)
 
 
-def test_units_of_slots_join_to_the_whole_signal(device):
+def test_units_of_slots_join_to_the_whole_signal(device: torch.device) -> None:
     istft = ISTFT(HOP).to(device)
     envelopes = compute_unit_envelopes(istft, FRAMES)
     carry = torch.full((3, 2, istft.size - HOP), torch.nan, device=device)
@@ -41,7 +42,9 @@ def test_units_of_slots_join_to_the_whole_signal(device):
     assert_close(torch.cat(heard, dim=1), whole, 1e-5)
 
 
-def test_patches_are_stretched_between_their_neighbours(draw, device, tolerance):
+def test_patches_are_stretched_between_their_neighbours(
+    draw: Draw, device: torch.device, tolerance: float
+) -> None:
     """A stream of three patches in a ring of five, whose first history entry is 2."""
     ring, past, factor = draw(3, 5, 4, 16), 2, 4
     stream = torch.stack([ring[1, (number + past) % 5] for number in range(3)]).flatten(0, 1)

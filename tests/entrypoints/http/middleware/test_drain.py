@@ -67,10 +67,8 @@ async def test_a_websocket_is_refused_with_a_status_or_else_a_close_code() -> No
     draining = asyncio.Event()
     draining.set()
     layer = DrainMiddleware(app, draining, InFlight())
-    for extensions, kind in (
-        ({"websocket.http.response": {}}, "websocket.http.response.start"),
-        ({}, "websocket.close"),
-    ):
+    denial: dict[str, object] = {"websocket.http.response": {}}
+    for extensions, kind in ((denial, "websocket.http.response.start"), ({}, "websocket.close")):
         sent: list[dict[str, object]] = []
 
         async def send(message: dict[str, object], sent: list[dict[str, object]] = sent) -> None:
@@ -79,4 +77,5 @@ async def test_a_websocket_is_refused_with_a_status_or_else_a_close_code() -> No
         scope = {"type": "websocket", "path": "/v1/realtime", "extensions": extensions}
         await layer(scope, None, send)  # type: ignore[arg-type]
         assert sent[0]["type"] == kind
-        assert sent[0].get("status", 503) == 503 and sent[0].get("code", 1013) == 1013
+        assert sent[0].get("status", 503) == 503
+        assert sent[0].get("code", 1013) == 1013

@@ -32,6 +32,7 @@ async def test_a_chunk_of_text_has_every_field_of_the_answers_chunks(include_usa
     answer = Answer('r"1', "org/ming", True, None, None, include_usage)
     writer = ChunkWriter(answer, index=2)
     first, text = await writer.write(TextDelta("one"))
-    assert isinstance(first, dict) and isinstance(text, bytes)
+    assert isinstance(first, dict)
+    assert isinstance(text, bytes)
     choice = {"index": 2, "delta": {"content": "one"}, "finish_reason": None}
     assert json.loads(text) == {**first, "choices": [choice]}

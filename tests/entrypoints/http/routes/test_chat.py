@@ -22,8 +22,8 @@ from sglang_omni.pipeline.request import (
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.entrypoints.http.fake import RATE, USAGE, FakeBackend, playing, tone
 
-HELLO = [{"role": "user", "content": "hello big world"}]
-SPOKEN = ["text", "audio"]
+HELLO: list[Any] = [{"role": "user", "content": "hello big world"}]
+SPOKEN: list[Any] = ["text", "audio"]
 
 
 def ask(client: openai.OpenAI, **fields: Any) -> Any:
@@ -144,11 +144,9 @@ def test_speech_alone_has_no_content(client: openai.OpenAI) -> None:
 def test_pcm16_has_the_usual_rate_or_the_one_asked_for(
     client: openai.OpenAI, audio: dict[str, Any], rate: int
 ) -> None:
+    asked: Any = {"voice": "river", "format": "pcm16", **audio}
     raw = client.chat.completions.with_raw_response.create(
-        model="org/ming",
-        messages=HELLO,
-        modalities=SPOKEN,
-        audio={"voice": "river", "format": "pcm16", **audio},
+        model="org/ming", messages=HELLO, modalities=SPOKEN, audio=asked
     )
     data = base64.b64decode(raw.parse().choices[0].message.audio.data)
     assert len(data) == 2 * round(3 * len(tone()) * rate / RATE)

@@ -71,15 +71,14 @@ def test_requests_are_counted_with_what_was_heard(http: httpx.Client) -> None:
     assert after["sgl_omni_requests_in_flight",] == 1  # The one that asks for metrics.
 
 
-def test_engines_are_shown_as_they_are(http: httpx.Client, backend: FakeBackend) -> None:
+def test_engines_are_shown_as_they_are(
+    http: httpx.Client, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = {"state": "ready", "restarts": 2, "counters": {"active_slots": 3, "steps": 9}}
     other = {**state, "state": "restarting", "kind": "talker", "replica": 1}
     engines = {"talker": state, "talker-1": other}
-    backend.engines = lambda: engines  # type: ignore[method-assign]
-    try:
-        shown = samples(http)
-    finally:
-        del backend.engines
+    monkeypatch.setattr(backend, "engines", lambda: engines)
+    shown = samples(http)
     assert shown["sgl_omni_engine_up", "talker", "0"] == 1
     assert shown["sgl_omni_engine_up", "talker", "1"] == 0
     assert shown["sgl_omni_engine_restarts_total", "talker", "0"] == 2
@@ -112,7 +111,8 @@ def test_a_request_under_way_has_a_timeline(http: httpx.Client, backend: FakeBac
         pieces = reply.iter_raw()
         next(pieces)
         found = http.get(f"/v1/requests/{reply.headers['x-request-id']}").json()
-        assert not found["ended"] and found["status"] == 200
+        assert not found["ended"]
+        assert found["status"] == 200
 
 
 def test_an_unknown_request_is_not_found(
@@ -150,14 +150,13 @@ def test_only_its_own_key_and_an_administrators_find_a_request(locked: Served) -
 async def one_answer(server: Served, key: str = "none") -> str:
     """The id of a spoken answer of a realtime session, which stays open until it has ended."""
     content = [{"type": "input_text", "text": "hello you"}]
+    item: Any = {"type": "message", "role": "user", "content": content}
     address = f"{server.url.replace('http', 'ws')}/v1"
     async with (
         openai.AsyncOpenAI(websocket_base_url=address, api_key=key) as client,
         client.realtime.connect(model="org/ming") as connection,
     ):
-        await connection.conversation.item.create(
-            item={"type": "message", "role": "user", "content": content}  # type: ignore[typeddict-item]
-        )
+        await connection.conversation.item.create(item=item)
         await connection.response.create()
         async for event in connection:
             if event.type == "response.done":

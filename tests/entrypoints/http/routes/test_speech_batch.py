@@ -29,7 +29,8 @@ def test_each_item_has_a_file_of_its_own_in_order(http: httpx.Client) -> None:
     assert (answer["total"], answer["succeeded"], answer["failed"]) == (3, 3, 0)
     for index, result in enumerate(answer["results"]):
         assert (result["index"], result["status"]) == (index, "success")
-        assert result["media_type"] == "audio/wav" and result["usage"]["output_tokens"] == 4
+        assert result["media_type"] == "audio/wav"
+        assert result["usage"]["output_tokens"] == 4
         info = soundfile.info(io.BytesIO(base64.b64decode(result["audio"])))
         assert info.frames == (index + 1) * len(tone())
 

@@ -71,7 +71,8 @@ def test_one_connection_speaks_several_texts(talk: ClientConnection, backend: Fa
     send(talk, "session.close")
     with pytest.raises(ConnectionClosed) as closed:
         talk.recv(timeout=5)
-    assert closed.value.rcvd is not None and closed.value.rcvd.code == 1000
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1000
 
 
 def test_closing_in_the_middle_stops_speaking(talk: ClientConnection, backend: FakeBackend) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from openai.types.audio import TranscriptionTextDoneEvent
 
 from sglang_omni.pipeline.request import Finished, MediaPart, TextDelta, TextPart, Usage
 from tests.entrypoints.http.fake import EVERYTHING, FakeBackend, playing
@@ -29,10 +30,12 @@ def test_the_official_client_gets_the_text(client: openai.OpenAI, backend: FakeB
     assert answer.text == "The mill turns."
     (asked,) = backend.requests
     said, clip = asked.messages[0].content
-    assert isinstance(said, TextPart) and isinstance(clip, MediaPart)
+    assert isinstance(said, TextPart)
+    assert isinstance(clip, MediaPart)
     prompt = CAPABILITIES.transcription_prompt
     assert said.text == f"{prompt} The language is en. Words: mill."
-    assert clip.kind == "audio" and clip.field == "file"
+    assert clip.kind == "audio"
+    assert clip.field == "file"
     assert asked.sampling.temperature == 0.2
 
 
@@ -43,7 +46,9 @@ def test_the_official_client_streams_it(client: openai.OpenAI) -> None:
         "transcript.text.delta",
         "transcript.text.done",
     ]
-    assert events[-1].text == "The mill turns."  # type: ignore[union-attr]
+    last = events[-1]
+    assert isinstance(last, TranscriptionTextDoneEvent)
+    assert last.text == "The mill turns."
 
 
 def test_tokens_are_counted_by_kind(http: httpx.Client) -> None:

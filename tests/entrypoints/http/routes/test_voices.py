@@ -45,14 +45,17 @@ def test_a_stored_voice_is_listed_used_by_name_and_id_and_deleted(
     made = upload(http, ref_text="The first program.")
     assert made.status_code == 201
     voice = made.json()
-    assert voice["object"] == "audio.voice" and voice["name"] == "Ada"
-    assert voice["has_transcript"] and voice["has_speaker_vector"]
+    assert voice["object"] == "audio.voice"
+    assert voice["name"] == "Ada"
+    assert voice["has_transcript"]
+    assert voice["has_speaker_vector"]
     assert http.get("/v1/audio/voices").json()["voices"] == ["prompt", "river", "Ada"]
     for named in ("Ada", voice["id"], {"id": voice["id"]}):
         body = {"model": "org/ming", "input": "Hello.", "voice": named}
         assert http.post("/v1/audio/speech", json=body).status_code == 200
         source = backend.requests[-1].voice.source
-        assert isinstance(source, ClonedVoice) and source.text == "The first program."
+        assert isinstance(source, ClonedVoice)
+        assert source.text == "The first program."
     gone = http.delete(f"/v1/audio/voices/{voice['id']}")
     assert gone.json() == {"id": voice["id"], "object": "audio.voice", "deleted": True}
     assert http.get("/v1/audio/voices").json()["voices"] == ["prompt", "river"]
@@ -106,7 +109,8 @@ def test_a_bad_upload_names_its_field(http: httpx.Client, change: Any, param: st
 def test_a_foreign_page_cannot_have_a_voice_stored(http: httpx.Client) -> None:
     http.headers["Origin"] = "https://elsewhere.example"
     refused = upload(http)
-    assert refused.status_code == 403 and "elsewhere" in refused.json()["error"]["message"]
+    assert refused.status_code == 403
+    assert "elsewhere" in refused.json()["error"]["message"]
     http.headers["Origin"] = str(http.base_url).rstrip("/")
     assert upload(http).status_code == 201
 
@@ -179,7 +183,8 @@ def test_a_recording_in_the_request_is_spoken_like(
     fields = []
     for request in backend.requests:
         reference = request.voice.source
-        assert isinstance(reference, Reference) and reference.text == "One."
+        assert isinstance(reference, Reference)
+        assert reference.text == "One."
         assert reference.recording.sources == (source,)
         fields.append(reference.recording.field)
     assert fields == ["ref_audio", "audio.ref_audio"]

@@ -9,7 +9,7 @@ from tests.testing.golden import Case, cases, load_case
 
 IMAGES = cases("vision", "image_")
 # Of the full set; the repository's own cases are the images and clips above and below.
-SEVERAL = [
+SEVERAL: list[str] = [
     name
     for name in ("vision/two_images", "vision/video_frames")
     if name in cases("vision", required=False)

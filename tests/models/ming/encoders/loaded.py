@@ -1,6 +1,7 @@
 """The encoders of the tiny checkpoint, loaded once, and this process as a group of one rank."""
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -18,6 +19,9 @@ from sglang_omni.models.ming.encoders.vision_reference import (
 )
 from tests.testing.golden import TINY
 
+if TYPE_CHECKING:
+    from sglang_omni.models.ming.encoders.vision import VisionEncoder
+
 CPU = torch.device("cpu")
 
 
@@ -34,7 +38,7 @@ def reference() -> VisionReference:
 
 
 @pytest.fixture(scope="session")
-def one_rank():
+def one_rank() -> None:
     """SGLang's parallel state with this process alone in it."""
     from sglang.srt.distributed import parallel_state
 
@@ -47,7 +51,7 @@ def one_rank():
 
 
 @pytest.fixture(scope="session")
-def plain():
+def plain() -> "VisionEncoder":
     """The vision encoder on PyTorch's layers in float32."""
     from sglang_omni.models.ming.encoders.linears import PlainLinears
     from sglang_omni.models.ming.encoders.vision import load_vision
@@ -56,7 +60,7 @@ def plain():
 
 
 @pytest.fixture(scope="session")
-def serving(one_rank):
+def serving(one_rank: None) -> "VisionEncoder":
     """The vision encoder on SGLang's layers in float32."""
     from sglang_omni.models.ming.encoders.parallel_linears import ParallelLinears
     from sglang_omni.models.ming.encoders.vision import load_vision

@@ -1,5 +1,7 @@
-"""Both vision encoders, the reference and the one that serves, on SGLang's layers and on plain
-ones, give the released model's features."""
+"""Both vision encoders give the released model's features.
+
+They are the reference and the one that serves, on SGLang's layers and on plain ones.
+"""
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from sglang_omni.models.ming.encoders.grid import (
     count_tokens,
 )
 from sglang_omni.models.ming.encoders.pixels import patchify
+from sglang_omni.models.ming.encoders.vision_reference import VisionReference
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.models.ming.encoders.cases import IMAGES, SEVERAL, frames, grids
 from tests.testing.golden import TINY, Case, assert_close, load_case
@@ -40,7 +43,7 @@ def test_patches_and_grids_agree(name: str, config: VisionConfig) -> None:
 
 
 @pytest.mark.parametrize("name", IMAGES + SEVERAL)
-def test_the_reference_agrees(name: str, reference: nn.Module, config: VisionConfig) -> None:
+def test_the_reference_agrees(name: str, reference: VisionReference, config: VisionConfig) -> None:
     case = load_case(name)
     with torch.inference_mode():
         case.check("vit_out", reference.vision(patches(case, config), grids(case)))
@@ -83,7 +86,7 @@ def test_features_do_not_depend_on_the_batch(serving: nn.Module, config: VisionC
     assert_close(packed, torch.cat(alone), BATCH_TOLERANCE)
 
 
-def test_the_reference_can_be_trained(reference: nn.Module, config: VisionConfig) -> None:
+def test_the_reference_can_be_trained(reference: VisionReference, config: VisionConfig) -> None:
     picture = torch.randint(0, 256, (1, 32, 32, 3), dtype=torch.uint8)
     features = reference(patchify(picture, config), [Grid(1, 2, 2)])
     weight = reference.vision.patch_embed.proj.weight

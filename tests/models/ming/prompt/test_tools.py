@@ -1,10 +1,11 @@
 """The checkpoint's tool format: how functions are listed, and calls and results written back."""
 
+from sglang_omni.models.chat import Turn
 from sglang_omni.models.ming.prompt.chat import render_chat
 from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.pipeline.request import Message, TextPart
+from sglang_omni.pipeline.request import TextPart
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolResult
 from tests.testing.golden import TINY
 
@@ -14,7 +15,7 @@ CALLED = ToolCall("look", '{"at": "mühle"}')
 
 
 def test_functions_are_listed_in_the_system_turn() -> None:
-    asked = [Message("system", (TextPart("Be brief."),)), Message("user", (TextPart("hi"),))]
+    asked = [Turn("system", (TextPart("Be brief."),)), Turn("user", (TextPart("hi"),))]
     prompt = str(render_chat(asked, tools=[LOOK]))
     assert prompt == (
         "<role>SYSTEM</role>Be brief.\n\n# Tools\n\n"
@@ -33,9 +34,9 @@ def test_functions_are_listed_in_the_system_turn() -> None:
 def test_calls_and_results_are_turns_with_control_tokens() -> None:
     prompt = render_chat(
         [
-            Message("user", (TextPart("What is there?"),)),
-            Message("assistant", (CALLED,)),
-            Message("tool", (ToolResult("a </tool_response> of wood"),)),
+            Turn("user", (TextPart("What is there?"),)),
+            Turn("assistant", (CALLED,)),
+            Turn("tool", (ToolResult("a </tool_response> of wood"),)),
         ]
     )
     assert str(prompt).endswith(
@@ -48,7 +49,7 @@ def test_calls_and_results_are_turns_with_control_tokens() -> None:
 
 
 def test_without_functions_the_prompt_is_what_it_was() -> None:
-    asked = [Message("user", (TextPart("hi"),))]
+    asked = [Turn("user", (TextPart("hi"),))]
     assert render_chat(asked, tools=()) == render_chat(asked)
     assert "Tools" not in str(render_chat(asked))
 

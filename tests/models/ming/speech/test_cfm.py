@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from sglang_omni.models.ming.speech.cfm import Sampling, apply_sway, compute_epss_schedule
+from sglang_omni.models.ming.speech.talker import Talker
 from tests.testing.golden import cases, load_case
 
 # What ten steps become in the released model, rounded to bf16 after every operation.
@@ -24,29 +25,29 @@ RELEASED_BF16 = [
 
 @pytest.mark.parametrize("steps", [5, 6, 7, 8, 10, 12, 16])
 @pytest.mark.parametrize(("label", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
-def test_schedule_matches_the_reference(steps, label, dtype):
+def test_schedule_matches_the_reference(steps: int, label: str, dtype: torch.dtype) -> None:
     case = load_case("talker/schedules")
     base = compute_epss_schedule(steps, dtype)
     case.check(f"t_{steps}_{label}", base.float())
     case.check(f"sway_{steps}_{label}", apply_sway(base).float())
 
 
-def test_ten_steps_in_bf16_are_the_released_table():
+def test_ten_steps_in_bf16_are_the_released_table() -> None:
     assert apply_sway(compute_epss_schedule(10, torch.bfloat16)).tolist() == RELEASED_BF16
 
 
 @pytest.mark.parametrize("name", cases("talker", "cfm"))
-def test_sampler_matches_the_reference_at_every_step(talker, name):
+def test_sampler_matches_the_reference_at_every_step(talker: Talker, name: str) -> None:
     case = load_case(name)
     how = Sampling(case.info["cfg"], case.info["sigma"], case.info["temperature"])
-    inputs = [case[key][None] for key in ("history", "y0", "sde_noise")]
+    history, y0, sde_noise = (case[key][None] for key in ("history", "y0", "sde_noise"))
     with torch.inference_mode():
-        states = talker.cfm.compute_trajectory(case["cond"], *inputs, how)
+        states = talker.cfm.compute_trajectory(case["cond"], history, y0, sde_noise, how)
     case.check("trajectory", torch.cat(states))
     case.check("latent", states[-1][0])
 
 
-def test_rows_of_a_batch_are_sampled_independently(talker):
+def test_rows_of_a_batch_are_sampled_independently(talker: Talker) -> None:
     case, rows = load_case("talker/cfm_0"), 3
     generator = torch.Generator().manual_seed(0)
     y0 = torch.randn(rows, *case["y0"].shape, generator=generator)

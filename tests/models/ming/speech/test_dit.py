@@ -2,17 +2,21 @@
 
 import pytest
 import torch
+from torch import nn
+from torch.utils.hooks import RemovableHandle
 
+from sglang_omni.models.ming.speech.talker import Talker
 from tests.testing.golden import cases, load_case
 
 
-def record(module, store, name):
+def record(module: nn.Module, store: dict[str, torch.Tensor], name: str) -> RemovableHandle:
     return module.register_forward_hook(lambda _m, _args, out: store.__setitem__(name, out))
 
 
 @pytest.mark.parametrize("name", cases("talker", "dit"))
-def test_flow_model_matches_the_reference(talker, name):
-    case, seen = load_case(name), {}
+def test_flow_model_matches_the_reference(talker: Talker, name: str) -> None:
+    case = load_case(name)
+    seen: dict[str, torch.Tensor] = {}
     model = talker.cfm.model
     hooks = [
         record(model.blocks[0], seen, "block0_out"),
@@ -35,7 +39,7 @@ def test_flow_model_matches_the_reference(talker, name):
     case.check("block0_out", seen["block0_out"])
 
 
-def test_aggregator_matches_the_reference(talker):
+def test_aggregator_matches_the_reference(talker: Talker) -> None:
     case = load_case("talker/aggregator")
     with torch.inference_mode():
         case.check("embeds", talker.aggregator(case["patches"]))

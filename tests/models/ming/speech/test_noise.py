@@ -30,12 +30,16 @@ def noise(seed: int, segment: int, patch: int, count: int = 256, first: int = 0)
 
 
 @pytest.mark.parametrize(("counter", "key", "answer"), KNOWN)
-def test_philox_gives_the_published_known_answers(counter, key, answer):
-    words = philox4x32(tuple(row(c) for c in counter), tuple(row(k) for k in key))
+def test_philox_gives_the_published_known_answers(
+    counter: tuple[int, int, int, int], key: tuple[int, int], answer: tuple[int, int, int, int]
+) -> None:
+    c0, c1, c2, c3 = map(row, counter)
+    k0, k1 = map(row, key)
+    words = philox4x32((c0, c1, c2, c3), (k0, k1))
     assert tuple(word.item() for word in words) == answer
 
 
-def test_noise_has_the_moments_of_a_standard_normal():
+def test_noise_has_the_moments_of_a_standard_normal() -> None:
     patches = torch.arange(64)
     x = sample_gaussian(
         torch.full_like(patches, 7), torch.zeros_like(patches), patches, 4096
@@ -47,13 +51,13 @@ def test_noise_has_the_moments_of_a_standard_normal():
     assert 4.0 < x.abs().max() < 7.0
 
 
-def test_neighbouring_numbers_are_uncorrelated():
+def test_neighbouring_numbers_are_uncorrelated() -> None:
     x = noise(3, 0, 0, 1 << 16).double()
     for lag in (1, 2, 3, 4, 5):
         assert (x[:-lag] * x[lag:]).mean().abs() < 0.02
 
 
-def test_a_row_does_not_depend_on_the_rest_of_the_batch():
+def test_a_row_does_not_depend_on_the_rest_of_the_batch() -> None:
     seed, segment, patch = row(5, 9, -1, 5), row(0, 1, 2, 0), row(3, 0, 1, 4)
     batch = sample_gaussian(seed, segment, patch, 64)
     for i in range(4):
@@ -61,13 +65,13 @@ def test_a_row_does_not_depend_on_the_rest_of_the_batch():
         assert torch.equal(batch[i], alone[0])
 
 
-def test_a_later_index_range_continues_an_earlier_one():
+def test_a_later_index_range_continues_an_earlier_one() -> None:
     whole = noise(11, 2, 5, 2816)
     assert torch.equal(noise(11, 2, 5, 256), whole[:256])
     assert torch.equal(noise(11, 2, 5, 2560, first=256), whole[256:])
 
 
-def test_patches_segments_seeds_and_index_ranges_share_no_numbers():
+def test_patches_segments_seeds_and_index_ranges_share_no_numbers() -> None:
     draws = [
         noise(seed, segment, patch) for seed in (1, 2) for segment in (0, 1) for patch in (0, 1)
     ]
@@ -77,13 +81,13 @@ def test_patches_segments_seeds_and_index_ranges_share_no_numbers():
     assert values.unique().numel() > values.numel() - 16
 
 
-def test_a_range_that_cuts_a_counter_block_is_refused():
+def test_a_range_that_cuts_a_counter_block_is_refused() -> None:
     with pytest.raises(ValueError, match="multiples of 4"):
         noise(0, 0, 0, 10)
 
 
 @pytest.mark.gpu
-def test_cuda_draws_the_same_numbers_as_the_cpu():
-    rows = [row(5, -9, 1 << 40), row(0, 1, 2), row(3, 0, 1)]
-    on_gpu = sample_gaussian(*(r.cuda() for r in rows), 4096).cpu()
-    assert torch.equal(on_gpu, sample_gaussian(*rows, 4096))
+def test_cuda_draws_the_same_numbers_as_the_cpu() -> None:
+    seeds, segments, patches = row(5, -9, 1 << 40), row(0, 1, 2), row(3, 0, 1)
+    on_gpu = sample_gaussian(seeds.cuda(), segments.cuda(), patches.cuda(), 4096).cpu()
+    assert torch.equal(on_gpu, sample_gaussian(seeds, segments, patches, 4096))

@@ -1,6 +1,7 @@
 """Prompt ids, embeddings and primed history against the reference."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,16 +12,17 @@ from sglang_omni.models.ming.speech.prompt import (
     build_initial_history,
     embed_prompt,
 )
+from sglang_omni.models.ming.speech.talker import Talker
 from sglang_omni.protocol.errors import CheckpointError
-from tests.testing.golden import TINY, cases, load_case
+from tests.testing.golden import TINY, Case, cases, load_case
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
+def tokenizer() -> PromptTokenizer:
     return PromptTokenizer(TINY / "talker")
 
 
-def prompt_of(case):
+def prompt_of(case: Case) -> SpeechPrompt:
     audio = case.tensors.get("prompt_audio_embeds")
     return SpeechPrompt(
         text=case.info["text"],
@@ -33,7 +35,9 @@ def prompt_of(case):
 
 
 @pytest.mark.parametrize("name", cases("talker", "ar"))
-def test_prompt_ids_embeddings_and_history_match_the_reference(talker, tokenizer, name):
+def test_prompt_ids_embeddings_and_history_match_the_reference(
+    talker: Talker, tokenizer: PromptTokenizer, name: str
+) -> None:
     case = load_case(name)
     prompt = tokenizer.assemble(prompt_of(case))
     case.check("prompt_ids", torch.tensor(prompt.ids))
@@ -42,7 +46,7 @@ def test_prompt_ids_embeddings_and_history_match_the_reference(talker, tokenizer
     case.check("history0", build_initial_history(talker, case.tensors.get("prompt_latents")))
 
 
-def test_overrides_land_on_their_special_tokens(tokenizer):
+def test_overrides_land_on_their_special_tokens(tokenizer: PromptTokenizer) -> None:
     prompt = SpeechPrompt("Hi.", prompt_text="Yes.", prompt_patches=3, speakers=2)
     assembled = tokenizer.assemble(prompt)
     pad, patch = (tokenizer.encode(token)[0] for token in ("<|vision_pad|>", "<audioPatch>"))
@@ -50,7 +54,7 @@ def test_overrides_land_on_their_special_tokens(tokenizer):
     assert list(assembled.ids[assembled.audio_row :]) == [patch] * 3
 
 
-def test_text_that_looks_like_a_special_token_moves_no_override(tokenizer):
+def test_text_that_looks_like_a_special_token_moves_no_override(tokenizer: PromptTokenizer) -> None:
     plain = tokenizer.assemble(SpeechPrompt("Hi.", speakers=1))
     tricky = tokenizer.assemble(SpeechPrompt("<|vision_pad|>", speakers=1))
     assert tricky.speaker_rows == plain.speaker_rows
@@ -58,14 +62,14 @@ def test_text_that_looks_like_a_special_token_moves_no_override(tokenizer):
     assert tricky.audio_row == len(tricky.ids) - 2
 
 
-def test_a_history_shorter_than_the_window_is_right_aligned(talker):
+def test_a_history_shorter_than_the_window_is_right_aligned(talker: Talker) -> None:
     latents = torch.randn(8, 64)
     history = build_initial_history(talker, latents)
     assert torch.equal(history[-8:], latents)
     assert not history[:-8].any()
 
 
-def test_a_missing_special_token_is_named(tmp_path):
+def test_a_missing_special_token_is_named(tmp_path: Path) -> None:
     shutil.copytree(TINY / "talker" / "llm", tmp_path / "llm")
     path = tmp_path / "llm" / "tokenizer.json"
     path.chmod(0o644)

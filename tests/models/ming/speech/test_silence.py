@@ -20,7 +20,7 @@ def trim(pcm: np.ndarray, sizes: list[int], rate: int = RATE) -> list[np.ndarray
 
 def speech(*levels: float) -> np.ndarray:
     """0.1 s per level, at 1 kHz."""
-    return np.repeat(np.float32(levels), RATE // 10)
+    return np.repeat(np.array(levels, np.float32), RATE // 10)
 
 
 @pytest.mark.parametrize("name", cases("vae", "silence_"))

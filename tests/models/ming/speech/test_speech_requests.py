@@ -44,7 +44,8 @@ def test_instructions_become_the_models_caption(
 ) -> None:
     speak(http, instructions=asked)
     (entry,) = json.loads(backend.requests[0].style.instruction)["audio_sequence"]
-    assert entry["风格"] == "Whisper." and entry["情感"] is None
+    assert entry["风格"] == "Whisper."
+    assert entry["情感"] is None
     assert backend.requests[0].style.description is None
 
 
@@ -59,7 +60,9 @@ def test_a_sound_is_made_by_nobody_with_the_demos_settings(
 ) -> None:
     speak(http, task="sound", input="Rain on a tin roof.")
     (asked,) = backend.requests
-    assert asked.verbatim and asked.voice.name == "" and asked.voice.source is None
+    assert asked.verbatim
+    assert asked.voice.name == ""
+    assert asked.voice.source is None
     assert "audio events" in asked.style.description
     assert (asked.style.cfg, asked.style.sigma, asked.style.temperature) == (4.5, 0.3, 2.5)
 

@@ -55,12 +55,12 @@ ENGLISH = {
 @pytest.mark.parametrize(
     ("text", "reference", "product"), [case for rule in ENGLISH.values() for case in rule]
 )
-def test_english_rule(text, reference, product):
+def test_english_rule(text: str, reference: str, product: str) -> None:
     assert spell_out_english(text, REFERENCE) == reference
     assert spell_out_english(text, PRODUCT) == product
 
 
-def test_a_chinese_score_is_not_a_time():
+def test_a_chinese_score_is_not_a_time() -> None:
     text = "比赛结果是3:2，时间为12:05"
     assert spell_out_chinese(text, REFERENCE) == "比赛结果是三点零二分，时间为十二点零五分"
     assert spell_out_chinese(text, PRODUCT) == "比赛结果是三比二，时间为十二点零五分"
@@ -81,13 +81,13 @@ def test_a_chinese_score_is_not_a_time():
         ("USA$2元", "USA二美元元", "USA二美元元"),
     ],
 )
-def test_a_chinese_amount_in_somebodys_dollars(text, reference, product):
+def test_a_chinese_amount_in_somebodys_dollars(text: str, reference: str, product: str) -> None:
     assert spell_out_chinese(text, REFERENCE) == reference
     assert spell_out_chinese(text, PRODUCT) == product
 
 
 @pytest.mark.parametrize("following", ["有货", "です", "㐀", "。然后", "”说", "（网站）"])
-def test_a_link_ends_where_chinese_or_japanese_begins(following):
+def test_a_link_ends_where_chinese_or_japanese_begins(following: str) -> None:
     for link in ("https://example.com", "https://a.cn/b/", "www.a.cn/b?c=d"):
         assert prepare(f"见{link}{following}") == f"见{following}"
 
@@ -102,24 +102,26 @@ def test_a_link_ends_where_chinese_or_japanese_begins(following):
         ("＄５和￥６", "$5和¥6"),
     ],
 )
-def test_full_width_figures_letters_and_signs_are_their_ascii_ones(text, prepared):
+def test_full_width_figures_letters_and_signs_are_their_ascii_ones(
+    text: str, prepared: str
+) -> None:
     assert prepare(text) == prepared
 
 
-def test_zero_alone_is_spoken():
+def test_zero_alone_is_spoken() -> None:
     """The reference looks for the digits 1 to 9 only."""
     assert [f.text for f in collect_fragments("0", REFERENCE)] == []
     assert split_fragments("0") == ["zero"]
 
 
-def test_a_group_without_content_does_not_end_the_speech():
+def test_a_group_without_content_does_not_end_the_speech() -> None:
     """The reference crashes on the text after it (its buffer stays a string)."""
     text = "............. hello there"
     assert [f.text for f in collect_fragments(text, REFERENCE)] == [" hello there"]
     assert split_fragments(text) == ["hello there"]
 
 
-def test_an_abbreviation_does_not_end_a_sentence():
+def test_an_abbreviation_does_not_end_a_sentence() -> None:
     text = "Yesterday Dr. Smith came at 10 a.m. to St. Mary's, e.g. with Mr. Jones."
     assert next(f.text for f in collect_fragments(text, REFERENCE)) == "Yesterday Dr."
     assert split_fragments(text) == [
@@ -128,20 +130,20 @@ def test_an_abbreviation_does_not_end_a_sentence():
     ]  # fmt: skip
 
 
-def test_an_abbreviation_at_the_end_of_a_sentence_still_ends_it():
+def test_an_abbreviation_at_the_end_of_a_sentence_still_ends_it() -> None:
     assert prepare("He left at 5 p.m. She slept.") == "He left at 5 PM. She slept."
     assert prepare("He left at 5 p.m.") == "He left at 5 PM."
     assert prepare("It is on Main St. The door is red.") == "It is on Main St. The door is red."
 
 
-def test_a_link_is_removed_whole():
+def test_a_link_is_removed_whole() -> None:
     """The reference ends a sentence inside it, and reads the rest aloud."""
     text = "Read all about it at https://example.com/a?b=1, it is very good."
     assert next(f.text for f in collect_fragments(text, REFERENCE)).endswith("https://example.")
     assert split_fragments(text) == ["Read all about it at , it is very good."]
 
 
-def test_lines_are_not_glued_together():
+def test_lines_are_not_glued_together() -> None:
     """The reference says "linesecond"."""
     text = "First line\nsecond line\n\nA new paragraph"
     assert "linesecond" in next(iter(collect_fragments(text, REFERENCE))).text
@@ -161,5 +163,5 @@ def test_lines_are_not_glued_together():
         ("从$5涨到$6", ["从五美元涨到六美元"]),
     ],
 )
-def test_markup_is_resolved_before_cutting(text, spoken):
+def test_markup_is_resolved_before_cutting(text: str, spoken: list[str]) -> None:
     assert split_fragments(text) == spoken

@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -46,11 +47,11 @@ PATHOLOGICAL = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def loaded():
+def loaded() -> None:
     warm_up()
 
 
-def assert_within_bounds(found):
+def assert_within_bounds(found: Iterable[str]) -> None:
     for fragment in found:
         assert 1 <= count_units(fragment) <= MAX_FRAGMENT_UNITS, fragment
         assert len(fragment) <= MAX_FRAGMENT_CHARACTERS
@@ -58,7 +59,7 @@ def assert_within_bounds(found):
 
 
 @pytest.mark.parametrize("text", PATHOLOGICAL.values(), ids=PATHOLOGICAL.keys())
-def test_pathological_text_takes_bounded_time_and_stays_in_bounds(text):
+def test_pathological_text_takes_bounded_time_and_stays_in_bounds(text: str) -> None:
     began = time.process_time()
     found = split_fragments(text)
     # An exponential pattern would take ages; the slowest here takes 1 s, and 4 on a crowded core.
@@ -67,7 +68,7 @@ def test_pathological_text_takes_bounded_time_and_stays_in_bounds(text):
     assert bool(found) == is_speakable(text) or "http" in text
 
 
-def test_golden_texts_give_fragments_in_bounds():
+def test_golden_texts_give_fragments_in_bounds() -> None:
     for name in cases("text_front", "strings"):
         for entry in load_case(name).info["cases"]:
             found = split_fragments(entry["text"])
@@ -75,7 +76,7 @@ def test_golden_texts_give_fragments_in_bounds():
             assert bool(found) == (bool(entry["segments_string"]) or entry["text"] == "0")
 
 
-def test_random_text_gives_fragments_in_bounds():
+def test_random_text_gives_fragments_in_bounds() -> None:
     rng = random.Random(4)
     pieces = ["word", " ", "3.14", "今天", "。", ", ", "\n", "$5", "50%", "-", "1st", "😀", "½"]
     pieces += ["Dr. ", "**", "`", "http://a.b/c ", "9:30", "2", "个", "“", '"', "\\", "!", "é"]
@@ -87,16 +88,16 @@ def test_random_text_gives_fragments_in_bounds():
 
 
 @pytest.mark.parametrize("text", ["", "   ", "...!?，。", "😀 🚀", "\n\n", "***", "https://a.b"])
-def test_nothing_to_speak_gives_nothing(text):
+def test_nothing_to_speak_gives_nothing(text: str) -> None:
     assert split_fragments(text) == []
 
 
-def test_fragments_keep_the_order_and_every_word():
+def test_fragments_keep_the_order_and_every_word() -> None:
     words = [f"w{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(300)]
     assert " ".join(split_fragments(" ".join(words))).replace("。", "").split() == words
 
 
-def test_numbers_grown_into_words_are_cut_again():
+def test_numbers_grown_into_words_are_cut_again() -> None:
     found = split_fragments(" ".join(["1999"] * 30))
     assert len(found) > 1
     assert_within_bounds(found)
@@ -121,7 +122,7 @@ def test_numbers_grown_into_words_are_cut_again():
         ("-3.05", "负三点零五"),
     ],
 )
-def test_chinese_numerals(number, spoken):
+def test_chinese_numerals(number: str, spoken: str) -> None:
     assert spell_cardinal(number) == spoken
 
 
@@ -136,31 +137,31 @@ def test_chinese_numerals(number, spoken):
         ("编号12345678901234567", "编号一二三四五六七八九零一二三四五六七"),
     ],
 )
-def test_chinese_in_context(text, spoken):
+def test_chinese_in_context(text: str, spoken: str) -> None:
     assert "".join(split_fragments(text)) == spoken
 
 
-def test_a_sentence_takes_less_than_five_milliseconds():
+def test_a_sentence_takes_less_than_five_milliseconds() -> None:
     texts = ["The 1st test of 2.5 kg at 10 a.m. cost $12.99.", "2024年3月15日上午9:30，气温是-3℃。"]
     for text in texts:
         best = min(_seconds(text) for _ in range(5))
         assert best < 0.005, (text, best)
 
 
-def _seconds(text):
+def _seconds(text: str) -> float:
     began = time.process_time()
     split_fragments(text)
     return time.process_time() - began
 
 
-def test_threads_get_what_one_thread_gets():
+def test_threads_get_what_one_thread_gets() -> None:
     texts = [f"共有{n}人，编号X{n}-{n * 7}。The {n}th of {n}." for n in range(2, 42)]
     alone = [split_fragments(text) for text in texts]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(split_fragments, texts)) == alone
 
 
-def test_the_first_english_number_after_the_warm_up_is_not_late():
+def test_the_first_english_number_after_the_warm_up_is_not_late() -> None:
     """A process of its own: here others have loaded everything."""
     code = (
         "import time; from sglang_omni.models.ming.text.front import split_fragments, warm_up; "
@@ -171,7 +172,7 @@ def test_the_first_english_number_after_the_warm_up_is_not_late():
     assert float(done.stdout) < 0.05
 
 
-def test_the_api_process_may_import_it():
+def test_the_api_process_may_import_it() -> None:
     code = (
         "import sys; import sglang_omni.models.ming.text.front as t, sglang_omni.pipeline.segment, "
         "sglang_omni.pipeline.decode, sglang_omni.models.ming.prompt.tokenizer; t.warm_up(); "

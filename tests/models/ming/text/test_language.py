@@ -20,19 +20,19 @@ from sglang_omni.models.ming.text.language import detect_first_language, detect_
         ("", None, "zh"),
     ],
 )
-def test_language_of_a_fragment(text, alone, after_chinese):
+def test_language_of_a_fragment(text: str, alone: str | None, after_chinese: str) -> None:
     assert detect_language(text, None) == alone
     assert detect_language(text, "zh") == after_chinese
     assert detect_language(text, "en") == (alone or "en")
 
 
-def test_the_first_word_tells():
+def test_the_first_word_tells() -> None:
     assert detect_first_language("12, 13。好的, fine") == "zh"
     assert detect_first_language("12, 13. Fine，好的") == "en"
     assert detect_first_language("5 kg！5 km。") is None
 
 
-def test_the_language_goes_on_from_text_to_text_of_one_request():
+def test_the_language_goes_on_from_text_to_text_of_one_request() -> None:
     front = MingTextFrontEnd()
     spoken = [
         *map(
@@ -49,6 +49,6 @@ def test_the_language_goes_on_from_text_to_text_of_one_request():
     ]
 
 
-def test_requests_know_nothing_of_each_other():
+def test_requests_know_nothing_of_each_other() -> None:
     assert list(MingTextFrontEnd().split_fragments("验证码是12")) == ["验证码是十二"]
     assert list(MingTextFrontEnd().split_fragments("12")) == ["twelve"]

@@ -19,7 +19,7 @@ from sglang_omni.models.ming.text.letters import complete_short_text, shorten_re
         ("啊" * 300 + "！", "啊" * 16 + "！"),
     ],
 )
-def test_runs_that_repeat_themselves_are_shortened(text, left):
+def test_runs_that_repeat_themselves_are_shortened(text: str, left: str) -> None:
     assert shorten_repeats(text) == left
 
 
@@ -36,22 +36,23 @@ def test_runs_that_repeat_themselves_are_shortened(text, left):
         "The mill. " * 30,
     ],
 )
-def test_what_says_something_is_left_alone(text):
+def test_what_says_something_is_left_alone(text: str) -> None:
     assert shorten_repeats(text) == text
 
 
 @pytest.mark.parametrize("letter", string.ascii_letters)
-def test_a_lone_letter_is_said_by_its_name(letter):
+def test_a_lone_letter_is_said_by_its_name(letter: str) -> None:
     (name,) = split_fragments(letter)
-    assert name.endswith(".") and len(name) > 2
+    assert name.endswith(".")
+    assert len(name) > 2
     assert split_fragments(f"({letter})") == split_fragments(f"{letter}.") == [name]
 
 
-def test_short_texts_are_sentences():
+def test_short_texts_are_sentences() -> None:
     assert complete_short_text("hi") == "hi."
     assert complete_short_text("hi!") == "hi!"
     assert complete_short_text("yes") == "yes"
 
 
-def test_a_letter_in_a_chinese_answer_stays_one():
+def test_a_letter_in_a_chinese_answer_stays_one() -> None:
     assert split_fragments("这道题应该选择哪一个答案比较好呢？A。")[-1] == "A。"

@@ -1,5 +1,8 @@
 """Every stage of the front end against the reference's strings, with the reference's rules."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
 from sglang_omni.models.ming.text.accumulate import collect_fragments
@@ -27,14 +30,14 @@ ALIGNED = [
 ]
 
 
-def by_text(entry):
+def by_text(entry: dict[str, Any]) -> str:
     return entry["text"][:24]
 
 
 every_entry = pytest.mark.parametrize("entry", ENTRIES, ids=by_text)
 
 
-def segments(elements):
+def segments(elements: Iterable[str]) -> list[dict[str, Any]]:
     """What the reference hands to synthesis, with one very long chunk for each fragment."""
     alignment, found = Alignment(), []
     for fragment in collect_fragments(elements, REFERENCE):
@@ -52,14 +55,14 @@ def segments(elements):
 
 
 @every_entry
-def test_tokens(entry):
+def test_tokens(entry: dict[str, Any]) -> None:
     text = entry["text"]
     assert split_tokens(text) == entry["tokens_whole_string"]
     assert [t for char in text for t in split_tokens(char)] == entry["tokens_per_character"]
 
 
 @every_entry
-def test_measures(entry):
+def test_measures(entry: dict[str, Any]) -> None:
     text = entry["text"]
     assert count_units(text) == entry["semantic_length"]
     assert contains_chinese(text) == entry["contains_chinese"]
@@ -67,7 +70,7 @@ def test_measures(entry):
 
 
 @every_entry
-def test_cutting(entry):
+def test_cutting(entry: dict[str, Any]) -> None:
     text = entry["text"]
     assert split_text(text, 50) == entry["cut50"]
     assert split_text(text, 20) == entry["cut20"]
@@ -78,47 +81,47 @@ def test_cutting(entry):
 
 
 @every_entry
-def test_english_numbers(entry):
+def test_english_numbers(entry: dict[str, Any]) -> None:
     assert spell_out_english(entry["text"], REFERENCE) == entry["normalize_numbers"]
 
 
 @every_entry
-def test_clean_up(entry):
+def test_clean_up(entry: dict[str, Any]) -> None:
     assert clean(entry["text"]) == entry["pre_processor"]
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if "rule_rewriting" in e], ids=by_text)
-def test_chinese_rules(entry):
+def test_chinese_rules(entry: dict[str, Any]) -> None:
     assert spell_out_chinese(clean(entry["text"]), REFERENCE) == entry["rule_rewriting"]
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if "tn_full_chinese" in e], ids=by_text)
-def test_chinese_grammar(entry):
+def test_chinese_grammar(entry: dict[str, Any]) -> None:
     """The reference's own grammar; the packaged one gives the same here."""
     text = spell_out_chinese(clean(entry["text"]), REFERENCE)
     assert normalize_chinese(text) == entry["tn_full_chinese"]
 
 
 @every_entry
-def test_sentences_of_a_string(entry):
+def test_sentences_of_a_string(entry: dict[str, Any]) -> None:
     assert segments(entry["text"]) == entry["segments_string"]
 
 
 @every_entry
-def test_sentences_of_deltas(entry):
+def test_sentences_of_deltas(entry: dict[str, Any]) -> None:
     elements = [token for delta in entry["deltas"] for token in split_tokens(delta)]
     assert segments(elements) == entry["segments_deltas"]
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e["segments_string_full_tn"]], ids=by_text)
-def test_whole_normalisation_of_chinese(entry):
+def test_whole_normalisation_of_chinese(entry: dict[str, Any]) -> None:
     """Blanks at the ends, which the reference keeps in Chinese, are stripped."""
     found = [normalize(segment["original"], REFERENCE) for segment in entry["segments_string"]]
     assert found == [text.strip() for text in entry["segments_string_full_tn"]]
 
 
 @pytest.mark.parametrize("entry", ALIGNED, ids=by_text)
-def test_alignment_and_duration_guard(entry):
+def test_alignment_and_duration_guard(entry: dict[str, Any]) -> None:
     alignment, found, requests = Alignment(), [], 0
     for fragment in collect_fragments(entry["text"], REFERENCE):
         alignment.start_fragment(fragment)

@@ -7,6 +7,7 @@ import numpy as np
 
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
 from sglang_omni.engines.thinker.contract import Features, ThinkerRequest
+from sglang_omni.media.limits import Kind
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.models.ming.thinker.prompts import visual_blocks
 from tests.testing.golden import Case
@@ -24,7 +25,7 @@ def visual_features(case: Case, config: Any) -> list[Features]:
     items, taken = [], {"image": 0, "video": 0}
     for block in visual_blocks(case, config):
         is_image = case["input_ids"][block.start] == config.llm_config.image_patch_token
-        kind = "image" if is_image else "video"
+        kind: Kind = "image" if is_image else "video"
         first = taken[kind]
         taken[kind] += block.tokens
         rows = case[f"{kind}_embeds"][first : taken[kind]].numpy()

@@ -1,5 +1,7 @@
-"""Build the thinker in SGLang with FP8 layers, load a checkpoint, and save two views of it: what
-lies in the parameters, cut as the checkpoint cuts it, and what the checkpoint holds.
+"""Build the thinker in SGLang with FP8 layers, load a checkpoint, and save two views of it.
+
+One is what lies in the parameters, cut as the checkpoint cuts it; the other is what the checkpoint
+holds.
 
     python load_fp8.py CHECKPOINT FILE
 """

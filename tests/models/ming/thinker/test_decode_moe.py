@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -15,25 +16,25 @@ from tests.testing.golden import TINY
 
 def is_ours(**changed: bool) -> bool:
     """Whether experts take it that have everything it needs but what is `changed`."""
+    from sglang.srt.layers.quantization.fp8 import Fp8MoEMethod
+
     from sglang_omni.models.ming.thinker import decode_moe as steps
 
     has = {"hopper": True, "eight_bits": True, "block_quant": True, "triton": True} | changed
-    kind = steps.Fp8MoEMethod if has["eight_bits"] else SimpleNamespace
+    kind = Fp8MoEMethod if has["eight_bits"] else SimpleNamespace
     method = kind.__new__(kind)
     method.block_quant, method.use_mxfp8 = has["block_quant"], False
     backend = SimpleNamespace(is_triton=lambda: has["triton"])
     method.runner = SimpleNamespace(runner_backend=backend)
-    router = SimpleNamespace(weight=torch.empty(3, 256, 512 if has.get("even", True) else 500))
+    router: Any = SimpleNamespace(weight=torch.empty(3, 256, 512 if has.get("even", True) else 500))
     down = torch.empty(257, 512, 256 if has.get("whole", True) else 192)
+    experts: Any = SimpleNamespace(quant_method=method, w2_weight=down)
     arguments = SimpleNamespace(enable_deterministic_inference=has.get("deterministic", False))
     with (
         patch.object(steps, "is_sm90_supported", lambda: has["hopper"]),
         patch.object(steps, "get_server_args", lambda: arguments),
     ):
-        return (
-            steps.build_step_experts(router, SimpleNamespace(quant_method=method, w2_weight=down))
-            is not None
-        )
+        return steps.build_step_experts(router, experts) is not None
 
 
 def check() -> None:

@@ -22,7 +22,9 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     def ours(
         parts: Tensor, residual: Tensor, gain: Tensor, eps: float, *, pdl: bool
     ) -> tuple[Tensor, Tensor]:
-        assert pdl and gain.shape == (HIDDEN,) and eps == 1e-6
+        assert pdl
+        assert gain.shape == (HIDDEN,)
+        assert eps == 1e-6
         met.append(parts)
         return residual, residual
 
@@ -44,7 +46,8 @@ def test_few_rows_are_ours_summed_or_not(monkeypatch: pytest.MonkeyPatch, taken:
         norm.forward_cuda(x, x)
         norm.forward_cuda(parts, x)
         whole, unsummed = taken[-2:]
-        assert torch.equal(whole, x[:, None]) and unsummed is parts
+        assert torch.equal(whole, x[:, None])
+        assert unsummed is parts
 
 
 def test_other_rows_are_sglangs(monkeypatch: pytest.MonkeyPatch, taken: list[Any]) -> None:

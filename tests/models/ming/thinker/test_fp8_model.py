@@ -1,5 +1,8 @@
-"""A quantised model: it says what the original says, and SGLang's own parameters and loaders,
-which a CPU can use though not multiply with, take every tensor of it to its place."""
+"""A quantised model says what the original says.
+
+SGLang's own parameters and loaders, which a CPU can use though not multiply with, take every tensor
+of it to its place.
+"""
 
 import os
 import subprocess
@@ -61,6 +64,7 @@ def test_sglang_takes_every_tensor_to_its_place(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     loaded = torch.load(tmp_path / "loaded.pt")
     stored = torch.load(tmp_path / "loaded.pt.stored")
-    assert loaded.keys() == stored.keys() and len(loaded) == 2 * (2 + 2 + 17 * 3 * 2)
+    assert loaded.keys() == stored.keys()
+    assert len(loaded) == 2 * (2 + 2 + 17 * 3 * 2)
     for name, tensor in stored.items():
         assert torch.equal(loaded[name].float(), tensor.float()), name

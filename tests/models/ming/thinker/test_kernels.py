@@ -73,7 +73,7 @@ def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) ->
     torch.manual_seed(1)
     heads, kv_heads, dim = shape
     qkv = torch.randn(7, (heads + 2 * kv_heads) * dim, device=device).to(dtype)
-    gains = tuple(torch.rand(dim, device=device).to(dtype) for _ in "qk")
+    gains = torch.rand(dim, device=device).to(dtype), torch.rand(dim, device=device).to(dtype)
     positions = torch.randint(-50, 30_000, (3, 7), device=device)
     rows = torch.tensor(
         assign_frequency_axes((dim // 16, dim * 3 // 32, dim * 3 // 32)), device=device
@@ -90,18 +90,19 @@ def check_heads(shape: tuple[int, int, int], dtype: torch.dtype, device: str) ->
     q, k = prepare_queries_and_keys(qkv, gains, tables, (heads, kv_heads), 1e-6, cache, pdl=pdl)
     split = qkv.split([heads * dim, kv_heads * dim, kv_heads * dim], dim=-1)
     # Interpreted, a cast to bfloat16 truncates where a GPU rounds: one unit in the last place.
-    close = (
-        {"rtol": 1e-5, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 2**-7, "atol": 1e-3}
-    )
-    torch.testing.assert_close(q.float(), plain_heads(split[0], gains[0], tables, dim), **close)
-    torch.testing.assert_close(k.float(), plain_heads(split[1], gains[1], tables, dim), **close)
+    rtol, atol = (1e-5, 1e-5) if dtype == torch.float32 else (2**-7, 1e-3)
+    for made, part, gain in ((q, split[0], gains[0]), (k, split[1], gains[1])):
+        plain = plain_heads(part, gain, tables, dim)
+        torch.testing.assert_close(made.float(), plain, rtol=rtol, atol=atol)
     assert torch.equal(cache.keys[cache.slots].flatten(1), k)
     assert torch.equal(cache.values[cache.slots].flatten(1), split[2])
     untouched = sorted(set(range(20)) - set(cache.slots.tolist()))
-    assert not cache.keys[untouched].any() and not cache.values[untouched].any()
+    assert not cache.keys[untouched].any()
+    assert not cache.values[untouched].any()
     ahead = torch.zeros(512, 1024, dtype=dtype, device=device) if device == "cuda" else None
     alone = prepare_queries_and_keys(qkv, gains, tables, (heads, kv_heads), 1e-6, None, ahead)
-    assert torch.equal(alone[0], q) and torch.equal(alone[1], k)
+    assert torch.equal(alone[0], q)
+    assert torch.equal(alone[1], k)
 
 
 def from_eight_bits(values: Tensor, scales: Tensor) -> Tensor:
@@ -112,8 +113,10 @@ def from_eight_bits(values: Tensor, scales: Tensor) -> Tensor:
 def check_products(
     rows: int, shape: tuple[int, int], split: int, dtype: torch.dtype, device: str
 ) -> None:
-    """Few rows times a quantised weight are the product with the weight that it stands for, of the
-    rows as they are or as their eight bits say."""
+    """Few rows times a quantised weight are the product with the weight that it stands for.
+
+    The rows are as they are, or as their eight bits say.
+    """
     from sglang_omni.kernels.split_k import Workspace
     from sglang_omni.models.ming.thinker.fp8 import dequantize_weight, quantize_weight
     from sglang_omni.models.ming.thinker.fp8_triton import quantize_rows
@@ -227,16 +230,17 @@ def test_more_rows_than_a_decode_step_has_are_the_librarys() -> None:
     from sglang_omni.models.ming.thinker.small_batch_gemm_triton import MAX_ROWS, wrap_linear
 
     asked: list[dict[str, Any]] = []
+    theirs = torch.zeros(0)
 
-    def library(**arguments: Any) -> str:
+    def library(**arguments: Any) -> torch.Tensor:
         asked.append(arguments)
-        return "theirs"
+        return theirs
 
     space = Workspace(1, torch.device("cpu"))
     ours, weight = wrap_linear(library, space), torch.zeros(128, 128)
     for rows in (0, MAX_ROWS + 1):
         x = torch.zeros(rows, 128)
-        assert ours(x, weight, [128, 128], weight) == "theirs"
+        assert ours(x, weight, [128, 128], weight) is theirs
         assert asked.pop()["input"] is x
 
 

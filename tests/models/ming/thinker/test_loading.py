@@ -1,6 +1,7 @@
 """The thinker loads strictly: what is missing, unknown or misshapen is named."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -48,9 +49,9 @@ class Recorder(nn.Module):
     names: tuple[str, ...] = ()
 
     def _recording(self, parameter: str) -> nn.Parameter:
-        blank = nn.Parameter(torch.empty(0))
+        blank: Any = nn.Parameter(torch.empty(0))
 
-        def fill(_: nn.Parameter, __: Tensor, shard: object = None, **keys: object) -> None:
+        def fill(_: nn.Parameter, __: Tensor, shard: Any = None, **keys: Any) -> None:
             expert = keys.get("expert_id")
             self.filled.append(Destination(parameter, keys.get("shard_id", shard), expert))
 

@@ -1,6 +1,7 @@
 """Places in a prompt of the stock server: the ids come out as the reference's."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -38,7 +39,7 @@ def medium(item: Item, number: int) -> PlaceholderMedium:
     raise AssertionError(item)
 
 
-def media_of(entry) -> list[PlaceholderMedium]:
+def media_of(entry: dict[str, Any]) -> list[PlaceholderMedium]:
     items = [item for turn in chat_of(entry) for item in turn.content]
     shown = [item for item in items if isinstance(item, PromptImage | PromptVideo | PromptAudio)]
     return [medium(item, number) for number, item in enumerate(shown)]
@@ -61,7 +62,9 @@ def short(text: str) -> str:
 
 
 @pytest.mark.parametrize("entry", all_chats(), ids=lambda e: e["name"])
-def test_the_stock_prompt_expands_to_the_reference_ids(entry, expander, tokenizer) -> None:
+def test_the_stock_prompt_expands_to_the_reference_ids(
+    entry: dict[str, Any], expander: PlaceholderExpander, tokenizer: Tokenizer
+) -> None:
     name = f"positions/prompt_{entry['name']}"
     require_case(name)
     ids = tokenizer.encode(short(entry["expanded_short"]), add_special_tokens=False).ids
@@ -75,13 +78,17 @@ def test_the_stock_prompt_expands_to_the_reference_ids(entry, expander, tokenize
 
 
 @pytest.mark.parametrize(("places", "media"), [(2, 1), (1, 2), (0, 1)])
-def test_media_and_places_must_agree(expander, tokenizer, places, media) -> None:
+def test_media_and_places_must_agree(
+    expander: PlaceholderExpander, tokenizer: Tokenizer, places: int, media: int
+) -> None:
     ids = tokenizer.encode("<image><imagePatch></image>" * places).ids
     with pytest.raises(InvalidRequest, match="placeholders than"):
         expander.expand(ids, [medium(PromptImage(1), number) for number in range(media)])
 
 
-def test_media_of_each_kind_fill_their_own_places_in_order(expander, tokenizer) -> None:
+def test_media_of_each_kind_fill_their_own_places_in_order(
+    expander: PlaceholderExpander, tokenizer: Tokenizer
+) -> None:
     text = "<audio><audioPatch></audio><image><imagePatch></image><image><imagePatch></image>"
     given = [medium(PromptImage(2), 1), medium(PromptImage(3), 2), medium(PromptAudio(4), 3)]
     room, items = expander.expand(tokenizer.encode(text).ids, given)

@@ -4,7 +4,12 @@ import pytest
 import torch
 
 from sglang_omni.models.ming.thinker.hf_config import MingConfig
-from sglang_omni.models.ming.thinker.reference import ThinkerReference, load_reference
+from sglang_omni.models.ming.thinker.reference import (
+    ReferenceLayer,
+    ReferenceSparseMLP,
+    ThinkerReference,
+    load_reference,
+)
 from sglang_omni.models.ming.thinker.routing import AUDIO, IMAGE
 from tests.models.ming.thinker.prompts import embeddings, position_table, routes
 from tests.testing.golden import TINY, Case, cases, load_case
@@ -76,8 +81,17 @@ def test_the_reference_is_differentiable(config: MingConfig, model: ThinkerRefer
     table, _ = position_table(case, config)
     x = embeddings(case, config, model.model.word_embeddings)
     model(x, table, routes(case, config)).sum().backward()
-    assert model.model.layers[1].mlp.gate.weight.grad.abs().sum() > 0
+    gradient = sparse_mlp(model, 1).gate.weight.grad
+    assert gradient is not None
+    assert gradient.abs().sum() > 0
     model.zero_grad()
+
+
+def sparse_mlp(model: ThinkerReference, layer: int) -> ReferenceSparseMLP:
+    block = model.model.layers[layer]
+    assert isinstance(block, ReferenceLayer)
+    assert isinstance(block.mlp, ReferenceSparseMLP)
+    return block.mlp
 
 
 def expected(case: Case) -> list[str]:
@@ -99,7 +113,7 @@ class LayerTrace:
 
     def __init__(self, model: ThinkerReference, traced_layer: int) -> None:
         self.hidden: list[torch.Tensor] = []
-        self._decoder, self._mlp = model.model, model.model.layers[traced_layer].mlp
+        self._decoder, self._mlp = model.model, sparse_mlp(model, traced_layer)
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
 
     def __enter__(self) -> "LayerTrace":

@@ -19,10 +19,12 @@ def library() -> None:
 
 def is_ours(hopper: bool, deterministic: bool, block_quant: bool, eight_bits: bool = True) -> bool:
     """Whether a layer's product is ours afterwards."""
+    from sglang.srt.layers.quantization.fp8 import Fp8LinearMethod
+
     from sglang_omni.models.ming.thinker import decode_moe as step_experts
     from sglang_omni.models.ming.thinker import layers
 
-    kind = layers.Fp8LinearMethod if eight_bits else SimpleNamespace
+    kind = Fp8LinearMethod if eight_bits else SimpleNamespace
     method = kind.__new__(kind)
     method.block_quant, method.w8a8_block_fp8_linear = block_quant, library
     arguments = SimpleNamespace(enable_deterministic_inference=deterministic)

@@ -1,5 +1,7 @@
-"""The kernels of a decode step's experts give what plain rules give: interpreted here, compiled for
-a GPU, and run on one."""
+"""The kernels of a decode step's experts give what plain rules give.
+
+They are interpreted here, compiled for a GPU, and run on one.
+"""
 
 import os
 import subprocess
@@ -69,7 +71,8 @@ def check_rows(rows: int, width: int, dtype: torch.dtype, device: str) -> None:
     x[0, :BLOCK] = 0
     values, scales = quantize_rows(x, pdl=device == "cuda")
     check_eight_bits(values[:, BLOCK:], scales[:, 1:], x[:, BLOCK:].float())
-    assert not values[0, :BLOCK].float().any() and (scales > 0).all()
+    assert not values[0, :BLOCK].float().any()
+    assert (scales > 0).all()
 
 
 def check_order(tokens: int, top_k: int, experts: int, height: int, device: str) -> None:
@@ -86,7 +89,8 @@ def check_order(tokens: int, top_k: int, experts: int, height: int, device: str)
     slots = order.slots[:used].view(-1, height).long().cpu()
     filled, flat = slots < ids.numel(), ids.flatten().cpu()
     assert sorted(slots[filled].tolist()) == list(range(ids.numel()))
-    assert (slots[~filled] == ids.numel()).all() and filled[:, 0].all()
+    assert (slots[~filled] == ids.numel()).all()
+    assert filled[:, 0].all()
     belongs = order.experts[: len(slots)].cpu()[:, None].expand_as(slots)
     assert torch.equal(flat[slots[filled]], belongs[filled])
     assert used == sum(-(-int(n) // height) * height for n in flat.bincount())

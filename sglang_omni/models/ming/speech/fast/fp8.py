@@ -43,15 +43,18 @@ class Fp8Ops(LibraryOps):
     """Use FP8 products for layers with FP8 weights, cuBLAS products for the others."""
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
+        """Start a residual stream, and quantize its norm at once."""
         return Residual(x, quantized=quantize_norm(x, norm.gain, norm.eps, norm.shift))
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
+        """Return layer(norm(x)) from the quantized norm, if the layer has FP8 weights."""
         if layer.fp8 is None:
             return super().norm_linear(residual, norm, layer)
         assert residual.quantized is not None
         return multiply_fp8(residual.quantized, layer.fp8, layer.bias)
 
     def add_linear(self, y: Tensor, layer: Linear, residual: Residual, next_norm: Norm) -> Residual:
+        """Compute x += layer(y), and quantize the next norm, if the layer has FP8 weights."""
         if layer.fp8 is None:
             return super().add_linear(y, layer, residual, next_norm)
         return _add_residual(multiply_fp8(quantize_rows(y), layer.fp8, None), residual, next_norm)
@@ -59,6 +62,7 @@ class Fp8Ops(LibraryOps):
     def add_mlp(
         self, residual: Residual, norm: Norm, up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
+        """Compute x += down(gelu(up(norm(x)))) in FP8, if both layers have FP8 weights."""
         if up.fp8 is None or down.fp8 is None:
             return super().add_mlp(residual, norm, up, down, next_norm)
         assert residual.quantized is not None

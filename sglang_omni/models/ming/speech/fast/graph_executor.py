@@ -176,6 +176,7 @@ class GraphExecutor:
         return self._vocoder.decode(index, patches, final, ops)
 
     def prefill(self, admissions: Sequence[Admission]) -> None:
+        """Start requests in free slots, as many in a pass as fit the largest graph."""
         for admission in admissions:
             self._num_patches[admission.slot] = 0
         with torch.cuda.stream(self.steps):
@@ -195,6 +196,7 @@ class GraphExecutor:
         self._prefill_graphs[size].replay()
 
     def begin(self, slots: Sequence[int]) -> None:
+        """Queue the graphs of a step for these slots on the stream of the steps."""
         self._step_slots = list(slots)
         size = select_bucket(len(slots), self._sizes)
         with torch.cuda.stream(self.steps):
@@ -207,10 +209,12 @@ class GraphExecutor:
             self._num_patches[slot] += 1
 
     def stops(self) -> list[float]:
+        """Wait for the backbone, and return the stop probabilities, one per slot."""
         self._stop_ready.synchronize()
         return self._stop[: len(self._step_slots)].tolist()
 
     def finish(self, last: Sequence[bool]) -> None:
+        """Queue the decoding of the patches that are complete; `last` marks streams that end."""
         held_units = [
             Unit(row, slot, self._num_patches[slot] - 2, False)
             for row, slot in enumerate(self._step_slots)
@@ -243,6 +247,7 @@ class GraphExecutor:
         self._pcm[first : first + count].copy_(graph.output[:count], non_blocking=True)
 
     def collect(self) -> list[np.ndarray]:
+        """Wait for the samples of the last `finish`; return float32 [samples] per slot."""
         self._samples_ready.synchronize()
         parts: list[list[np.ndarray]] = [[] for _ in range(self._rows)]
         pcm, full, crop = self._pcm.numpy(), self._vocoder.unit_samples, self._vocoder.crop

@@ -111,12 +111,15 @@ class FusedOps:
         self._workspace, self.pdl = workspace, pdl
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
+        """Start a residual stream, and prepare its norm for the next product."""
         return Residual(x, prepare_norm_input(x, norm.gain, norm.eps, pdl=self.pdl))
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
+        """Return layer(norm(x)) by one kernel."""
         return self._apply_linear(residual, layer, layer.outputs)
 
     def add_linear(self, y: Tensor, layer: Linear, residual: Residual, next_norm: Norm) -> Residual:
+        """Compute x += layer(y), and prepare the next norm, by one kernel."""
         tile = select_linear_tile(y.shape[0], *layer.weight.shape, split=True)
         norm_input = linear(
             y,
@@ -134,12 +137,14 @@ class FusedOps:
     def add_mlp(
         self, residual: Residual, norm: Norm, up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
+        """Compute x += down(gelu(up(norm(x)))) by two kernels."""
         hidden = self._apply_linear(residual, up, up.outputs, gelu=True)
         return self.add_linear(hidden, down, residual, next_norm)
 
     def add_gated(
         self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
+        """Compute x += down(silu(gate) * up) of norm(x) by two kernels."""
         hidden = self._apply_linear(residual, gate_up, gate_up.outputs // 2, gated=True)
         return self.add_linear(hidden, down, residual, next_norm)
 
@@ -178,18 +183,22 @@ class LibraryOps:
     defers_bias = True
 
     def open(self, x: Tensor, norm: Norm) -> Residual:
+        """Start a residual stream; its norm is computed when it is needed."""
         return Residual(x)
 
     def norm_linear(self, residual: Residual, norm: Norm, layer: Linear) -> Tensor:
+        """Return layer(norm(x))."""
         return F.linear(_normalize(residual, norm), layer.weight, layer.bias)
 
     def add_linear(self, y: Tensor, layer: Linear, residual: Residual, next_norm: Norm) -> Residual:
+        """Compute x += layer(y) without the bias, which is deferred to later norms."""
         residual.x.addmm_(y, layer.weight.T)
         return Residual(residual.x)
 
     def add_mlp(
         self, residual: Residual, norm: Norm, up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
+        """Compute x += down(gelu(up(norm(x)))); cuBLAS applies the GELU."""
         assert up.bias is not None
         normalized = _normalize(residual, norm)
         hidden = torch._addmm_activation(up.bias, normalized, up.weight.T, use_gelu=True)
@@ -198,6 +207,7 @@ class LibraryOps:
     def add_gated(
         self, residual: Residual, norm: Norm, gate_up: Linear, down: Linear, next_norm: Norm
     ) -> Residual:
+        """Compute x += down(silu(gate) * up) of norm(x)."""
         hidden = silu_mul(F.linear(_normalize(residual, norm), gate_up.weight))
         return self.add_linear(hidden, down, residual, next_norm)
 

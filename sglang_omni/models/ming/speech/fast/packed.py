@@ -49,7 +49,8 @@ def pack_flow(stack: dit.BlockStack, length: int, *, fp8: bool = False) -> FlowS
     for block in plain:
         packed = _pack_flow_block(block, shift, fp8)
         blocks.append(packed)
-        assert packed.norm2.shift is not None and packed.down.bias is not None
+        assert packed.norm2.shift is not None
+        assert packed.down.bias is not None
         shift = packed.norm2.shift + packed.down.bias.float()
     final = stack.final_layer
     return FlowStack(

@@ -224,6 +224,7 @@ class PackedAttention:
         self._sin = stack.sin[positions].repeat(1, 2)[:, None]
 
     def __call__(self, layer: int, qkv: Tensor) -> Tensor:
+        """Return [tokens, heads * head_dim] of a layer's projections qkv [tokens, width]."""
         keys, values = self._state.keys[layer], self._state.values[layer]
         kv_heads, head_dim = keys.shape[1], keys.shape[3]
         heads = qkv.unflatten(1, (-1, head_dim))

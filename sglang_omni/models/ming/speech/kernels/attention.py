@@ -124,12 +124,16 @@ def short_attention(
     tiling: AttentionTiling = ONE_HEAD,
     pdl: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attend within each sequence of qkv [sequences, length, 3 * width], from the queries `rows`.
+    """Attend within each sequence of `qkv`, from the queries `rows`.
 
     Within each head of q and k, the even dimensions come before the odd ones.
 
     Args:
-        cos, sin: Rotary tables of the pairs, [length, head_dim / 2].
+        qkv: Contiguous [sequences, length, 3 * width].
+        cos: Rotary cosines of the pairs, [length, head_dim / 2].
+        sin: Rotary sines, as `cos`.
+        heads: Number of heads.
+        rows: The queries of each sequence.
         x: Residual stream [sequences, length, width], or None.
         shift: Bias [width] to add to the returned rows of x.
         tiling: `tiling.heads` must divide `heads`.
@@ -142,7 +146,9 @@ def short_attention(
     half = width // heads // 2
     first, last, _ = rows.indices(length)
     assert heads % tiling.heads == 0
-    assert qkv.is_contiguous() and cos.is_contiguous() and cos.shape == (length, half)
+    assert qkv.is_contiguous()
+    assert cos.is_contiguous()
+    assert cos.shape == (length, half)
     out = qkv.new_empty(sequences * (last - first), width)
     x_rows = None if x is None else torch.empty_like(out)
     _short_attention_kernel[(sequences, heads // tiling.heads)](

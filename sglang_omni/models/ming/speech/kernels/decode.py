@@ -121,10 +121,12 @@ def decode_attention(
 
     Args:
         qkv: [n, (heads + 2 kv_heads) * head_dim].
-        keys, values: Cache of one layer, [slots, kv_heads, context, head_dim].
+        keys: Cached keys of one layer, [slots, kv_heads, context, head_dim].
+        values: Cached values, as `keys`.
         index: Slots of the rows, int64 [n].
         lengths: Cache lengths, int64 [slots], each below `context`.
-        cos, sin: Rotary tables [context, head_dim / 2].
+        cos: Rotary cosines [context, head_dim / 2].
+        sin: Rotary sines, as `cos`.
         pdl: Launch with programmatic dependent launch.
 
     Returns:
@@ -132,8 +134,11 @@ def decode_attention(
     """
     _, kv_heads, context, head_dim = keys.shape
     group = qkv.shape[1] // head_dim // kv_heads - 2
-    assert qkv.is_contiguous() and keys.is_contiguous() and values.is_contiguous()
-    assert cos.is_contiguous() and cos.shape[1] == head_dim // 2
+    assert qkv.is_contiguous()
+    assert keys.is_contiguous()
+    assert values.is_contiguous()
+    assert cos.is_contiguous()
+    assert cos.shape[1] == head_dim // 2
     out = qkv.new_empty(qkv.shape[0], kv_heads * group * head_dim)
     _decode_attention_kernel[(qkv.shape[0], kv_heads)](
         qkv,

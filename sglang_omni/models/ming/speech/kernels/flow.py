@@ -60,10 +60,13 @@ def embed_history(
         ring: [slots, entries, patch, latent].
         index: Slots, int64 [n].
         patches: Number of the next patch, int64 [slots].
+        rows: Number of latents of the history.
         weight: [width, latent].
+        bias: [width].
     """
     n, width, (_, entries, patch, latent) = len(index), weight.shape[0], ring.shape
-    assert ring.is_contiguous() and weight.is_contiguous()
+    assert ring.is_contiguous()
+    assert weight.is_contiguous()
     out = ring.new_empty(n, rows, width)
     _embed_history_kernel[(n, triton.cdiv(width, BLOCK))](
         ring,
@@ -168,11 +171,13 @@ def assemble_guidance_pair(
     condition, or time plus null.
 
     Args:
-        time, null: [width].
+        time: Embedding of the flow time, [width].
         condition: [n, width].
+        null: The condition of the null sequences, [width].
         history: [n, past, width].
         state: float32 [n, patch, latent].
-        weight, bias: Embedding of the state, [width, latent] and [width].
+        weight: Embedding of the state, [width, latent].
+        bias: Bias of the embedding, [width].
         pdl: Launch with programmatic dependent launch. The kernel then reads `time`, `null`,
             `weight` and `bias` before the previous kernel has ended.
 
@@ -194,9 +199,7 @@ def assemble_patch(cls: Tensor, state: Tensor, weight: Tensor, bias: Tensor) -> 
     `state` is float32 [n, patch, latent]; the result is [n, 1 + patch, width].
     """
     out = cls.new_empty(state.shape[0], 1 + state.shape[1], weight.shape[0])
-    _assemble(
-        cls, cls, cls, cls, state, weight, bias, out, pair=False, past=0, pdl=False
-    )  # fmt: skip
+    _assemble(cls, cls, cls, cls, state, weight, bias, out, pair=False, past=0, pdl=False)
     return out
 
 
@@ -216,7 +219,9 @@ def _assemble(
 ) -> None:
     n, patch, latent = state.shape
     width = weight.shape[0]
-    assert state.is_contiguous() and history.is_contiguous() and weight.is_contiguous()
+    assert state.is_contiguous()
+    assert history.is_contiguous()
+    assert weight.is_contiguous()
     _assemble_kernel[(n, triton.cdiv(width, BLOCK))](
         head,
         time,
@@ -286,18 +291,22 @@ def apply_guidance(
     dt: float,
     pdl: bool = False,
 ) -> None:
-    """Advance state [n, patch, latent] (float32) in place by one step of guided velocity and noise.
+    """Advance the state in place by one step of guided velocity and noise.
 
     Args:
         velocity: [2 n * patch, latent], conditioned rows, then null rows.
+        state: Contiguous float32 [n, patch, latent].
         index: Slots, int64 [n].
-        cfgs, noise_scales: float32 [slots]; a scale of zero adds no noise.
+        cfgs: Strengths of the guidance, float32 [slots].
+        noise_scales: float32 [slots]; a scale of zero adds no noise.
         noise: float32 [n, patch, latent]; its first dimension may be strided.
         dt: Length of the step.
         pdl: Launch with programmatic dependent launch.
     """
     total, size = state.numel(), state[0].numel()
-    assert velocity.is_contiguous() and velocity.numel() == 2 * total and state.is_contiguous()
+    assert velocity.is_contiguous()
+    assert velocity.numel() == 2 * total
+    assert state.is_contiguous()
     _guide_kernel[(triton.cdiv(total, BLOCK),)](
         velocity,
         state,
@@ -365,7 +374,8 @@ def store_patch(
     The last slot is the spare slot, which pads batches; it never advances.
     """
     size, width = state[0].numel(), embeds.shape[1]
-    assert state.is_contiguous() and embeds.is_contiguous()
+    assert state.is_contiguous()
+    assert embeds.is_contiguous()
     _store_patch_kernel[(len(index),)](
         state,
         embeds,

@@ -83,7 +83,8 @@ def _quantize(
     gelu: bool = False,
 ) -> Fp8Rows:
     rows, width = x.shape
-    assert x.is_contiguous() and (added is None or added.is_contiguous())
+    assert x.is_contiguous()
+    assert added is None or added.is_contiguous()
     out = Fp8Rows(
         torch.empty(rows, width, device=x.device, dtype=FP8),
         torch.empty(rows, 1, device=x.device, dtype=torch.float32),

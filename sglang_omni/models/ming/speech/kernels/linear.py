@@ -170,7 +170,12 @@ def linear(
         x: Contiguous [M, K], or the fused norm input of such rows.
         weight: [N, K]; with `gated` [2 N, K], gate rows before up rows.
         out: Contiguous [M, N].
+        tile: Sizes of the tiles, and the split of K.
+        workspace: Memory for the parts of a split sum.
+        bias: [N], or None.
+        gelu: Apply the tanh form of GELU.
         gated: Compute silu(gate) * up.
+        add: Add to `out`.
         next_norm: Gain [N] and epsilon of the norm that follows, to prepare its input.
         pdl: Launch with programmatic dependent launch. The kernel then reads weight, bias and gain
             before the previous kernel has ended, so that kernel must not write them.
@@ -181,12 +186,16 @@ def linear(
     rows = x.scaled if isinstance(x, FusedNormInput) else x
     squares = x.squares if isinstance(x, FusedNormInput) else None
     (m, k), n = rows.shape, out.shape[1]
-    assert rows.is_contiguous() and weight.is_contiguous() and out.is_contiguous()
-    assert weight.shape == ((2 if gated else 1) * n, k) and out.shape[0] == m
+    assert rows.is_contiguous()
+    assert weight.is_contiguous()
+    assert out.is_contiguous()
+    assert weight.shape == ((2 if gated else 1) * n, k)
+    assert out.shape[0] == m
     grid = (triton.cdiv(n, tile.cols), triton.cdiv(m, tile.rows), tile.split)
     if tile.split > 1:
         assert not gated
-        assert tile.split * m * n <= workspace.partial.numel() and grid[0] * grid[1] <= MAX_TILES
+        assert tile.split * m * n <= workspace.partial.numel()
+        assert grid[0] * grid[1] <= MAX_TILES
     next_input = None
     if next_norm is not None:
         squares_out = torch.empty(m, grid[0], device=out.device, dtype=torch.float32)

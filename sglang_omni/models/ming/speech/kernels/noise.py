@@ -77,16 +77,22 @@ def fill_slot_noise(
     first: int = 0,
     enabled: Tensor | None = None,
 ) -> Tensor:
-    """Fill out (float32 [n, ...]) with the numbers of `sample_gaussian` for the slots `index`.
+    """Fill `out` with the numbers of `sample_gaussian` for the slots `index`.
 
     Args:
-        seeds, segments, patches: int64 [slots].
+        seeds: int64 [slots].
+        segments: int64 [slots].
+        patches: int64 [slots].
+        index: Slots of the rows, int64 [n].
+        out: Contiguous float32 [n, ...].
         like: The numbers are rounded to its dtype.
         first: Index of the first number.
         enabled: [slots]; the rows of slots for which it is zero stay unchanged.
     """
     count = out[0].numel()
-    assert first % WORDS_PER_BLOCK == 0 and count % WORDS_PER_BLOCK == 0 and out.is_contiguous()
+    assert first % WORDS_PER_BLOCK == 0
+    assert count % WORDS_PER_BLOCK == 0
+    assert out.is_contiguous()
     blocks = count // WORDS_PER_BLOCK
     _noise_kernel[(len(index),)](
         seeds,

@@ -99,7 +99,9 @@ def _stop_probability_kernel(  # type: ignore[no-untyped-def]
 def compute_stop_probability(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Return float32 [M]: the second softmax probability of a linear head, weight [2, K]."""
     rows, width = x.shape
-    assert weight.shape == (2, width) and x.is_contiguous() and weight.is_contiguous()
+    assert weight.shape == (2, width)
+    assert x.is_contiguous()
+    assert weight.is_contiguous()
     out = torch.empty(rows, device=x.device, dtype=torch.float32)
     _stop_probability_kernel[(rows,)](
         x, weight, bias, out, K=width, BLOCK=triton.next_power_of_2(width), num_warps=4

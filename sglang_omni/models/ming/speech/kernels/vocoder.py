@@ -57,8 +57,11 @@ def upsample_patch(
 
     Args:
         ring: [slots, entries, patch, latent]; patch number p is entry (p + past) % entries.
-        index, patches: Slots and patch numbers, int64 [n].
+        index: Slots, int64 [n].
+        patches: Patch numbers, int64 [n].
         final: int64 [n], 1 where no patch follows.
+        factor: Number of rows for each latent.
+        past: Number of patches of the history.
     """
     _, entries, patch, latent = ring.shape
     out = ring.new_empty(len(index), patch * factor, latent)
@@ -171,7 +174,8 @@ def overlap_add(
         envelopes: [2, samples], of the first unit of a stream and of later units.
         carry: [slots, 2, size - hop]. A unit reads half `patch % 2` (except for patch 0) and writes
             the other half.
-        index, patches: Slots and patch numbers, int64 [n].
+        index: Slots, int64 [n].
+        patches: Patch numbers, int64 [n].
 
     Returns:
         [n, samples]: the complete samples, then those that are complete if the stream ends here.
@@ -179,7 +183,9 @@ def overlap_add(
     n, count, size = frames.shape
     hop = size - carry.shape[2]
     samples = envelopes.shape[1]
-    assert frames.is_contiguous() and envelopes.is_contiguous() and carry.is_contiguous()
+    assert frames.is_contiguous()
+    assert envelopes.is_contiguous()
+    assert carry.is_contiguous()
     out = torch.empty(n, samples, device=frames.device, dtype=torch.float32)
     grid = (n, triton.cdiv((count - 1) * hop + size, BLOCK))
     _overlap_kernel[grid](

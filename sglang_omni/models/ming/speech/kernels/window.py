@@ -129,10 +129,15 @@ def window_attention(
 
     Args:
         qkv: [n, frames, (heads + 2 kv_heads) * head_dim].
-        keys, values: Cache of one layer, [slots, kv_heads, ring, head_dim]; ring is at least
+        keys: Cached keys of one layer, [slots, kv_heads, ring, head_dim]; ring is at least
             window - 1 + frames.
-        index, starts: Slots, and positions of the first frames, int64 [n].
-        cos, sin: Rotary tables [positions, head_dim / 2].
+        values: Cached values, as `keys`.
+        index: Slots, int64 [n].
+        starts: Positions of the first frames, int64 [n].
+        cos: Rotary cosines [positions, head_dim / 2].
+        sin: Rotary sines, as `cos`.
+        window: Number of positions that a query sees, its own included.
+        warps: Warps of a block.
         pdl: Launch with programmatic dependent launch.
 
     Returns:
@@ -141,7 +146,9 @@ def window_attention(
     n, frames, width = qkv.shape
     _, kv_heads, ring, head_dim = keys.shape
     group = width // head_dim // kv_heads - 2
-    assert ring >= window - 1 + frames and qkv.is_contiguous() and keys.is_contiguous()
+    assert ring >= window - 1 + frames
+    assert qkv.is_contiguous()
+    assert keys.is_contiguous()
     out = qkv.new_empty(n * frames, kv_heads * group * head_dim)
     _window_attention_kernel[(n, kv_heads * group)](
         qkv,
