@@ -1,12 +1,12 @@
 """The checkpoint's tool format: how functions are listed, and calls and results written back."""
 
-from sglang_omni.models.chat import Turn
 from sglang_omni.models.ming.prompt.chat import render_chat
 from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.pipeline.request import TextPart
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolResult
+from tests.models.ming.prompt.test_chat import Turn
 from tests.testing.golden import TINY
 
 LOOK = Tool("look", "Looks at a place.", {"type": "object", "properties": {"at": {}}})
