@@ -1,4 +1,4 @@
-"""Combine coroutines and asynchronous streams: gather, tee, prepend and merge."""
+"""Combine coroutines and asynchronous streams: gather, tee and merge."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable
@@ -51,14 +51,6 @@ class Tee(Generic[T]):
     async def read_copy(self) -> AsyncGenerator[T, None]:
         """Yield the copied items. The copy ends where the first reader stopped."""
         while (item := await self._copies.get()) is not _END:
-            yield item
-
-
-async def prepend(first: T, rest: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """Yield `first`, then the items of `rest`. Closing this generator closes `rest`."""
-    async with aclosing(rest):
-        yield first
-        async for item in rest:
             yield item
 
 

@@ -22,7 +22,7 @@ from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.models.chat import ChatFormat, Reasoning
 from sglang_omni.models.speech_text import SpeechText
 from sglang_omni.observability.trace import stage
-from sglang_omni.pipeline.async_streams import Tee, gather_or_cancel, merge, prepend
+from sglang_omni.pipeline.async_streams import Tee, gather_or_cancel, merge
 from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.media_preprocessor import MediaPreprocessor
 from sglang_omni.pipeline.preprocess import aggregate, estimate_text_work, preprocess
@@ -152,17 +152,11 @@ class Pipeline:
             with self._media_memory.hold(request.tenant, feature_bytes):
                 engines = await stack.enter_async_context(self._admit(request))
             speaker = self._speaker(request, engines, voice) if request.voice else None
-            outputs = await stack.enter_async_context(
-                aclosing(_run_thinker(engines.thinker, thinker_request, usage))
-            )
-            # The first tokens may not be visible, for example in a tool call.
-            first = await anext(outputs, None)
-            yield Started()
-            if first is not None:
-                answer = self._answer(prepend(first, outputs), request, speaker, usage)
-                async with aclosing(answer) as events:
-                    async for event in events:
-                        yield event
+            outputs = _run_thinker(engines.thinker, thinker_request, usage)
+            answer = self._answer(outputs, request, speaker, usage)
+            async with aclosing(answer) as events:
+                async for event in events:
+                    yield event
         yield usage.to_event()
 
     async def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
@@ -235,12 +229,15 @@ class Pipeline:
         outputs: AsyncGenerator[ThinkerOutput, None],
         request: ChatRequest,
         usage: RequestUsage,
-    ) -> AsyncGenerator[str, None]:
+    ) -> AsyncGenerator[str | Started, None]:
+        """Yield `Started` with the first tokens, which may not be visible, and then the text."""
         tokenizer = self._chat.tool_tokens if request.tools else self._chat
         decoder = TextDecoder(tokenizer, request.sampling.stop)
-        with stage("decode") as span:
-            async with aclosing(outputs):
-                async for output in outputs:
+        async with aclosing(outputs):
+            output = await anext(outputs, None)
+            yield Started()
+            with stage("decode") as span:
+                while output is not None:
                     usage.add_logprobs(output.logprobs)
                     if text := decoder.push(output.token_ids):
                         span.record_output()
@@ -249,8 +246,9 @@ class Pipeline:
                         # Nothing more can follow, so the thinker is aborted.
                         usage.reason = "stop"
                         return
-            if rest := decoder.finish():
-                yield rest
+                    output = await anext(outputs, None)
+                if rest := decoder.finish():
+                    yield rest
 
 
 async def _run_thinker(
@@ -265,8 +263,8 @@ async def _run_thinker(
 
 
 def parse_output(
-    written: AsyncGenerator[str, None], request: ChatRequest, chat: ChatFormat
-) -> AsyncGenerator[Part, None]:
+    written: AsyncGenerator[str | Started, None], request: ChatRequest, chat: ChatFormat
+) -> AsyncGenerator[Part | Started, None]:
     """Split an answer into reasoning, tool calls and text."""
     parts: AsyncGenerator[Any, None] = written
     if request.thinking:
@@ -277,7 +275,7 @@ def parse_output(
 
 
 async def to_events(
-    answer: AsyncGenerator[Part, None], usage: RequestUsage
+    answer: AsyncGenerator[Part | Started, None], usage: RequestUsage
 ) -> AsyncGenerator[Event, None]:
     """Turn parts into events.
 
@@ -288,6 +286,8 @@ async def to_events(
         async for part in answer:
             logprobs = usage.take_logprobs()
             match part:
+                case Started():
+                    yield part
                 case str():
                     yield TextDelta(part, logprobs)
                 case Reasoning(text):

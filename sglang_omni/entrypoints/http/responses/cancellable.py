@@ -58,7 +58,7 @@ class CancellableStream(Response):
     """
 
     def __init__(
-        self, chunks: AsyncGenerator[bytes, None], media_type: str, headers: Mapping[str, str]
+        self, chunks: AsyncGenerator[Any, None], media_type: str, headers: Mapping[str, str]
     ) -> None:
         super().__init__(headers=headers, media_type=media_type)
         # The base class has set the length of an empty body.
@@ -89,7 +89,12 @@ class CancellableStream(Response):
     async def _send_chunks(self, send: Send) -> None:
         async with aclosing(self._chunks) as chunks:
             async for chunk in chunks:
-                await self._send_chunk(send, chunk)
+                await self._send_chunk(send, self._encode(chunk))
+
+    def _encode(self, chunk: Any) -> bytes:
+        """Return the bytes of one chunk."""
+        encoded: bytes = chunk
+        return encoded
 
     def _encode_error(self, error: Exception) -> bytes | None:
         """Return a chunk that reports an error, or None if the media type cannot."""

@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from typing import Any
 
 from starlette.types import Send
@@ -50,13 +49,15 @@ class SSEResponse(CancellableStream):
         end: bytes = b"",
         keep_alive_s: float = KEEP_ALIVE_S,
     ) -> None:
-        super().__init__(_encode_events(objects, end), MEDIA_TYPE, {**HEADERS, **(headers or {})})
-        self._keep_alive_s = keep_alive_s
+        super().__init__(objects, MEDIA_TYPE, {**HEADERS, **(headers or {})})
+        self._end, self._keep_alive_s = end, keep_alive_s
 
     async def _send_chunks(self, send: Send) -> None:
         keep_alive_task = asyncio.create_task(self._send_keep_alives(send))
         try:
             await super()._send_chunks(send)
+            if self._end:
+                await self._send_chunk(send, self._end)
         finally:
             keep_alive_task.cancel()
             await asyncio.wait((keep_alive_task,))
@@ -74,15 +75,8 @@ class SSEResponse(CancellableStream):
             else:
                 await self._send_chunk(send, KEEP_ALIVE)
 
+    def _encode(self, chunk: Data) -> bytes:
+        return encode_event(chunk)
+
     def _encode_error(self, error: Exception) -> bytes:
         return encode_event(build_envelope(to_public_error(error)))
-
-
-async def _encode_events(
-    objects: AsyncGenerator[Data, None], end: bytes
-) -> AsyncGenerator[bytes, None]:
-    async with aclosing(objects):
-        async for data in objects:
-            yield encode_event(data)
-    if end:
-        yield end
