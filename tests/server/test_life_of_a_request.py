@@ -25,6 +25,7 @@ CHAT = {
     "modalities": ["text", "audio"],
     "audio": {"voice": "default", "format": "pcm16"},
 }
+MAX_FILES_TO_PCM = 25
 # Longer than anything that runs at regular intervals waits.
 IDLE_S = 4.0
 # For what a process does after the last byte.
@@ -79,4 +80,7 @@ def test_the_path_is_numbered_and_counted() -> None:
     path = re.findall(r"^(\d+)\. `([\w/]+\.py)`", LIFE, re.MULTILINE)
     assert [int(number) for number, _ in path] == list(range(1, len(path) + 1))
     assert len({file for _, file in path}) == len(path)
-    assert f"There are {len(path)}." in DOCUMENT
+    to_pcm = re.findall(r"^\d+\. ", LIFE[: LIFE.index("## 6. ")], re.MULTILINE)
+    assert len(to_pcm) <= MAX_FILES_TO_PCM
+    assert f"Files 1 to {len(to_pcm)} lead" in DOCUMENT
+    assert f"files {len(to_pcm) + 1} to {len(path)} lead" in DOCUMENT
