@@ -121,7 +121,7 @@ def open_executor(model: SpeechModules, *, fp8: bool) -> GraphExecutor:
 def run_step(executor: GraphExecutor, slots: list[int]) -> list[float]:
     """Step these slots, wait for everything and return the stop probabilities."""
     executor.begin(slots)
-    stops = executor.stops()
+    stops = executor.read_stop_probabilities()
     executor.finish([False] * len(slots))
     executor.collect()
     return stops

@@ -53,7 +53,7 @@ def time_steps(executor: GraphExecutor, slots: range, count: int) -> float:
         executor.begin(slots)
         if pending:
             executor.collect()
-        executor.stops()
+        executor.read_stop_probabilities()
         executor.finish([False] * len(slots))
         pending = True
     executor.collect()
@@ -73,7 +73,7 @@ def measure_idle_share(executor: GraphExecutor, slots: range, steps: int) -> flo
         end.record(executor.steps)
         if number:
             executor.collect()
-        executor.stops()
+        executor.read_stop_probabilities()
         executor.finish([False] * len(slots))
     torch.cuda.synchronize()
     gaps = [end.elapsed_time(start) for (_, end), (start, _) in pairwise(marks)]

@@ -114,16 +114,17 @@ class Admission:
 
 
 class SpeechExecutor(Protocol):
-    """Owns the device's state. Calls come in the order prefill*, begin, stops, finish, collect.
+    """Owns the device's state.
 
-    Where `overlaps`, `collect` may wait until after the next `begin`, and the device is busy
-    meanwhile. A slot may start another request once its last samples are collected.
+    Calls come in this order: prefill*, begin, read_stop_probabilities, finish, collect. Where
+    `overlaps`, `collect` may wait until after the next `begin`, and the device is busy meanwhile. A
+    slot may start another request once its last samples are collected.
     """
 
     overlaps: bool
-    width: int
-    """The most slots of one step."""
-    pace: StepTimes | None
+    max_batch_size: int
+    """Maximum number of slots in one step."""
+    step_times: StepTimes | None
     """Measured step times; None where none were measured, and then all slots step."""
 
     def prefill(self, admissions: Sequence[Admission]) -> None:
@@ -131,10 +132,10 @@ class SpeechExecutor(Protocol):
         ...
 
     def begin(self, slots: Sequence[int]) -> None:
-        """Start to make one frame for each of the distinct slots, at most `width`."""
+        """Start to make one frame for each of the distinct slots, at most `max_batch_size`."""
         ...
 
-    def stops(self) -> list[float]:
+    def read_stop_probabilities(self) -> list[float]:
         """Wait for the probabilities that these frames are their requests' last."""
         ...
 

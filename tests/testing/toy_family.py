@@ -148,7 +148,7 @@ class SineExecutor:
     pace: speech.StepTimes | None = None
 
     def __init__(self, slots: int) -> None:
-        self.width = slots
+        self.max_batch_size = slots
         self._inputs: dict[int, SimpleNamespace] = {}
 
     def prefill(self, admissions: Sequence[speech.Admission]) -> None:
@@ -159,7 +159,7 @@ class SineExecutor:
         for slot in slots:
             self._inputs[slot].frames_left -= 1
 
-    def stops(self) -> list[float]:
+    def read_stop_probabilities(self) -> list[float]:
         return [float(self._inputs[slot].frames_left <= 0) for slot in self._slots]
 
     def finish(self, last: Sequence[bool]) -> None: ...

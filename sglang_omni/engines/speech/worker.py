@@ -250,11 +250,11 @@ class TalkerWorker:
 
         Later fragments of an answer that plays are always accepted.
         """
-        if self._rejects_late and self._executor.pace is not None and request.segment == 0:
+        if self._rejects_late and self._executor.step_times is not None and request.segment == 0:
             queues = self._queues
             streams = self._playing_streams(queues.running)
             new_requests = len(queues.running) - len(streams) + len(queues.waiting)
-            check_admission(streams, new_requests, self._executor.pace, self._latency_target)
+            check_admission(streams, new_requests, self._executor.step_times, self._latency_target)
 
     def _playing_streams(self, requests: Iterable[str]) -> list[PlayingStream]:
         """Return those of the running requests that have sent audio."""
@@ -282,23 +282,24 @@ class TalkerWorker:
         """Return the requests of the next step: not stalled, and the most urgent if too many."""
         running = self._queues.running
         chosen = select_steppable(running, work.stalled)
-        if len(chosen) > self._executor.width:
+        if len(chosen) > self._executor.max_batch_size:
             chosen = self._most_urgent(chosen)
         return {request_id: running[request_id] for request_id in chosen}
 
     def _most_urgent(self, requests: list[str]) -> list[str]:
         """Return the most urgent requests, as many as one step takes."""
-        pace, width = self._executor.pace, self._executor.width
-        assert pace is not None, "an executor of limited width has step times"
+        step_times, max_streams = self._executor.step_times, self._executor.max_batch_size
+        assert step_times is not None, "an executor that cannot step all slots has step times"
         streams = self._playing_streams(requests)
         playing = {stream.request_id for stream in streams}
         new_requests = [request_id for request_id in requests if request_id not in playing]
-        return select_streams(new_requests, streams, pace, width)
+        return select_streams(new_requests, streams, step_times, max_streams)
 
     def _finish(self, chosen: dict[str, Running]) -> None:
         """Apply the stop rule to the step in progress, and start decoding its samples."""
         is_last = []
-        for (request_id, running), stop in zip(chosen.items(), self._executor.stops(), strict=True):
+        probabilities = self._executor.read_stop_probabilities()
+        for (request_id, running), stop in zip(chosen.items(), probabilities, strict=True):
             is_last.append(is_last_patch(running.patches, stop, running.limit, self._limits))
             running.patches += 1
             if is_last[-1]:

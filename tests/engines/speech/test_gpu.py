@@ -113,7 +113,7 @@ def test_the_stop_rule_ends_requests_on_the_same_patch(make_worker: MakeWorker) 
 
 def test_more_requests_than_a_step_is_wide_take_turns(graphed: TalkerWorker) -> None:
     worker = build(slots=8)
-    worker._executor.width = 3
+    worker._executor.max_batch_size = 3
     wanted = requests(8, patches=3)
     ours, others = drive(worker, wanted), drive(graphed, wanted)
     for name in wanted:

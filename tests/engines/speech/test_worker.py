@@ -278,14 +278,14 @@ class Ahead(PlainExecutor):
 
     def __init__(self, model: SpeechModules, width: int = 8, seconds: float = 0.1) -> None:
         super().__init__(model, 8, 2048)
-        self.width, self.pace = width, StepTimes(((width, seconds),), patch_s=0.32)
+        self.max_batch_size, self.step_times = width, StepTimes(((width, seconds),), patch_s=0.32)
         self.begun: list[list[int]] = []
         self.calls: list[str] = []
 
     def begin(self, slots: Sequence[int]) -> None:
         self.calls.append("begin")
         self.begun.append(list(slots))
-        assert len(slots) <= self.width
+        assert len(slots) <= self.max_batch_size
         super().begin(slots)
 
     def finish(self, last: Sequence[bool]) -> None:

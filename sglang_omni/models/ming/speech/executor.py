@@ -20,10 +20,10 @@ class PlainExecutor:
     """Run eager steps of the plain modules, on any device."""
 
     overlaps = False
-    pace: StepTimes | None = None
+    step_times: StepTimes | None = None
 
     def __init__(self, model: SpeechModules, slots: int, context: int) -> None:
-        self._model, self.width = model, slots
+        self._model, self.max_batch_size = model, slots
         self._slots = TalkerSlots(model.talker, slots, context)
         self._streams = VaeSlots(model.vae, slots)
         self._step_slots: list[int] = []
@@ -56,7 +56,7 @@ class PlainExecutor:
         span = self._slots.select_span(int(self._slots.lengths[index].max()))
         self._output = run_decode_step(self._model.talker, self._slots, index, span)
 
-    def stops(self) -> list[float]:
+    def read_stop_probabilities(self) -> list[float]:
         """Return the stop probabilities of the step, one per slot."""
         assert self._output is not None
         return self._output.stop.tolist()

@@ -74,8 +74,8 @@ class GraphExecutor:
     ) -> None:
         self._fp8, self._patch_s = fp8, model.patch_s
         self._device = model.talker.stop_head.weight.device
-        self.width = min(slots, BATCH_SIZES[-1])
-        largest = select_bucket(self.width, BATCH_SIZES)
+        self.max_batch_size = min(slots, BATCH_SIZES[-1])
+        largest = select_bucket(self.max_batch_size, BATCH_SIZES)
         self._sizes = tuple(size for size in BATCH_SIZES if size <= largest)
         self.state = SlotState(model.talker, slots, context)
         self._step = FastStep(model.talker, self.state, fp8=fp8)
@@ -90,7 +90,7 @@ class GraphExecutor:
         self._rows = 0
         self._allocate()
         self._capture_graphs()
-        self.pace: StepTimes | None = self._measure_step_times()
+        self.step_times: StepTimes | None = self._measure_step_times()
 
     def _allocate(self) -> None:
         device, largest = self._device, self._sizes[-1]
@@ -208,7 +208,7 @@ class GraphExecutor:
         for slot in slots:
             self._num_patches[slot] += 1
 
-    def stops(self) -> list[float]:
+    def read_stop_probabilities(self) -> list[float]:
         """Wait for the backbone, and return the stop probabilities, one per slot."""
         self._stop_ready.synchronize()
         return self._stop[: len(self._step_slots)].tolist()
