@@ -25,7 +25,7 @@ from benchmarks.thinker.tune_small_batch_gemm import HIDDEN, MATRICES, random_fp
 from benchmarks.tools import cuda_graphs
 from measurement.environment import fingerprint
 from sglang_omni.kernels.split_k import Workspace
-from sglang_omni.models.ming.thinker.decode_moe import StepExperts
+from sglang_omni.models.ming.thinker.decode_moe import DecodeExperts
 from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import TILE_ROWS
 from sglang_omni.models.ming.thinker.decode_moe_triton import (
     apply_swiglu,
@@ -168,7 +168,7 @@ class ExpertLayers:
             expert_bias=torch.zeros(*shape, device="cuda"),
             routing=ROUTING,
         )
-        self._layer, self.step = layer, StepExperts(self._router, layer)
+        self._layer, self.step = layer, DecodeExperts(self._router, layer)
 
     def pairs(self, rows: int) -> list[KernelComparison]:
         """Compare all kernels of a layer's experts, at this number of rows."""

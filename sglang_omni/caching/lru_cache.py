@@ -18,10 +18,10 @@ class LruCache(Generic[K, V]):
         self,
         max_entries: int | None = None,
         max_weight: int | None = None,
-        weigh: Callable[[V], int] = lambda value: 1,
+        get_weight: Callable[[V], int] = lambda value: 1,
     ) -> None:
-        """Take the bounds; None means no bound. `weigh` returns the weight of a value."""
-        self._max_entries, self._max_weight, self._weigh = max_entries, max_weight, weigh
+        """Take the bounds; None means no bound. `get_weight` returns the weight of a value."""
+        self._max_entries, self._max_weight, self._get_weight = max_entries, max_weight, get_weight
         self._entries: OrderedDict[K, V] = OrderedDict()
         self.weight = self.num_evicted = 0
 
@@ -49,17 +49,17 @@ class LruCache(Generic[K, V]):
         """
         self.pop(key)
         self._entries[key] = value
-        self.weight += self._weigh(value)
+        self.weight += self._get_weight(value)
         while self._entries and self._is_over():
             _, evicted = self._entries.popitem(last=False)
-            self.weight -= self._weigh(evicted)
+            self.weight -= self._get_weight(evicted)
             self.num_evicted += 1
 
     def pop(self, key: K) -> V | None:
         """Remove and return a value, or return None."""
         value = self._entries.pop(key, None)
         if value is not None:
-            self.weight -= self._weigh(value)
+            self.weight -= self._get_weight(value)
         return value
 
     def _is_over(self) -> bool:

@@ -24,7 +24,7 @@ def test_a_peek_is_no_use() -> None:
 
 
 def test_entries_are_evicted_until_the_weight_fits() -> None:
-    cache: LruCache[str, str] = LruCache(max_weight=5, weigh=len)
+    cache: LruCache[str, str] = LruCache(max_weight=5, get_weight=len)
     for key, value in (("a", "xx"), ("b", "yy"), ("c", "zzz")):
         cache.put(key, value)
     assert (cache.peek("a"), cache.weight, cache.num_evicted) == (None, 5, 1)
@@ -33,14 +33,14 @@ def test_entries_are_evicted_until_the_weight_fits() -> None:
 
 
 def test_a_value_heavier_than_the_cache_evicts_everything() -> None:
-    cache: LruCache[str, str] = LruCache(max_weight=3, weigh=len)
+    cache: LruCache[str, str] = LruCache(max_weight=3, get_weight=len)
     cache.put("a", "x")
     cache.put("b", "yyyy")
     assert (len(cache), cache.weight, cache.oldest()) == (0, 0, None)
 
 
 def test_a_replaced_value_is_the_most_recent_and_is_weighed_anew() -> None:
-    cache: LruCache[str, str] = LruCache(max_weight=10, weigh=len)
+    cache: LruCache[str, str] = LruCache(max_weight=10, get_weight=len)
     cache.put("a", "xxxx")
     cache.put("b", "yy")
     cache.put("a", "x")
@@ -48,6 +48,6 @@ def test_a_replaced_value_is_the_most_recent_and_is_weighed_anew() -> None:
 
 
 def test_a_popped_value_is_gone_and_weighs_nothing() -> None:
-    cache: LruCache[str, str] = LruCache(max_entries=2, max_weight=10, weigh=len)
+    cache: LruCache[str, str] = LruCache(max_entries=2, max_weight=10, get_weight=len)
     cache.put("a", "xx")
     assert (cache.pop("a"), cache.pop("a"), cache.weight, len(cache)) == ("xx", None, 0, 0)

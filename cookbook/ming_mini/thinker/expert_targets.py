@@ -20,9 +20,9 @@ PREFERENCE = 24.0
 def expert_shares(routing: Routing, device: torch.device) -> Tensor:
     """Return for each router the share of its choices that each expert should get: [3, experts]."""
     half, quarter = routing.groups // 2, routing.groups // 4
-    homes = (range(half), range(half, half + quarter), range(half + quarter, routing.groups))
+    group_ranges = (range(half), range(half, half + quarter), range(half + quarter, routing.groups))
     shares = torch.ones(len(ROUTERS), routing.groups, routing.experts // routing.groups)
-    for router, groups in enumerate(homes):
+    for router, groups in enumerate(group_ranges):
         shares[router, list(groups)] = PREFERENCE
     flat = shares.flatten(1)
     return (flat / flat.sum(-1, keepdim=True)).to(device)

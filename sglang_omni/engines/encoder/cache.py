@@ -30,7 +30,7 @@ class EmbeddingCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._entries: LruCache[bytes, Embedding] = LruCache(
-            max_weight=max_bytes, weigh=lambda embedding: embedding.layout.nbytes
+            max_weight=max_bytes, get_weight=lambda embedding: embedding.layout.nbytes
         )
         self._hits = self._misses = 0
 

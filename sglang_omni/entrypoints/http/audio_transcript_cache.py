@@ -21,7 +21,7 @@ class AudioTranscriptCache:
         self._clock = clock
         # The expiry time and the transcript of each audio, the oldest first.
         self._transcripts: LruCache[tuple[str | None, str], tuple[float, str]] = LruCache(
-            max_weight=max_characters, weigh=lambda entry: len(entry[1])
+            max_weight=max_characters, get_weight=lambda entry: len(entry[1])
         )
 
     def keep(self, tenant: str | None, audio_id: str, transcript: str) -> None:

@@ -51,9 +51,9 @@ class ManualClock:
         while due := sorted((s for s in self._sleepers if s[0] <= end), key=lambda s: s[0]):
             self.time = max(self.time, due[0][0])
             due[0][1].set()
-            await settle()
+            await run_ready_tasks()
         self.time = end
-        await settle()
+        await run_ready_tasks()
 
 
 class LoudnessDetector:
@@ -79,7 +79,7 @@ def base64_of(*sounds: np.ndarray) -> str:
     return base64.b64encode(b"".join(map(pcm16, sounds))).decode()
 
 
-async def settle() -> None:
+async def run_ready_tasks() -> None:
     """Let everything that can happen now happen; hops to a thread take no longer than this."""
     for _ in range(30):
         await asyncio.sleep(0)
@@ -110,7 +110,7 @@ class Talk:
         """Send an event; returns what came of it as far as it came at once."""
         before = len(self.events)
         await self.session.handle(json.dumps({"type": kind, **fields}))
-        await settle()
+        await run_ready_tasks()
         return self.events[before:]
 
     async def say(self, *sounds: np.ndarray) -> list[dict[str, Any]]:
@@ -150,7 +150,7 @@ async def talking(protocol_version: ProtocolVersion = GA, **options: Any) -> Asy
     talk = Talk(replace(OPTIONS, **options), protocol_version)
     talk.session.start()
     writing = asyncio.create_task(talk.sender.run(talk.take))
-    await settle()
+    await run_ready_tasks()
     try:
         yield talk
     finally:

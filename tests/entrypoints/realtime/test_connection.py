@@ -12,7 +12,12 @@ from sglang_omni.entrypoints.realtime.session import RealtimeSession
 from sglang_omni.pipeline.request import Finished, TextDelta, Usage
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.entrypoints.http.fake import FakeBackend, hanging, playing
-from tests.entrypoints.realtime.harness import OPTIONS, LoudnessDetector, ManualClock, settle
+from tests.entrypoints.realtime.harness import (
+    OPTIONS,
+    LoudnessDetector,
+    ManualClock,
+    run_ready_tasks,
+)
 
 
 class FakeSocket:
@@ -66,7 +71,7 @@ async def test_a_client_that_leaves_ends_everything() -> None:
     running = Running()
     running.backend.script = hanging()
     running.put("response.create")
-    await settle()
+    await run_ready_tasks()
     assert running.backend.running == 1
     running.socket.incoming.put_nowait(ClientLeft())
     await running.ended()
@@ -77,7 +82,7 @@ async def test_a_frame_that_is_not_text_is_an_error_that_is_survived() -> None:
     running = Running()
     running.socket.incoming.put_nowait(InvalidRequest("an event is a text frame"))
     running.put("input_audio_buffer.clear")
-    await settle()
+    await run_ready_tasks()
     kinds = [event["type"] for event in running.socket.sent]
     assert kinds[2:] == ["error", "input_audio_buffer.cleared"]
     running.socket.incoming.put_nowait(ClientLeft())
@@ -87,10 +92,10 @@ async def test_a_frame_that_is_not_text_is_an_error_that_is_survived() -> None:
 async def test_a_session_ends_after_its_time_however_busy() -> None:
     running = Running(max_seconds=60, idle_seconds=50)
     for _ in range(5):
-        await settle()
+        await run_ready_tasks()
         await running.clock.advance(11)
         running.put("input_audio_buffer.clear")
-    await settle()
+    await run_ready_tasks()
     assert not running.task.done()
     await running.clock.advance(11)
     await running.ended()
@@ -101,10 +106,10 @@ async def test_a_session_ends_after_its_time_however_busy() -> None:
 
 async def test_an_idle_session_ends_but_not_one_that_is_used() -> None:
     running = Running(max_seconds=1000, idle_seconds=50)
-    await settle()
+    await run_ready_tasks()
     await running.clock.advance(40)
     running.put("input_audio_buffer.clear")
-    await settle()
+    await run_ready_tasks()
     await running.clock.advance(40)
     assert not running.task.done()
     await running.clock.advance(11)
@@ -132,12 +137,12 @@ async def test_a_slow_reader_is_not_listened_to_and_its_answer_pauses() -> None:
 
     running.backend.script = endless
     running.put("session.update", session={"output_modalities": ["text"]})
-    await settle()
+    await run_ready_tasks()
     running.socket.reading = False
     running.put("response.create")
     for _ in range(20):
         running.put("input_audio_buffer.clear")
-        await settle()
+        await run_ready_tasks()
     assert produced < 20
     assert running.socket.incoming.qsize() >= 18
     running.backend.script = playing(Finished("stop", Usage()))
@@ -150,9 +155,9 @@ async def test_a_server_that_drains_tells_its_sessions_once_they_were_answered()
     running = Running()
     running.backend.script = hanging()
     running.put("response.create")
-    await settle()
+    await run_ready_tasks()
     running.backend.draining.set()
-    await settle()
+    await run_ready_tasks()
     assert not running.task.done(), "an answer under way may end"
     running.put("response.cancel")
     await running.ended()

@@ -8,7 +8,7 @@ import pytest
 
 from sglang_omni.entrypoints.realtime.event_sender import EventSender, SlowClient
 from sglang_omni.entrypoints.realtime.protocol_version import GA
-from tests.entrypoints.realtime.harness import ManualClock, settle
+from tests.entrypoints.realtime.harness import ManualClock, run_ready_tasks
 
 
 def make_sender(max_bytes: int = 1000, stall_s: float = 5.0) -> tuple[EventSender, ManualClock]:
@@ -41,7 +41,7 @@ async def test_producers_wait_while_the_queue_is_full() -> None:
     await asyncio.wait_for(sender.wait_for_room(), 1)
     sender.put("a", text="x" * 100)
     waiting = asyncio.create_task(sender.wait_for_room())
-    await settle()
+    await run_ready_tasks()
     assert not waiting.done()
     await collect(sender)
     await asyncio.wait_for(waiting, 1)

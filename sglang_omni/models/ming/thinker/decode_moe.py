@@ -52,7 +52,7 @@ def select_tiling(rows: int) -> MoeTiling:
 
 
 @dataclass(frozen=True)
-class StepExperts:
+class DecodeExperts:
     """The routers and experts of one layer, for text rows [tokens, hidden] in a decode step."""
 
     router: Any
@@ -100,8 +100,8 @@ def supports_decode_kernels() -> bool:
     return is_sm90_supported() and not get_server_args().enable_deterministic_inference
 
 
-def build_step_experts(router: nn.Module, experts: nn.Module) -> StepExperts | None:
-    """Return `StepExperts` for a layer, or None where SGLang's kernels must be used.
+def build_decode_experts(router: nn.Module, experts: nn.Module) -> DecodeExperts | None:
+    """Return `DecodeExperts` for a layer, or None where SGLang's kernels must be used.
 
     Requires block-FP8 experts that SGLang multiplies with Triton.
     """
@@ -110,11 +110,11 @@ def build_step_experts(router: nn.Module, experts: nn.Module) -> StepExperts | N
         return None
     if not isinstance(method, Fp8MoEMethod) or not method.block_quant or method.use_mxfp8:
         return None
-    step_experts = StepExperts(router, experts)
-    has_supported_sizes = supports_router_sizes(*step_experts.router.weight[TEXT].shape)
+    decode_experts = DecodeExperts(router, experts)
+    has_supported_sizes = supports_router_sizes(*decode_experts.router.weight[TEXT].shape)
     has_supported_sizes = has_supported_sizes and supports_expert_sizes(
-        step_experts.experts.w2_weight.shape
+        decode_experts.experts.w2_weight.shape
     )
     return (
-        step_experts if method.runner.runner_backend.is_triton() and has_supported_sizes else None
+        decode_experts if method.runner.runner_backend.is_triton() and has_supported_sizes else None
     )

@@ -28,7 +28,7 @@ from sglang.srt.runtime_context import get_parallel
 from sglang.srt.utils import add_prefix
 from torch import Tensor, nn
 
-from sglang_omni.models.ming.thinker.decode_moe import build_step_experts, supports_decode_kernels
+from sglang_omni.models.ming.thinker.decode_moe import build_decode_experts, supports_decode_kernels
 from sglang_omni.models.ming.thinker.decode_norm import StepNorm
 from sglang_omni.models.ming.thinker.rope import apply_rotary
 from sglang_omni.models.ming.thinker.rope_triton import LayerKVCache, prepare_queries_and_keys
@@ -182,7 +182,7 @@ class ThinkerSparseMLP(nn.Module):
             quant_config=quant_config,
             prefix=add_prefix("experts", prefix),
         )
-        self.step_experts = build_step_experts(self.router, self.experts)
+        self.decode_experts = build_decode_experts(self.router, self.experts)
 
     def forward(self, x: Tensor, routes: Tensor | None, skip_all_reduce: bool) -> Tensor:
         """Return the output [tokens, hidden].
@@ -190,8 +190,12 @@ class ThinkerSparseMLP(nn.Module):
         For small batches on one rank, returns the expert outputs [tokens, experts, hidden], which
         the norm after this module sums.
         """
-        if self.step_experts is not None and routes is None and 0 < len(x) <= MAX_ROWS:
-            out = self.step_experts.compute_parts(x) if self.tp_size == 1 else self.step_experts(x)
+        if self.decode_experts is not None and routes is None and 0 < len(x) <= MAX_ROWS:
+            out = (
+                self.decode_experts.compute_parts(x)
+                if self.tp_size == 1
+                else self.decode_experts(x)
+            )
         else:
             out = self.experts(x, self.router(x, routes))
         if self.tp_size == 1 or skip_all_reduce:

@@ -20,8 +20,8 @@ def is_ours(**changed: bool) -> bool:
 
     from sglang_omni.models.ming.thinker import decode_moe as steps
 
-    has = {"hopper": True, "eight_bits": True, "block_quant": True, "triton": True} | changed
-    kind = Fp8MoEMethod if has["eight_bits"] else SimpleNamespace
+    has = {"hopper": True, "is_fp8": True, "block_quant": True, "triton": True} | changed
+    kind = Fp8MoEMethod if has["is_fp8"] else SimpleNamespace
     method = kind.__new__(kind)
     method.block_quant, method.use_mxfp8 = has["block_quant"], False
     backend = SimpleNamespace(is_triton=lambda: has["triton"])
@@ -34,13 +34,13 @@ def is_ours(**changed: bool) -> bool:
         patch.object(steps, "is_sm90_supported", lambda: has["hopper"]),
         patch.object(steps, "get_server_args", lambda: arguments),
     ):
-        return steps.build_step_experts(router, experts) is not None
+        return steps.build_decode_experts(router, experts) is not None
 
 
 def check() -> None:
     """Whatever is missing leaves the experts to SGLang."""
     assert is_ours()
-    for name in ("hopper", "eight_bits", "block_quant", "triton", "even", "whole"):
+    for name in ("hopper", "is_fp8", "block_quant", "triton", "even", "whole"):
         assert not is_ours(**{name: False}), name
     assert not is_ours(deterministic=True)
 

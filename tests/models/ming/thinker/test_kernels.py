@@ -130,11 +130,11 @@ def check_products(
     x = torch.randn(rows, shape[1]).to(device, dtype)
     space = Workspace(split * rows * shape[0], torch.device(device))
     taken = {False: x, True: from_eight_bits(*quantize_rows(x))}
-    for cols, swapped, eight_bits in product((32, 64, 128), (False, True), (False, True)):
-        tile = SmallBatchTile(cols, split, swapped=swapped, fp8=eight_bits)
-        wanted = taken[eight_bits].double().cpu() @ dequantize_weight(values, scale).double().T
+    for cols, swapped, is_fp8 in product((32, 64, 128), (False, True), (False, True)):
+        tile = SmallBatchTile(cols, split, swapped=swapped, fp8=is_fp8)
+        wanted = taken[is_fp8].double().cpu() @ dequantize_weight(values, scale).double().T
         # A card sums products of eight bits in fewer bits than 24, for 128 of them.
-        near = 2**-7 if dtype != torch.float32 or (eight_bits and device == "cuda") else 1e-5
+        near = 2**-7 if dtype != torch.float32 or (is_fp8 and device == "cuda") else 1e-5
         # Twice: a shared sum leaves its counters as it found them.
         for _ in range(2):
             weight = values.to(device), scale.to(device)

@@ -17,20 +17,19 @@ def library() -> None:
     """Stands for SGLang's product."""
 
 
-def is_ours(hopper: bool, deterministic: bool, block_quant: bool, eight_bits: bool = True) -> bool:
+def is_ours(hopper: bool, deterministic: bool, block_quant: bool, is_fp8: bool = True) -> bool:
     """Whether a layer's product is ours afterwards."""
     from sglang.srt.layers.quantization.fp8 import Fp8LinearMethod
 
-    from sglang_omni.models.ming.thinker import decode_moe as step_experts
-    from sglang_omni.models.ming.thinker import layers
+    from sglang_omni.models.ming.thinker import decode_moe, layers
 
-    kind = Fp8LinearMethod if eight_bits else SimpleNamespace
+    kind = Fp8LinearMethod if is_fp8 else SimpleNamespace
     method = kind.__new__(kind)
     method.block_quant, method.w8a8_block_fp8_linear = block_quant, library
     arguments = SimpleNamespace(enable_deterministic_inference=deterministic)
     with (
-        patch.object(step_experts, "is_sm90_supported", lambda: hopper),
-        patch.object(step_experts, "get_server_args", lambda: arguments),
+        patch.object(decode_moe, "is_sm90_supported", lambda: hopper),
+        patch.object(decode_moe, "get_server_args", lambda: arguments),
     ):
         linear = SimpleNamespace(quant_method=method, weight=torch.empty(0))
         told = layers.use_small_batch_gemm(linear)
@@ -44,7 +43,7 @@ def check() -> None:
     assert not is_ours(hopper=False, deterministic=False, block_quant=True)
     assert not is_ours(hopper=True, deterministic=True, block_quant=True)
     assert not is_ours(hopper=True, deterministic=False, block_quant=False)
-    assert not is_ours(hopper=True, deterministic=False, block_quant=True, eight_bits=False)
+    assert not is_ours(hopper=True, deterministic=False, block_quant=True, is_fp8=False)
 
 
 def test_our_kernel_is_taken_where_it_was_measured_and_may_round_otherwise() -> None:

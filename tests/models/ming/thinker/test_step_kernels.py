@@ -163,7 +163,7 @@ def check_products(tokens: int, cols: int, dtype: torch.dtype, device: str) -> N
 
 def check_experts(tokens: int) -> None:
     """A layer's experts are those of whole weights, but for eight bits of rows."""
-    from sglang_omni.models.ming.thinker.decode_moe import StepExperts
+    from sglang_omni.models.ming.thinker.decode_moe import DecodeExperts
     from sglang_omni.models.ming.thinker.router_triton import route_rows
     from sglang_omni.models.ming.thinker.routing import ROUTERS
 
@@ -185,7 +185,7 @@ def check_experts(tokens: int) -> None:
         expert_bias=torch.zeros(shape, device="cuda"),
         routing=SMALL,
     )
-    step = StepExperts(router, layer)
+    step = DecodeExperts(router, layer)
     # Tied experts are as good as each other, and so the kernels' own choice is taken.
     routed = route_rows(x, router.weight[0], router.expert_bias[0], SMALL)
     weights, ids = routed.weights, routed.ids
@@ -256,7 +256,7 @@ def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any
     from sglang_omni.models.ming.thinker.decode_moe_gemm_triton import multiply_experts
     from sglang_omni.models.ming.thinker.decode_moe_triton import group_by_expert
 
-    def eight_bits(*shape: int) -> tuple[Tensor, Tensor]:
+    def make_fp8(*shape: int) -> tuple[Tensor, Tensor]:
         scale = meta(
             *shape[:-2], shape[-2] if len(shape) < 3 else shape[-2] // 128, shape[-1] // 128
         )
@@ -264,11 +264,11 @@ def test_the_products_of_experts_compile_for_a_gpu(rows: int, compiled: list[Any
 
     ids, cut = meta(rows, 9, dtype=torch.int32), select_tiling(rows)
     order = group_by_expert(ids, 257, 16, meta(1, dtype=torch.int32))
-    up, down = eight_bits(257, 2048, 4096), eight_bits(257, 4096, 1024)
+    up, down = make_fp8(257, 2048, 4096), make_fp8(257, 4096, 1024)
     shares = meta(rows, 9, dtype=torch.float32)
-    multiply_experts(eight_bits(rows, 4096), up, order, meta(rows * 9, 2048), cut.up, pdl=True)
+    multiply_experts(make_fp8(rows, 4096), up, order, meta(rows * 9, 2048), cut.up, pdl=True)
     multiply_experts(
-        eight_bits(rows * 9, 1024),
+        make_fp8(rows * 9, 1024),
         down,
         order,
         meta(rows * 9, 4096),
