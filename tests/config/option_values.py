@@ -1,6 +1,7 @@
 """A value for every option, and ways to reach one."""
 
 from pathlib import Path
+from typing import Any
 
 # A value for every leaf that is not its default, as a command line writes it, and as it is.
 VALUES = {
@@ -128,13 +129,13 @@ VALUES = {
 }
 
 
-def leaf(config, path):
+def leaf(config: Any, path: str) -> Any:
     for name in path.split("."):
         config = getattr(config, name)
     return config
 
 
-def nested(path, value):
+def nested(path: str, value: Any) -> Any:
     for name in reversed(path.split(".")):
         value = {name: value}
     return value

@@ -30,7 +30,9 @@ from sglang_omni.config.option_types import Count
     ],
 )
 def test_the_values_of_an_option_are_told_in_words(path: str, words: str) -> None:
-    assert find_node(path).values == words
+    node = find_node(path)
+    assert node is not None
+    assert node.values == words
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import pytest
 
 from sglang_omni.config.config_errors import make_option_error
 from sglang_omni.config.load import load_config
-from sglang_omni.config.option_list import list_options
+from sglang_omni.config.option_list import Option, list_options
 from sglang_omni.protocol.errors import ConfigError
 
 
 @pytest.mark.parametrize("option", list_options(), ids=lambda option: option.path)
-def test_an_error_names_the_path_the_values_the_value_and_the_description(option) -> None:
+def test_an_error_names_the_path_the_values_the_value_and_the_description(option: Option) -> None:
     # No option takes a list in a list.
     with pytest.raises(ConfigError) as refused:
         load_config(None, {option.path: [[]]})

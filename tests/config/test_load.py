@@ -1,7 +1,9 @@
 """The configuration tree: one set of values, from a file and from options, checked at the edge."""
 
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,12 +17,15 @@ from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.protocol.errors import ConfigError
 from tests.config.option_values import VALUES, leaf, nested
 
+Load = Callable[..., Config]
+Refused = Callable[[str, str], ConfigError]
+
 
 @pytest.fixture
-def load(tmp_path):
+def load(tmp_path: Path) -> Load:
     """Loads YAML text, with options over it."""
 
-    def run(text, **overrides):
+    def run(text: str, **overrides: Any) -> Config:
         file = tmp_path / "config.yaml"
         file.write_text(text, encoding="utf-8")
         return load_config(file, overrides)
@@ -29,10 +34,10 @@ def load(tmp_path):
 
 
 @pytest.fixture
-def refused(load):
+def refused(load: Load) -> Refused:
     """The error with which YAML text is refused, whose message must name `path`."""
 
-    def run(text, path):
+    def run(text: str, path: str) -> ConfigError:
         with pytest.raises(ConfigError) as error:
             load(text)
         assert path in error.value.message
@@ -41,12 +46,14 @@ def refused(load):
     return run
 
 
-def test_without_file_and_options_the_defaults_hold():
+def test_without_file_and_options_the_defaults_hold() -> None:
     assert load_config(None, {}) == Config()
 
 
 @pytest.mark.parametrize("path", VALUES)
-def test_every_leaf_can_be_given_on_the_command_line(path, capsys):
+def test_every_leaf_can_be_given_on_the_command_line(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     # A minimum above the usual maximum of a segment needs both.
     given = {name: VALUES[name] for name in (path, "segment.max_tokens")}
     arguments = []
@@ -60,7 +67,7 @@ def test_every_leaf_can_be_given_on_the_command_line(path, capsys):
 
 
 @pytest.mark.parametrize("path", VALUES)
-def test_every_leaf_can_be_given_in_the_file(load, path):
+def test_every_leaf_can_be_given_in_the_file(load: Load, path: str) -> None:
     text, value = VALUES[path]
     plain = text if isinstance(value, Path) else value
     tree = nested(path, list(plain) if isinstance(plain, tuple) else plain)
@@ -68,7 +75,7 @@ def test_every_leaf_can_be_given_in_the_file(load, path):
     assert leaf(load(yaml.safe_dump(tree)), path) == value
 
 
-def test_options_beat_the_file_leaf_by_leaf(load):
+def test_options_beat_the_file_leaf_by_leaf(load: Load) -> None:
     config = load(
         "port: 9000\nhost: 0.0.0.0\ntalker:\n  slots: 4\n  context: 512\n",
         **{"port": "9001", "talker.slots": "2", "thinker.tp_size": "2"},
@@ -82,14 +89,14 @@ def test_options_beat_the_file_leaf_by_leaf(load):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_limits_that_bound_each_other_may_change_together(load, order):
+def test_limits_that_bound_each_other_may_change_together(load: Load, order: int) -> None:
     names = ["segment.min_tokens", "segment.max_tokens"][::order]
     config = load_config(None, {name: VALUES[name][0] for name in names})
     assert config.segment == SegmentOptions(min_tokens=50, max_tokens=60)
     assert load("segment: {min_tokens: 50}", **{"segment.max_tokens": "60"}) == config
 
 
-def test_what_view_prints_is_read_back_as_it_was(load):
+def test_what_view_prints_is_read_back_as_it_was(load: Load) -> None:
     everything = load_config(None, {path: text for path, (text, _) in VALUES.items()})
     endless = load_config(
         None, {"realtime.max_seconds": "inf", "thinker.server_args": "{a: .inf, b: [1, {c: null}]}"}
@@ -112,13 +119,17 @@ def test_what_view_prints_is_read_back_as_it_was(load):
         ("talker: {talker.slots: 3}", "'talker.talker.slots'"),
     ],
 )
-def test_an_unknown_key_is_refused_and_named_with_the_known_ones(refused, text, path):
+def test_an_unknown_key_is_refused_and_named_with_the_known_ones(
+    refused: Refused, text: str, path: str
+) -> None:
     error = refused(text, f"unknown key {path}")
     assert "known keys: " in error.message
     assert error.param == path.strip("'")
 
 
-def test_an_unknown_or_shortened_option_is_refused_and_named(capsys):
+def test_an_unknown_or_shortened_option_is_refused_and_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for option in ("--talker.speed", "--talker.slot", "--max-token"):
         with pytest.raises(SystemExit) as exit_:
             main(["config", "view", option, "3"])
@@ -126,12 +137,12 @@ def test_an_unknown_or_shortened_option_is_refused_and_named(capsys):
         assert option in capsys.readouterr().err
 
 
-def test_an_override_below_a_value_is_refused(load):
+def test_an_override_below_a_value_is_refused(load: Load) -> None:
     with pytest.raises(ConfigError, match="port must be a mapping, not 80"):
         load("port: 80", **{"port.number": "3"})
 
 
-def test_an_unknown_override_is_refused():
+def test_an_unknown_override_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"talker\.speed"):
         load_config(None, {"talker.speed": "3"})
     with pytest.raises(ConfigError, match="port must be an integer from 0 to 65535"):
@@ -186,11 +197,11 @@ def test_an_unknown_override_is_refused():
         ("segment: {first_max_wait_s: -1}", "segment.first_max_wait_s"),
     ],
 )
-def test_a_bad_value_is_refused_and_its_path_named(refused, text, path):
+def test_a_bad_value_is_refused_and_its_path_named(refused: Refused, text: str, path: str) -> None:
     assert refused(text, path).param == path
 
 
-def test_numbers_are_converted_and_kept_in_type(load):
+def test_numbers_are_converted_and_kept_in_type(load: Load) -> None:
     config = load('port: "80"\nthinker: {start_deadline_s: 5, gpus: "1,2"}\n')
     assert (config.port, config.thinker.gpus) == (80, (1, 2))
     assert type(config.thinker.start_deadline_s) is float
@@ -198,20 +209,24 @@ def test_numbers_are_converted_and_kept_in_type(load):
 
 
 @pytest.mark.parametrize("content", ["- a\n", "", "port: [\n", "\xff"], ids=str.__repr__)
-def test_what_is_no_mapping_of_keys_is_refused_with_the_file_s_name(tmp_path, content):
+def test_what_is_no_mapping_of_keys_is_refused_with_the_file_s_name(
+    tmp_path: Path, content: str
+) -> None:
     file = tmp_path / "mine.yaml"
     file.write_bytes(content.encode("latin-1"))
     with pytest.raises(ConfigError, match=r"mine\.yaml"):
         load_config(file, {})
 
 
-def test_a_missing_file_is_refused_by_name(tmp_path, capsys):
+def test_a_missing_file_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["config", "view", "--config", str(tmp_path / "none.yaml")]) == 1
     assert "none.yaml" in capsys.readouterr().err
 
 
-def test_values_of_python_are_taken_as_those_of_yaml():
-    given = {
+def test_values_of_python_are_taken_as_those_of_yaml() -> None:
+    given: dict[str, Any] = {
         "model_path": Path("/models"),
         "thinker": {"gpus": (0, 1), "server_args": {"a": (1,), "b": {"c": Path("/d")}}},
     }
@@ -224,15 +239,15 @@ def test_values_of_python_are_taken_as_those_of_yaml():
     assert "tp_size" not in given["thinker"]
 
 
-def test_options_are_frozen_and_checked_however_they_are_made():
+def test_options_are_frozen_and_checked_however_they_are_made() -> None:
     with pytest.raises(ValidationError):
         replace(Config(), port=-1)
     with pytest.raises(ValidationError):
-        TalkerOptions(slot=3)
+        TalkerOptions(slot=3)  # type: ignore[call-arg]
     with pytest.raises(FrozenInstanceError):
-        Config().port = 1
+        Config().port = 1  # type: ignore[misc]
 
 
-def test_arguments_that_yaml_cannot_hold_are_refused():
+def test_arguments_that_yaml_cannot_hold_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"thinker\.server_args must be a mapping"):
         load_config(None, {"thinker": {"server_args": {"a": object()}}})

@@ -56,7 +56,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("answer", "parts"), CASES.values(), ids=CASES)
-def test_calls_are_read_however_the_answer_is_cut(answer, parts) -> None:
+def test_calls_are_read_however_the_answer_is_cut(answer: str, parts: list[CallPart]) -> None:
     assert read(answer) == parts
     assert read(*answer) == parts
     for cut in range(len(answer)):
@@ -73,5 +73,5 @@ def test_text_is_not_held_back_longer_than_needed() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", '"look"', '{"name": 5}', '{"name": "a", "arguments": []}'])
-def test_what_is_not_a_call_is_not_read_as_one(text) -> None:
+def test_what_is_not_a_call_is_not_read_as_one(text: str) -> None:
     assert parse_call(text) is None

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from typing import Any, Self, TypedDict
+from typing import Any, Self, TypedDict, cast
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from tests.testing.clock import FakeClock
 from tests.testing.family import FRAME_S, MEDIA_FORMAT, RATE, SPEECH_TEXT, Tokens
 
 # Of a server that takes text only.
-TEXT_ONLY = MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, None, {})
-# What a pipeline must know of the speech model.
-SPEECH = {"speech_text": SPEECH_TEXT, "sample_rate": RATE, "frame_s": FRAME_S}
+TEXT_ONLY = MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, cast(Any, None), {})
 
 
 class SpeechFacts(TypedDict):
@@ -36,7 +34,7 @@ class SpeechFacts(TypedDict):
     frame_s: float
 
 
-SPEECH: SpeechFacts = {"speech_text": SPEECH_TEXT, "sample_rate": 44_100, "frame_s": FRAME_S}
+SPEECH: SpeechFacts = {"speech_text": SPEECH_TEXT, "sample_rate": RATE, "frame_s": FRAME_S}
 
 
 class NoEngine:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -18,7 +18,7 @@ TEXTS = (
 )
 
 
-def pieces(ids, rng):
+def pieces(ids: list[int], rng: random.Random) -> Iterator[list[int]]:
     """`ids` cut into random runs, as an engine may hand them over."""
     while ids:
         count = rng.randint(1, 4)
@@ -87,7 +87,7 @@ def test_a_character_cut_off_by_the_token_limit_is_dropped(tokenizer: Tokens) ->
     assert "".join(parts) == "ok "
 
 
-def test_special_tokens_are_silent(tokenizer):
+def test_special_tokens_are_silent(tokenizer: Tokens) -> None:
     hi = tokenizer.encode_text("hi")
     assert tokenizer.special
     ids = [token for special in tokenizer.special for token in (special, *hi)]

@@ -1,14 +1,17 @@
 """A long text is read piece by piece, by one voice, within its bound, and never all at once."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, Self, cast
 
 import numpy as np
 import pytest
 
+from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
-from sglang_omni.models.speech_text import SpeechStyle
-from sglang_omni.pipeline.request import AudioDelta, Finished, SpeechRequest, Voice
+from sglang_omni.models.speech_text import SpeechStyle, SpeechText, TextFrontEnd
+from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Voice
 from sglang_omni.pipeline.segment_fader import MAX_LEAD_S
 from sglang_omni.pipeline.speech import Speaker, speak
 from tests.pipeline.engines import LocalTalker, ScriptedEngine, end_of, script_hum
@@ -18,11 +21,11 @@ SENTENCE = "The river runs slowly past the old stone mill. "
 VOICE = VOICES[0]
 
 
-def reading(text, **more):
+def reading(text: str, **more: Any) -> SpeechRequest:
     return SpeechRequest("book", text, Voice(VOICE, 5), **more)
 
 
-async def heard(talker, request, **more):
+async def heard(talker: Engine, request: SpeechRequest, **more: Any) -> list[Event]:
     speaker = Speaker(talker, SPEECH_TEXT, FRAME_S, VOICE, 5, RATE, **more)
     return [event async for event in speak(speaker, request)]
 
@@ -40,22 +43,23 @@ async def test_every_piece_has_the_same_voice_seed_and_manner_and_noise_of_its_o
 class CountingFrontEnd:
     """Another front end that counts its fragments."""
 
-    def __init__(self, front_end):
+    def __init__(self, front_end: TextFrontEnd) -> None:
         self.front_end, self.num_fragments = front_end, 0
 
-    def open_front_end(self):
+    def open_front_end(self) -> Self:
         return self
 
-    def split_fragments(self, text):
+    def split_fragments(self, text: str) -> Iterator[str]:
         for fragment in self.front_end.split_fragments(text):
             self.num_fragments += 1
             yield fragment
 
 
-async def test_a_book_begins_as_soon_as_a_line():
+async def test_a_book_begins_as_soon_as_a_line() -> None:
     """The second piece is not put into words before the first is being spoken."""
     talker, counting = ScriptedEngine(script_hum()), CountingFrontEnd(SPEECH_TEXT.open_front_end())
-    events = speak(Speaker(talker, counting, FRAME_S, VOICE, 5, RATE), reading(SENTENCE * 2000))
+    speaker = Speaker(talker, cast(SpeechText, counting), FRAME_S, VOICE, 5, RATE)
+    events = speak(speaker, reading(SENTENCE * 2000))
     await anext(events)
     assert 0 < counting.num_fragments < 5
     await events.aclose()
@@ -83,7 +87,7 @@ async def test_a_description_is_one_piece_word_for_word() -> None:
     assert talker.requests[-1].max_patches == int(limit_s / FRAME_S)
 
 
-async def test_a_real_voice_reads_on_without_a_click_or_a_gap():
+async def test_a_real_voice_reads_on_without_a_click_or_a_gap() -> None:
     """A small talker's pieces end and begin in the middle of a hum."""
     settings = TalkerSettings(CHECKPOINT)
     model = FAMILY.load_speech_model(CHECKPOINT, settings.device, settings.dtype)

@@ -4,6 +4,7 @@ import asyncio
 import base64
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sglang_omni.engines.encoder.client import EncoderClient
 from sglang_omni.engines.encoder.contract import AudioEncodeRequest, Encoded, VisionEncodeRequest
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.thinker.contract import ThinkerRequest
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.limits import Kind, PixelBudget
 from sglang_omni.pipeline.media_preprocessor import (
@@ -26,7 +28,7 @@ from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPa
 from sglang_omni.protocol.errors import InvalidRequest, OmniError
 from sglang_omni.protocol.sampling import SamplingParams
 from tests.pipeline.engines import ScriptedEngine
-from tests.testing.family import CHAT, MEDIA_FORMAT
+from tests.testing.family import CHAT, MEDIA_FORMAT, Tokens
 
 HIDDEN = 8
 RULES = MEDIA_FORMAT.rules
@@ -40,7 +42,7 @@ SHAPES = {
 SECONDS = {"video": (0.25, 1.25)}
 
 
-def count_rows(shape):
+def count_rows(shape: tuple[int, ...]) -> int:
     """Return how many tokens the format has for a decoded medium of that shape."""
     if len(shape) == 1:
         return MEDIA_FORMAT.audio_tokens(shape[0])
@@ -106,7 +108,7 @@ def media_decoder() -> FakeMediaDecoder:
 @pytest.fixture
 def perception(engine: ScriptedEngine, media_decoder: FakeMediaDecoder) -> MediaPreprocessor:
     images, audio = (EncoderClient(engine, EmbeddingCache(1 << 20)) for _ in range(2))
-    encoders = {"image": images, "video": images, "audio": audio}
+    encoders: dict[Kind, EncoderClient] = {"image": images, "video": images, "audio": audio}
     return MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, media_decoder, encoders)
 
 
@@ -118,7 +120,9 @@ async def perceive(
 
 
 @pytest.mark.parametrize(("kind", "rows"), ROWS.items())
-async def test_each_kind_has_the_rows_its_prompt_has_places_for(perception, kind, rows):
+async def test_each_kind_has_the_rows_its_prompt_has_places_for(
+    perception: MediaPreprocessor, kind: Kind, rows: int
+) -> None:
     medium, embedding = await perceive(perception, part(kind, b"file"))
     assert embedding.layout.shape == (rows, HIDDEN)
     assert medium.tokens * max(len(medium.seconds), 1) == rows
@@ -176,7 +180,7 @@ async def test_equal_media_that_fail_together_blame_each_its_own_field(
     assert len(engine.requests) == 1
 
 
-async def test_a_server_without_encoders_refuses_media(media_decoder):
+async def test_a_server_without_encoders_refuses_media(media_decoder: FakeMediaDecoder) -> None:
     blind = MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, media_decoder, {})
     with pytest.raises(InvalidRequest, match="text only"):
         await blind.open(part("image", b"file"))
@@ -220,7 +224,9 @@ MESSAGES = (
 )
 
 
-async def asked(perception, messages=MESSAGES, **request):
+async def asked(
+    perception: MediaPreprocessor, messages: tuple[Message, ...] = MESSAGES, **request: Any
+) -> ThinkerRequest:
     chat = ChatRequest("chat", messages, SamplingParams(), **request)
     media = [await perception.open(medium) for medium in chat.media]
     prompt = preprocess(chat, media, CHAT, 512)
@@ -228,7 +234,9 @@ async def asked(perception, messages=MESSAGES, **request):
     return aggregate(chat, prompt, media, rows, CHAT, 512)
 
 
-async def test_features_lie_where_their_placeholders_are(perception, tokenizer):
+async def test_features_lie_where_their_placeholders_are(
+    perception: MediaPreprocessor, tokenizer: Tokens
+) -> None:
     request = await asked(perception, tenant="me")
     assert request.tenant == "me"
     placeholders, all_places = set(), []
@@ -251,16 +259,16 @@ async def test_features_lie_where_their_placeholders_are(perception, tokenizer):
     ]
 
 
-async def test_each_medium_has_a_hash_of_its_own(perception):
+async def test_each_medium_has_a_hash_of_its_own(perception: MediaPreprocessor) -> None:
     request = await asked(perception)
     assert len({features.content_hash for features in request.features}) == 3
 
 
 @pytest.mark.parametrize("rows", [ROWS["image"] - 1, ROWS["image"] + 1])
 async def test_too_many_or_too_few_rows_are_an_internal_error_that_names_both(
-    perception, engine, rows
-):
-    async def wrong(request):
+    perception: MediaPreprocessor, engine: ScriptedEngine, rows: int
+) -> None:
+    async def wrong(request: Any) -> AsyncGenerator[Encoded, None]:
         yield Encoded(request.rows.write(np.ones((rows, HIDDEN), np.float32)))
 
     engine.script = wrong
@@ -271,8 +279,8 @@ async def test_too_many_or_too_few_rows_are_an_internal_error_that_names_both(
 
 
 async def test_a_prompt_that_fills_the_context_is_refused_before_anything_is_encoded(
-    perception, engine
-):
+    perception: MediaPreprocessor, engine: ScriptedEngine
+) -> None:
     chat = ChatRequest("chat", MESSAGES[:1], SamplingParams())
     media = [await perception.open(medium) for medium in chat.media]
     length = len(preprocess(chat, media, CHAT, 512).ids)

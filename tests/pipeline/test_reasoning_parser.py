@@ -8,6 +8,7 @@ import pytest
 from sglang_omni.models.chat import Reasoning
 from sglang_omni.models.reasoning import ThinkTagParser
 from sglang_omni.pipeline.reasoning_parser import split_reasoning
+from sglang_omni.pipeline.request import Started
 
 
 async def stream(deltas: Iterable[str]) -> AsyncGenerator[str, None]:
@@ -19,7 +20,7 @@ async def said(*deltas: str) -> list[str]:
     return [part for part in await parts(*deltas) if isinstance(part, str)]
 
 
-async def parts(*deltas: str) -> list[str | Reasoning]:
+async def parts(*deltas: str) -> list[str | Reasoning | Started]:
     return [part async for part in split_reasoning(stream(deltas), ThinkTagParser())]
 
 

@@ -106,6 +106,11 @@ def joined(events: Iterable[Event], kind: type[Texts]) -> str:
     return "".join(event.text for event in events if isinstance(event, kind))
 
 
+def turns_of(request: ChatRequest) -> Any:
+    """Without media, messages are turns of a prompt."""
+    return request.messages
+
+
 def positions(events: Iterable[Event], kind: type[Event]) -> list[int]:
     return [i for i, event in enumerate(events) if isinstance(event, kind)]
 
@@ -206,7 +211,7 @@ async def test_the_thinker_is_asked_with_the_rendered_chat(
     async for _ in make_pipeline(tokenizer, thinker, None).respond(request):
         pass
     (asked,) = thinker.requests
-    assert asked.input_ids == CHAT.tokenize(request.messages, thinking).ids
+    assert asked.input_ids == CHAT.tokenize(turns_of(request), thinking).ids
     assert asked.sampling == SamplingParams(
         temperature=0.5, seed=9, max_tokens=CONTEXT - len(asked.input_ids)
     )
@@ -243,7 +248,7 @@ async def test_finish_reason_and_usage(
 ) -> None:
     request = chat(voice)
     events, asked = await answer(LONG, request, finish=reason, cached=3)
-    prompt = CHAT.tokenize(request.messages).ids
+    prompt = CHAT.tokenize(turns_of(request)).ids
     tokens = sum(len(tokenizer.encode_text(text)) for text in LONG)
     assert bool(asked) == bool(voice)
     assert events[-1] == Finished(reason, Usage(len(prompt), 3, tokens, 2 * len(asked)))
@@ -344,7 +349,7 @@ async def test_max_tokens_is_bounded_by_what_the_context_leaves(
 async def test_a_prompt_may_leave_room_for_one_token(tokenizer: Tokens) -> None:
     thinker = ScriptedEngine(script_answer(tokenizer, ["Yes."]))
     request = chat(voice=None)
-    length = len(CHAT.tokenize(request.messages).ids)
+    length = len(CHAT.tokenize(turns_of(request)).ids)
     for context, room in ((length + 1, 1), (length, 0)):
         pipeline = Pipeline(
             TEXT_ONLY, admit_all(thinker, None), CHAT, context, SegmentSettings(), **SPEECH

@@ -64,7 +64,7 @@ SpokenWhole = Callable[[Sequence[str]], np.ndarray]
 
 
 @pytest.fixture(scope="module")
-def make_worker():
+def make_worker() -> MakeWorker:
     settings = TalkerSettings(CHECKPOINT, slots=SLOTS)
     model = FAMILY.load_speech_model(CHECKPOINT, settings.device, settings.dtype)
     return lambda: TalkerWorker(model, settings)

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
+from sglang_omni.engines.thinker.contract import FinishReason, ThinkerOutput, ThinkerRequest
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Message,
@@ -29,7 +29,7 @@ VOICE = Voice(VOICES[0], seed=5)
 
 
 @pytest.fixture
-def cut_call(tokenizer):
+def cut_call(tokenizer: Tokens) -> tuple[int, ...]:
     """The tokens of a call that ends within its name."""
     text = write_call("look", "{}")
     return tuple(tokenizer.encode_answer(text[: text.index("look") + 2]))
@@ -40,14 +40,14 @@ async def stream(*deltas: str) -> AsyncGenerator[str, None]:
         yield delta
 
 
-async def test_calls_are_told_apart_from_text():
+async def test_calls_are_told_apart_from_text() -> None:
     call = write_call("look", "{}")
     deltas = stream("Wait. ", call[:9], call[9:], "<")
     parts = [part async for part in split_tool_calls(deltas, CHAT.tool_parser())]
     assert parts == ["Wait.", ToolCall("look", "{}"), "<"]
 
 
-async def test_only_text_is_spoken():
+async def test_only_text_is_spoken() -> None:
     parts = split_tool_calls(stream("Wait. ", write_call("look", "{}"), "So."), CHAT.tool_parser())
     assert [part async for part in select_text(parts)] == ["Wait.", "So."]
 
@@ -69,11 +69,13 @@ async def test_closing_closes_the_source() -> None:
 
 
 @pytest.mark.parametrize("voice", [None, VOICE], ids=["text", "speech"])
-async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voice):
+async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(
+    tokenizer: Tokens, voice: Voice | None
+) -> None:
     call = tuple(tokenizer.encode_answer(write_call("look", '{"at": 1}')))
     said = tuple(tokenizer.encode_text("Let me see. "))
 
-    async def thinking(request):
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
         for ids in (said, call[:1], call[1:-1]):
             yield ThinkerOutput(ids, 7, 0, 9)
         yield ThinkerOutput(call[-1:], 7, 0, 9, "stop")
@@ -96,8 +98,10 @@ async def test_a_call_in_an_answer_is_an_event_and_is_not_spoken(tokenizer, voic
     assert [request.text for request in talker.requests] == (["Let me see."] if voice else [])
 
 
-async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spoken(cut_call):
-    async def thinking(request):
+async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spoken(
+    cut_call: tuple[int, ...],
+) -> None:
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
         yield ThinkerOutput(cut_call, 7, 0, 9, "length")
 
     thinker, talker = ScriptedEngine(thinking), ScriptedEngine(script_hum())
@@ -138,12 +142,14 @@ async def one_word(tokenizer: Tokens) -> AsyncGenerator[ThinkerOutput, None]:
     yield ThinkerOutput(tuple(tokenizer.encode_text("{}")), 7, 0, 1, "stop")
 
 
-async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(tokenizer):
+async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(
+    tokenizer: Tokens,
+) -> None:
     mark = tokenizer.encode_answer(write_call("look", "{}"))[0]
     if mark not in tokenizer.special:
         pytest.skip("no special token begins the model's calls")
 
-    async def thinking(request):
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
         yield ThinkerOutput((mark, *tokenizer.encode_text("Yes.")), 7, 0, 9, "stop")
 
     pipeline = Pipeline(
@@ -155,7 +161,9 @@ async def test_without_tools_the_marks_are_tokens_like_any_other_special_ones(to
 
 
 @pytest.mark.parametrize("end", ["length", "stop"])
-async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, cut_call, end):
+async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(
+    tokenizer: Tokens, cut_call: tuple[int, ...], end: FinishReason
+) -> None:
     said = tokenizer.encode_text("Let me see. ")
 
     async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
@@ -179,10 +187,12 @@ async def test_a_cut_call_beside_text_is_neither_shown_nor_spoken(tokenizer, cut
     assert (finished.reason, finished.invalid_calls) == (end, 1)
 
 
-async def test_an_answer_has_started_before_any_of_it_can_be_shown(cut_call):
+async def test_an_answer_has_started_before_any_of_it_can_be_shown(
+    cut_call: tuple[int, ...],
+) -> None:
     released = asyncio.Event()
 
-    async def thinking(request):
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
         yield ThinkerOutput(cut_call, 7, 0, 9)
         await released.wait()
 

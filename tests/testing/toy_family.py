@@ -30,7 +30,9 @@ TOY = Capabilities("Toy", ("en", "zh"), get_args(SpeechTask), True, "Write.", No
 class ToyChat(PlainChat):
     """Tokens are bytes; a chat is its messages, one after the other."""
 
-    tool_parser, answer_grammar = ToolCallParser, staticmethod(build_answer_grammar)
+    tool_parser: Any = ToolCallParser
+    answer_grammar: Any = staticmethod(build_answer_grammar)
+    tool_tokens: Any = property(lambda self: ToolTokenDecoder(self, (CALL, CALL_CLOSE)))
 
     def tokenize(self, messages: Sequence[Turn], *_: Any) -> TokenizedPrompt:
         if not messages or messages[-1].role not in ("user", "tool"):
@@ -43,7 +45,7 @@ class ToyChat(PlainChat):
             elif hasattr(item, "text"):
                 ids += item.text.encode()
             else:
-                for _ in range(len(item.seconds) if isinstance(item, PromptVideo) else 1):
+                for _step in range(len(item.seconds) if isinstance(item, PromptVideo) else 1):
                     runs.append((len(ids), len(ids) + item.tokens - 1))
                     ids += [MEDIA_TOKEN] * item.tokens
         return TokenizedPrompt(tuple(ids), tuple(runs))
@@ -53,10 +55,6 @@ class ToyChat(PlainChat):
 
     def token_name(self, token_id: int) -> str:
         return f"<{token_id}>"
-
-    @property
-    def tool_tokens(self) -> Any:
-        return ToolTokenDecoder(self, (CALL, CALL_CLOSE))
 
 
 class EchoThinker:
@@ -145,7 +143,7 @@ class SineExecutor:
     """Makes a frame of a sine wave for each slot of a step."""
 
     overlaps = False
-    pace: speech.StepTimes | None = None
+    step_times: speech.StepTimes | None = None
 
     def __init__(self, slots: int) -> None:
         self.max_batch_size = slots

@@ -62,7 +62,7 @@ def talker() -> ScriptedEngine:
 
 
 @pytest.fixture
-def cloner(decoder, talker):
+def cloner(decoder: Decoder, talker: ScriptedEngine) -> RecordingCloner:
     return RecordingCloner(FetchPolicy(), RULES, decoder, talker, lambda: RATE_HZ)
 
 

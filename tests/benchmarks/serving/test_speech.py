@@ -23,7 +23,8 @@ from benchmarks.serving.speech_summary import (
 from sglang_omni.media.wav import build_header
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage
 from sglang_omni.protocol.errors import Overloaded
-from tests.entrypoints.http.fake import RATE, FakeBackend, Served, playing, serving, tone
+from tests.entrypoints.http.fake import FakeBackend, Served, playing, serving, tone
+from tests.testing.family import RATE
 
 pytestmark = pytest.mark.alone
 

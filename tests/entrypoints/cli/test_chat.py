@@ -18,7 +18,8 @@ from sglang_omni.entrypoints.cli import chat
 from sglang_omni.entrypoints.cli.main import main
 from sglang_omni.pipeline.request import AudioDelta, Finished, TextDelta, Usage, Voice
 from sglang_omni.protocol.errors import EngineFailed
-from tests.entrypoints.http.fake import RATE, Served, playing, serving, tone
+from tests.entrypoints.http.fake import Served, playing, serving, tone
+from tests.testing.family import RATE
 
 Talk = Callable[..., tuple[int, str, str]]
 

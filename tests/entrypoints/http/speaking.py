@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import httpx
 from websockets.sync.client import connect
@@ -33,7 +34,7 @@ class SpeakingBackend(FakeBackend):
         thinker = ScriptedEngine(script_answer(TOKENS, answer))
         return Pipeline(
             TEXT_ONLY, admit_all(thinker, self.talker), CHAT, 512, SegmentSettings(), **SPEECH
-        )  # type: ignore[arg-type]
+        )
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         (part,) = request.messages[-1].content
@@ -62,7 +63,7 @@ def read_aloud(url: str, text: str) -> None:
 
 
 def chat(url: str, text: str) -> None:
-    body = {"model": "org/ming", "messages": [{"role": "user", "content": text}]}
+    body: dict[str, Any] = {"model": "org/ming", "messages": [{"role": "user", "content": text}]}
     body |= {"modalities": ["text", "audio"], "audio": {"voice": "prompt", "format": "wav"}}
     reply = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=20)
     assert reply.status_code == 200, reply.text

@@ -18,7 +18,8 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
     Usage,
 )
-from tests.entrypoints.http.fake import RATE, USAGE, FakeBackend, hanging, playing, tone
+from tests.entrypoints.http.fake import USAGE, FakeBackend, hanging, playing, tone
+from tests.testing.family import RATE
 
 BODY: dict[str, Any] = {
     "model": "org/ming",

@@ -21,8 +21,9 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest, UnknownVoice
 from sglang_omni.protocol.tools import ToolCall
-from tests.entrypoints.http.fake import RATE, USAGE, playing, tone
+from tests.entrypoints.http.fake import USAGE, playing, tone
 from tests.entrypoints.python.conftest import FakeServer
+from tests.testing.family import RATE
 
 TOOL = {
     "type": "function",

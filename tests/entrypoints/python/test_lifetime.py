@@ -14,14 +14,15 @@ import pytest
 
 from sglang_omni import AsyncOmni, Omni
 from sglang_omni.config.load import load_config
-from sglang_omni.config.option_list import list_options, list_sections
+from sglang_omni.config.option_list import Option, OptionSection, list_options, list_sections
 from sglang_omni.entrypoints.python.open_server import read_options
 from sglang_omni.pipeline.request import AudioDelta, ChatRequest, Event, TextDelta
 from sglang_omni.protocol.errors import ConfigError, EngineUnavailable, StartupError
 from tests.entrypoints.http.fake import hanging, tone
 from tests.entrypoints.python.conftest import FakeServer
 
-SERVE_ONLY = [node.path for node in (*list_sections(), *list_options()) if node.is_serve_only]
+NODES: list[Option | OptionSection] = [*list_sections(), *list_options()]
+SERVE_ONLY = [node.path for node in NODES if node.is_serve_only]
 
 
 def threads() -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from sglang_omni.entrypoints.realtime.protocol_version import BETA
 from sglang_omni.pipeline.request import (
     AudioDelta,
+    Event,
     Finished,
     TextDelta,
     TranscriptDelta,
@@ -15,12 +16,14 @@ from sglang_omni.pipeline.request import (
 from tests.entrypoints.http.fake import hanging, playing, tone
 from tests.entrypoints.realtime.harness import Talk, loud, talking
 
-# A word and a second of its sound.
-WORD = tuple(
-    e
-    for w in ("One. ", "Two. ", "Six. ")
-    for e in (TextDelta(w), TranscriptDelta(w), *(AudioDelta(tone(1 / 3)) for _ in range(3)))
-)
+
+def say(word: str) -> tuple[Event, ...]:
+    """Return a word and a second of its sound."""
+    sound = [AudioDelta(tone(1 / 3)) for _ in range(3)]
+    return (TextDelta(word), TranscriptDelta(word), *sound)
+
+
+WORD = (*say("One. "), *say("Two. "), *say("Six. "))
 DONE = Finished("stop", Usage())
 SPEEDS = [0.25, 0.5, 1.0, 1.5]
 

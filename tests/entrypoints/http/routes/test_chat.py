@@ -20,7 +20,8 @@ from sglang_omni.pipeline.request import (
     Voice,
 )
 from sglang_omni.protocol.sampling import SamplingParams
-from tests.entrypoints.http.fake import RATE, USAGE, FakeBackend, playing, tone
+from tests.entrypoints.http.fake import USAGE, FakeBackend, playing, tone
+from tests.testing.family import RATE
 
 HELLO: list[Any] = [{"role": "user", "content": "hello big world"}]
 SPOKEN: list[Any] = ["text", "audio"]
@@ -148,7 +149,9 @@ def test_pcm16_has_the_usual_rate_or_the_one_asked_for(
     raw = client.chat.completions.with_raw_response.create(
         model="org/ming", messages=HELLO, modalities=SPOKEN, audio=asked
     )
-    data = base64.b64decode(raw.parse().choices[0].message.audio.data)
+    spoken = raw.parse().choices[0].message.audio
+    assert spoken is not None
+    data = base64.b64decode(spoken.data)
     assert len(data) == 2 * round(3 * len(tone()) * rate / RATE)
     assert raw.headers["x-sample-rate"] == str(rate)
 

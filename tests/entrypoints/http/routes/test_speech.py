@@ -22,8 +22,8 @@ from sglang_omni.pipeline.request import AudioDelta, Finished, Usage, Voice
 from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.speech import Instructions
-from tests.entrypoints.http.fake import EVERYTHING, RATE, USAGE, FakeBackend, hanging, playing, tone
-from tests.testing.family import CAPABILITIES, SPEECH_TEXT
+from tests.entrypoints.http.fake import EVERYTHING, USAGE, FakeBackend, hanging, playing, tone
+from tests.testing.family import CAPABILITIES, RATE, SPEECH_TEXT
 
 BODY: dict[str, Any] = {"model": "org/ming", "input": "one two three"}
 SAMPLES = 3 * len(tone())

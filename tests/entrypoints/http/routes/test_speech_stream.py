@@ -11,8 +11,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.models.capabilities import language_names
-from tests.entrypoints.http.fake import RATE, FakeBackend, Served, tone
-from tests.testing.family import CAPABILITIES
+from tests.entrypoints.http.fake import FakeBackend, Served, tone
+from tests.testing.family import CAPABILITIES, RATE
 
 PATCH_BYTES = 2 * round(len(tone()) * 24_000 / RATE)
 

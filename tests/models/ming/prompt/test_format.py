@@ -7,7 +7,7 @@ from sglang_omni.models.ming.media_rules import FORMAT
 from sglang_omni.models.ming.prompt.chat import render_chat
 from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
-from sglang_omni.pipeline.request import Message, TextPart
+from sglang_omni.pipeline.request import TextPart
 from sglang_omni.protocol.tools import Tool
 from tests.testing.golden import TINY
 
@@ -23,7 +23,8 @@ class Turn:
 
 
 def test_a_chat_is_tokenized_as_it_is_rendered() -> None:
-    messages, tools = [Message("user", (TextPart("What is there?"),))], [Tool("look", "", {})]
+    messages = [Turn("user", (TextPart("What is there?"),))]
+    tools = [Tool("look", "", {})]
     for thinking in (False, True):
         rendered = render_chat(messages, thinking, tools)
         assert CHAT.tokenize(messages, thinking, tools) == ThinkerTokenizer(TINY).encode(rendered)

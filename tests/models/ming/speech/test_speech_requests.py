@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sglang_omni.engines.speech.contract import SpeechStyle
+from sglang_omni.models.speech_text import SpeechStyle
 from tests.entrypoints.http.fake import FakeBackend, Served, serving
 
 BODY: dict[str, Any] = {"model": "org/ming", "input": "one two three"}

@@ -1,5 +1,7 @@
 """The pipeline reads a long text with Ming's front end, and a description with Ming's limit."""
 
+from typing import Any
+
 import pytest
 
 from sglang_omni.models.ming.speech_text import MingSpeechText
@@ -20,9 +22,12 @@ async def test_a_book_begins_as_soon_as_a_line(monkeypatch: pytest.MonkeyPatch) 
     """The second piece is not put into words before the first is being spoken."""
     cut: list[str] = []
     real = front.normalize
-    monkeypatch.setattr(
-        front, "normalize", lambda text, **how: cut.append(text) or real(text, **how)
-    )
+
+    def counted(text: str, **how: Any) -> Any:
+        cut.append(text)
+        return real(text, **how)
+
+    monkeypatch.setattr(front, "normalize", counted)
     talker = ScriptedEngine(script_hum())
     events = speak(speaker(talker), SpeechRequest("book", SENTENCE * 2000, Voice("DB30", 5)))
     await anext(events)
