@@ -7,8 +7,8 @@ import torch
 from sglang_omni.models.ming.speech.silence import SilenceTrimmer, trim_silence
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae
 from sglang_omni.models.ming.speech.vae_slots import VaeSlots
-from sglang_omni.models.ming.speech.vae_stream import VaeStream
 from tests.testing.golden import TINY, assert_close, cases, load_case
+from tests.testing.vae_stream import VaeStream
 
 # One slot's sizes over its life: look-ahead, cropped start, steady state, everything left.
 FIRST, SECOND, STEADY, LAST = 0, 12789, 14112, 29547

@@ -15,7 +15,6 @@ from sglang_omni.engines.speech.worker import TalkerWorker, open_worker
 from sglang_omni.models.ming.speech.executor import PlainExecutor
 from sglang_omni.models.ming.speech.modules import SpeechModules
 from sglang_omni.models.ming.speech.silence import SilenceTrimmer
-from sglang_omni.models.ming.speech.vae_stream import VaeStream
 from sglang_omni.models.speech import StepTimes
 from sglang_omni.protocol.errors import (
     CheckpointError,
@@ -26,6 +25,7 @@ from sglang_omni.protocol.errors import (
 )
 from tests.engines.speech.conftest import MakeWorker, Reference
 from tests.testing.golden import TINY
+from tests.testing.vae_stream import VaeStream
 
 TEXT = "The river runs slowly past the old stone mill."
 # Full scale is 1; batches of different sizes add up in a different order.

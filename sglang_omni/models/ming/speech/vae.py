@@ -1,8 +1,8 @@
 """The 44.1 kHz audio VAE: frames of 882 samples, four frames per latent, windowed transformers.
 
 Both halves run `Qwen2Stack` with a sliding window of 64. Modules have the checkpoint's tensor
-names, so the loader copies strictly by name. The streaming decoders are `vae_stream.py` (plain)
-and `sglang_omni/models/ming/speech/vae_slots.py` (batched slots).
+names, so the loader copies strictly by name. The streaming decoders are `vae_slots.py` (plain
+PyTorch) and `fast/vocoder.py` (CUDA graphs).
 """
 
 import logging

@@ -3,7 +3,8 @@
 The unit of work is fixed: decode one patch to 16 frames, given the latents before and after it. A
 call decodes the patch that each slot held back for its look-ahead; slots that end decode their
 newest patch as well. So all tensors of a unit have fixed shapes, and all state is in tensors with
-one row per slot. The plain form is `sglang_omni/models/ming/speech/vae_stream.py`.
+one row per slot. Tests compare it with `tests/testing/vae_stream.py`, which decodes one signal in
+chunks of any length.
 """
 
 import torch

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from sglang_omni.models.ming.speech.vae import AudioVAE, load_vae, upsample
-from sglang_omni.models.ming.speech.vae_stream import OverlapStream, UpsampleStream, VaeStream
 from sglang_omni.protocol.errors import InvalidRequest
 from tests.testing.golden import TINY, assert_close, cases, load_case
+from tests.testing.vae_stream import OverlapStream, UpsampleStream, VaeStream
 
 
 @pytest.fixture(scope="module")
