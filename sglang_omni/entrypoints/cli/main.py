@@ -39,10 +39,7 @@ class _ExactParser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of every command. The server's options come from the configuration tree."""
-    parser = _ExactParser(
-        prog="sgl-omni",
-        description="Serve omni-modal models: text, images, audio and video in, text and speech out.",
-    )
+    parser = _ExactParser(prog="sgl-omni", description="Serve omni-modal models.")
     parser.add_argument("--version", action="version", version=f"sgl-omni {package_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands)
