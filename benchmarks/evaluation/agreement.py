@@ -113,10 +113,7 @@ SPEECH_FORMS = (
 
 @dataclass(frozen=True)
 class Case:
-    """One output under one convention.
-
-    It has the reader's label, and the verdicts of this harness and of the peer.
-    """
+    """One output under one convention: the reader's label, and both verdicts."""
 
     convention: str
     form: str
@@ -367,10 +364,7 @@ def compare_word_errors() -> Iterator[Case]:
 
 
 def format_table(cases: list[Case]) -> str:
-    """Format a row per convention.
-
-    A row has the number of outputs, and how many are scored alike and as the reader does.
-    """
+    """Format a row per convention: outputs, those scored alike, those scored as the reader does."""
     lines = ["| convention | outputs | scored alike | as a reader |", "|---|---|---|---|"]
     for convention in dict.fromkeys(case.convention for case in cases):
         selected = [case for case in cases if case.convention == convention]

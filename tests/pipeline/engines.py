@@ -4,11 +4,13 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from typing import Any, Self, TypedDict, cast
+from typing import Any, Self, TypedDict
 
 import numpy as np
 
+from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.process import Engine
+from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.runtime.step_loop import StepInputQueue, run_steps
 from sglang_omni.engines.runtime.transport import Cancel, Failed, FromEngine, Outputs, Stop, Submit
 from sglang_omni.engines.speech.contract import TalkerChunk, TalkerRequest
@@ -22,8 +24,15 @@ from sglang_omni.pipeline.respond import Engines
 from tests.testing.clock import FakeClock
 from tests.testing.family import FRAME_S, MEDIA_FORMAT, RATE, SPEECH_TEXT, Tokens
 
-# Of a server that takes text only.
-TEXT_ONLY = MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, cast(Any, None), {})
+
+class NoMediaDecoder:
+    """The media decoders of a server that takes text only."""
+
+    async def decode(self, *_: object, **__: object) -> tuple[Decoded, SharedArray]:
+        raise AssertionError("nothing is decoded")
+
+
+TEXT_ONLY = MediaPreprocessor(FetchPolicy(), MEDIA_FORMAT, NoMediaDecoder(), {})
 
 
 class SpeechFacts(TypedDict):

@@ -92,9 +92,8 @@ class CancellableStream(Response):
                 await self._send_chunk(send, self._encode(chunk))
 
     def _encode(self, chunk: Any) -> bytes:
-        """Return the bytes of one chunk."""
-        encoded: bytes = chunk
-        return encoded
+        """Return the bytes of one chunk; here a chunk is bytes already."""
+        return chunk
 
     def _encode_error(self, error: Exception) -> bytes | None:
         """Return a chunk that reports an error, or None if the media type cannot."""

@@ -16,9 +16,8 @@ class JsonTemplate:
     def __init__(self, make: Callable[[str], dict[str, Any]]) -> None:
         """Encode the object of `make`, which must contain its argument once, unchanged."""
         placeholder = encode_basestring_ascii(_PLACEHOLDER).encode()
-        head, found, tail = encode_json(make(_PLACEHOLDER)).rpartition(placeholder)
-        assert found, "the object does not contain the placeholder"
-        assert tail
+        head, _, tail = encode_json(make(_PLACEHOLDER)).partition(placeholder)
+        assert tail, "the object does not contain the placeholder"
         self._head, self._tail = head, tail
 
     def fill(self, text: str) -> bytes:
