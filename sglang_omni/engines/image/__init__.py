@@ -1,0 +1,1 @@
+"""The image engine: draws images in steps that several requests share."""

@@ -1,0 +1,73 @@
+"""Settings, requests and outputs of the image engine. Plain data; no torch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
+
+
+@dataclass(frozen=True)
+class ImageSettings:
+    """Settings of an image engine.
+
+    Attributes:
+        checkpoint: The model folder, with the image folders.
+        max_images: The maximum number of images in the making; others wait.
+        max_batch_size: The maximum number of images in one step.
+        threads: CPU threads of PyTorch; None keeps its default.
+    """
+
+    checkpoint: Path
+    device: str = "cpu"
+    dtype: str = "float32"
+    max_images: int = 16
+    max_batch_size: int = 4
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class DrawRequest:
+    """Draw one image, and write it as uint8 [height, width, 3] to `pixels`.
+
+    `states` are the thinker's states at the query tokens, in `states_layout`. `reference` is the
+    image to edit, uint8 [height, width, 3] in `reference_layout`. The other fields are those of
+    `ImageInput`.
+    """
+
+    states: SharedArray
+    states_layout: Layout
+    prompt: str
+    pixels: SharedArray
+    seed: int
+    size: tuple[int, int] | None = None
+    aspect: float | None = None
+    resolution: int = 1024
+    steps: int = 30
+    guidance: float = 2.0
+    reference: SharedArray | None = None
+    reference_layout: Layout | None = None
+
+
+@dataclass(frozen=True)
+class DrawProgress:
+    """How many of its steps an image has done."""
+
+    step: int
+    num_steps: int
+    last: bool = False
+
+
+@dataclass(frozen=True)
+class DrawnImage:
+    """The image is in the request's `pixels`, in this layout."""
+
+    layout: Layout
+    last: bool = True
+
+
+@dataclass(frozen=True)
+class ImageEngineInfo:
+    """What a loaded image engine reports."""
+
+    max_batch_size: int
+    dtype: str

@@ -1,0 +1,127 @@
+"""Ming's image model: implements `ImageModel`."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sglang_omni.models.image import ImageInput
+from sglang_omni.models.ming.image.denoiser import Denoiser, DiffusersDenoiser
+from sglang_omni.models.ming.image.glyph_text import select_glyph_text
+from sglang_omni.models.ming.image.loading import ImageModules, load_image_modules
+from sglang_omni.models.ming.image.pixels import resize_output, stretch_reference
+from sglang_omni.models.ming.image.sampler import DenoisingState, advance, draw_noise, open_state
+from sglang_omni.models.ming.image.schedule import compute_sigmas
+from sglang_omni.models.ming.image.sizes import (
+    SizePlan,
+    compute_default_size,
+    crop_to_aspect,
+    plan_sizes,
+)
+from sglang_omni.protocol.errors import ConfigError, InvalidRequest
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class MingImage:
+    """An image in the making. `num_rows` is the number of its condition rows."""
+
+    plan: SizePlan
+    num_rows: int
+    has_reference: bool
+    state: DenoisingState
+
+
+def plan_input(image_input: ImageInput) -> SizePlan:
+    """Return the sizes of an image. An edited image keeps its own ratio, unless one is asked for.
+
+    Raises:
+        InvalidRequest: The image would be too narrow.
+    """
+    aspect = image_input.aspect
+    if aspect is not None and aspect <= 0:
+        raise InvalidRequest("the aspect ratio must be positive", param="aspect_ratio")
+    if image_input.reference is not None:
+        # Cropping decides the size only: the whole reference image is stretched to it.
+        height, width, _ = image_input.reference.shape
+        size = (height, width) if aspect is None else crop_to_aspect((height, width), aspect)
+    else:
+        size = image_input.size or compute_default_size(aspect or 1.0)
+    return plan_sizes(size, image_input.resolution)
+
+
+class MingImageModel:
+    """Implements `ImageModel`."""
+
+    def __init__(self, modules: ImageModules, denoiser: Denoiser | None = None) -> None:
+        self._modules = modules
+        self._denoiser = denoiser or DiffusersDenoiser(modules.transformer)
+        self._device = modules.connector.proj_in.weight.device
+
+    @torch.no_grad()
+    def start(self, image_input: ImageInput) -> MingImage:
+        """See `ImageModel`."""
+        expected = tuple(self._modules.query_rows.shape)
+        if image_input.states.shape != expected:
+            raise InvalidRequest(f"query states must have the shape {list(expected)}")
+        plan = plan_input(image_input)
+        rows = self._compute_rows(image_input)
+        reference = self._encode_reference(image_input.reference, plan)
+        sigmas = compute_sigmas(dict(self._modules.scheduler), image_input.steps, plan.latent)
+        noise = draw_noise(image_input.seed, plan.latent).to(self._device)
+        guidance = image_input.guidance
+        state = open_state(self._denoiser, rows, reference, guidance, sigmas, noise)
+        return MingImage(plan, len(rows), reference is not None, state)
+
+    def batch_key(self, image: MingImage) -> Hashable:
+        """See `ImageModel`. Images of one size and one number of condition rows need no padding."""
+        return image.plan.bucket, image.num_rows, image.has_reference
+
+    def advance(self, images: Sequence[MingImage]) -> None:
+        """See `ImageModel`."""
+        advance(self._denoiser, [image.state for image in images])
+
+    def progress(self, image: MingImage) -> tuple[int, int]:
+        """See `ImageModel`."""
+        return image.state.step, image.state.num_steps
+
+    def finish(self, image: MingImage) -> np.ndarray:
+        """See `ImageModel`."""
+        return resize_output(self._modules.vae.decode(image.state.latents), image.plan.output)
+
+    def sample_input(self) -> ImageInput:
+        """See `ImageModel`."""
+        states = np.zeros(tuple(self._modules.query_rows.shape), np.float32)
+        return ImageInput(states, '"Ming"', (256, 1024), None, 512, 2, 2.0, seed=0)
+
+    def _compute_rows(self, image_input: ImageInput) -> Tensor:
+        """Return the condition rows [rows, width]; text to show has rows after the others."""
+        states = torch.from_numpy(image_input.states)
+        if states.dtype == torch.uint16:
+            states = states.view(torch.bfloat16)
+        rows = self._modules.connector(states.to(self._device)[None])
+        text = select_glyph_text(image_input.prompt)
+        if text and self._modules.glyphs is not None:
+            rows = torch.cat((rows, self._modules.glyphs.compute_rows(text).to(rows.dtype)), dim=1)
+        return rows[0]
+
+    def _encode_reference(self, image: np.ndarray | None, plan: SizePlan) -> Tensor | None:
+        if image is None:
+            return None
+        return self._modules.vae.encode(stretch_reference(image, plan.bucket))
+
+
+def load_image_model(checkpoint: Path, device: str, dtype: str) -> MingImageModel:
+    """Load the image model of a checkpoint.
+
+    Raises:
+        CheckpointError: The checkpoint is incomplete.
+        ConfigError: The dtype is not supported.
+    """
+    if dtype not in DTYPES:
+        raise ConfigError(f"image dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    return MingImageModel(load_image_modules(checkpoint, torch.device(device), DTYPES[dtype]))
