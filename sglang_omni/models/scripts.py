@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
 from itertools import islice
 
@@ -14,21 +14,32 @@ SCRIPTS_BY_LANGUAGE = {"en": (LATIN,), "zh": (HAN, LATIN)}
 _SCRIPT_OVERRIDES = {"\u3005": "CJK", "\u3006": "CJK", "\u3007": "CJK"}
 
 
-def find_unspoken_words(text: str, languages: tuple[str, ...], limit: int = 3) -> list[str]:
+def find_unspoken_words(
+    text: str, languages: tuple[str, ...], limit: int = 3, lexicon: Container[str] = ()
+) -> list[str]:
     """Return up to `limit` words of `text` in scripts that none of the languages uses.
 
-    A single Greek letter is a symbol, not a word. Languages are ISO 639-1 codes. If one is unknown,
-    its script is too, and nothing is returned.
+    A single Greek letter is a symbol, not a word; a word of the `lexicon` is spoken. Languages are
+    ISO 639-1 codes. If one is unknown, its script is too, and nothing is returned; likewise if
+    there are none.
     """
-    if not set(languages) <= SCRIPTS_BY_LANGUAGE.keys():
+    if not languages or not set(languages) <= SCRIPTS_BY_LANGUAGE.keys():
         return []
     known = {script for language in languages for script, _ in SCRIPTS_BY_LANGUAGE[language]}
     words = (
         word
         for run in _compile_other_runs(languages).finditer(text)
         for word in _iter_words(run[0], known)
+        if word not in lexicon and word.lower() not in lexicon
     )
     return list(islice(words, limit))
+
+
+def drop_unspoken_words(text: str, languages: tuple[str, ...], lexicon: Container[str] = ()) -> str:
+    """Return `text` without the words that `find_unspoken_words` finds."""
+    for word in find_unspoken_words(text, languages, len(text), lexicon):
+        text = text.replace(word, " ", 1)
+    return text
 
 
 @cache

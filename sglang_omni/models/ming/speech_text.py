@@ -12,8 +12,19 @@ from sglang_omni.models.ming.speech.caption import (
     render_caption,
 )
 from sglang_omni.models.ming.text.duration import compute_reference_limit_s
-from sglang_omni.models.ming.text.front import MingTextFrontEnd, warm_up
-from sglang_omni.models.speech_text import SpeechStyle
+from sglang_omni.models.ming.text.front import NormalizingFrontEnd
+from sglang_omni.models.ming.text.reference.front import ReferenceFrontEnd
+from sglang_omni.models.speech_text import (
+    DEFAULT_READING,
+    ReadingOptions,
+    SpeechStyle,
+    TextFrontEnd,
+    preview_by_rules,
+)
+from sglang_omni.models.written_words import WrittenText
+from sglang_omni.normalization.language import to_language
+from sglang_omni.normalization.normalizer import build_normalizer
+from sglang_omni.normalization.preview import Preview
 from sglang_omni.protocol.errors import InvalidRequest
 
 DESCRIPTIONS: dict[SpeechTask, str | None] = {
@@ -26,13 +37,26 @@ DESCRIPTIONS: dict[SpeechTask, str | None] = {
 class MingSpeechText:
     """Implements `SpeechText`."""
 
-    def open_front_end(self) -> MingTextFrontEnd:
-        """See `SpeechText`."""
-        return MingTextFrontEnd()
+    def open_front_end(
+        self, options: ReadingOptions = DEFAULT_READING, written: WrittenText | None = None
+    ) -> TextFrontEnd:
+        """See `SpeechText`. The reference's rules do not tell how they read each form."""
+        if options.front_end == "reference":
+            return ReferenceFrontEnd()
+        is_plain = options.normalization == "none"
+        normalizer = None if is_plain else build_normalizer(options.lexicon)
+        return NormalizingFrontEnd(normalizer, to_language(options.language), written)
+
+    def preview(self, text: str, options: ReadingOptions = DEFAULT_READING) -> Preview:
+        """See `SpeechText`. Only the server's own rules tell how they read each form."""
+        if options.uses_rules:
+            return preview_by_rules(text, options)
+        return Preview(" ".join(self.open_front_end(options).split_fragments(text)))
 
     def warm_up(self) -> None:
-        """Load the Chinese grammars and the English number words (two seconds)."""
-        warm_up()
+        """Compile the rules. The reference's grammars are loaded when they are first needed."""
+        for _ in self.open_front_end().split_fragments("The 1st of 20. 第 1 个。"):
+            pass
 
     def style(
         self, task: SpeechTask, instructions: Mapping[str, str | None] | None = None

@@ -6,6 +6,7 @@ import { withFieldLabel } from "./field_names.js";
 import { startRequest } from "./last_request.js";
 import { Notice } from "./notice.js";
 import { getPlayer } from "./player.js";
+import { startPreview } from "./preview.js";
 import { getModelId, stream } from "./server.js";
 import { getVoice } from "./settings.js";
 
@@ -70,6 +71,7 @@ async function stop() {
 
 /** Set up the tab. */
 export function startReading() {
+  startPreview();
   const form = find("read-form");
   form.onsubmit = async (event) => {
     event.preventDefault();

@@ -47,12 +47,19 @@ async function toServerError(response) {
 /** Return the JSON object of a route. */
 export const get = async (path) => (await request(path)).json();
 
+/** Post an object, and return the JSON object of the answer. */
+export const post = async (path, body, signal) =>
+  (await request(path, makePost(body, signal))).json();
+
+function makePost(body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return { method: "POST", headers, body: JSON.stringify(body), signal };
+}
+
 /** Post an object to a streaming route. Resolves to the id of the request and an iterator over the
  * objects of the stream. */
 export async function stream(path, body, signal) {
-  const headers = { "Content-Type": "application/json" };
-  const options = { method: "POST", headers, body: JSON.stringify(body), signal };
-  const response = await request(path, options);
+  const response = await request(path, makePost(body, signal));
   return { id: response.headers.get("X-Request-Id"), events: readEvents(response.body, signal) };
 }
 

@@ -1,9 +1,9 @@
 """Collect arriving text until a sentence is long enough to speak."""
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from sglang_omni.models.ming.text.rules import Rules
 from sglang_omni.models.ming.text.split_text import split_text
 from sglang_omni.models.ming.text.tokens import contains_chinese
 
@@ -47,16 +47,25 @@ class _Buffer:
         return text
 
 
-def collect_fragments(elements: Iterable[str], rules: Rules) -> Iterator[Fragment]:
-    """Yield the fragments of a text that arrives as `elements`: characters, or split deltas."""
+def collect_fragments(
+    elements: Iterable[str],
+    is_worth_speaking: Callable[[str], bool],
+    max_elements: int = sys.maxsize,
+) -> Iterator[Fragment]:
+    """Yield the fragments of a text that arrives as `elements`: characters, or split deltas.
+
+    What remains at the end is left out unless it is worth speaking. A text without a mark is
+    spoken up to the first blank after `max_elements` characters.
+    """
     buffer = _Buffer()
     for element in elements:
-        if _add_element(buffer, element):
+        is_endless = element == " " and len(buffer.elements) >= max_elements
+        if _add_element(buffer, element) or is_endless:
             for text in split_text(buffer.take()):
                 yield Fragment(text, buffer.num_spoken)
                 buffer.num_spoken += 1
     remaining = buffer.take()
-    if rules.is_worth_speaking(remaining):
+    if is_worth_speaking(remaining):
         for text in split_text(remaining):
             yield Fragment(text, buffer.num_spoken)
 

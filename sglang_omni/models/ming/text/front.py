@@ -1,35 +1,60 @@
 """The text front end: convert a text to normalised fragments for synthesis."""
 
+import re
 from collections.abc import Iterator
 
 from sglang_omni.models.ming.text.accumulate import collect_fragments
-from sglang_omni.models.ming.text.chinese import spell_out_chinese
-from sglang_omni.models.ming.text.clean import clean
-from sglang_omni.models.ming.text.english import spell_out_english, spell_out_remaining_numbers
-from sglang_omni.models.ming.text.grammar import normalize_chinese
-from sglang_omni.models.ming.text.language import Language, detect_first_language, detect_language
 from sglang_omni.models.ming.text.letters import complete_short_text
-from sglang_omni.models.ming.text.prepare import prepare
-from sglang_omni.models.ming.text.rules import PRODUCT, Rules
+from sglang_omni.models.ming.text.limits import MAX_FRAGMENT_UNITS, split_by_length
 from sglang_omni.models.ming.text.split_text import split_text
 from sglang_omni.models.ming.text.tokens import contains_chinese, is_speakable
+from sglang_omni.models.written_words import WrittenText
+from sglang_omni.normalization.cuts import find_closed
+from sglang_omni.normalization.half_width import to_half_width
+from sglang_omni.normalization.language import Language, LanguageDetector
+from sglang_omni.normalization.normalizer import Normalizer, build_normalizer, join
 
-MAX_FRAGMENT_UNITS = 50
-# Fifty long words. Text with few units but many characters (a word of 4,000 letters, a script
-# without units) is split at this length, so that a fragment always fits the talker's context.
-MAX_FRAGMENT_CHARACTERS = 400
+# A long text is normalised in blocks of about this many characters, so that a book starts as soon
+# as a line.
+_BLOCK_CHARACTERS = 1000
+# How much of the text before is context for the rules, unless its sentence starts later.
+_CONTEXT_CHARACTERS = 200
+# The model was trained on Chinese with these marks in half width.
+_HALF_WIDTH_MARKS = str.maketrans("！？；", "!?;")
+_SENTENCE_START = re.compile(r"(?<=[.!?]\s)|(?<=[。！？])|(?<=\n\n)")
 
 
-class MingTextFrontEnd:
+class NormalizingFrontEnd:
     """Normalise the texts of one request, one after the other.
 
-    The language of the previous text is kept: it decides how numbers are read in a fragment that
-    has nothing else, such as 839201 after 验证码是.
+    What was said before is kept as context: the language, and the sentence that goes on.
     """
 
-    def __init__(self) -> None:
-        """Create a front end; the language is unknown until the first text."""
-        self._language: Language | None = None
+    def __init__(
+        self,
+        normalizer: Normalizer | None,
+        language: Language | None = None,
+        written: WrittenText | None = None,
+    ) -> None:
+        """Create a front end.
+
+        Args:
+            normalizer: Reads the text; None speaks it as it is written.
+            language: Language of a text that does not show one.
+            written: Gets the text and how it is read; None if nobody asks.
+        """
+        self._normalizer, self._written = normalizer, written
+        self._context = ""
+        # The language before the context, and at its end.
+        self._language = self._last_language = language
+
+    def safe_cut(self, text: str, end: int) -> int:
+        """See `TextFrontEnd`."""
+        if self._normalizer is None:
+            return find_closed(text, end)
+        start = len(self._context)
+        joined = self._context + text
+        return self._normalizer.safe_cut(joined, start + end, start, self._language) - start
 
     def split_fragments(self, text: str) -> Iterator[str]:
         """Yield normalised fragments of `text` for synthesis, each of 1 to 50 units.
@@ -38,62 +63,61 @@ class MingTextFrontEnd:
         the segments of a streamed answer one by one. Fragments are computed lazily, so that a book
         starts as soon as a line.
         """
-        text = prepare(text)
-        self._language = self._language or detect_first_language(text)
-        for fragment in collect_fragments(text, PRODUCT):
-            for piece in _split_by_length(fragment.text):
-                for words in split_text(self._normalize(piece), MAX_FRAGMENT_UNITS):
-                    yield from (
-                        part.strip() for part in _split_by_length(words) if is_speakable(part)
-                    )
+        characters = self._iter_characters(text)
+        for fragment in collect_fragments(characters, is_speakable, _BLOCK_CHARACTERS):
+            for piece in split_by_length(fragment.text):
+                for words in split_text(piece, MAX_FRAGMENT_UNITS):
+                    yield from map(self._finish, filter(is_speakable, split_by_length(words)))
+
+    def _finish(self, words: str) -> str:
+        """Return a fragment as the talker is asked to speak it."""
+        words = " ".join(words.split())
+        if contains_chinese(words) or self._last_language == "zh":
+            return words.translate(_HALF_WIDTH_MARKS)
+        return complete_short_text(words)
+
+    def _iter_characters(self, text: str) -> Iterator[str]:
+        """Yield the characters of the normalised text, block by block."""
+        start = 0
+        while start < len(text):
+            window = text[start : start + 2 * _BLOCK_CHARACTERS]
+            end = len(window)
+            if start + end < len(text):
+                end = self.safe_cut(window, _BLOCK_CHARACTERS) or _BLOCK_CHARACTERS
+            yield from self._normalize(window[:end])
+            if window[end - 1].isspace():
+                yield " "  # A line break at the end of a text is read as nothing.
+            start += end
 
     def _normalize(self, text: str) -> str:
-        self._language = detect_language(text, self._language)
-        words = normalize(text, language=self._language)
-        return words if self._language == "zh" else complete_short_text(words)
+        if self._normalizer is None:
+            if self._written is not None:
+                self._written.add(text)
+            return text
+        start = len(self._context)
+        joined = self._context + text
+        if self._written is None:
+            words = self._normalizer.normalize(joined, start, self._language)
+        else:
+            readings = tuple(self._normalizer.read(joined, start, self._language))
+            self._written.add(joined, readings, start)
+            words = join(to_half_width(joined), start, readings)
+        self._keep_context(joined)
+        return words
+
+    def _keep_context(self, text: str) -> None:
+        """Keep the sentence at the end of what was read, and the language before it.
+
+        The character before the sentence stays: a heading starts a line, not just any sentence.
+        """
+        starts = [match.start() - 1 for match in _SENTENCE_START.finditer(text)]
+        start = max([0, len(text) - _CONTEXT_CHARACTERS, *starts[-1:]])
+        detector = LanguageDetector(text, self._language, is_complete=True)
+        self._last_language = detector.language_before(len(text))
+        self._language = detector.language_before(start)
+        self._context = text[start:]
 
 
 def split_fragments(text: str) -> list[str]:
     """Return all fragments of a text that is a complete request."""
-    return list(MingTextFrontEnd().split_fragments(text))
-
-
-def warm_up() -> None:
-    """Load the Chinese grammars and English number words, so that no request waits for them.
-
-    Takes two seconds.
-    """
-    for text in ("第 1 X1。", "The 1st of 20."):
-        split_fragments(text)
-
-
-def normalize(text: str, rules: Rules = PRODUCT, language: Language | None = None) -> str:
-    """Spell out everything in a fragment that is not written in words.
-
-    Without `language`, a fragment with a Chinese character is Chinese, any other is English. The
-    order is the reference's: English numbers, clean-up, then Chinese rules and the finite-state
-    normaliser. Its English finite-state stage is left out, because the published grammar
-    lower-cases month names, escapes quotation marks and fails on two blanks; `prepare` reads the
-    abbreviations and symbols that matter.
-    """
-    language = language or ("zh" if contains_chinese(text) else "en")
-    if language == "en":
-        return spell_out_remaining_numbers(clean(spell_out_english(text, rules)))
-    text = normalize_chinese(spell_out_chinese(clean(text), rules))
-    return text.removeprefix("，").strip()
-
-
-def normalize_as_reference(text: str, rules: Rules) -> str:
-    """Normalise one fragment up to the point where the reference's own normaliser starts."""
-    if not contains_chinese(text):
-        text = spell_out_english(text, rules)
-    return text.removeprefix("，")
-
-
-def _split_by_length(text: str) -> Iterator[str]:
-    """Split `text` into parts of at most `MAX_FRAGMENT_CHARACTERS`, at a blank where possible."""
-    while len(text) > MAX_FRAGMENT_CHARACTERS:
-        end = text.rfind(" ", 1, MAX_FRAGMENT_CHARACTERS) + 1 or MAX_FRAGMENT_CHARACTERS
-        yield text[:end]
-        text = text[end:]
-    yield text
+    return list(NormalizingFrontEnd(build_normalizer()).split_fragments(text))

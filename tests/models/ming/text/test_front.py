@@ -9,13 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sglang_omni.models.ming.text.front import (
-    MAX_FRAGMENT_CHARACTERS,
-    MAX_FRAGMENT_UNITS,
-    split_fragments,
-    warm_up,
-)
-from sglang_omni.models.ming.text.numerals import spell_cardinal
+from sglang_omni.models.ming.text.front import split_fragments
+from sglang_omni.models.ming.text.limits import MAX_FRAGMENT_CHARACTERS, MAX_FRAGMENT_UNITS
 from sglang_omni.models.ming.text.tokens import count_units, is_speakable
 from tests.testing.golden import cases, load_case
 
@@ -46,11 +41,6 @@ PATHOLOGICAL = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def loaded() -> None:
-    warm_up()
-
-
 def assert_within_bounds(found: Iterable[str]) -> None:
     for fragment in found:
         assert 1 <= count_units(fragment) <= MAX_FRAGMENT_UNITS, fragment
@@ -65,7 +55,7 @@ def test_pathological_text_takes_bounded_time_and_stays_in_bounds(text: str) -> 
     # An exponential pattern would take ages; the slowest here takes 1 s, and 4 on a crowded core.
     assert time.process_time() - began < 10.0
     assert_within_bounds(found)
-    assert bool(found) == is_speakable(text) or "http" in text
+    assert found or not is_speakable(text)
 
 
 def test_golden_texts_give_fragments_in_bounds() -> None:
@@ -87,7 +77,7 @@ def test_random_text_gives_fragments_in_bounds() -> None:
         assert not any(char in "0123456789" for fragment in found for char in fragment), found
 
 
-@pytest.mark.parametrize("text", ["", "   ", "...!?，。", "😀 🚀", "\n\n", "***", "https://a.b"])
+@pytest.mark.parametrize("text", ["", "   ", "...!?，。", "😀 🚀", "\n\n", "***"])
 def test_nothing_to_speak_gives_nothing(text: str) -> None:
     assert split_fragments(text) == []
 
@@ -104,34 +94,11 @@ def test_numbers_grown_into_words_are_cut_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "spoken"),
-    [
-        ("0", "零"),
-        ("10", "十"),
-        ("12", "十二"),
-        ("20", "二十"),
-        ("110", "一百一十"),
-        ("105", "一百零五"),
-        ("222", "两百二十二"),
-        ("2000", "两千"),
-        ("10005", "一万零五"),
-        ("100000", "十万"),
-        ("1000000000", "十亿"),
-        ("100000005", "一亿零五"),
-        ("20300", "二万零三百"),
-        ("-3.05", "负三点零五"),
-    ],
-)
-def test_chinese_numerals(number: str, spoken: str) -> None:
-    assert spell_cardinal(number) == spoken
-
-
-@pytest.mark.parametrize(
     ("text", "spoken"),
     [
         ("会议在2024-03-15下午3:00开始", "会议在二零二四年三月十五日下午三点开始"),
-        ("2个人等了3-5天，第2个先走", "两个人等了三至五天，第二个先走"),
-        ("速度是120km/h，气温-5℃", "速度是一百二十千米每小时，气温负五摄氏度"),
+        ("2个人等了3-5天，第2个先走", "两个人等了三到五天，第二个先走"),
+        ("速度是120km/h，气温-5℃", "速度是一百二十公里，气温零下五摄氏度"),
         ("请拨打13812345678", "请拨打幺三八幺二三四五六七八"),
         ("下降了-2.5%", "下降了负百分之二点五"),
         ("编号12345678901234567", "编号一二三四五六七八九零一二三四五六七"),
@@ -141,11 +108,11 @@ def test_chinese_in_context(text: str, spoken: str) -> None:
     assert "".join(split_fragments(text)) == spoken
 
 
-def test_a_sentence_takes_less_than_five_milliseconds() -> None:
+def test_a_sentence_takes_less_than_two_milliseconds() -> None:
     texts = ["The 1st test of 2.5 kg at 10 a.m. cost $12.99.", "2024年3月15日上午9:30，气温是-3℃。"]
     for text in texts:
         best = min(_seconds(text) for _ in range(5))
-        assert best < 0.005, (text, best)
+        assert best < 0.002, (text, best)
 
 
 def _seconds(text: str) -> float:
@@ -161,22 +128,14 @@ def test_threads_get_what_one_thread_gets() -> None:
         assert list(pool.map(split_fragments, texts)) == alone
 
 
-def test_the_first_english_number_after_the_warm_up_is_not_late() -> None:
-    """A process of its own: here others have loaded everything."""
-    code = (
-        "import time; from sglang_omni.models.ming.text.front import split_fragments, warm_up; "
-        "warm_up(); began = time.process_time(); split_fragments('I have 12 of the 30 apples.'); "
-        "print(time.process_time() - began)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 0.05
-
-
 def test_the_api_process_may_import_it() -> None:
+    """The reference's front end alone loads grammars, and only when it is asked for."""
     code = (
-        "import sys; import sglang_omni.models.ming.text.front as t, sglang_omni.pipeline.segment, "
-        "sglang_omni.pipeline.decode, sglang_omni.models.ming.prompt.tokenizer; t.warm_up(); "
-        "print([m for m in ('torch', 'transformers', 'sglang') if m in sys.modules])"
+        "import sys; import sglang_omni.models.ming.text.front as front, "
+        "sglang_omni.pipeline.segment, sglang_omni.pipeline.decode, "
+        "sglang_omni.models.ming.prompt.tokenizer; front.split_fragments('5 km. 第5天。'); "
+        "heavy = ('torch', 'transformers', 'sglang', 'wetext', 'inflect'); "
+        "print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 
-from sglang_omni.models.ming.text.accumulate import collect_fragments
-from sglang_omni.models.ming.text.chinese import spell_out_chinese
-from sglang_omni.models.ming.text.clean import clean
 from sglang_omni.models.ming.text.duration import Alignment, exceeds_reading_time
-from sglang_omni.models.ming.text.english import spell_out_english
-from sglang_omni.models.ming.text.front import normalize, normalize_as_reference
-from sglang_omni.models.ming.text.grammar import normalize_chinese
-from sglang_omni.models.ming.text.rules import REFERENCE
+from sglang_omni.models.ming.text.reference.chinese import spell_out_chinese
+from sglang_omni.models.ming.text.reference.clean import clean
+from sglang_omni.models.ming.text.reference.english import spell_out_english
+from sglang_omni.models.ming.text.reference.front import (
+    collect_reference_fragments,
+    normalize,
+    normalize_partly,
+)
+from sglang_omni.models.ming.text.reference.grammar import normalize_chinese
 from sglang_omni.models.ming.text.split_text import locate_parts, split_text
 from sglang_omni.models.ming.text.tokens import (
     contains_chinese,
@@ -40,12 +42,12 @@ every_entry = pytest.mark.parametrize("entry", ENTRIES, ids=by_text)
 def segments(elements: Iterable[str]) -> list[dict[str, Any]]:
     """What the reference hands to synthesis, with one very long chunk for each fragment."""
     alignment, found = Alignment(), []
-    for fragment in collect_fragments(elements, REFERENCE):
+    for fragment in collect_reference_fragments(elements):
         alignment.start_fragment(fragment)
         heard = alignment.locate_chunk(fragment, 1e6)
         found.append(
             {
-                "spoken": normalize_as_reference(fragment.text, REFERENCE),
+                "spoken": normalize_partly(fragment.text),
                 "original": fragment.text,
                 "position": [heard.first, heard.last],
                 "stream": fragment.is_streamed,
@@ -82,7 +84,7 @@ def test_cutting(entry: dict[str, Any]) -> None:
 
 @every_entry
 def test_english_numbers(entry: dict[str, Any]) -> None:
-    assert spell_out_english(entry["text"], REFERENCE) == entry["normalize_numbers"]
+    assert spell_out_english(entry["text"]) == entry["normalize_numbers"]
 
 
 @every_entry
@@ -92,13 +94,13 @@ def test_clean_up(entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if "rule_rewriting" in e], ids=by_text)
 def test_chinese_rules(entry: dict[str, Any]) -> None:
-    assert spell_out_chinese(clean(entry["text"]), REFERENCE) == entry["rule_rewriting"]
+    assert spell_out_chinese(clean(entry["text"])) == entry["rule_rewriting"]
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if "tn_full_chinese" in e], ids=by_text)
 def test_chinese_grammar(entry: dict[str, Any]) -> None:
     """The reference's own grammar; the packaged one gives the same here."""
-    text = spell_out_chinese(clean(entry["text"]), REFERENCE)
+    text = spell_out_chinese(clean(entry["text"]))
     assert normalize_chinese(text) == entry["tn_full_chinese"]
 
 
@@ -116,14 +118,14 @@ def test_sentences_of_deltas(entry: dict[str, Any]) -> None:
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e["segments_string_full_tn"]], ids=by_text)
 def test_whole_normalisation_of_chinese(entry: dict[str, Any]) -> None:
     """Blanks at the ends, which the reference keeps in Chinese, are stripped."""
-    found = [normalize(segment["original"], REFERENCE) for segment in entry["segments_string"]]
+    found = [normalize(segment["original"]) for segment in entry["segments_string"]]
     assert found == [text.strip() for text in entry["segments_string_full_tn"]]
 
 
 @pytest.mark.parametrize("entry", ALIGNED, ids=by_text)
 def test_alignment_and_duration_guard(entry: dict[str, Any]) -> None:
     alignment, found, requests = Alignment(), [], 0
-    for fragment in collect_fragments(entry["text"], REFERENCE):
+    for fragment in collect_reference_fragments(entry["text"]):
         alignment.start_fragment(fragment)
         requests += 1
         seconds = 0.0

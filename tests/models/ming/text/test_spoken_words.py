@@ -48,14 +48,14 @@ def test_a_number_before_the_first_word_is_read_in_its_language(speaking: Served
 @pytest.mark.parametrize(
     ("text", "spoken"),
     [
-        ("访问https://example.com/a?b=1有货的店。", "访问有货的店。"),
-        ("见https://a.cn/b。然后回来吧。", "见。然后回来吧。"),
-        ("见“https://a.cn/b”再回来吧。", "见“”再回来吧。"),
+        ("访问https://example.com/a?b=1有货的店。", "访问example点com斜杠a问号b等于一有货的店。"),
+        ("见https://a.cn/b。然后回来吧。", "见a点CN斜杠b。然后回来吧。"),
+        ("见“https://a.cn/b”再回来吧。", "见“a点CN斜杠b”再回来吧。"),
         ("一共有１２３个ＡＢＣ吗？是：对！", "一共有一百二十三个ABC吗?是：对!"),
         ("涨了９９．５％，现在是￥５０。", "涨了百分之九十九点五，现在是五十元。"),
         (
             "I have １２３ ＡＢＣ for ￥５０.",
-            "I have one hundred twenty-three ABC for fifty yuan .",
+            "I have one hundred twenty-three ABC for fifty yen.",
         ),
         ("价格是HK$20，或者NT$3万。", "价格是二十港元，或者三万新台币。"),
         ("It costs HK$20 now.", "It costs twenty Hong Kong dollars now."),

@@ -1,0 +1,1 @@
+"""Text normalisation: written text to the words that are spoken, in English and Chinese."""

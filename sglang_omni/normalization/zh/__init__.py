@@ -1,0 +1,1 @@
+"""How Chinese text is read."""
