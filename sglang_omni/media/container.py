@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import av
 from av.container import InputContainer
@@ -13,14 +13,15 @@ from sglang_omni.protocol.errors import InvalidRequest
 FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,flv,ogg,gif,wav,mp3,flac,aac,aiff,amr"
 
 
-def open_container(data: bytes) -> InputContainer:
-    """Open a file in memory, without access to other files. Close it after use.
+def open_container(source: bytes | BinaryIO) -> InputContainer:
+    """Open a file, without access to other files. Close it after use.
 
     Raises `InvalidRequest` if its format is unknown or its header is broken.
     """
     options = {"format_whitelist": FORMATS, "protocol_whitelist": "none"}
     try:
-        return av.open(io.BytesIO(data), "r", options=options, metadata_errors="ignore")
+        file = io.BytesIO(source) if isinstance(source, bytes) else source
+        return av.open(file, "r", options=options, metadata_errors="ignore")
     except (av.FFmpegError, EOFError) as error:
         raise InvalidRequest(
             "is not an audio or video file in a supported format, or its header is broken"

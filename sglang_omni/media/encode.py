@@ -156,6 +156,7 @@ class OutputAudioEncoder:
         streaming: bool,
         speed: float = 1.0,
     ) -> None:
+        self._rate, self._num_samples = target_rate, 0
         self._resampler = Resampler(source_rate, target_rate)
         self._limiter = PeakLimiter(target_rate)
         self._tempo: Tempo | None = None
@@ -164,6 +165,11 @@ class OutputAudioEncoder:
         self._create_tempo = partial(create_tempo, source_rate, speed)
         # For 0.3 s of sound a codec takes 3 to 7 ms, and the tempo filter 1 ms.
         self._uses_threads = speed != 1 or audio_format in CODECS
+
+    @property
+    def seconds(self) -> float:
+        """Return the length of the audio so far."""
+        return self._num_samples / self._rate
 
     def push(self, pcm: np.ndarray) -> bytes:
         """Encode float32 samples [n]. Raises `EngineFailed` for samples that are not finite."""
@@ -198,4 +204,5 @@ class OutputAudioEncoder:
 
     def _write(self, pcm: np.ndarray) -> bytes:
         self._writer = self._writer or self._create_writer()
+        self._num_samples += pcm.size
         return self._writer.push(to_int16_array(self._limiter.push(pcm)))

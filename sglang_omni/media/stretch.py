@@ -8,21 +8,11 @@ import numpy as np
 from av.audio.frame import AudioFrame
 from av.filter import Graph
 
-# The range of factors for one filter. Above 2 it drops sound instead of blending it.
-MIN_FACTOR, MAX_FACTOR = 0.5, 2.0
+from sglang_omni.media.tempo import split_speed
+
 # A filter outputs a frame when it has processed all of it, which is some windows into the next one.
 # Short frames keep the delay small.
 FRAMES_PER_S = 50
-
-
-def split_speed(speed: float) -> list[float]:
-    """Return factors in the range of one filter whose product is `speed` (> 0); empty for 1."""
-    factors = []
-    while not MIN_FACTOR <= speed <= MAX_FACTOR:
-        step = MAX_FACTOR if speed > MAX_FACTOR else MIN_FACTOR
-        factors.append(step)
-        speed /= step
-    return [*factors, speed] if speed != 1 else factors
 
 
 class TimeStretch:

@@ -73,8 +73,10 @@ def decode(data: bytes, limits: MediaLimits, rules: VideoRules) -> Video:
     return _pair_frames(frames, fps)
 
 
-def decode_frame_list(files: Sequence[bytes], limits: MediaLimits, rules: VideoRules) -> Video:
-    """Decode a list of images as frames at two frames per second, in the size of the second image.
+def decode_frame_list(
+    files: Sequence[bytes], limits: MediaLimits, rules: VideoRules, fps: float = LISTED_FPS
+) -> Video:
+    """Decode a list of images as frames, `fps` a second, in the size of the second image.
 
     Raises `InvalidRequest` for a list of one or of more than 512 images, and the errors of
     `image.read_rgb`.
@@ -89,7 +91,7 @@ def decode_frame_list(files: Sequence[bytes], limits: MediaLimits, rules: VideoR
     size = _compute_size(first_two[1], num_budgeted, rules)
     frames = [_resize(pixels, size) for pixels in first_two]
     frames += [_resize(_read_frame(file, limits), size) for file in files[2:]]
-    return _pair_frames(frames, LISTED_FPS)
+    return _pair_frames(frames, fps)
 
 
 def _check_listed_cost(files: Sequence[bytes], limits: MediaLimits) -> None:

@@ -30,7 +30,7 @@ def build_transcription_prompt(
         InvalidRequest: The checkpoint does not support the language or hints.
     """
     languages = capabilities.transcription_languages
-    if language and languages is not None and _language_code(language) not in languages:
+    if language and languages is not None and to_language_code(language) not in languages:
         raise InvalidRequest(
             f"{prefix}language: {capabilities.name} transcribes {language_names(languages)}, "
             f"not {language!r}",
@@ -49,7 +49,22 @@ def build_transcription_prompt(
     return " ".join((capabilities.transcription_prompt, *hints))
 
 
-def _language_code(language: str) -> str:
+def build_translation_prompt(capabilities: Capabilities, hint: str | None = None) -> str:
+    """Return the text that precedes the audio in a request for its translation into English.
+
+    A model that hears only English gives the English text by transcribing it.
+
+    Raises:
+        InvalidRequest: The checkpoint does not translate, or does not support hints.
+    """
+    if capabilities.translation_prompt is None and capabilities.transcription_languages == ("en",):
+        return build_transcription_prompt(capabilities, hint=hint)
+    if capabilities.translation_prompt is None:
+        raise InvalidRequest(f"model: {capabilities.name} does not translate speech", param="model")
+    return " ".join((capabilities.translation_prompt, *([hint] if hint else [])))
+
+
+def to_language_code(language: str) -> str:
     """Return the ISO 639-1 code of a language given as `en`, `en-US`, `en_US` or `English`."""
     primary = language.lower().replace("_", "-").partition("-")[0]
     names = {name.lower(): code for code, name in LANGUAGE_NAMES.items()}

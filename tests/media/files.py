@@ -10,6 +10,7 @@ from typing import Any
 import av
 import numpy as np
 import soundfile
+from av.stream import Disposition
 from PIL import Image
 
 from sglang_omni.media.limits import MediaLimits, MediaRules, PixelBudget, VideoRules
@@ -93,6 +94,44 @@ def _write_movie(
             frame.time_base = 1 / Fraction(fps)
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
+
+
+def film(
+    seconds: float,
+    *tracks: np.ndarray,
+    rate: int = 16_000,
+    default: int = 0,
+    form: str = "matroska",
+    codec: str = "pcm_s16le",
+    fps: int = 10,
+) -> bytes:
+    """A video of grey frames with tracks of sound, each float32 [samples] at `rate` Hz."""
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format=form) as container:
+        pictures = container.add_stream("mpeg4", rate=fps)
+        assert isinstance(pictures, av.VideoStream)
+        pictures.width, pictures.height, pictures.pix_fmt = 64, 48, "yuv420p"
+        sounds = [container.add_stream(codec, rate=rate, layout="mono") for _ in tracks]
+        for index, sound in enumerate(sounds):
+            sound.disposition = Disposition.default if index == default else Disposition(0)
+        for index in range(round(seconds * fps)):
+            grey = np.full((48, 64, 3), min(2 * index, 254), np.uint8)
+            frame = av.VideoFrame.from_ndarray(grey, format="rgb24")
+            frame.pts, frame.time_base = index, Fraction(1, fps)
+            container.mux(pictures.encode(frame))
+        container.mux(pictures.encode())
+        for sound, samples in zip(sounds, tracks, strict=True):
+            _write_track(container, sound, samples, rate)
+    return buffer.getvalue()
+
+
+def _write_track(container: Any, stream: Any, samples: np.ndarray, rate: int) -> None:
+    resampler = av.AudioResampler(stream.format, "mono", rate, stream.frame_size or 1024)
+    frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples[None]), "fltp", "mono")
+    frame.sample_rate, frame.pts = rate, 0
+    for ready in [*resampler.resample(frame), *resampler.resample(None)]:
+        container.mux(stream.encode(ready))
+    container.mux(stream.encode())
 
 
 def tone(seconds: float, rate: int = 16_000, channels: int = 1, hz: float = 440.0) -> np.ndarray:

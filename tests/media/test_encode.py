@@ -11,7 +11,8 @@ import soundfile
 import soxr
 
 from sglang_omni.media.encode import OutputAudioEncoder, to_int16_bytes
-from sglang_omni.media.stretch import TimeStretch, split_speed
+from sglang_omni.media.stretch import TimeStretch
+from sglang_omni.media.tempo import split_speed
 from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.errors import EngineFailed
 

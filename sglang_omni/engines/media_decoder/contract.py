@@ -5,7 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from sglang_omni.engines.runtime.shared_array import Layout, SharedArray
-from sglang_omni.media.limits import Kind, MediaLimits, MediaRules, PixelBudget
+from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
+from sglang_omni.media.limits import (
+    NO_VIDEO_OPTIONS,
+    Kind,
+    MediaLimits,
+    MediaRules,
+    PixelBudget,
+    VideoOptions,
+)
+from sglang_omni.media.speech_spans import CutRules
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,8 @@ class DecodeRequest:
         image: The size limit of this image, in place of the rules.
         sample_rate: The output sample rate in Hz of this clip, in place of the rules.
         max_seconds: The maximum length of this clip, in place of the limits.
+        video: What the request asks of a video. Audio with a `sound` is that of a video file; a
+            video without sound has no samples.
     """
 
     kind: Kind
@@ -61,6 +72,7 @@ class DecodeRequest:
     image: PixelBudget | None = None
     sample_rate: int | None = None
     max_seconds: float | None = None
+    video: VideoOptions = NO_VIDEO_OPTIONS
 
     def content(self) -> list[bytes]:
         """Return the contents of the files.
@@ -81,3 +93,18 @@ class Decoded:
     layout: Layout
     seconds: tuple[float, ...] = ()
     last: bool = True
+
+
+@dataclass(frozen=True)
+class RecordingRequest:
+    """Read a recording of any length, and find where somebody speaks.
+
+    Attributes:
+        source: The file.
+        sink: An empty file for its samples: int16, mono, 16 kHz.
+        rules: How to cut it.
+    """
+
+    source: SharedDescriptor
+    sink: SharedDescriptor
+    rules: CutRules

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from sglang_omni.engines.media_decoder.contract import (
     Decoded,
     DecodeRequest,
     MediaDecoderSettings,
+    RecordingRequest,
     SharedFile,
 )
 from sglang_omni.engines.media_decoder.memory import MediaMemory
@@ -16,7 +17,8 @@ from sglang_omni.engines.media_decoder.queue import DecoderQueue
 from sglang_omni.engines.runtime.process import EngineHealth, EngineProcess, ProcessSpec
 from sglang_omni.engines.runtime.process_output import TO_TERMINAL, OutputRules
 from sglang_omni.engines.runtime.shared_array import SharedArray
-from sglang_omni.media.limits import Kind, MediaLimits, PixelBudget
+from sglang_omni.media.limits import NO_VIDEO_OPTIONS, Kind, MediaLimits, PixelBudget, VideoOptions
+from sglang_omni.media.speech_spans import RecordingProgress
 from sglang_omni.protocol.errors import (
     EngineFailed,
     EngineUnavailable,
@@ -80,6 +82,10 @@ def is_usable(health: EngineHealth, now: float) -> bool:
     if health.state == "restarting":
         return now - health.since < MAX_RESTARTING_S
     return health.state in ("ready", "unresponsive")
+
+
+def _build_crash_error(name: str) -> InvalidRequest:
+    return InvalidRequest(f"the {name} cannot be decoded: it crashes the decoder")
 
 
 async def _to_payload(file: bytes) -> bytes | SharedFile:
@@ -179,6 +185,7 @@ class MediaDecoderPool:
         sample_rate: int | None = None,
         max_seconds: float | None = None,
         tenant: str | None = None,
+        video: VideoOptions = NO_VIDEO_OPTIONS,
     ) -> tuple[Decoded, SharedArray]:
         """Decode one medium; see `DecodeRequest`. The last reference frees the array's memory.
 
@@ -189,10 +196,54 @@ class MediaDecoderPool:
         """
         self._check(kind, files)
         payload = tuple([await _to_payload(file) for file in files])
-        request = DecodeRequest(kind, payload, SharedArray(), image, sample_rate, max_seconds)
+        array = SharedArray()
+        request = DecodeRequest(kind, payload, array, image, sample_rate, max_seconds, video)
         decoded = await self._decode(request, tenant)
-        self.memory.track(tenant, request.array, decoded.layout.nbytes)
-        return decoded, request.array
+        self.memory.track(tenant, array, decoded.layout.nbytes)
+        return decoded, array
+
+    async def read_recording(
+        self, request: RecordingRequest, tenant: str | None = None
+    ) -> AsyncGenerator[RecordingProgress, None]:
+        """Yield what each step finds. Closing the generator stops the reading.
+
+        If its decoder crashes, the recording is read again, up to where it was.
+
+        Raises:
+            InvalidRequest: The file is invalid, crashes its decoders or exceeds a deadline.
+            Overloaded: Too many requests wait.
+            EngineUnavailable: The decoders are not running.
+        """
+        crashes, read_s = 0, -1.0
+        while True:
+            try:
+                async with aclosing(self._read_once(request, tenant)) as steps:
+                    async for progress in steps:
+                        if progress.last or progress.seconds > read_s:
+                            read_s = progress.seconds
+                            yield progress
+                return
+            except _DecoderCrashed:
+                crashes += 1
+                if crashes == MAX_DECODER_CRASHES:
+                    raise _build_crash_error("recording") from None
+
+    async def _read_once(
+        self, request: RecordingRequest, tenant: str | None
+    ) -> AsyncGenerator[RecordingProgress, None]:
+        # A recording takes as long as a video, so it leaves a decoder for images as well.
+        engine = await self._acquire("video", tenant)
+        started_at = time.monotonic()
+        try:
+            async with aclosing(engine.submit(request)) as steps:
+                async for progress in steps:
+                    yield progress
+                    started_at = time.monotonic()
+        except EngineFailed as error:
+            seconds = time.monotonic() - started_at
+            raise self._to_client_error(engine, "recording", seconds, error) from error
+        finally:
+            self._release(engine)
 
     def _check(self, kind: Kind, files: Sequence[bytes]) -> None:
         if not files or not all(files):
@@ -221,9 +272,7 @@ class MediaDecoderPool:
             except _DecoderCrashed:
                 crashes += 1
                 if crashes == MAX_DECODER_CRASHES:
-                    raise InvalidRequest(
-                        f"the {request.kind} cannot be decoded: it crashes the decoder"
-                    ) from None
+                    raise _build_crash_error(request.kind) from None
         raise EngineUnavailable("the media decoders are not running")
 
     async def _run(self, engine: EngineProcess, request: DecodeRequest) -> Decoded:
@@ -240,7 +289,7 @@ class MediaDecoderPool:
             self._release(engine)
 
     def _to_client_error(
-        self, engine: EngineProcess, kind: Kind, seconds: float, error: EngineFailed
+        self, engine: EngineProcess, kind: str, seconds: float, error: EngineFailed
     ) -> OmniError:
         """Return the error for the caller. A process that is alive has reported its own error."""
         if engine.health.state == "ready":

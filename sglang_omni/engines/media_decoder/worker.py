@@ -4,54 +4,95 @@ import resource
 from dataclasses import replace
 from pathlib import Path
 
-import av
 import cv2
 from PIL import Image
 
-from sglang_omni.engines.media_decoder.contract import Decoded, DecodeRequest, MediaDecoderSettings
+from sglang_omni.engines.media_decoder.contract import (
+    Decoded,
+    DecodeRequest,
+    MediaDecoderSettings,
+    RecordingRequest,
+)
+from sglang_omni.engines.media_decoder.decode_errors import as_client_error, build_memory_error
+from sglang_omni.engines.media_decoder.recordings import OpenRecordings
 from sglang_omni.engines.runtime.background_priority import lower_priority
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
 from sglang_omni.media.decode import Content, decode_medium
-from sglang_omni.protocol.errors import ConfigError, InvalidRequest
+from sglang_omni.media.speech_spans import RecordingProgress
+from sglang_omni.protocol.errors import ConfigError, EngineFailed, InvalidRequest
 
 MIN_FREE_BYTES = 128 << 20
-_REASON_CHARACTERS = 200
 _MEDIA_NAMES = {"image": "picture", "video": "video", "audio": "clip"}
 
 
 class MediaDecoderWorker:
-    """A `StepWorker` without batching: a step decodes all arrivals, so no request is ever held.
+    """A `StepWorker` without batching. A step decodes every file, and reads on in recordings.
 
-    Every request ends in `Decoded` or `InvalidRequest`. Only a failure to write the result is an
-    error of another kind.
+    Every request ends in its last output or `InvalidRequest`. Only a failure to write the result is
+    an error of another kind.
     """
 
     info = None
-    busy = False
 
     def __init__(self, settings: MediaDecoderSettings) -> None:
         self._settings = settings
+        self._recordings = OpenRecordings(settings.limits)
         self._num_decoded = 0
         self._num_errors = 0
 
+    @property
+    def busy(self) -> bool:
+        """Return whether a recording is not read to its end."""
+        return bool(self._recordings.ids)
+
     def step(self, work: StepInput) -> StepResults:
-        """Decode every arrival. Cancellations are ignored, because no request is held."""
-        return [(request_id, self._process(request)) for request_id, request in work.arrivals]
+        """Decode the files that arrived, and read a part of each recording."""
+        for request_id in work.cancellations:
+            self._recordings.close(request_id)
+        results: StepResults = []
+        for request_id, request in work.arrivals:
+            if isinstance(request, DecodeRequest):
+                results.append((request_id, self._process(request)))
+            elif (error := self._open(request_id, request)) is not None:
+                results.append((request_id, error))
+        for request_id in self._recordings.ids - work.stalled:
+            results.append((request_id, self._read(request_id)))
+        return results
 
     def counters(self) -> dict[str, float]:
         """Return totals since the start."""
         return {"decoded": self._num_decoded, "request_errors": self._num_errors}
 
     def close(self) -> None:
-        """Do nothing: decoders are stateless."""
+        """Close the recordings that are not read to their end."""
+        for request_id in self._recordings.ids:
+            self._recordings.close(request_id)
+
+    def _open(self, request_id: str, request: RecordingRequest) -> Exception | None:
+        try:
+            self._recordings.open(request_id, request)
+        except EngineFailed as error:
+            return error
+        return None
+
+    def _read(self, request_id: str) -> RecordingProgress | Exception:
+        try:
+            progress = self._recordings.read(request_id)
+        except InvalidRequest as error:
+            return self._reject(error)
+        except EngineFailed as error:
+            return error
+        self._num_decoded += progress.last
+        return progress
 
     def _process(self, request: DecodeRequest) -> Decoded | Exception:
         name = _MEDIA_NAMES[request.kind]
         try:
-            array, seconds = self._decode(request, name)
+            with as_client_error(name):
+                array, seconds = self._decode(request)
             layout = request.array.write(array)
         except MemoryError:  # The result does not fit beside the decoder's memory.
-            return self._reject(_out_of_memory(name))
+            return self._reject(build_memory_error(name))
         except OSError as error:
             return error
         except InvalidRequest as error:
@@ -59,38 +100,18 @@ class MediaDecoderWorker:
         self._num_decoded += 1
         return Decoded(layout, seconds)
 
-    def _decode(self, request: DecodeRequest, name: str) -> Content:
-        try:
-            limits, rules = self._settings.limits, self._settings.rules
-            if request.sample_rate is not None:
-                rules = replace(rules, sample_rate=request.sample_rate)
-            if request.max_seconds is not None:
-                limits = replace(limits, audio_seconds=request.max_seconds)
-            return decode_medium(request.kind, request.content(), limits, rules, request.image)
-        except InvalidRequest:
-            raise
-        except MemoryError as error:
-            raise _out_of_memory(name) from error
-        except Exception as error:
-            # Decoders raise many kinds of exceptions for broken files.
-            raise InvalidRequest(
-                f"the {name} cannot be decoded: {_format_reason(error)}"
-            ) from error
+    def _decode(self, request: DecodeRequest) -> Content:
+        limits, rules = self._settings.limits, self._settings.rules
+        if request.sample_rate is not None:
+            rules = replace(rules, sample_rate=request.sample_rate)
+        if request.max_seconds is not None:
+            limits = replace(limits, audio_seconds=request.max_seconds)
+        files = request.content()
+        return decode_medium(request.kind, files, limits, rules, request.image, request.video)
 
     def _reject(self, error: InvalidRequest) -> InvalidRequest:
         self._num_errors += 1
         return error
-
-
-def _out_of_memory(name: str) -> InvalidRequest:
-    return InvalidRequest(f"the {name} needs more memory than a decoder may have")
-
-
-def _format_reason(error: Exception) -> str:
-    """Return a decoder's error in one line. FFmpeg's `str` would add a number and a file name."""
-    text = error.strerror if isinstance(error, av.FFmpegError) else str(error)
-    first_line = next(iter((text or "").splitlines()), "")
-    return first_line[:_REASON_CHARACTERS] or type(error).__name__
 
 
 def open_worker(settings: MediaDecoderSettings) -> MediaDecoderWorker:

@@ -4,7 +4,12 @@ import ctypes
 import os
 import time
 
-from sglang_omni.engines.media_decoder.contract import MediaDecoderSettings
+from sglang_omni.engines.media_decoder.contract import (
+    DecodeRequest,
+    MediaDecoderSettings,
+    RecordingRequest,
+    SharedFile,
+)
 from sglang_omni.engines.media_decoder.worker import MediaDecoderWorker, open_worker
 from sglang_omni.engines.runtime.worker import StepInput, StepResults
 
@@ -18,11 +23,18 @@ class FaultyWorker(MediaDecoderWorker):
     def step(self, work: StepInput) -> StepResults:
         """Misbehave, then decode."""
         for _, request in work.arrivals:
-            _misbehave(request.files[0])
+            _misbehave(_first_file(request))
         return super().step(work)
 
 
-def _misbehave(file: bytes) -> None:
+def _first_file(request: DecodeRequest | RecordingRequest) -> bytes | SharedFile:
+    if isinstance(request, DecodeRequest):
+        return request.files[0]
+    with request.source.open() as file:
+        return file.read(16)
+
+
+def _misbehave(file: bytes | SharedFile) -> None:
     match file:
         case b"hang":
             time.sleep(600)

@@ -20,7 +20,7 @@ from sglang_omni.engines.media_decoder.contract import Decoded, MediaDecoderSett
 from sglang_omni.engines.media_decoder.pool import MediaDecoderPool
 from sglang_omni.engines.runtime.process import EngineHealth
 from sglang_omni.engines.runtime.shared_array import SharedArray
-from sglang_omni.media.limits import Kind, MediaLimits
+from sglang_omni.media.limits import Kind, MediaLimits, VideoOptions
 from sglang_omni.protocol.errors import (
     EngineUnavailable,
     InvalidRequest,
@@ -30,7 +30,7 @@ from sglang_omni.protocol.errors import (
 )
 from tests.engines.media_decoder.faulty import EXIT, HANG, HANG_LOCKED, SEGFAULT, SLOW, SLOW_S
 from tests.engines.runtime.processes import alive, eventually
-from tests.media.files import RULES, encoded, movie, picture, png, tone, wav
+from tests.media.files import RULES, encoded, film, movie, picture, png, tone, wav
 
 ROOT = Path(__file__).parents[3]
 GOOD = encoded(picture())
@@ -107,6 +107,21 @@ async def test_every_kind_is_decoded(shared: MediaDecoderPool) -> None:
     assert frames.read(video.layout).shape == (6, 320, 448, 3)
     assert len(video.seconds) == 3
     assert samples.read(audio.layout).shape == (8000,)
+
+
+@shares
+async def test_the_sound_of_a_video_is_decoded_if_it_has_one(shared: MediaDecoderPool) -> None:
+    options = VideoOptions(sound="optional")
+    sound = tone(1.5)[:, 0]
+    for file, count in ((film(1.5, sound), len(sound)), (movie(15), 0)):
+        decoded, array = await shared.decode("audio", [file], video=options)
+        assert array.read(decoded.layout).shape == (count,)
+
+
+@shares
+async def test_a_request_chooses_the_frames_of_its_video(shared: MediaDecoderPool) -> None:
+    decoded, _ = await shared.decode("video", [movie(30)], video=VideoOptions(4.0, 8))
+    assert (decoded.layout.shape[0], len(decoded.seconds)) == (8, 4)
 
 
 @shares

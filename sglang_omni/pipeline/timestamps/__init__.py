@@ -1,0 +1,1 @@
+"""When the words of synthesised speech are spoken."""
