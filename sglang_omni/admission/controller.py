@@ -28,10 +28,12 @@ def estimate_prompt_tokens(request: ChatRequest) -> int:
     """Return an estimate of a chat's prompt tokens."""
     parts = [part for message in request.messages for part in message.content]
     text_bytes = sum(len(part.text.encode()) for part in parts if isinstance(part, TextPart))
-    media_tokens = sum(
-        TOKENS_PER_MEDIUM[part.kind] for part in parts if isinstance(part, MediaPart)
-    )
-    return text_bytes // BYTES_PER_TOKEN + media_tokens
+    media = [part for part in parts if isinstance(part, MediaPart)]
+    media_tokens = sum(TOKENS_PER_MEDIUM[part.kind] for part in media)
+    num_sounds = sum(part.kind == "video" and part.video.sound != "off" for part in media)
+    sound_tokens = num_sounds * TOKENS_PER_MEDIUM["audio"]
+    text_tokens = text_bytes // BYTES_PER_TOKEN + len(request.prompt_ids or ())
+    return text_tokens + media_tokens + sound_tokens
 
 
 def estimate_kv_tokens(request: ChatRequest) -> int:

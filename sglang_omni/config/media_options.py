@@ -32,7 +32,10 @@ class MediaOptions:
     """Maximum length of a video, in seconds."""
 
     audio_seconds: Seconds = MediaLimits.audio_seconds
-    """Maximum length of audio, in seconds."""
+    """Maximum length of audio in a message, in seconds."""
+
+    recording_seconds: Seconds = MediaLimits.recording_seconds
+    """Maximum length of a recording to transcribe, in seconds."""
 
     fetch_seconds: Seconds = 10.0
     """Time limit for a download, in seconds."""

@@ -34,6 +34,7 @@ from sglang_omni.config.option_types import (
 from sglang_omni.config.rate_limit_options import RateLimitOptions
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.config.segment_options import SegmentOptions
+from sglang_omni.config.text_options import TextOptions
 from sglang_omni.config.voice_options import VoiceOptions
 
 
@@ -44,8 +45,17 @@ class Config:
     model_path: LocalPath | None = None
     """Folder of the checkpoint; unset: Ming-mini, which is part of the package."""
 
-    served_model_name: Text = "ming-omni"
-    """Name of the model in requests and answers."""
+    served_model_name: Texts = ("ming-omni",)
+    """Names of the model in requests; answers to requests that name none have the first."""
+
+    model_alias: Texts = ()
+    """ALIAS=NAME gives a served name a second name, for clients with fixed model names."""
+
+    strict_names: Flag = False
+    """Reject OpenAI's names of models and voices unless this server gives them itself."""
+
+    strict_fields: ServeOnly[Flag] = False
+    """Reject requests with fields that would be ignored."""
 
     host: ServeOnly[Text] = "127.0.0.1"
     """Address to listen on."""
@@ -154,3 +164,4 @@ class Config:
     realtime: ServeOnly[RealtimeOptions] = field(default_factory=RealtimeOptions)
     voices: VoiceOptions = field(default_factory=VoiceOptions)
     segment: SegmentOptions = field(default_factory=SegmentOptions)
+    text: TextOptions = field(default_factory=TextOptions)

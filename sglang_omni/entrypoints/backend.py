@@ -7,9 +7,13 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry
 
 from sglang_omni.config.realtime_options import RealtimeOptions
+from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
+from sglang_omni.media.speech_spans import CutRules
 from sglang_omni.models.capabilities import Capabilities
-from sglang_omni.models.speech_text import SpeechText
+from sglang_omni.models.speech_text import ReadingOptions, SpeechText
+from sglang_omni.pipeline.recording import RecordingEnd, RecordingPiece
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
+from sglang_omni.protocol.compat.model_names import ModelNames
 from sglang_omni.voices.registry import VoiceRegistry
 
 
@@ -23,7 +27,19 @@ class Backend(Protocol):
 
     @property
     def model(self) -> str:
-        """Return the served model name."""
+        """Return the main name of the served model."""
+
+    @property
+    def model_names(self) -> ModelNames:
+        """Return all names that a request may give the served model."""
+
+    @property
+    def strict_fields(self) -> bool:
+        """Return whether a request with fields that would be ignored is rejected."""
+
+    @property
+    def accepts_media(self) -> bool:
+        """Return whether a chat may have images, videos and audio."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -36,6 +52,10 @@ class Backend(Protocol):
     @property
     def speech_text(self) -> SpeechText:
         """Return the text front end and styles of the model."""
+
+    @property
+    def reading(self) -> ReadingOptions:
+        """Return how text is read aloud where a request does not say."""
 
     @property
     def frame_s(self) -> float:
@@ -52,6 +72,10 @@ class Backend(Protocol):
     @property
     def voice_aliases(self) -> Mapping[str, str]:
         """Return the preset voice of each alias."""
+
+    @property
+    def openai_voices(self) -> Mapping[str, str]:
+        """Return the preset voice that speaks for each of OpenAI's, unless another has its name."""
 
     @property
     def voice_registry(self) -> VoiceRegistry:
@@ -108,6 +132,16 @@ class Backend(Protocol):
     def supports_grammar(self) -> bool:
         """Return whether the thinker can enforce a grammar, such as tool calls."""
 
+    @property
+    def vocabulary_size(self) -> int:
+        """Return one more than the highest id of a token."""
+
+    def encode_prompt(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a prompt that is no chat; names of special tokens stand for them."""
+
+    def tokenize(self, request: ChatRequest) -> tuple[int, ...]:
+        """Return the tokens of the prompt of a chat without media. Raises `InvalidRequest`."""
+
     def decode_token(self, token_id: int) -> tuple[str, bytes]:
         """Return a token's name and the bytes it adds to a text, which are empty if special."""
 
@@ -131,6 +165,15 @@ class Backend(Protocol):
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Answer a chat."""
+
+    def cut_recording(
+        self, recording: SharedDescriptor | str, rules: CutRules, tenant: str | None, field: str
+    ) -> AsyncGenerator[RecordingPiece | RecordingEnd, None]:
+        """Yield the pieces of a recording in which somebody speaks, then its end.
+
+        `recording` is a file, or the URL of one.
+        `field` names the field of the request that holds it, for error messages.
+        """
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         """Read a text aloud."""

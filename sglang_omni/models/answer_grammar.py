@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sglang_omni.models.tool_calls import CALL, CALL_CLOSE
+from sglang_omni.models.pending_call import CALL, CALL_CLOSE
 from sglang_omni.protocol.tools import Tool, ToolChoice
 
 # The spacing of `json.dumps`, on which the model was trained. With free white space, a model may

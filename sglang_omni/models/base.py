@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from sglang_omni.models.encoder import ModalityModel
+    from sglang_omni.models.image import ImageModel
     from sglang_omni.models.speech import SpeechModel
 
 
@@ -77,6 +78,15 @@ class ModelFamily(ABC):
     @abstractmethod
     def encoder_width(self, checkpoint: Path) -> int:
         """Return the width of a feature row. Raises `CheckpointError`."""
+
+    def load_image_model(self, checkpoint: Path, device: str, dtype: str) -> "ImageModel":
+        """Load the image model of a checkpoint, if `Capabilities.image_output` says it has one.
+
+        Raises:
+            CheckpointError: The checkpoint is incomplete, or draws no images.
+            ConfigError: The dtype is not supported.
+        """
+        raise CheckpointError(f"{checkpoint}: this model family draws no images")
 
     def voice_fingerprint(self, checkpoint: Path) -> str:
         """Return a digest of whatever gives a stored voice its meaning, such as an audio VAE.

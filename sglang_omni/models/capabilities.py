@@ -17,6 +17,9 @@ FILE = "sglang_omni.json"
 
 SpeechTask = Literal["speech", "music", "sound"]
 
+# Prompts, and what no route offers yet.
+_PRIVATE = ("transcription_prompt", "translation_prompt", "image_output")
+
 LANGUAGE_NAMES = {"en": "English", "zh": "Chinese"}
 
 
@@ -32,7 +35,11 @@ class Capabilities:
         transcription_prompt: What the thinker is asked in front of a recording.
         transcription_languages: Languages that it writes down; None where that is not known.
         transcription_hints: Whether that prompt may go on with a language and words to expect.
+        translation_prompt: What the thinker is asked to put a recording into English; None if it
+            does not translate.
         starter_prompts: First messages that it answers well.
+        video_sound: Whether it hears the sound of a video, as an audio clip after the pictures.
+        image_output: Whether it draws images.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -45,10 +52,13 @@ class Capabilities:
     transcription_languages: tuple[str, ...] | None
     transcription_hints: bool
     starter_prompts: tuple[str, ...]
+    translation_prompt: str | None = None
+    video_sound: bool = False
+    image_output: bool = False
 
     def public(self) -> dict[str, Any]:
         """Return what clients may know, as JSON."""
-        return {key: value for key, value in asdict(self).items() if key != "transcription_prompt"}
+        return {key: value for key, value in asdict(self).items() if key not in _PRIVATE}
 
 
 _ADAPTER = TypeAdapter(Capabilities)

@@ -1,6 +1,6 @@
 """How a chat becomes the thinker's tokens, and tokens an answer: what every family provides."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,6 +90,10 @@ class ToolParser(Protocol):
 class ReasoningParser(Protocol):
     """Separates the reasoning in one answer from its text while the answer is written."""
 
+    @property
+    def has_ended(self) -> bool:
+        """Return whether only text can follow, and none is held back."""
+
     def push(self, delta: str) -> list[str | Reasoning]:
         """Return the parts that `delta` completes, in order."""
 
@@ -108,6 +112,16 @@ class ChatFormat(TokenBytes, Protocol):
     def tool_tokens(self) -> TokenBytes:
         """Return a decoder under which the marks of a call, which are special tokens, are text."""
 
+    @property
+    def vocabulary_size(self) -> int:
+        """Return one more than the highest id of a token."""
+
+    def encode_prompt(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a prompt that is no chat; the name of a special token stands for it.
+
+        No token is added before or after.
+        """
+
     def tokenize(
         self, messages: Sequence[Turn], thinking: bool = False, tools: Sequence[Tool] = ()
     ) -> TokenizedPrompt:
@@ -120,11 +134,21 @@ class ChatFormat(TokenBytes, Protocol):
     def token_name(self, token_id: int) -> str:
         """Return how the tokenizer's file writes a token."""
 
-    def tool_parser(self) -> ToolParser:
-        """Return a parser for one answer."""
+    @property
+    def markup(self) -> Collection[str]:
+        """Return the tags that never reach clients, however the model writes them.
+
+        Each has one "<", at its beginning.
+        """
+
+    def tool_parser(self, stream_arguments: bool = False) -> ToolParser:
+        """Return a parser for one answer.
+
+        With `stream_arguments` calls may arrive in pieces, for answers that a grammar constrains.
+        """
 
     def reasoning_parser(self) -> ReasoningParser:
-        """Return a parser for one answer that may begin with reasoning."""
+        """Return a parser for one answer, which may begin with reasoning even if not asked to."""
 
     def answer_grammar(
         self, tools: Sequence[Tool], choice: ToolChoice, schema: str | None, thinking: bool

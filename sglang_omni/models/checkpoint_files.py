@@ -7,21 +7,23 @@ from sglang_omni.protocol.errors import CheckpointError
 
 INDEX_FILE = "model.safetensors.index.json"
 WEIGHTS_FILE = "model.safetensors"
+DIFFUSERS_WEIGHTS_FILE = "diffusion_pytorch_model.safetensors"
 
 
-def list_shard_files(folder: Path) -> list[Path]:
+def list_shard_files(folder: Path, weights_file: str = WEIGHTS_FILE) -> list[Path]:
     """Return the files that the index lists, or the single weights file.
 
     Raises:
         CheckpointError: There are no weights, or a listed file is missing.
     """
-    if (folder / INDEX_FILE).exists():
-        files = sorted(set(read_json(folder / INDEX_FILE)["weight_map"].values()))
-    elif (folder / WEIGHTS_FILE).exists():
-        files = [WEIGHTS_FILE]
+    index_file = f"{weights_file}.index.json"
+    if (folder / index_file).exists():
+        files = sorted(set(read_json(folder / index_file)["weight_map"].values()))
+    elif (folder / weights_file).exists():
+        files = [weights_file]
     else:
-        raise CheckpointError(f"{folder} contains neither {INDEX_FILE} nor {WEIGHTS_FILE}")
+        raise CheckpointError(f"{folder} contains neither {index_file} nor {weights_file}")
     missing = [file for file in files if not (folder / file).exists()]
     if missing:
-        raise CheckpointError(f"{folder / missing[0]} is missing (listed in {INDEX_FILE})")
+        raise CheckpointError(f"{folder / missing[0]} is missing (listed in {index_file})")
     return [folder / file for file in files]

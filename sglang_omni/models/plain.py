@@ -2,14 +2,25 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from sglang_omni.media.limits import MediaRules, PixelBudget, VideoRules
 from sglang_omni.models.capabilities import SpeechTask
 from sglang_omni.models.media_format import MediaFormat
-from sglang_omni.models.reasoning import ThinkTagParser
-from sglang_omni.models.speech_text import SpeechStyle
+from sglang_omni.models.pending_call import CALL_TOKENS
+from sglang_omni.models.reasoning import THINK_TAGS, ThinkTagParser
+from sglang_omni.models.speech_text import (
+    DEFAULT_READING,
+    ReadingOptions,
+    SpeechStyle,
+    TextFrontEnd,
+)
+from sglang_omni.models.written_words import WrittenText
+from sglang_omni.normalization.cuts import find_closed
+from sglang_omni.normalization.lexicon import apply_lexicon
+from sglang_omni.normalization.preview import Preview
 from sglang_omni.protocol.tools import CallPart, Tool, ToolChoice
 
 _RULES = MediaRules(
@@ -29,18 +40,39 @@ PLAIN_MEDIA_FORMAT = MediaFormat(
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n")
 
 
-class PlainSpeechText:
-    """A `SpeechText` and `TextFrontEnd` for a model that reads text as it is, by sentences."""
+@dataclass(frozen=True)
+class PlainFrontEnd:
+    """A `TextFrontEnd` that reads text as it is, by sentences, but for the words of a lexicon."""
 
-    def open_front_end(self) -> "PlainSpeechText":
-        """Return this object: no state is kept between texts."""
-        return self
+    lexicon: Mapping[str, str]
+    written: WrittenText | None = None
+
+    def safe_cut(self, text: str, end: int) -> int:
+        """Return the end of the last word or sentence at or before `end`."""
+        return find_closed(text, end)
 
     def split_fragments(self, text: str) -> Iterator[str]:
         """Yield the sentences and lines of `text` that have a letter or a digit."""
         for sentence in _SENTENCE_END.split(text):
-            if any(map(str.isalnum, sentence)):
-                yield sentence.strip()
+            words = apply_lexicon(sentence, self.lexicon).strip()
+            if any(map(str.isalnum, words)):
+                if self.written is not None:
+                    self.written.add(sentence)
+                yield words
+
+
+class PlainSpeechText:
+    """A `SpeechText` for a model that reads text as it is, by sentences."""
+
+    def open_front_end(
+        self, options: ReadingOptions = DEFAULT_READING, written: WrittenText | None = None
+    ) -> TextFrontEnd:
+        """Return a front end that normalises nothing."""
+        return PlainFrontEnd(options.lexicon, written)
+
+    def preview(self, text: str, options: ReadingOptions = DEFAULT_READING) -> Preview:
+        """Return the sentences."""
+        return Preview(" ".join(self.open_front_end(options).split_fragments(text)))
 
     def warm_up(self) -> None:
         """Do nothing: there is nothing to load."""
@@ -84,6 +116,7 @@ class PlainChat:
     """The part of a `ChatFormat` for a model that calls no functions; a subclass has the rest."""
 
     default_system = "You are a helpful assistant."
+    markup = (*THINK_TAGS, *CALL_TOKENS)
 
     def token_bytes(self, token_id: int) -> bytes:
         """Return the UTF-8 bytes of one token, empty for a special token."""
@@ -94,7 +127,7 @@ class PlainChat:
         """Return this object: there are no marks of calls."""
         return self
 
-    def tool_parser(self) -> PlainToolParser:
+    def tool_parser(self, stream_arguments: bool = False) -> PlainToolParser:
         """Return a parser that finds no calls."""
         return PlainToolParser()
 

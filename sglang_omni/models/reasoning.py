@@ -2,7 +2,7 @@
 
 from sglang_omni.models.chat import Reasoning
 
-OPEN, CLOSE = "<think>", "</think>"
+OPEN, CLOSE = THINK_TAGS = "<think>", "</think>"
 
 
 class ThinkTagParser:
@@ -21,6 +21,11 @@ class ThinkTagParser:
         self._pending = ""
         self._read = self._read_start
         self._has_reasoning = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether only content can follow, and none is held back."""
+        return self._read == self._read_answer
 
     def push(self, delta: str) -> list[str | Reasoning]:
         """Take more of the answer and return the parts that later text cannot change."""

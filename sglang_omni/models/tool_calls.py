@@ -6,16 +6,13 @@ A family whose model writes them so uses this parser, and the grammar of `answer
 """
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from sglang_omni.models.chat import TokenBytes
+from sglang_omni.models.pending_call import CALL, CALL_CLOSE, CALL_TOKENS, PendingCall
 from sglang_omni.protocol.tools import CallPart, InvalidToolCall, ToolCall
 from sglang_omni.protocol.unicode import is_unicode
-
-CALL, CALL_CLOSE = CALL_TOKENS = "<tool_call>", "</tool_call>"
-STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class ToolTokenDecoder:
@@ -57,44 +54,62 @@ class ToolCallParser:
 
     A call token never becomes text. Invalid text between call tokens, and a call that does not end,
     become an `InvalidToolCall`. A closing token alone is dropped. Text that may be the beginning of
-    a call token is held back until more text arrives; the result does not depend on the deltas.
+    a call token is held back until more text arrives. Apart from the cuts of streamed arguments,
+    the result does not depend on the deltas.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stream_arguments: bool = False) -> None:
+        """Begin an answer.
+
+        With `stream_arguments` the arguments of a call in the usual form are parts before its end,
+        and the call has them as they were written. Only a grammar makes that safe: a part cannot be
+        taken back if the call turns out to be invalid.
+        """
+        self._stream_arguments = stream_arguments
         self._pending = ""
+        self._call: PendingCall | None = None
         self._after_call = False
 
     def push(self, delta: str) -> list[CallPart]:
         """Parse more of the answer; return the parts that are complete, in order."""
-        self._pending += delta
         parts: list[CallPart] = []
-        while CALL in self._pending:
-            before, _, rest = self._pending.partition(CALL)
-            end = _find_call_end(rest)
-            text = before.rstrip()
-            if end is None:
-                self._pending = self._pending[len(text) :]
-                return parts + self._add_text(text)
-            self._pending = rest[end + len(CALL_CLOSE) :]
-            parts += [*self._add_text(text), self._add_call(rest[:end])]
-        num_kept = _count_held_back(self._pending)
-        end = len(self._pending) - num_kept
-        text, self._pending = self._pending[:end], self._pending[end:]
-        return parts + self._add_text(text)
+        while delta:
+            parse = self._parse_text if self._call is None else self._parse_call
+            found, delta = parse(delta)
+            parts += found
+        return parts
 
     def finish(self) -> list[CallPart]:
         """Return the remaining parts at the end of the answer."""
         parts: list[CallPart] = []
-        while CALL in self._pending and CALL_CLOSE in self._pending:
-            # The closing token was taken for part of a JSON string that did not end.
-            broken, _, self._pending = self._pending.partition(CALL_CLOSE)
-            parts += [self._add_call(broken.partition(CALL)[2]), *self.push("")]
+        while self._call is not None:
+            call, self._call, self._after_call = self._call, None, True
+            parts.append(InvalidToolCall())
+            if call.name is None:
+                # The closing token was taken for part of a JSON string that did not end.
+                parts += self.push(call.text.partition(CALL_CLOSE)[2])
         rest, self._pending = self._pending, ""
-        return [*parts, InvalidToolCall()] if CALL in rest else parts + self._add_text(rest)
+        return parts + self._add_text(rest)
 
-    def _add_call(self, content: str) -> ToolCall | InvalidToolCall:
-        self._after_call = True
-        return parse_call(content) or InvalidToolCall()
+    def _parse_text(self, delta: str) -> tuple[list[CallPart], str]:
+        """Return the parts before the next call, and the text after its opening token."""
+        before, token, rest = (self._pending + delta).partition(CALL)
+        if token:
+            self._pending, self._call = "", PendingCall(self._stream_arguments)
+            return self._add_text(before.rstrip()), rest
+        end = len(before) - _count_held_back(before)
+        self._pending = before[end:]
+        return self._add_text(before[:end]), ""
+
+    def _parse_call(self, delta: str) -> tuple[list[CallPart], str]:
+        """Return the parts up to the end of the call, and the text after its closing token."""
+        assert self._call is not None
+        call = self._call
+        parts: list[CallPart] = [*call.push(delta)]
+        if call.end is None:
+            return parts, ""
+        self._call, self._after_call = None, True
+        return [*parts, _to_call(call)], call.text[call.end + len(CALL_CLOSE) :]
 
     def _add_text(self, text: str) -> list[CallPart]:
         """Return the text as a part, without white space between calls; [] if none is left."""
@@ -107,20 +122,18 @@ class ToolCallParser:
         return [text]
 
 
-def _find_call_end(rest: str) -> int | None:
-    """Return the end of the call at the beginning of `rest`; None if it is not complete.
-
-    A closing token inside a JSON string does not end the call.
-    """
-    end = rest.find(CALL_CLOSE)
-    while end >= 0 and '"' in STRINGS.sub("", rest[:end]):
-        end = rest.find(CALL_CLOSE, end + 1)
-    return None if end < 0 else end
+def _to_call(pending: PendingCall) -> ToolCall | InvalidToolCall:
+    """Return a call that has ended. Arguments that were streamed stay as they were written."""
+    call = parse_call(pending.text[: pending.end])
+    if call is None or pending.name is None:
+        return call or InvalidToolCall()
+    arguments = pending.arguments
+    return InvalidToolCall() if arguments is None else ToolCall(pending.name, arguments)
 
 
 def _count_held_back(text: str) -> int:
     """Return the length of a tail that may begin a call token: white space, then its prefix."""
-    for size in range(min(len(text), len(CALL_CLOSE) - 1), 0, -1):
-        if any(token.startswith(text[-size:]) for token in CALL_TOKENS):
-            return len(text) - len(text[:-size].rstrip())
+    start = text.rfind("<", 1 - len(CALL_CLOSE))
+    if start >= 0 and any(token.startswith(text[start:]) for token in CALL_TOKENS):
+        return len(text) - len(text[:start].rstrip())
     return len(text) - len(text.rstrip())

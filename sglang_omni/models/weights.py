@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 
-from sglang_omni.models.checkpoint_files import INDEX_FILE, list_shard_files
+from sglang_omni.models.checkpoint_files import WEIGHTS_FILE, list_shard_files
 from sglang_omni.models.json_file import read_json
 from sglang_omni.protocol.errors import CheckpointError
 
@@ -24,15 +24,16 @@ class LoadReport:
 class TensorFolder(Mapping[str, torch.Tensor]):
     """The tensors of a checkpoint folder, read lazily, with one file open at a time.
 
-    The folder has shards and `model.safetensors.index.json`, or a single `model.safetensors`.
+    The folder has shards and `model.safetensors.index.json`, or a single `model.safetensors`; or
+    the same under another name, `weights_file`.
 
     Raises:
         CheckpointError: A shard or tensor is missing; the message names it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, weights_file: str = WEIGHTS_FILE) -> None:
         self.folder = folder
-        self._shard_of = map_shards(folder)
+        self._shard_of = map_shards(folder, weights_file)
         self._open: tuple[str, safe_open] | None = None
 
     def __getitem__(self, name: str) -> torch.Tensor:
@@ -56,15 +57,16 @@ class TensorFolder(Mapping[str, torch.Tensor]):
         return self._open[1]
 
 
-def map_shards(folder: Path) -> dict[str, str]:
+def map_shards(folder: Path, weights_file: str = WEIGHTS_FILE) -> dict[str, str]:
     """Map each tensor name to its file; check that the files contain what the index lists."""
     file_by_name: dict[str, str] = {}
-    for path in list_shard_files(folder):
+    for path in list_shard_files(folder, weights_file):
         with safe_open(path, framework="pt") as shard:
             file_by_name.update(dict.fromkeys(shard.keys(), path.name))
     file_by_name_in_index: dict[str, str] = {}
-    if (folder / INDEX_FILE).exists():
-        file_by_name_in_index = read_json(folder / INDEX_FILE)["weight_map"]
+    index = folder / f"{weights_file}.index.json"
+    if index.exists():
+        file_by_name_in_index = read_json(index)["weight_map"]
     missing = sorted(
         name for name, file in file_by_name_in_index.items() if file_by_name.get(name) != file
     )

@@ -1,6 +1,7 @@
 """Combine coroutines and asynchronous streams: gather, tee and merge."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import aclosing
 from typing import Any, Generic, TypeVar
@@ -54,15 +55,19 @@ class Tee(Generic[T]):
             yield item
 
 
-async def merge(*sources: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+async def merge(
+    *sources: AsyncGenerator[T, None], window: int = MERGE_WINDOW
+) -> AsyncGenerator[T, None]:
     """Yield the items of several streams as they arrive, until all streams have ended.
+
+    At most `window` items wait for the reader.
 
     The first error of a source closes the other sources and is then raised. Closing this generator
     closes every source. No source starts before the first item is requested.
     """
     ready: asyncio.Queue[Any] = asyncio.Queue()
-    window = asyncio.Semaphore(MERGE_WINDOW)
-    pumps = [asyncio.create_task(_pump(source, ready, window)) for source in sources]
+    places = asyncio.Semaphore(window)
+    pumps = [asyncio.create_task(_pump(source, ready, places)) for source in sources]
     try:
         num_running = len(pumps)
         while num_running:
@@ -72,7 +77,7 @@ async def merge(*sources: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
                 if item.error is not None:
                     raise item.error
             else:
-                window.release()
+                places.release()
                 yield item
     finally:
         for pump in pumps:
@@ -105,3 +110,56 @@ async def _pump(
         # A source that cancels itself has ended too, and the reader must learn of it.
         error = caught
     ready.put_nowait(_Ended(error))
+
+
+async def run_in_order(
+    sources: AsyncGenerator[AsyncGenerator[T, None], None], limit: int
+) -> AsyncGenerator[T, None]:
+    """Yield the items of streams one stream after the other, while up to `limit` of them run.
+
+    Items of streams that run ahead wait, so a stream should have few. The first error in the order
+    of the streams is raised. Closing this generator closes every stream and `sources`.
+    """
+    running = _RunningStreams[T](limit)
+    starter = asyncio.create_task(running.start_all(sources))
+    try:
+        while (items := await running.started.get()) is not None:
+            while not isinstance(item := await items.get(), _Ended):
+                yield item
+            if item.error is not None:
+                raise item.error
+            running.places.release()
+        await starter  # Raises the error of `sources`.
+    finally:
+        starter.cancel()
+        await asyncio.gather(starter, return_exceptions=True)
+        for pump in running.pumps:
+            pump.cancel()
+        await asyncio.gather(*running.pumps, return_exceptions=True)
+
+
+class _RunningStreams(Generic[T]):
+    """The streams that `run_in_order` has started, each with a queue of its items."""
+
+    def __init__(self, limit: int) -> None:
+        self.places = asyncio.Semaphore(limit)
+        # None after the last stream.
+        self.started: asyncio.Queue[asyncio.Queue[Any] | None] = asyncio.Queue()
+        self.pumps: set[asyncio.Task[None]] = set()
+
+    async def start_all(self, sources: AsyncGenerator[AsyncGenerator[T, None], None]) -> None:
+        """Start each stream once there is a place."""
+        try:
+            async with aclosing(sources):
+                while True:
+                    await self.places.acquire()
+                    source = await anext(sources, None)
+                    if source is None:
+                        return
+                    items: asyncio.Queue[Any] = asyncio.Queue()
+                    pump = asyncio.create_task(_pump(source, items, asyncio.Semaphore(sys.maxsize)))
+                    self.pumps.add(pump)
+                    pump.add_done_callback(self.pumps.discard)
+                    self.started.put_nowait(items)
+        finally:
+            self.started.put_nowait(None)

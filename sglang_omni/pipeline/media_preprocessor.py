@@ -2,9 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sglang_omni.engines.encoder.cache import Embedding
@@ -13,7 +13,7 @@ from sglang_omni.engines.encoder.contract import AudioEncodeRequest, VisionEncod
 from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.media.fetch import FetchPolicy, fetch_all
-from sglang_omni.media.limits import Kind, MediaRules, PixelBudget
+from sglang_omni.media.limits import Kind, MediaRules, PixelBudget, VideoOptions
 from sglang_omni.models.chat import PromptAudio, PromptImage, PromptVideo
 from sglang_omni.models.media_format import Grid, MediaFormat
 from sglang_omni.observability.trace import stage
@@ -39,6 +39,7 @@ class MediaDecoder(Protocol):
         image: PixelBudget | None,
         *,
         tenant: str | None = None,
+        video: VideoOptions = ...,
     ) -> tuple[Decoded, SharedArray]:
         """Decode files into a new array. Raises `InvalidRequest` if they cannot be decoded."""
         ...
@@ -52,6 +53,7 @@ class MediaInput:
     video (time, rows, columns), None for audio. `tokens` is the number of feature rows per time
     step of an image or video, or of the whole audio clip. `seconds` are the times of a video's
     frame pairs. `content` is the decoded data to encode, None if `embedding` is already known.
+    `sound` is the sound of a video, which follows it in the prompt.
     """
 
     part: MediaPart
@@ -61,6 +63,7 @@ class MediaInput:
     seconds: tuple[float, ...] = ()
     content: tuple[Decoded, SharedArray] | None = None
     embedding: Embedding | None = None
+    sound: "MediaInput | None" = None
 
     @property
     def rows(self) -> int:
@@ -68,11 +71,21 @@ class MediaInput:
         return self.tokens * (self.grid[0] if self.grid else 1)
 
     @property
+    def prompt_items(self) -> tuple[PromptImage | PromptVideo | PromptAudio, ...]:
+        """Return the placeholders of this medium and of its sound."""
+        return (self.prompt_item, self.sound.prompt_item) if self.sound else (self.prompt_item,)
+
+    @property
     def prompt_item(self) -> PromptImage | PromptVideo | PromptAudio:
         """Return the placeholder of this medium in the prompt."""
         if self.grid is None:
             return PromptAudio(self.tokens)
         return PromptVideo(self.tokens, self.seconds) if self.seconds else PromptImage(self.tokens)
+
+
+def list_inputs(media: Iterable[MediaInput]) -> list[MediaInput]:
+    """Return media in the order of the prompt: each video before its sound."""
+    return [one for medium in media for one in (medium, medium.sound) if one is not None]
 
 
 def create_media_queue() -> AdmissionQueue:
@@ -111,20 +124,54 @@ class MediaPreprocessor:
 
         Raises `InvalidRequest`, naming the part's field.
         """
-        with with_error_field(part):
+        with with_error_field(part.field):
             if part.kind not in self._encoders:
                 raise InvalidRequest("this server accepts text only; remove the media")
             async with self._media_queue.admit(tenant, priority):
                 return await self._open(part, use_cache, tenant)
 
+    async def fetch(self, part: MediaPart, tenant: str | None = None) -> bytes:
+        """Return the content of a file. Raises `InvalidRequest`, naming the part's field."""
+        with with_error_field(part.field):
+            async with self._media_queue.admit(tenant, "normal"):
+                (content,) = await fetch_all(part.sources, self._policy, tenant)
+                return content
+
     async def _open(self, part: MediaPart, use_cache: bool, tenant: str | None) -> MediaInput:
         files = await fetch_all(part.sources, self._policy, tenant)
+        medium = await self._open_files(part, files, use_cache, tenant)
+        if part.kind != "video" or part.video.sound == "off":
+            return medium
+        return replace(medium, sound=await self._open_sound(part, files, use_cache, tenant))
+
+    async def _open_sound(
+        self, video: MediaPart, files: Sequence[bytes], use_cache: bool, tenant: str | None
+    ) -> MediaInput | None:
+        """Open the sound of a video as an audio clip. Return None if it has none."""
+        if "audio" not in self._encoders:
+            return None
+        part = replace(video, kind="audio", video=VideoOptions(sound=video.video.sound))
+        try:
+            sound = await self._open_files(part, files, use_cache, tenant)
+        except InvalidRequest:
+            if video.video.sound == "required":
+                raise
+            return None
+        return sound if sound.tokens else None
+
+    async def _open_files(
+        self, part: MediaPart, files: Sequence[bytes], use_cache: bool, tenant: str | None
+    ) -> MediaInput:
         key = await asyncio.to_thread(hash_content, part, files, self._format.rules)
         cached = self._encoders[part.kind].get_cached(key) if use_cache else None
         if cached is not None:
             return self._from_cache(part, key, cached)
         decoded, array = await self._media_decoders.decode(
-            part.kind, files, get_pixel_budget(part, self._format.rules.image), tenant=tenant
+            part.kind,
+            files,
+            get_pixel_budget(part, self._format.rules.image),
+            tenant=tenant,
+            video=part.video,
         )
         return self._from_decoded(part, key, decoded, array)
 
@@ -142,7 +189,7 @@ class MediaPreprocessor:
             request = VisionEncodeRequest(array, decoded.layout, rows)
         encoder = self._encoders[medium.part.kind]
         stage_name = "audio_encoder" if medium.grid is None else "image_encoder"
-        with with_error_field(medium.part), stage(stage_name):
+        with with_error_field(medium.part.field), stage(stage_name):
             return await encoder.encode(medium.key, request, medium.grid, medium.seconds)
 
     def _from_decoded(
@@ -150,7 +197,8 @@ class MediaPreprocessor:
     ) -> MediaInput:
         shape, content = decoded.layout.shape, (decoded, array)
         if part.kind == "audio":
-            return MediaInput(part, key, self._format.audio_tokens(shape[0]), content=content)
+            tokens = self._format.audio_tokens(shape[0]) if shape[0] else 0
+            return MediaInput(part, key, tokens, content=content)
         grid = self._format.patch_grid(shape)
         tokens = self._format.image_tokens(grid)
         return MediaInput(part, key, tokens, grid, decoded.seconds, content)
@@ -171,9 +219,10 @@ def get_pixel_budget(part: MediaPart, rules: PixelBudget) -> PixelBudget | None:
 
 def hash_content(part: MediaPart, files: Sequence[bytes], rules: MediaRules) -> bytes:
     """Return a key that is equal only for equal files decoded with equal options."""
-    digest = hashlib.blake2b(
-        repr((part.kind, part.max_pixels, rules)).encode(), digest_size=KEY_BYTES
-    )
+    # Whether a sound is required changes errors only, and pictures are the same without it.
+    is_video_sound = part.kind == "audio" and part.video.sound != "off"
+    options = (part.kind, part.max_pixels, part.video.fps, part.video.max_frames, is_video_sound)
+    digest = hashlib.blake2b(repr((*options, rules)).encode(), digest_size=KEY_BYTES)
     for file in files:
         digest.update(len(file).to_bytes(8, "little"))
         digest.update(file)
@@ -181,7 +230,7 @@ def hash_content(part: MediaPart, files: Sequence[bytes], rules: MediaRules) -> 
 
 
 @contextmanager
-def with_error_field(part: MediaPart) -> Iterator[None]:
+def with_error_field(field: str) -> Iterator[None]:
     """Raise an `InvalidRequest` of the body again, naming the field that holds the medium.
 
     It is a new error because requests that share an encoding share its error.
@@ -189,6 +238,6 @@ def with_error_field(part: MediaPart) -> Iterator[None]:
     try:
         yield
     except InvalidRequest as error:
-        named = type(error)(f"{part.field}: {error.message}", param=part.field)
+        named = type(error)(f"{field}: {error.message}", param=field)
         named.reason = MEDIA_REFUSED
         raise named from error

@@ -36,9 +36,11 @@ def preprocess(
 ) -> TokenizedPrompt:
     """Render a chat and tokenize it. A long text takes seconds: run this off the event loop.
 
+    A prompt that is given as tokens is only checked.
+
     Args:
         request: The chat.
-        media: The media of `request.media`, in order.
+        media: The media of `request.media`, in order. The sound of a video follows it.
         chat: The model's prompt format.
         context_length: The thinker's context, in tokens.
 
@@ -46,26 +48,41 @@ def preprocess(
         InvalidRequest: A message is invalid; the error names it.
         ContextExceeded: The prompt leaves no room for an answer.
     """
+    field = "messages" if request.prompt_ids is None else "prompt"
     _check_text(request, context_length)
+    prompt = tokenize(request, media, chat)
+    if len(prompt.ids) >= context_length:
+        has_sound = any(medium.sound for medium in media)
+        hint = " or leave out the sound of videos (use_audio_in_video)" if has_sound else ""
+        raise ContextExceeded(
+            f"the prompt has {len(prompt.ids)} tokens, but the context has {context_length}; "
+            f"shorten the {field}{hint}",
+            param=field,
+        )
+    return prompt
+
+
+def tokenize(
+    request: ChatRequest, media: Sequence[MediaInput], chat: ChatFormat
+) -> TokenizedPrompt:
+    """Return the tokens of a prompt of any length. Raises `InvalidRequest` as `preprocess` does."""
+    if request.prompt_ids is not None:
+        return TokenizedPrompt(request.prompt_ids)
     remaining_media = iter(media)
     turns = [
         _Turn(
             message.role,
             tuple(
-                next(remaining_media).prompt_item if isinstance(part, MediaPart) else part
+                item
                 for part in message.content
+                for item in (
+                    next(remaining_media).prompt_items if isinstance(part, MediaPart) else (part,)
+                )
             ),
         )
         for message in request.messages
     ]
-    prompt = chat.tokenize(turns, request.thinking, request.tools)
-    if len(prompt.ids) >= context_length:
-        raise ContextExceeded(
-            f"the prompt has {len(prompt.ids)} tokens, but the context has {context_length}; "
-            "shorten the messages",
-            param="messages",
-        )
-    return prompt
+    return chat.tokenize(turns, request.thinking, request.tools)
 
 
 def _check_text(request: ChatRequest, context_length: int) -> None:

@@ -6,15 +6,16 @@ are three differences:
 
 * Each CJK character counts as one unit. The reference counts words between white space, so Chinese
   text is a single unit and is spoken only when the answer is complete.
-* A number is never cut. The reference takes "3." for a sentence when "14" is still to come. A word
-  that may continue is cut only when waiting for its end would take too long.
+* A number, date, link or address is never cut: the text front end says where a cut is safe. The
+  reference takes "3." for a sentence when "14" is still to come. Without a front end, a word that
+  may continue is cut only when waiting for its end would take too long.
 * White space alone is not a segment.
 """
 
 import asyncio
 import math
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,6 +34,12 @@ _OPEN_UNIT = re.compile(rf"[^\W{_CJK}]\Z|\d[.,:]\Z")
 _RUN = rf"[^\s{_CJK}，。！？；：、（]*+"
 _OPEN_NUMBER_REVERSED = re.compile(rf"(?:[.,:]?\d|[-+$£€¥￥]){_RUN}")
 _OPEN_WORD_REVERSED = re.compile(rf"(?:[.,:]?\d|[-+$£€¥￥]|[^\W{_CJK}]){_RUN}")
+
+# Text and end of a proposed cut -> the last safe cut at or before it; 0 for nowhere.
+SafeCut = Callable[[str, int], int]
+
+# A text with no safe place (a long table of numbers) is cut anyway at this many times `max_tokens`.
+_MAX_OVERRUN = 3
 
 # For this long after its deadline the first segment leaves out a last word that may continue. Then
 # it takes the word as it is. The reference polls every 100 ms and always takes it.
@@ -72,9 +79,9 @@ class SegmentSettings:
 class Segment:
     """A piece of the answer to speak.
 
-    `source` is the exact piece: the sources of all segments join to the answer without its
-    trailing white space. `text` is the text to speak: equal to `source`, except that a segment cut
-    at `max_tokens` has its words joined by single spaces.
+    `source` is the exact piece, which the text front end reads: the sources of all segments join to
+    the answer without its trailing white space. `text` is what the reference speaks: equal to
+    `source`, except that a segment cut at `max_tokens` has its words joined by single spaces.
     """
 
     index: int
@@ -94,27 +101,31 @@ class Segmenter:
     the current time, so the caller calls `tick` at once.
     """
 
-    def __init__(self, settings: SegmentSettings) -> None:
+    def __init__(self, settings: SegmentSettings, safe_cut: SafeCut | None = None) -> None:
         """Start with an empty buffer. The wait of the first segment starts with its first text."""
         self._settings = settings
+        self._safe_cut = safe_cut
         self._buffer = ""
         self._index = 0
         self._started_at: float | None = None
         self._now = 0.0
-        # Length of a sentence that ends in a digit and a dot. The next character decides whether
-        # it ends there.
+        # Length of a sentence that may go on after its mark, as after a digit and a dot. The next
+        # character decides.
         self._pending_sentence = 0
+        # Length of the buffer, a position in it, and whether a segment may end there.
+        self._checked = (0, 0, False)
 
     def push(self, text: str, now: float) -> list[Segment]:
-        """Take more of the answer at time `now` (seconds) and cut what is due."""
+        """Take more of the answer at time `now` (seconds) and cut a segment if one is due."""
         if not text:
             return self.tick(now)
         if self._started_at is None:
             self._started_at = now
         sentence, self._pending_sentence = self._pending_sentence, 0
         self._buffer += text
-        ended = [self._take_segment(sentence)] if sentence and not text[0].isdigit() else []
-        return ended + self.tick(now)
+        if sentence and self._ends_at(sentence):
+            return [self._take_segment(sentence)]
+        return self.tick(now)
 
     def tick(self, now: float) -> list[Segment]:
         """Cut what is due at time `now` without more text."""
@@ -125,16 +136,18 @@ class Segmenter:
             self._pending_sentence = len(self._buffer)
         return []
 
-    def flush(self) -> list[Segment]:
-        """Cut all that is left, at the end of the answer. White space alone gives no segment."""
-        segments = []
+    def flush(self) -> Iterator[Segment]:
+        """Cut all that is left, at the end of the answer. White space alone gives no segment.
+
+        A segment is cut when it is asked for: a safe cut depends on what was spoken before.
+        """
         while (num_units := count_units(self._buffer)) > 0:
-            is_too_long = num_units > self._settings.max_tokens
-            segments.append(
-                self._take_segment(self._full_end() if is_too_long else len(self._buffer))
-            )
+            end = len(self._buffer)
+            if num_units > self._settings.max_tokens:
+                full = self._full_end()
+                end = self._safe(full) or full
+            yield self._take_segment(end)
         self._buffer = ""
-        return segments
 
     def next_deadline(self) -> float | None:
         """Return when `tick` would cut if no more text came, or None if it would not."""
@@ -142,19 +155,50 @@ class Segmenter:
             return self._now
         deadline = self._first_deadline()
         times = (deadline, deadline + OPEN_WORD_GRACE_S) if deadline < math.inf else ()
-        return next((time for time in times if self._first_end(time)), None)
+        return next(filter(self._may_cut_first, times), None)
+
+    def _may_cut_first(self, time: float) -> bool:
+        """Whether `tick` may cut at a time. Whether the cut is safe is not asked before."""
+        if time > self._now:
+            return self._is_long_enough(self._open_end(time))
+        return self._first_end(time) > 0
 
     def _due_end(self) -> int:
         """Return the end of a segment that is full or closes a sentence, or 0."""
         num_units, max_units = count_units(self._buffer), self._settings.max_tokens
         if num_units > max_units:
-            return self._full_end()
+            return self._long_end(num_units)
         # The last word may continue. The next character decides, at no cost in length.
         is_full = num_units == max_units and not _OPEN_UNIT.search(self._buffer)
         is_sentence = self._closes_sentence() and self._stable_end(_OPEN_NUMBER_REVERSED) == len(
             self._buffer
         )
-        return len(self._buffer) if is_full or is_sentence else 0
+        is_due = (is_full or is_sentence) and self._ends_at(len(self._buffer))
+        return len(self._buffer) if is_due else 0
+
+    def _long_end(self, num_units: int) -> int:
+        """Return the end of a segment in a buffer that is longer than one, or 0 to wait."""
+        full = self._full_end()
+        end = self._safe(full)
+        if self._is_long_enough(end):
+            return end
+        return full if num_units > _MAX_OVERRUN * self._settings.max_tokens else 0
+
+    def _is_long_enough(self, end: int) -> bool:
+        return count_units(self._buffer[:end]) >= self._settings.first_min_tokens
+
+    def _safe(self, end: int) -> int:
+        return end if self._safe_cut is None else self._safe_cut(self._buffer, end)
+
+    def _ends_at(self, end: int) -> bool:
+        """Whether a sentence or full segment may end at a position, by what follows so far."""
+        if self._safe_cut is None:
+            return not self._buffer[end : end + 1].isdigit()
+        # `tick` and `next_deadline` ask the same question.
+        if self._checked[:2] != (len(self._buffer), end):
+            is_end = self._safe_cut(self._buffer, end) == end
+            self._checked = (len(self._buffer), end, is_end)
+        return self._checked[2]
 
     def _closes_sentence(self) -> bool:
         has_mark = self._buffer.rstrip().endswith(SENTENCE_MARKS)
@@ -168,12 +212,15 @@ class Segmenter:
 
     def _first_end(self, now: float) -> int:
         """Return the end of the first segment if it may be cut at time `now`, or 0."""
-        deadline = self._first_deadline()
-        if now < deadline:
+        if now < self._first_deadline() or not self._is_long_enough(self._open_end(now)):
             return 0
-        is_late = now >= deadline + OPEN_WORD_GRACE_S
-        end = self._stable_end(_OPEN_NUMBER_REVERSED if is_late else _OPEN_WORD_REVERSED)
-        return end if count_units(self._buffer[:end]) >= self._settings.first_min_tokens else 0
+        end = self._safe(self._open_end(now))
+        return end if self._is_long_enough(end) else 0
+
+    def _open_end(self, now: float) -> int:
+        """Return the end of the first segment at time `now`, without a word that may continue."""
+        is_late = now >= self._first_deadline() + OPEN_WORD_GRACE_S
+        return self._stable_end(_OPEN_NUMBER_REVERSED if is_late else _OPEN_WORD_REVERSED)
 
     def _stable_end(self, open_run: re.Pattern[str]) -> int:
         """Return the end of the buffer without a last run that may continue."""
@@ -193,6 +240,7 @@ class Segmenter:
         segment = Segment(self._index, text, source)
         self._index += 1
         self._pending_sentence = 0
+        self._checked = (0, 0, False)
         return segment
 
 
@@ -220,13 +268,16 @@ class SystemClock:
 
 
 async def stream_segments(
-    texts: AsyncIterator[str], settings: SegmentSettings, clock: Clock
+    texts: AsyncIterator[str],
+    settings: SegmentSettings,
+    clock: Clock,
+    safe_cut: SafeCut | None = None,
 ) -> AsyncGenerator[Segment, None]:
     """Yield the segments of the answer whose deltas `texts` yields, each as soon as it is due.
 
     The caller owns `texts`. Cancelling or closing this generator cancels the pending read.
     """
-    segmenter = Segmenter(settings)
+    segmenter = Segmenter(settings, safe_cut)
     reading: asyncio.Task[str | None] | None = None
     try:
         while True:

@@ -51,8 +51,12 @@ class FormBody(BaseModel):
 
 
 def _to_voice_name(voice: Any) -> Any:
-    is_object = isinstance(voice, dict) and voice.keys() == {"id"}
-    return voice["id"] if is_object else voice
+    if isinstance(voice, dict) and voice.keys() == {"id"}:
+        return voice["id"]
+    if isinstance(voice, dict | list):
+        reason = "must be one name or an object with an id; this server does not mix voices"
+        raise PydanticCustomError("voice_mix", reason)
+    return voice
 
 
 def _check_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -74,6 +78,9 @@ VoiceName = Annotated[
     BeforeValidator(_to_voice_name, json_schema_input_type=str | dict[Literal["id"], str]),
     Field(description="Name of a preset or stored voice, or an object with its `id`"),
 ]
+ModelName = Annotated[
+    str | None, Field(description="A name of the served model; unset: its main name")
+]
 RefAudio = Annotated[
     Source | None,
     Field(description="Recording of 1 to 30 s whose voice is cloned; an extension"),
@@ -90,6 +97,19 @@ Seed = Annotated[
         description="Seed of the noise that speech is made of. On a CPU the same request gives the "
         "same samples; with other requests in parallel, a few samples differ by one 16-bit step. "
         "On a GPU, parallel requests change the rounding more",
+    ),
+]
+VideoFps = Annotated[
+    float,
+    Field(ge=0.01, le=60, description="Frames per second to sample from a video; an extension"),
+]
+VideoMaxFrames = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=1_000_000,
+        description="Maximum number of frames to sample, if the server's is not lower; "
+        "an extension",
     ),
 ]
 RequestPriority = Annotated[

@@ -2,14 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from sglang_omni.protocol.body import (
@@ -20,14 +13,14 @@ from sglang_omni.protocol.body import (
     JsonSchema,
     RefAudio,
     RefText,
-    RequestPriority,
     SampleRate,
-    Seed,
     ShortName,
-    Timeout,
+    VideoFps,
+    VideoMaxFrames,
     VoiceName,
 )
 from sglang_omni.protocol.functions import PastCall, ToolChoice, ToolSpec
+from sglang_omni.protocol.generation import ChoiceFields, ReasoningEffort
 from sglang_omni.protocol.media import (
     AudioUrlField,
     Content,
@@ -36,34 +29,6 @@ from sglang_omni.protocol.media import (
     TextContentPart,
     VideoUrlField,
 )
-from sglang_omni.protocol.sampling import SamplingParams
-
-# Characters of a stop string. The whole answer is searched for it.
-MAX_STOP_CHARACTERS = 1000
-
-
-def _to_list(stop: Any) -> Any:
-    return [stop] if isinstance(stop, str) else stop
-
-
-def _check_top_k(top_k: int) -> int:
-    if top_k == 0:
-        raise PydanticCustomError("top_k", "must be at least 1, or -1 for the whole vocabulary")
-    return top_k
-
-
-def _require_false(value: bool) -> bool:
-    if value:
-        raise PydanticCustomError("only_false", "must be false; this server does not support it")
-    return value
-
-
-Stop = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]],
-    BeforeValidator(_to_list, json_schema_input_type=str | list[str]),
-    Field(max_length=4),
-]
-TokenId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 
 
 class PastAudio(Body):
@@ -96,7 +61,6 @@ class ChatMessage(Body):
         str, Field(description="Accepted, not used: earlier reasoning is not part of the prompt")
     ] = ""
     refusal: Annotated[str, Field(description="Accepted, not used")] = ""
-    name: Annotated[str, Field(description="Accepted, not used")] = ""
     content: Content = Field(default=[], validate_default=True)
 
     @field_validator("audio")
@@ -150,12 +114,6 @@ class ChatAudio(Body):
     sample_rate: SampleRate | None = None
 
 
-class StreamOptions(Body):
-    """Options of a streamed answer."""
-
-    include_usage: bool = False
-
-
 class ChatTemplateOptions(Body):
     """Options of the prompt. If unset, `reasoning_effort` decides."""
 
@@ -191,10 +149,9 @@ _LAST_MESSAGE_MEDIA = Field(
 )
 
 
-class ChatBody(Body):
+class ChatBody(ChoiceFields):
     """The body of `POST /v1/chat/completions`."""
 
-    model: str
     messages: Annotated[
         list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES, fail_fast=True)
     ]
@@ -202,26 +159,8 @@ class ChatBody(Body):
         Field(default=["text"])
     )
     audio: ChatAudio | None = None
-    stream: bool = False
-    stream_options: StreamOptions | None = None
-    temperature: Annotated[float, Field(ge=0, le=2)] = SamplingParams.temperature
-    top_p: Annotated[float, Field(gt=0, le=1)] = SamplingParams.top_p
-    top_k: Annotated[int, Field(ge=-1), AfterValidator(_check_top_k)] = SamplingParams.top_k
-    min_p: Annotated[float, Field(ge=0, le=1)] = SamplingParams.min_p
-    repetition_penalty: Annotated[float, Field(gt=0, le=2)] = SamplingParams.repetition_penalty
     max_tokens: Annotated[int | None, Field(ge=1)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
-    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
-    presence_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
-    logit_bias: Annotated[
-        dict[TokenId, Annotated[float, Field(ge=-100, le=100)]],
-        Field(max_length=300, description="Token ids, as text, and the bias added to their logits"),
-    ] = Field(default={})
-    stop: Stop = Field(default=[])
-    seed: Seed | None = None
-    priority: RequestPriority = "normal"
-    timeout: Timeout | None = None
-    n: Annotated[int, Field(ge=1, le=8)] = 1
     logprobs: bool = False
     top_logprobs: Annotated[int | None, Field(ge=0, le=20)] = None
     tools: Annotated[list[ToolSpec], Field(max_length=MAX_TOOLS, fail_fast=True)] = Field(
@@ -232,15 +171,19 @@ class ChatBody(Body):
     response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] = (
         PlainFormat(type="text")
     )
-    reasoning_effort: Annotated[
-        Literal["none", "minimal", "low", "medium", "high", "xhigh"],
-        Field(description="'none' and 'minimal' disable reasoning, the others do not limit it"),
-    ] = "none"
-    store: Annotated[bool, AfterValidator(_require_false)] = False
-    user: Annotated[str, Field(description="Accepted, not used")] = ""
+    reasoning_effort: ReasoningEffort = "none"
     images: Annotated[list[ImageUrlField], _LAST_MESSAGE_MEDIA] = Field(default=[])
     videos: Annotated[list[VideoUrlField], _LAST_MESSAGE_MEDIA] = Field(default=[])
     audios: Annotated[list[AudioUrlField], _LAST_MESSAGE_MEDIA] = Field(default=[])
+    use_audio_in_video: Annotated[
+        bool | None,
+        Field(
+            description="Whether the sound of videos is heard; unset: if the model can. "
+            "An extension"
+        ),
+    ] = None
+    video_fps: VideoFps | None = None
+    video_max_frames: VideoMaxFrames | None = None
     chat_template_kwargs: ChatTemplateOptions = ChatTemplateOptions()
 
     @property

@@ -90,6 +90,25 @@ class RequestNotFound(InvalidRequest):
     code = "request_not_found"
 
 
+class ResponseNotFound(InvalidRequest):
+    """There is no stored response with that id, or it belongs to another caller."""
+
+    status = 404
+    code = "response_not_found"
+
+
+class PreviousResponseNotFound(InvalidRequest):
+    """The response that a conversation goes on from, or one before it, is not stored."""
+
+    code = "previous_response_not_found"
+
+
+class ItemNotFound(InvalidRequest):
+    """A reference names an item that is not part of a stored response."""
+
+    code = "item_not_found"
+
+
 class RequestTooLarge(InvalidRequest):
     """The body of a request is larger than the server allows."""
 

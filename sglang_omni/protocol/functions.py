@@ -15,7 +15,8 @@ from sglang_omni.protocol.body import (
 )
 
 
-def _to_choice(choice: Any) -> Any:
+def to_choice(choice: Any) -> Any:
+    """Return a tool choice as an object, whatever its form."""
     return {"type": choice} if isinstance(choice, str) else choice
 
 
@@ -113,7 +114,7 @@ ToolChoice = Annotated[
     PlainChoice | FunctionChoice | AllowedChoice,
     Field(discriminator="type"),
     BeforeValidator(
-        _to_choice,
+        to_choice,
         json_schema_input_type=Literal["auto", "none", "required"] | FunctionChoice | AllowedChoice,
     ),
 ]

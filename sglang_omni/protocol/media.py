@@ -9,7 +9,15 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from sglang_omni.protocol.body import MAX_FRAMES, MAX_PARTS, Body, NonEmpty, Source
+from sglang_omni.protocol.body import (
+    MAX_FRAMES,
+    MAX_PARTS,
+    Body,
+    NonEmpty,
+    Source,
+    VideoFps,
+    VideoMaxFrames,
+)
 
 
 def _to_parts(content: Any) -> Any:
@@ -38,17 +46,24 @@ class AudioUrl(Body):
 
 
 class VideoUrl(Body):
-    """The source of a video: one file, or its frames in order, two per second."""
+    """The source of a video: one file, or its frames in order, two per second or `fps`.
+
+    `fps` and `max_frames` of a file are in place of `video_fps` and `video_max_frames`.
+    """
 
     url: Source | None = None
     frames: (
         Annotated[list[Source], Field(min_length=2, max_length=MAX_FRAMES, fail_fast=True)] | None
     ) = None
+    fps: VideoFps | None = None
+    max_frames: VideoMaxFrames | None = None
 
     @model_validator(mode="after")
     def _require_one_source(self) -> "VideoUrl":
         if (self.url is None) == (self.frames is None):
             raise PydanticCustomError("video_url", "requires either url or frames")
+        if self.frames is not None and self.max_frames is not None:
+            raise PydanticCustomError("video_url", "all frames are used; leave out max_frames")
         return self
 
 

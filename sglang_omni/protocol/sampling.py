@@ -23,6 +23,7 @@ class SamplingParams:
         json_schema: The answer is a JSON document of this schema (as JSON text).
         grammar: The answer matches this grammar. At most one of the two is set.
         top_logprobs: Return each token's log probability and those of this many likeliest tokens.
+        prompt_logprobs: Return them for the prompt's tokens too. Requires `top_logprobs`.
     """
 
     max_tokens: int = 2048
@@ -39,3 +40,4 @@ class SamplingParams:
     json_schema: str | None = None
     grammar: Grammar | None = None
     top_logprobs: int | None = None
+    prompt_logprobs: bool = False

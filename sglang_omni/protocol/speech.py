@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.body import (
     Body,
+    ModelName,
     RefAudio,
     RefText,
     RequestPriority,
@@ -21,6 +22,12 @@ from sglang_omni.protocol.body import (
 # a request apply as well.
 MAX_SPEECH_CHARACTERS = 4_000_000
 MAX_INSTRUCTION_CHARACTERS = 500
+# Turns of several speakers in one request.
+MAX_TURNS = 100
+# The types of `input` in the locations of pydantic's problems.
+INPUT_TAGS = ("<text>", "<turns>")
+# What a person reads before it is spoken.
+MAX_PREVIEW_CHARACTERS = 20_000
 
 
 def _require_text(text: str) -> str:
@@ -33,10 +40,16 @@ def _to_instructions(value: Any) -> Any:
     return {"style": value} if isinstance(value, str) else value
 
 
+Timestamps = Literal["none", "segment", "word"]
 SpokenText = Annotated[
     str, Field(min_length=1, max_length=MAX_SPEECH_CHARACTERS), AfterValidator(_require_text)
 ]
 Feature = Annotated[str, Field(min_length=1, max_length=50)]
+
+
+WrittenWord = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_require_text)]
+Pronunciation = Annotated[str, Field(min_length=1, max_length=300)]
+Lexicon = Annotated[dict[WrittenWord, Pronunciation], Field(max_length=1000)]
 
 
 class Instructions(Body):
@@ -53,8 +66,25 @@ class Instructions(Body):
     volume: Feature | None = None
 
 
-class SpeechOptions(Body):
-    """Options of a speech request, without its text."""
+class ReadingFields(Body):
+    """How a text is turned into words."""
+
+    normalization: Annotated[
+        Literal["auto", "none"],
+        Field(description="Whether numbers, links and the like are spelled out; an extension"),
+    ] = "auto"
+    lexicon: Annotated[
+        Lexicon | None,
+        Field(description="Pronunciations: what is spoken for a written word; an extension"),
+    ] = None
+    language: Annotated[
+        Literal["en", "zh"] | None,
+        Field(description="Language of a text that shows none, such as a number; an extension"),
+    ] = None
+
+
+class SpeakerFields(Body):
+    """Who speaks, and how."""
 
     voice: VoiceName | None = None
     ref_audio: RefAudio = None
@@ -64,6 +94,37 @@ class SpeechOptions(Body):
         BeforeValidator(_to_instructions, json_schema_input_type=str | Instructions),
         Field(description="Free text (a style), or fields; an extension of OpenAI's string"),
     ] = None
+
+
+class TurnBody(SpeakerFields):
+    """What one of several speakers says. What it leaves out is as in the body."""
+
+    text: SpokenText
+    language: Annotated[
+        Literal["en", "zh"] | None, Field(description="Language of a text that shows none")
+    ] = None
+
+
+def _limit_turns(turns: list[TurnBody]) -> list[TurnBody]:
+    if sum(len(turn.text) for turn in turns) > MAX_SPEECH_CHARACTERS:
+        reason = "the texts must have at most {limit} characters together"
+        raise PydanticCustomError("too_long", reason, {"limit": MAX_SPEECH_CHARACTERS})
+    return turns
+
+
+Turns = Annotated[
+    list[TurnBody], Field(min_length=1, max_length=MAX_TURNS), AfterValidator(_limit_turns)
+]
+SpokenInput = Annotated[
+    Annotated[SpokenText, Tag(INPUT_TAGS[0])] | Annotated[Turns, Tag(INPUT_TAGS[1])],
+    Discriminator(lambda value: INPUT_TAGS[isinstance(value, list)]),
+    Field(description="A text or SSML, or the turns of several speakers; turns are an extension"),
+]
+
+
+class SpeechOptions(SpeakerFields, ReadingFields):
+    """Options of a speech request, without its text."""
+
     task: Annotated[
         Literal["speech", "music", "sound"],
         Field(description="Whether the text is to be spoken or describes audio; an extension"),
@@ -86,6 +147,10 @@ class SpeechOptions(Body):
         float | None,
         Field(ge=0, le=5, description="Temperature of the sampler's noise; an extension"),
     ] = None
+    timestamps: Annotated[
+        Timestamps | None,
+        Field(description="Whether to tell when segments, or words too, are spoken; an extension"),
+    ] = None
     priority: RequestPriority = "normal"
     timeout: Timeout | None = None
 
@@ -93,9 +158,28 @@ class SpeechOptions(Body):
 class SpeechBody(SpeechOptions):
     """The body of `POST /v1/audio/speech`."""
 
-    model: str
-    input: SpokenText
+    model: ModelName = None
+    input: SpokenInput
     stream_format: Annotated[
         Literal["audio", "sse"],
         Field(description="The file during synthesis, or server-sent events that contain it"),
     ] = "audio"
+    stream: Annotated[
+        bool,
+        Field(description="False: the file is sent when it is complete, with its size; extension"),
+    ] = True
+    verbose: Annotated[
+        bool,
+        Field(description="Answer in JSON: the complete file and its timestamps; an extension"),
+    ] = False
+
+
+class NormalizeBody(ReadingFields):
+    """The body of `POST /v1/audio/normalize`: a text, and how it is read."""
+
+    model: ModelName = None
+    input: Annotated[
+        str,
+        Field(min_length=1, max_length=MAX_PREVIEW_CHARACTERS, description="Plain text or SSML"),
+        AfterValidator(_require_text),
+    ]

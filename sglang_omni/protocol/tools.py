@@ -64,8 +64,25 @@ class InvalidToolCall:
     """A call that the model began but that is incomplete or not a name with a JSON object."""
 
 
-CallPart = str | ToolCall | InvalidToolCall
-"""A part of an answer: text, or a call."""
+@dataclass(frozen=True)
+class ToolCallStart:
+    """The beginning of a call whose arguments follow as deltas, and then the whole `ToolCall`.
+
+    A call that is cut ends as an `InvalidToolCall` instead.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ToolCallDelta:
+    """More text of the arguments of the call that began last."""
+
+    arguments: str
+
+
+CallPart = str | ToolCallStart | ToolCallDelta | ToolCall | InvalidToolCall
+"""A part of an answer: text, a call, or a piece of one."""
 
 
 @dataclass(frozen=True)

@@ -305,7 +305,8 @@ def build_media_rules(config: Config, rules: MediaRules) -> MediaRules:
 def _build_video_rules(media: MediaOptions, rules: VideoRules, on_cpu: bool) -> VideoRules:
     default_frames = min(CPU_VIDEO_FRAMES, rules.frames) if on_cpu else rules.frames
     frames = media.video_max_sampled or default_frames
-    rules = replace(rules, fps=media.video_fps or rules.fps, frames=frames)
+    fps, max_fps = media.video_fps or rules.fps, media.video_fps or rules.max_fps
+    rules = replace(rules, fps=fps, max_fps=max_fps, frames=frames)
     if not on_cpu:
         return rules
     total = rules.total_pixels // CPU_VIDEO_SHARE
@@ -323,6 +324,7 @@ def build_media_decoder_settings(config: Config, rules: MediaRules) -> MediaDeco
         video_pixels=media.video_pixels,
         video_seconds=media.video_seconds,
         audio_seconds=media.audio_seconds,
+        recording_seconds=media.recording_seconds,
         decode_seconds=media.decode_seconds,
         memory_bytes=media.memory_bytes,
     )

@@ -17,13 +17,17 @@ from sglang_omni.engines.grammar_checker.checker import GrammarChecker
 from sglang_omni.engines.grammar_checker.contract import GrammarSettings, build_check_request
 from sglang_omni.engines.runtime.pool import EnginePool
 from sglang_omni.engines.runtime.process import EngineProcess
+from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
 from sglang_omni.engines.thinker.sglang_metrics import SGLangMetrics
+from sglang_omni.media.speech_spans import CutRules
 from sglang_omni.models.registry import family_of
-from sglang_omni.pipeline.preprocess import apply_answer_grammar
+from sglang_omni.pipeline.preprocess import apply_answer_grammar, tokenize
+from sglang_omni.pipeline.recording import RecordingEnd, RecordingPiece, cut_recording
 from sglang_omni.pipeline.request import ChatRequest, Event, SpeechRequest
 from sglang_omni.pipeline.respond import Engines, Pipeline
+from sglang_omni.protocol.compat.voice_names import map_openai_voices
 from sglang_omni.protocol.errors import EngineUnavailable, Forbidden, RequestNotFound
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.queueing.queue import QueueRules
@@ -33,6 +37,8 @@ from sglang_omni.serving.engine_config import (
     build_output_rules,
 )
 from sglang_omni.serving.media_engines import MediaEngines
+from sglang_omni.serving.model_names import read_model_names
+from sglang_omni.serving.reading import build_reading
 from sglang_omni.serving.voice_registry import create_voice_registry
 from sglang_omni.voices.aliases import parse_aliases, validate_aliases
 
@@ -50,16 +56,20 @@ class Server:
                 the default voice or the voice of an alias does not exist.
         """
         self.config = config
+        self.model_names = read_model_names(config)
         family = family_of(checkpoint)
         self.capabilities = family.capabilities(checkpoint)
         self._chat = family.chat_format(checkpoint)
         self.speech_text = family.speech_text
+        self.reading = build_reading(config.text)
         self._media = MediaEngines(config, checkpoint)
         self._sglang = SGLangMetrics()
         specs = build_specs(config, checkpoint, self._sglang.environment)
         self._engines = {name: EnginePool(replicas) for name, replicas in specs.items()}
         self.voice_aliases = parse_aliases(config.voice_alias)
-        self._check_voices(family.voice_names(checkpoint))
+        presets = family.voice_names(checkpoint)
+        self._check_voices(presets)
+        self.openai_voices = map_openai_voices(presets, strict=config.strict_names)
         self.voice_registry = create_voice_registry(
             config,
             checkpoint,
@@ -107,8 +117,18 @@ class Server:
 
     @property
     def model(self) -> str:
-        """Return the served model name."""
-        return self.config.served_model_name
+        """Return the main name of the served model."""
+        return self.model_names.main
+
+    @property
+    def strict_fields(self) -> bool:
+        """Return whether a request with fields that would be ignored is rejected."""
+        return self.config.strict_fields
+
+    @property
+    def accepts_media(self) -> bool:
+        """Return whether a chat may have images, videos and audio."""
+        return not self.config.text_only
 
     @property
     def max_tokens(self) -> int:
@@ -193,6 +213,19 @@ class Server:
         """Return whether an answer can be constrained to a grammar, as for function calls."""
         return self._thinker_info().supports_grammar
 
+    @property
+    def vocabulary_size(self) -> int:
+        """Return one more than the highest id of a token."""
+        return self._chat.vocabulary_size
+
+    def encode_prompt(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a prompt that is no chat; names of special tokens stand for them."""
+        return self._chat.encode_prompt(text)
+
+    def tokenize(self, request: ChatRequest) -> tuple[int, ...]:
+        """Return the tokens of the prompt of a chat without media. Raises `InvalidRequest`."""
+        return tokenize(request, (), self._chat).ids
+
     def decode_token(self, token_id: int) -> tuple[str, bytes]:
         """Return a token's name and its bytes in the text; a special token has no bytes."""
         return self._chat.token_name(token_id), self._chat.token_bytes(token_id)
@@ -236,6 +269,14 @@ class Server:
             events = self._checked(sampling, request.tenant, events)
         return self._admission.with_timeout(request, events)
 
+    def cut_recording(
+        self, recording: SharedDescriptor | str, rules: CutRules, tenant: str | None, field: str
+    ) -> AsyncGenerator[RecordingPiece | RecordingEnd, None]:
+        """Yield the pieces of a recording in which somebody speaks, then its end."""
+        self._require_started()
+        media = self._media
+        return cut_recording(media.decoders, media.preprocessor, recording, rules, tenant, field)
+
     async def _checked(
         self, sampling: SamplingParams, tenant: str | None, events: AsyncGenerator[Event, None]
     ) -> AsyncGenerator[Event, None]:
@@ -277,6 +318,7 @@ class Server:
             speech_text=self.speech_text,
             sample_rate=self.sample_rate,
             frame_s=self.frame_s,
+            speech_languages=self.capabilities.speech_languages,
         )
 
     @asynccontextmanager

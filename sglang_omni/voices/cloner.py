@@ -96,7 +96,7 @@ class RecordingCloner:
 
         Raises `InvalidRequest`, naming the part's field, if the recording cannot be used.
         """
-        with with_error_field(part):
+        with with_error_field(part.field):
             async with self._media_queue.admit(tenant, "normal"):
                 files = await fetch_all(part.sources, self._policy, tenant)
                 key = hashlib.blake2b(files[0], digest_size=KEY_BYTES).hexdigest()

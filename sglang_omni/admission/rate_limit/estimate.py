@@ -34,7 +34,8 @@ def estimate_speech_tokens(request: SpeechRequest, frame_s: float) -> int:
 
     A token of speech lasts `frame_s` seconds.
     """
-    spoken = math.ceil(len(request.text.encode(errors="surrogatepass")) / BYTES_PER_AUDIO_TOKEN)
+    num_bytes = sum(len(turn.text.encode(errors="surrogatepass")) for turn in request.turns)
+    spoken = math.ceil(num_bytes / BYTES_PER_AUDIO_TOKEN)
     if request.max_seconds is None:
         return spoken
     return min(spoken, math.ceil(request.max_seconds / frame_s))

@@ -7,8 +7,8 @@ document is any sequence of JSON tokens with numbers of bounded length.
 
 import re
 
-# Before and after the decimal point: more digits than a 64-bit float or integer needs.
-MAX_DIGITS = 30
+# A 64-bit integer has up to 20 digits. A 64-bit float has 17 that count, and zeros before them.
+MAX_DIGITS = 20
 MAX_EXPONENT_DIGITS = 3
 # Consecutive whitespace characters, if the grammar backend is configured to allow any.
 MAX_WHITESPACE = 64

@@ -8,12 +8,11 @@ holds it, however that process ends.
 
 import mmap
 import os
-import weakref
 from dataclasses import dataclass
-from io import FileIO
-from typing import Any
 
 import numpy as np
+
+from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,8 @@ class Layout:
         return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=np.int64))
 
 
-class SharedArray:
-    """Shared memory for one array. Pickles as a path, valid while the owner holds the original.
-
-    File descriptors are reused, so the pickle contains the inode too, which is checked on open.
+class SharedArray(SharedDescriptor):
+    """Shared memory for one array.
 
     The owner may write the array itself or have another process of the same user write it once.
     `write` returns the layout, which the reader needs.
@@ -47,15 +44,7 @@ class SharedArray:
         Raises:
             OSError: The process has no file descriptor left.
         """
-        self._own(os.memfd_create("sgl-omni", os.MFD_CLOEXEC))
-
-    def _own(self, descriptor: int) -> None:
-        weakref.finalize(self, os.close, descriptor)
-        self.path = f"/proc/{os.getpid()}/fd/{descriptor}"
-        self._inode = os.fstat(descriptor).st_ino
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "_inode": self._inode}
+        super().__init__(os.memfd_create("sgl-omni", os.MFD_CLOEXEC))
 
     def write(self, array: np.ndarray) -> Layout:
         """Write `array` and return its layout.
@@ -65,7 +54,7 @@ class SharedArray:
             MemoryError: There is no room to copy an array that is not contiguous.
         """
         layout = Layout(array.shape, array.dtype.str)
-        with self._open() as file:
+        with self.open() as file:
             file.truncate()
             # A mapping would be slower: the kernel clears each of its pages at a page fault.
             remaining = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
@@ -82,7 +71,7 @@ class SharedArray:
         """
         if not layout.nbytes:
             return np.empty(layout.shape, layout.dtype)
-        with self._open() as file:
+        with self.open() as file:
             # The array keeps the mapping alive, and the mapping keeps the memory alive.
             return _view(mmap.mmap(file.fileno(), layout.nbytes), layout)
 
@@ -95,16 +84,9 @@ class SharedArray:
             OSError: The owner is gone already.
         """
         duplicate = SharedArray.__new__(SharedArray)
-        with self._open() as file:
+        with self.open() as file:
             duplicate._own(os.dup(file.fileno()))
         return duplicate
-
-    def _open(self) -> FileIO:
-        file = FileIO(self.path, "r+")
-        if os.fstat(file.fileno()).st_ino != self._inode:
-            file.close()
-            raise FileNotFoundError(f"{self.path} now refers to other memory")
-        return file
 
 
 def _view(memory: mmap.mmap, layout: Layout) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Settings, requests and outputs of the thinker engine. Plain data; no torch, no sglang."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +55,21 @@ class Features:
 
 
 @dataclass(frozen=True)
+class QueryTokens:
+    """Query tokens in a prompt, at which the thinker returns its states after the final norm.
+
+    Attributes:
+        embeddings: Their embeddings, as those of an image with one run. The content hash must be
+            new for every request: tokens that are found in the radix cache are not computed, so
+            they have no states. What precedes the query tokens is reused.
+        states: Where the states [tokens, hidden] are written.
+    """
+
+    embeddings: Features
+    states: SharedArray
+
+
+@dataclass(frozen=True)
 class ThinkerRequest:
     """Prompt token ids, sampling parameters, and features for the prompt's placeholders.
 
@@ -65,6 +80,7 @@ class ThinkerRequest:
     sampling: SamplingParams
     features: tuple[Features, ...] = ()
     tenant: str | None = None
+    query: QueryTokens | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +100,9 @@ class ThinkerOutput:
     """New tokens of a request.
 
     The counts are totals so far. `finish_reason` is set on the last output. `logprobs` has one
-    entry for each token if the request asks for them.
+    entry for each token if the request asks for them. `prompt_logprobs` has one for each token of
+    the prompt but the first, on the first output, if the request asks for them. `query_states` is
+    the layout of the states at the request's query tokens, on the first output.
     """
 
     token_ids: tuple[int, ...]
@@ -93,6 +111,8 @@ class ThinkerOutput:
     completion_tokens: int
     finish_reason: FinishReason | None = None
     logprobs: tuple[TokenLogprob, ...] = ()
+    prompt_logprobs: tuple[TokenLogprob, ...] = ()
+    query_states: Layout | None = None
 
     @property
     def last(self) -> bool:
@@ -101,12 +121,23 @@ class ThinkerOutput:
 
     def merge(self, later: "Sequence[ThinkerOutput]") -> "ThinkerOutput":
         """Merge this output with the next ones of the request, as if they were one output."""
+        # Clients that are behind get all their tokens this way. `replace` takes twice as long.
         outputs = (self, *later)
-        return replace(
-            outputs[-1],
-            token_ids=tuple(chain.from_iterable(output.token_ids for output in outputs)),
-            logprobs=tuple(chain.from_iterable(output.logprobs for output in outputs)),
+        last = outputs[-1]
+        return ThinkerOutput(
+            tuple([token_id for output in outputs for token_id in output.token_ids]),
+            last.prompt_tokens,
+            last.cached_tokens,
+            last.completion_tokens,
+            last.finish_reason,
+            _join([output.logprobs for output in outputs]),
+            _join([output.prompt_logprobs for output in outputs]),
+            self.query_states,
         )
+
+
+def _join(logprobs: "list[tuple[TokenLogprob, ...]]") -> tuple[TokenLogprob, ...]:
+    return tuple(chain.from_iterable(logprobs)) if any(logprobs) else ()
 
 
 @dataclass(frozen=True)

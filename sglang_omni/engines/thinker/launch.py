@@ -14,6 +14,8 @@ GRAMMAR_BACKEND = "guarded_llguidance"
 # The KV budget without a GPU, where SGLang cannot measure free memory sensibly.
 CPU_MAX_TOTAL_TOKENS = 16_384
 CPU_MAX_RUNNING_REQUESTS = 16
+# Tokens of a prompt whose logits are computed at once, if their log probabilities are asked for.
+LOGITS_CHUNK_TOKENS = 512
 # Numbers of tokens for which a prefill CUDA graph is captured. Longer prefills take longer on the
 # GPU than their kernel launches. A batch is padded to the next size, so sizes are close.
 PREFILL_GRAPH_SIZES = (*range(16, 128, 16), *range(128, 256, 32), *range(256, 1281, 64))
@@ -32,7 +34,12 @@ def build_environment(
     Raises:
         ConfigError: A GPU of the settings does not exist.
     """
-    variables = {"SGLANG_DISABLED_MODEL_ARCHS": ",".join(_list_stock_models())}
+    variables = {
+        "SGLANG_DISABLED_MODEL_ARCHS": ",".join(_list_stock_models()),
+        # Log probabilities of a long prompt would take gigabytes for the logits of all its tokens.
+        "SGLANG_ENABLE_LOGITS_PROCESSER_CHUNK": "true",
+        "SGLANG_LOGITS_PROCESSER_CHUNK_SIZE": str(LOGITS_CHUNK_TOKENS),
+    }
     if settings.device == "cpu":
         variables |= _build_cpu_environment(settings, threads)
         return variables

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import nullcontext
-from http import HTTPStatus
+from dataclasses import replace
 from multiprocessing import connection
 from typing import Any
 
@@ -28,15 +28,20 @@ from sglang_omni.engines.thinker.contract import (
     ThinkerOutput,
     ThinkerRequest,
     ThinkerSettings,
-    TokenLogprob,
 )
 from sglang_omni.engines.thinker.launch import GRAMMAR_BACKEND, build_server_args
 from sglang_omni.engines.thinker.metric_files import open_metric_files
 from sglang_omni.engines.thinker.moe_configs import CONFIG_DIR_VARIABLE, build_moe_environment
+from sglang_omni.engines.thinker.sglang_output import (
+    find_field,
+    to_output,
+    to_prompt_logprobs,
+    to_query_states,
+)
 from sglang_omni.engines.thinker.shared_features import SharedFeatureRef
 from sglang_omni.models.json_file import read_json
 from sglang_omni.models.registry import family_of
-from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
+from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.sampling import SamplingParams
 from sglang_omni.system.progress import report_progress
 from sglang_omni.system.timer_slack import relaxed_timers
@@ -170,27 +175,37 @@ class ThinkerWorker:
         self, request_id: str, request: ThinkerRequest
     ) -> AsyncGenerator[ThinkerOutput, None]:
         """Yield new tokens until the request ends. Closing the generator frees its KV cache."""
-        finished = False
+        finished, prompt_logprobs = False, request.sampling.prompt_logprobs
+        wants_states = request.query is not None
         try:
             # As `Engine.async_generate` builds it, which has no argument `extra_key`.
             generate_request = GenerateReqInput(
                 input_ids=list(request.input_ids),
                 sampling_params=self._sampling(request.sampling),
-                image_data=[_to_media_item(features) for features in request.features] or None,
+                image_data=_list_media_items(request) or None,
                 extra_key=request.tenant,
                 stream=True,
                 rid=request_id,
                 return_logprob=request.sampling.top_logprobs is not None,
                 top_logprobs_num=request.sampling.top_logprobs or 0,
+                # From the first token on, or of the answer alone.
+                logprob_start_len=0 if request.sampling.prompt_logprobs else -1,
             )
             manager = self._engine.tokenizer_manager
             async for raw in manager.generate_request(generate_request, None):
-                output = _to_output(raw, request.sampling)
+                output = to_output(raw, request.sampling)
                 finished = output.last
+                if prompt_logprobs:
+                    # SGLang repeats those of the prompt with every output.
+                    output = replace(output, prompt_logprobs=to_prompt_logprobs(raw["meta_info"]))
+                    prompt_logprobs = False
+                if wants_states:
+                    output = replace(output, query_states=to_query_states(raw["meta_info"]))
+                    wants_states = False
                 yield output
         except ValueError as error:
             # SGLang validates lengths and parameters before it schedules the request.
-            field = _find_field(str(error), request.sampling)
+            field = find_field(str(error), request.sampling)
             raise InvalidRequest(str(error), param=field) from error
         finally:
             if not finished:
@@ -211,6 +226,11 @@ class ThinkerWorker:
             "waiting": load.num_waiting_reqs,
             "kv_tokens_used": load.num_used_tokens,
             "kv_tokens_capacity": load.max_total_num_tokens,
+            # With what waiting requests will need.
+            "kv_tokens_requested": load.num_total_tokens,
+            "waiting_tokens": load.num_waiting_uncached_tokens,
+            "tokens_per_second": load.gen_throughput,
+            "cache_hit_rate": load.cache_hit_rate,
             "aborted": self._aborted,
         }
 
@@ -251,6 +271,14 @@ class ThinkerWorker:
         return parameters
 
 
+def _list_media_items(request: ThinkerRequest) -> list[dict[str, Any]]:
+    items = [_to_media_item(features) for features in request.features]
+    if request.query is not None:
+        # The owner of the memory holds it until the request has ended.
+        items.append(_to_media_item(request.query.embeddings) | {"states": request.query.states})
+    return items
+
+
 def _to_media_item(features: Features) -> dict[str, Any]:
     return {
         "modality": features.modality,
@@ -261,40 +289,3 @@ def _to_media_item(features: Features) -> dict[str, Any]:
         "grid": list(features.grid),
         "hash": features.content_hash,
     }
-
-
-def _to_output(raw: dict[str, Any], sampling: SamplingParams) -> ThinkerOutput:
-    meta = raw["meta_info"]
-    reason = meta["finish_reason"]
-    if reason is not None and reason["type"] == "abort":
-        message = reason.get("message", "aborted")
-        if reason.get("status_code") == HTTPStatus.BAD_REQUEST:
-            raise InvalidRequest(message, param=_find_field(message, sampling))
-        raise EngineFailed(f"the thinker aborted the request: {message}")
-    return ThinkerOutput(
-        token_ids=tuple(raw["output_ids"]),
-        prompt_tokens=meta["prompt_tokens"],
-        cached_tokens=meta["cached_tokens"],
-        completion_tokens=meta["completion_tokens"],
-        finish_reason=reason["type"] if reason else None,
-        logprobs=_to_logprobs(meta),
-    )
-
-
-def _to_logprobs(meta: dict[str, Any]) -> tuple[TokenLogprob, ...]:
-    """Convert SGLang's tuples (log probability, token id, None) of new tokens and top tokens."""
-    sampled = meta.get("output_token_logprobs") or []
-    likeliest = meta.get("output_top_logprobs") or [None] * len(sampled)
-    return tuple(
-        TokenLogprob(token, logprob, tuple((top_token, value) for value, top_token, _ in top or ()))
-        for (logprob, token, _), top in zip(sampled, likeliest, strict=True)
-    )
-
-
-def _find_field(message: str, sampling: SamplingParams) -> str:
-    """Return the request field that an error message of SGLang is about."""
-    if "logit_bias" in message:
-        return "logit_bias"
-    if "rammar" not in message and "schema" not in message:
-        return "messages"
-    return sampling.grammar.field if sampling.grammar else "response_format"

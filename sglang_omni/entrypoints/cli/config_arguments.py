@@ -4,7 +4,7 @@ import argparse
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from sglang_omni.config.load import load_config
 from sglang_omni.config.option_list import Option, list_options, list_sections
@@ -12,6 +12,7 @@ from sglang_omni.config.tree import Config
 
 # sglang-omni's flags for the same options.
 ALIASES = {
+    "served_model_name": ("--model-name",),
     "thinker.tp_size": ("--thinker-tp-size",),
     "thinker.gpus": ("--thinker-gpus",),
     "thinker.mem_fraction_static": ("--mem-fraction-static", "--thinker-mem-fraction-static"),
@@ -20,7 +21,10 @@ ALIASES = {
     "image_encoder.gpus": ("--gpu-image-encoder", "--image-encoder-gpus"),
     "audio_encoder.gpus": ("--gpu-audio-encoder",),
 }
-SYNTAX = "Write a list as A,B and a mapping as YAML. --config FILE takes every option by its name."
+SYNTAX = (
+    "Write a list as A,B or repeat its flag, and a mapping as YAML. "
+    "--config FILE takes every option by its name."
+)
 _PREFIX = "config:"
 
 
@@ -58,10 +62,16 @@ def _add_option(group: argparse._ArgumentGroup, option: Option) -> None:
     if option.type is bool:
         # It needs no value: `--text-only`.
         settings |= {"nargs": "?", "const": "true"}
+    if _is_list(option):
+        settings["action"] = "append"
     text = f"{option.description} {describe_argument(option)}".replace("%", "%%")
     group.add_argument(to_flag(option), help=text, **settings)
     if option.path in ALIASES:
         group.add_argument(*ALIASES[option.path], help=argparse.SUPPRESS, **settings)
+
+
+def _is_list(option: Option) -> bool:
+    return get_origin(option.type) is tuple
 
 
 def describe_argument(option: Option) -> str:
@@ -78,7 +88,9 @@ def format_default(option: Option) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return f"{value:g}"
-    return "" if value in (None, (), {}) else str(value)
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return "" if value in (None, {}) else str(value)
 
 
 def describe_aliases(option: Option, quote: str = "") -> str:
@@ -95,7 +107,7 @@ def to_flag(option: Option) -> str:
 def read_config(parsed: argparse.Namespace) -> Config:
     """Return the configuration that a command line asks for. Raises `ConfigError`."""
     overrides = {
-        name.removeprefix(_PREFIX): value
+        name.removeprefix(_PREFIX): ",".join(value) if isinstance(value, list) else value
         for name, value in vars(parsed).items()
         if name.startswith(_PREFIX) and value is not None
     }

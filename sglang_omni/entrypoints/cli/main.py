@@ -1,4 +1,4 @@
-"""The command line: `sgl-omni serve | say | chat | timeline | make-tiny | quantize | config`.
+"""The command line: `sgl-omni serve | say | normalize | chat | ...`.
 
 Commands import their modules when they run, so that `--help` is fast.
 """
@@ -44,6 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_say(commands)
+    _add_normalize(commands)
     _add_chat(commands)
     _add_timeline(commands)
     _add_make_tiny(commands)
@@ -53,6 +54,8 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+# Those that the rules read; their module takes longer to import than `--help` may.
+LANGUAGES = ("en", "zh")
 # The usage of commands that take every option of the configuration.
 OPTIONS = "[-h] [--config FILE] [OPTION ...]"
 
@@ -76,6 +79,27 @@ def _add_say(commands: Any) -> None:
     add_config_options(say, only=SAY_OPTIONS)
     _add_verbose(say)
     say.set_defaults(run=_say)
+
+
+def _add_normalize(commands: Any) -> None:
+    normalize = commands.add_parser(
+        "normalize",
+        help="print the words that are spoken for a text, without a model",
+        description="Print the words that are spoken for a text or SSML. Without TEXT, each line "
+        r"of standard input is answered by a line; \n in a line stands for a line break.",
+    )
+    normalize.add_argument("text", nargs="?", metavar="TEXT")
+    normalize.add_argument(
+        "--language", choices=LANGUAGES, help="language of a text that shows none, as a number does"
+    )
+    normalize.add_argument(
+        "--lexicon",
+        type=Path,
+        metavar="FILE",
+        help="JSON file of words and what is spoken for them",
+    )
+    normalize.add_argument("--explain", action="store_true", help="show how each form was read")
+    normalize.set_defaults(run=_normalize)
 
 
 def _add_chat(commands: Any) -> None:
@@ -156,6 +180,16 @@ def _say(parsed: argparse.Namespace) -> int:
     from sglang_omni.entrypoints.cli.say import say
 
     return say(read_config(parsed), parsed.text, parsed.output, parsed.seed)
+
+
+def _normalize(parsed: argparse.Namespace) -> int:
+    from sglang_omni.entrypoints.cli.normalize import normalize
+    from sglang_omni.models.speech_text import ReadingOptions
+    from sglang_omni.serving.reading import read_lexicon
+
+    lexicon = read_lexicon(parsed.lexicon, "--lexicon") if parsed.lexicon else {}
+    reading = ReadingOptions(lexicon=lexicon, language=parsed.language)
+    return normalize(parsed.text, reading, explains=parsed.explain)
 
 
 def _chat(parsed: argparse.Namespace) -> int:

@@ -13,11 +13,13 @@ from fastapi.routing import APIRoute, APIWebSocketRoute
 from sglang_omni.config.option_list import Option, list_options
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
+from sglang_omni.entrypoints.cli.compatibility import render_compatibility
 from sglang_omni.entrypoints.cli.config_arguments import (
     describe_aliases,
     format_default,
     to_flag,
 )
+from sglang_omni.entrypoints.cli.markdown_table import render_table
 from sglang_omni.entrypoints.http.app import create_app
 
 HEAD = """# Reference
@@ -38,6 +40,7 @@ def render_reference() -> str:
     schema = app.openapi()
     parts = [HEAD, "## Routes\n", render_table(("Route", "Description"), list_routes(app))]
     parts += ["\n## Bodies and events\n", *render_bodies(schema)]
+    parts += render_compatibility()
     head = ("Option", "Takes", "Default", "Description")
     parts += ["\n## Options of `sgl-omni serve`\n", OPTIONS_INTRODUCTION]
     parts += [render_table(head, map(_render_option, list_options()))]
@@ -51,6 +54,7 @@ def create_documented_app() -> FastAPI:
         capabilities=SimpleNamespace(name=""),
         realtime=RealtimeOptions(),
         max_body_bytes=0,
+        strict_fields=False,
         draining=asyncio.Event(),
         sample_rate=0,
     )
@@ -142,16 +146,6 @@ def _describe_bounds(about: Json) -> str:
     }
     found = [f"{word} {about[key]:g}" for key, word in names.items() if key in about]
     return f" {' '.join(found)}" if found else ""
-
-
-def render_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """Render a Markdown table."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(_format_cell, line))} |" for line in lines) + "\n"
-
-
-def _format_cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
 
 
 def _format_code(value: Any) -> str:

@@ -68,7 +68,7 @@ def format_startup_banner(
 def format_speech_command(config: Config, url: str) -> str:
     """Return a shell command that writes speech to a file."""
     key = "-H 'Authorization: Bearer KEY' " if config.api_key else ""
-    body = json.dumps({"model": config.served_model_name, "input": "Hello, how are you?"})
+    body = json.dumps({"model": config.served_model_name[0], "input": "Hello, how are you?"})
     return (
         f"curl -s {key}{url}/v1/audio/speech -H 'Content-Type: application/json' "
         f"-d {shlex.quote(body)} -o hello.wav"

@@ -14,15 +14,23 @@ from sglang_omni.entrypoints.http.middleware.head import HeadMiddleware
 from sglang_omni.entrypoints.http.middleware.rate_limit import LIMIT_HEADERS, RateLimitMiddleware
 from sglang_omni.entrypoints.http.middleware.request_context import RequestContextMiddleware
 from sglang_omni.entrypoints.http.openapi import document_keys
+from sglang_omni.entrypoints.http.request_body.ignored_fields import IGNORED_FIELDS_HEADER
 from sglang_omni.entrypoints.http.request_body.reader import BodyLimitMiddleware, BodyRules
+from sglang_omni.entrypoints.http.response_store import MemoryResponseStore, ResponseStore
 from sglang_omni.entrypoints.http.routes import (
     admin,
     chat,
+    completions,
     health,
     monitoring,
+    normalize,
+    responses,
+    server_info,
     speech,
     speech_batch,
     speech_stream,
+    stored_responses,
+    tokenization,
     transcriptions,
     voices,
 )
@@ -34,7 +42,7 @@ from sglang_omni.observability.trace_recorder import TraceRecorder
 
 # Response headers that pages of allowed origins may read.
 EXPOSED_HEADERS = (
-    *("X-Request-Id", "X-Sample-Rate", "X-Channels"),
+    *("X-Request-Id", "X-Sample-Rate", "X-Channels", IGNORED_FIELDS_HEADER),
     *("Retry-After", "retry-after-ms", *LIMIT_HEADERS),
 )
 
@@ -46,6 +54,7 @@ def create_app(
     recorder: TraceRecorder | None = None,
     bodies: BodyRules | None = None,
     rate_limits: RateLimitOptions | None = None,
+    response_store: ResponseStore | None = None,
 ) -> FastAPI:
     """Return the OpenAI-compatible application of `backend`, which the caller starts and stops.
 
@@ -56,6 +65,7 @@ def create_app(
         recorder: Recorder of traces and metrics.
         bodies: Limits on how bodies arrive.
         rate_limits: Limits of each key.
+        response_store: Keeps model responses. By default this process keeps them in memory.
     """
     access = access or Access()
     recorder = recorder or TraceRecorder(lambda: backend.sample_rate)
@@ -70,22 +80,10 @@ def create_app(
         redoc_url=None,
         lifespan=lambda app: monitor_event_loop(recorder.metrics.stalls.observe),
     )
+    app.state.strict_fields = backend.strict_fields
     errors.install_error_handlers(app)
-    app.include_router(chat.create_router(backend))
-    app.include_router(speech.create_router(backend))
-    app.include_router(speech_batch.create_router(backend))
-    app.include_router(speech_stream.create_router(backend))
-    app.webhooks.include_router(speech_stream.create_documentation_router())
-    app.include_router(transcriptions.create_router(backend))
-    app.include_router(voices.create_router(backend))
-    app.include_router(realtime.routes(backend, recorder))
-    app.webhooks.include_router(realtime.documentation())
-    app.include_router(health.create_model_router(backend))
-    app.include_router(health.create_health_router(backend))
-    app.include_router(monitoring.create_router(backend, recorder))
-    app.include_router(admin.create_router(backend))
-    app.include_router(documentation.create_router())
-    app.include_router(playground.routes())
+    store = MemoryResponseStore() if response_store is None else response_store
+    _include_routes(app, backend, recorder, store)
     document_keys(app, access)
     # Added first, so innermost: a request whose body is still arriving does not delay a shutdown.
     app.add_middleware(
@@ -99,6 +97,33 @@ def create_app(
     )
     _add_middleware(app, access, recorder, limiter)
     return app
+
+
+def _include_routes(
+    app: FastAPI, backend: Backend, recorder: TraceRecorder, store: ResponseStore
+) -> None:
+    app.include_router(chat.create_router(backend))
+    app.include_router(responses.create_router(backend, store))
+    app.include_router(stored_responses.create_router(store))
+    app.include_router(completions.create_router(backend))
+    app.include_router(tokenization.create_tokenize_router(backend))
+    app.include_router(tokenization.create_detokenize_router(backend))
+    app.include_router(speech.create_router(backend))
+    app.include_router(speech_batch.create_router(backend))
+    app.include_router(speech_stream.create_router(backend))
+    app.webhooks.include_router(speech_stream.create_documentation_router())
+    app.include_router(normalize.create_router(backend))
+    app.include_router(transcriptions.create_router(backend))
+    app.include_router(voices.create_router(backend))
+    app.include_router(realtime.routes(backend, recorder))
+    app.webhooks.include_router(realtime.documentation())
+    app.include_router(health.create_model_router(backend))
+    app.include_router(health.create_health_router(backend))
+    app.include_router(server_info.create_router(backend))
+    app.include_router(monitoring.create_router(backend, recorder))
+    app.include_router(admin.create_router(backend))
+    app.include_router(documentation.create_router())
+    app.include_router(playground.routes())
 
 
 def _add_middleware(

@@ -1,10 +1,13 @@
 """The choice of the audio format, shared by chat and speech."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.media.encode import OutputAudioEncoder, get_sample_rates
+from sglang_omni.media.tempo import convert_time
 from sglang_omni.media.wav import CHANNELS
+from sglang_omni.pipeline.request import TimedSegment
 from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.errors import InvalidRequest
 
@@ -25,6 +28,11 @@ class AudioOutputChoice:
     def headers(self) -> dict[str, str]:
         """Return the headers that a client needs to play audio without a file header."""
         return {"X-Sample-Rate": str(self.sample_rate), "X-Channels": str(CHANNELS)}
+
+    def time_segment(self, segment: TimedSegment) -> TimedSegment:
+        """Return a segment with its times in the audio of the response."""
+        convert = partial(convert_time, sample_rate=self.source_rate, speed=self.speed)
+        return segment.convert_times(convert)
 
     def make_encoder(self, streaming: bool) -> OutputAudioEncoder:
         """Return a new encoder for one response."""

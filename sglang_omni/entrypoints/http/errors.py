@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from sglang_omni.entrypoints.http.absent_routes import find_absent_route
 from sglang_omni.entrypoints.requests.validation import to_invalid_request
 from sglang_omni.observability.refusals import get_reason, is_audited
 from sglang_omni.observability.trace import current_trace
@@ -98,7 +99,10 @@ def _build_retry_headers(error: OmniError) -> dict[str, str]:
 
 def convert_http_error(problem: HTTPException, request: Request) -> InvalidRequest:
     """Convert an error of the web framework, such as an unknown route or a wrong method."""
-    error = InvalidRequest(f"{problem.detail}: {request.method} {request.url.path}")
+    message = f"{problem.detail}: {request.method} {request.url.path}"
+    if problem.status_code == 404 and (absent := find_absent_route(request.url.path)):
+        message += f"; {absent}"
+    error = InvalidRequest(message)
     error.status = problem.status_code
     error.code = HTTP_CODES.get(problem.status_code, InvalidRequest.code)
     return error

@@ -1,12 +1,19 @@
 """Paths of public, admin and monitoring routes."""
 
-# Public: health, documentation and the page to try the server.
+# Public: health, version, documentation and the page to try the server.
 DOCS_PATH = "/docs"
-PUBLIC_PATHS = frozenset({"/", "/health", "/ready", DOCS_PATH, "/openapi.json"})
+HEALTH_PATHS = ("/health", "/ready", "/ping", "/health_generate", "/version")
+PUBLIC_PATHS = frozenset({"/", *HEALTH_PATHS, DOCS_PATH, "/openapi.json"})
 # The files of the page at "/" and of the documentation.
 PLAYGROUND_PREFIX = "/playground/"
 PUBLIC_PREFIXES = (PLAYGROUND_PREFIX, f"{DOCS_PATH}/")
-METRICS_PATH = "/metrics"
+# These need a key. Gateways ask for them every few seconds.
+MONITORING_PATHS = frozenset(
+    {
+        *("/metrics", "/v1/loads", "/get_load"),
+        *("/server_info", "/get_server_info", "/model_info", "/get_model_info"),
+    }
+)
 ADMIN_PREFIX = "/admin/"
 
 
@@ -22,4 +29,4 @@ def is_admin_path(path: str) -> bool:
 
 def is_monitoring_path(path: str) -> bool:
     """Return whether a route monitors the server, so that it is served even while draining."""
-    return is_public_path(path) or path == METRICS_PATH or is_admin_path(path)
+    return is_public_path(path) or path in MONITORING_PATHS or is_admin_path(path)

@@ -12,6 +12,7 @@ from sglang_omni.pipeline.request import (
     ReasoningDelta,
     TextDelta,
     ToolCalled,
+    UnspokenText,
     Usage,
 )
 from sglang_omni.protocol.tools import build_tool_call
@@ -30,6 +31,7 @@ class ChatAnswer:
         audio: The speech, float32 [samples] in [-1, 1]; None for a text-only answer.
         sample_rate: The rate of the speech in Hz.
         invalid_tool_calls: The number of incomplete or malformed calls, which are left out.
+        unspoken: Words of the text that the speech leaves out: the model does not speak them.
     """
 
     text: str
@@ -40,6 +42,7 @@ class ChatAnswer:
     audio: np.ndarray | None
     sample_rate: int
     invalid_tool_calls: int = 0
+    unspoken: tuple[str, ...] = ()
 
     @property
     def message(self) -> dict[str, Any]:
@@ -58,6 +61,7 @@ class AnswerBuilder:
     _reasoning: list[str] = field(default_factory=list)
     _calls: list[dict[str, Any]] = field(default_factory=list)
     _chunks: list[np.ndarray] = field(default_factory=list)
+    _unspoken: list[str] = field(default_factory=list)
 
     def add(self, event: Event) -> ChatAnswer | None:
         """Take the next event. Return the answer if it is the last one."""
@@ -68,6 +72,8 @@ class AnswerBuilder:
                 self._reasoning.append(text)
             case ToolCalled(call):
                 self._calls.append(build_tool_call(call))
+            case UnspokenText(words):
+                self._unspoken.extend(words)
             case AudioDelta(pcm):
                 self._chunks.append(pcm)
             case Finished():
@@ -85,4 +91,5 @@ class AnswerBuilder:
             audio=np.concatenate([silence, *self._chunks]) if self.has_audio else None,
             sample_rate=self.sample_rate,
             invalid_tool_calls=finished.invalid_calls,
+            unspoken=tuple(self._unspoken),
         )

@@ -3,18 +3,21 @@
 import asyncio
 import os
 from collections.abc import AsyncGenerator
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 import numpy as np
 
+from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
 from sglang_omni.entrypoints.python.answer import AnswerBuilder, ChatAnswer
 from sglang_omni.entrypoints.python.async_streams import AsyncChatStream, AsyncSpeechStream
 from sglang_omni.entrypoints.python.build_requests import (
     ChatArguments,
     Messages,
     SpeechArguments,
+    SpokenTurns,
     build_chat,
     build_speech,
     build_transcription,
@@ -23,9 +26,12 @@ from sglang_omni.entrypoints.python.media_source import MediaSource
 from sglang_omni.entrypoints.python.open_server import open_server
 from sglang_omni.entrypoints.python.samples import limit_audio, stream_samples
 from sglang_omni.entrypoints.python.task_stream import TaskStream
+from sglang_omni.entrypoints.python.timed_text import TimedText
+from sglang_omni.entrypoints.requests.transcription import FILE_FIELD
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.pipeline.completeness import require_finished
-from sglang_omni.pipeline.request import ChatRequest, SpeechRequest
+from sglang_omni.pipeline.request import ChatRequest, SpeechRequest, TimedSegment
+from sglang_omni.pipeline.transcript import TranscriptSegment, join_texts, transcribe
 from sglang_omni.protocol.errors import EngineUnavailable
 
 T = TypeVar("T")
@@ -123,7 +129,8 @@ class AsyncOmni:
             messages: The user's text, or messages as OpenAI's dictionaries.
             stream: Whether to return the answer in pieces while it is generated.
             arguments: `system`, `max_tokens`, `temperature`, `stop`, `tools`, `tool_choice`,
-                `response_format`, `reasoning_effort`, `voice`, `images`, `audio` and `seed`, see
+                `response_format`, `reasoning_effort`, `voice`, `images`, `audio`,
+                `use_audio_in_video`, `video_fps`, `video_max_frames` and `seed`: see
                 `ChatArguments`.
 
         Returns:
@@ -137,16 +144,18 @@ class AsyncOmni:
         pieces = self.stream_chat(request)
         return pieces if stream else await pieces.read()
 
-    def speak(self, text: str, **arguments: Unpack[SpeechArguments]) -> AsyncSpeechStream:
+    def speak(self, text: SpokenTurns, **arguments: Unpack[SpeechArguments]) -> AsyncSpeechStream:
         """Read a text aloud.
 
         Args:
-            text: The text.
-            arguments: `voice`, `ref_audio`, `ref_text`, `instructions`, `seed` and `speed`, see
-                `SpeechArguments`.
+            text: The text, or the turns of several speakers as dictionaries with `text`, `voice`
+                and other fields of the speaker.
+            arguments: `voice`, `ref_audio`, `ref_text`, `instructions`, `seed`, `speed` and
+                `timestamps`, see `SpeechArguments`.
 
         Returns:
-            An asynchronous iterator of chunks of samples, with `sample_rate` and `read()`.
+            An asynchronous iterator of chunks of samples, with `sample_rate`, `segments` and
+            `read()`.
 
         Raises:
             InvalidRequest: A field is invalid; `param` names it.
@@ -160,7 +169,7 @@ class AsyncOmni:
         sample_rate: int | None = None,
         language: str | None = None,
     ) -> str:
-        """Return what is said in a recording of up to 300 s; "" if nobody speaks.
+        """Return what is said in a recording of up to two hours; "" if nobody speaks.
 
         Args:
             recording: A path, a URL, the bytes of a file, or samples of one channel, [samples].
@@ -170,10 +179,45 @@ class AsyncOmni:
         Raises:
             InvalidRequest: The recording or a field is invalid; `param` names it.
         """
-        request = await asyncio.to_thread(
-            self.build_transcription, recording, sample_rate, language
+        segments = await self._transcribe(recording, sample_rate, language, with_times=False)
+        return join_texts([segment.text for segment in segments])
+
+    async def transcribe_segments(
+        self,
+        recording: MediaSource | np.ndarray,
+        *,
+        sample_rate: int | None = None,
+        language: str | None = None,
+    ) -> list[TimedText]:
+        """Return what is said, with times: a segment for each part between two pauses.
+
+        The arguments are those of `transcribe`.
+
+        Raises:
+            InvalidRequest: The recording or a field is invalid; `param` names it.
+        """
+        segments = await self._transcribe(recording, sample_rate, language, with_times=True)
+        return [TimedText(segment.start, segment.end, segment.text) for segment in segments]
+
+    async def _transcribe(
+        self,
+        recording: MediaSource | np.ndarray,
+        sample_rate: int | None,
+        language: str | None,
+        *,
+        with_times: bool,
+    ) -> list[TranscriptSegment]:
+        self._require_open()
+        build = partial(build_transcription, self._server, recording, sample_rate, language)
+        plan, file = await asyncio.to_thread(build, with_times=with_times)
+        source = (
+            file
+            if isinstance(file, str)
+            else await asyncio.to_thread(SharedDescriptor.create_file, file)
         )
-        return (await self.stream_chat(request).read()).text.strip()
+        pieces = self._server.cut_recording(source, plan.rules, None, FILE_FIELD)
+        events = self._track(transcribe(pieces, plan.build_request, self._server.respond))
+        return [event async for event in events if isinstance(event, TranscriptSegment)]
 
     def build_chat(self, messages: Messages, **arguments: Unpack[ChatArguments]) -> ChatRequest:
         """Return the request of `chat`. May run in any thread."""
@@ -181,21 +225,11 @@ class AsyncOmni:
         return build_chat(self._server, messages, **arguments)
 
     def build_speech(
-        self, text: str, **arguments: Unpack[SpeechArguments]
+        self, text: SpokenTurns, **arguments: Unpack[SpeechArguments]
     ) -> tuple[SpeechRequest, float]:
         """Return the request of `speak`, and its speed. May run in any thread."""
         self._require_open()
         return build_speech(self._server, text, **arguments)
-
-    def build_transcription(
-        self,
-        recording: MediaSource | np.ndarray,
-        sample_rate: int | None,
-        language: str | None,
-    ) -> ChatRequest:
-        """Return the request of `transcribe`. May run in any thread."""
-        self._require_open()
-        return build_transcription(self._server, recording, sample_rate, language)
 
     def stream_chat(self, request: ChatRequest) -> AsyncChatStream:
         """Return the answer to a request in pieces."""
@@ -208,8 +242,9 @@ class AsyncOmni:
         """Return the speech of a request in chunks."""
         self._require_open()
         events = require_finished(self._server.speak(request))
-        samples = stream_samples(events, self.sample_rate, speed)
-        return AsyncSpeechStream(self._track(samples), self.sample_rate)
+        segments: list[TimedSegment] = []
+        samples = stream_samples(events, self.sample_rate, speed, segments)
+        return AsyncSpeechStream(self._track(samples), self.sample_rate, segments)
 
     def _track(self, items: AsyncGenerator[T, None]) -> TaskStream[T]:
         """Return the stream of a request, which `close` aborts."""

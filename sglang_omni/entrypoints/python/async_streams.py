@@ -12,11 +12,13 @@ from sglang_omni.pipeline.request import (
     Event,
     ReasoningDelta,
     TextDelta,
+    TimedSegment,
     ToolCalled,
+    UnspokenText,
 )
 
 T = TypeVar("T")
-ChatEvent = TextDelta | ReasoningDelta | ToolCalled | AudioDelta
+ChatEvent = TextDelta | ReasoningDelta | ToolCalled | AudioDelta | UnspokenText
 """A piece of an answer."""
 
 
@@ -60,6 +62,18 @@ class AsyncStream(Generic[T]):
 class AsyncSpeechStream(AsyncStream[np.ndarray]):
     """Speech in chunks: float32 [samples] in [-1, 1]."""
 
+    def __init__(
+        self, pieces: TaskStream[np.ndarray], sample_rate: int, segments: list[TimedSegment]
+    ) -> None:
+        """Take the pieces, which nobody else may read, and the list that gets their segments."""
+        super().__init__(pieces, sample_rate)
+        self._segments = segments
+
+    @property
+    def segments(self) -> tuple[TimedSegment, ...]:
+        """Return the segments of the speech read so far; none without `timestamps`."""
+        return tuple(self._segments)
+
     async def read(self) -> np.ndarray:
         """Return all samples that were not read yet, as one array."""
         async with self:
@@ -67,7 +81,10 @@ class AsyncSpeechStream(AsyncStream[np.ndarray]):
 
 
 class AsyncChatStream(AsyncStream[ChatEvent]):
-    """An answer in pieces: `TextDelta`, `ReasoningDelta`, `ToolCalled` and `AudioDelta`.
+    """An answer in pieces.
+
+    `TextDelta`, `ReasoningDelta`, `ToolCalled`, `AudioDelta`, and `UnspokenText` for words that the
+    audio leaves out because the model does not speak them.
 
     Attributes:
         answer: The complete answer; None before the end.

@@ -3,10 +3,11 @@
 The protocol models of the HTTP routes validate them, so errors name the same fields.
 """
 
+import base64
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
@@ -21,7 +22,11 @@ from sglang_omni.entrypoints.python.media_source import (
 from sglang_omni.entrypoints.requests.chat import build_chat_request
 from sglang_omni.entrypoints.requests.metadata import RequestMetadata
 from sglang_omni.entrypoints.requests.speech import build_speech_request
-from sglang_omni.entrypoints.requests.transcription import build_transcription_request
+from sglang_omni.entrypoints.requests.transcription import (
+    FILE_FIELD,
+    TranscriptionPlan,
+    plan_transcription,
+)
 from sglang_omni.entrypoints.requests.validation import to_invalid_request
 from sglang_omni.pipeline.request import ChatRequest, Message, SpeechRequest, TextPart
 from sglang_omni.protocol.chat import ChatBody
@@ -31,6 +36,7 @@ from sglang_omni.protocol.transcription import TranscriptionForm
 from sglang_omni.protocol.unicode import check_unicode
 
 Messages = str | Sequence[Mapping[str, Any]]
+SpokenTurns = str | Sequence[Mapping[str, Any]]
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -49,6 +55,9 @@ class ChatArguments(TypedDict, total=False):
         voice: The voice that speaks the answer; "default" is the default voice. None: text only.
         images: Images of the last message, before its text.
         audio: Recordings of the last message, after its text.
+        use_audio_in_video: Whether the sound of videos is heard; None: if the model can.
+        video_fps: Frames per second to sample from a video.
+        video_max_frames: Maximum number of frames to sample, if the server's is not lower.
         seed: Fixes the noise of the speech and, if the server can, the sampled text.
     """
 
@@ -63,6 +72,9 @@ class ChatArguments(TypedDict, total=False):
     voice: str | None
     images: Sequence[MediaSource]
     audio: Sequence[MediaSource]
+    use_audio_in_video: bool | None
+    video_fps: float | None
+    video_max_frames: int | None
     seed: int | None
 
 
@@ -76,6 +88,7 @@ class SpeechArguments(TypedDict, total=False):
         instructions: How to speak: a style, or fields such as `emotion`.
         seed: Fixes the noise of the speech.
         speed: Factor of the tempo, 0.25 to 4; the pitch stays.
+        timestamps: "segment" or "word" to collect `segments` with their times; None for neither.
     """
 
     voice: str | None
@@ -84,6 +97,7 @@ class SpeechArguments(TypedDict, total=False):
     instructions: str | Mapping[str, Any] | None
     seed: int | None
     speed: float
+    timestamps: Literal["none", "segment", "word"] | None
 
 
 class _SpokenText(SpeechBody):
@@ -117,11 +131,11 @@ def build_chat(
 
 
 def build_speech(
-    backend: Backend, text: str, *, ref_audio: MediaSource | None = None, **fields: Any
+    backend: Backend, text: SpokenTurns, *, ref_audio: MediaSource | None = None, **fields: Any
 ) -> tuple[SpeechRequest, float]:
-    """Return the request to speak a text, and the speed. Raises `InvalidRequest`."""
+    """Return the request to speak a text or turns, and the speed. Raises `InvalidRequest`."""
     _reject_unknown(fields, SpeechArguments)
-    body = {"model": backend.model, "input": text, **fields}
+    body = {"model": backend.model, "input": _read_turns(text), **fields}
     if ref_audio is not None:
         body["ref_audio"] = read_source(ref_audio, "ref_audio")
     parsed = _validate(_SpokenText, body)
@@ -129,20 +143,45 @@ def build_speech(
     return request, parsed.speed
 
 
+def _read_turns(text: SpokenTurns) -> Any:
+    """Return a text as it is, and turns with the sources of their recordings."""
+    if isinstance(text, str) or not isinstance(text, Sequence):
+        return text
+    return [_read_turn(turn, index) for index, turn in enumerate(text)]
+
+
+def _read_turn(turn: Any, index: int) -> Any:
+    recording = turn.get("ref_audio") if isinstance(turn, Mapping) else None
+    if recording is None:
+        return turn
+    source = read_source(recording, f"input.{index}.ref_audio")
+    if isinstance(source, bytes):
+        source = f"data:;base64,{base64.b64encode(source).decode('ascii')}"
+    return {**turn, "ref_audio": source}
+
+
 def build_transcription(
     backend: Backend,
     recording: MediaSource | np.ndarray,
     sample_rate: int | None,
     language: str | None,
-) -> ChatRequest:
-    """Return the chat request whose answer is the transcript. Raises `InvalidRequest`."""
+    *,
+    with_times: bool = False,
+) -> tuple[TranscriptionPlan, bytes | str]:
+    """Return how to transcribe, and the file or its URL. Raises `InvalidRequest`.
+
+    With times, short recordings are cut at pauses as well.
+    """
     if isinstance(recording, np.ndarray):
         if sample_rate is None:
             raise InvalidRequest("sample_rate: is required for an array", param="sample_rate")
-        recording = encode_wav(recording, sample_rate, "file")
-    form = _validate(TranscriptionForm, {"model": backend.model, "language": language})
-    part = to_media_part("audio", recording, "file")
-    return build_transcription_request(form, part, backend, _make_metadata())
+        recording = encode_wav(recording, sample_rate, FILE_FIELD)
+    fields: dict[str, Any] = {"model": backend.model, "language": language}
+    if with_times:
+        fields["chunking_strategy"] = "auto"
+    form = _validate(TranscriptionForm, fields)
+    plan = plan_transcription(form, backend, _make_metadata())
+    return plan, read_source(recording, FILE_FIELD)
 
 
 def _make_metadata() -> RequestMetadata:

@@ -15,10 +15,12 @@ from sglang_omni.entrypoints.python.build_requests import (
     ChatArguments,
     Messages,
     SpeechArguments,
+    SpokenTurns,
 )
 from sglang_omni.entrypoints.python.loop_thread import LoopThread
 from sglang_omni.entrypoints.python.media_source import MediaSource
 from sglang_omni.entrypoints.python.streams import ChatStream, SpeechStream
+from sglang_omni.entrypoints.python.timed_text import TimedText
 from sglang_omni.models.capabilities import Capabilities
 from sglang_omni.pipeline.request import ChatRequest
 
@@ -122,7 +124,8 @@ class Omni:
             messages: The user's text, or messages as OpenAI's dictionaries.
             stream: Whether to return the answer in pieces while it is generated.
             arguments: `system`, `max_tokens`, `temperature`, `stop`, `tools`, `tool_choice`,
-                `response_format`, `reasoning_effort`, `voice`, `images`, `audio` and `seed`, see
+                `response_format`, `reasoning_effort`, `voice`, `images`, `audio`,
+                `use_audio_in_video`, `video_fps`, `video_max_frames` and `seed`: see
                 `ChatArguments`.
 
         Returns:
@@ -134,16 +137,17 @@ class Omni:
         pieces = self._stream_chat(self._omni.build_chat(messages, **arguments))
         return pieces if stream else pieces.read()
 
-    def speak(self, text: str, **arguments: Unpack[SpeechArguments]) -> SpeechStream:
+    def speak(self, text: SpokenTurns, **arguments: Unpack[SpeechArguments]) -> SpeechStream:
         """Read a text aloud.
 
         Args:
-            text: The text.
-            arguments: `voice`, `ref_audio`, `ref_text`, `instructions`, `seed` and `speed`, see
-                `SpeechArguments`.
+            text: The text, or the turns of several speakers as dictionaries with `text`, `voice`
+                and other fields of the speaker.
+            arguments: `voice`, `ref_audio`, `ref_text`, `instructions`, `seed`, `speed` and
+                `timestamps`, see `SpeechArguments`.
 
         Returns:
-            An iterator of chunks of samples, with `sample_rate` and `read()`.
+            An iterator of chunks of samples, with `sample_rate`, `segments` and `read()`.
 
         Raises:
             InvalidRequest: A field is invalid; `param` names it.
@@ -159,7 +163,7 @@ class Omni:
         sample_rate: int | None = None,
         language: str | None = None,
     ) -> str:
-        """Return what is said in a recording of up to 300 s; "" if nobody speaks.
+        """Return what is said in a recording of up to two hours; "" if nobody speaks.
 
         Args:
             recording: A path, a URL, the bytes of a file, or samples of one channel, [samples].
@@ -169,8 +173,27 @@ class Omni:
         Raises:
             InvalidRequest: The recording or a field is invalid; `param` names it.
         """
-        request = self._omni.build_transcription(recording, sample_rate, language)
-        return self._stream_chat(request).read().text.strip()
+        return self._thread.run(
+            self._omni.transcribe(recording, sample_rate=sample_rate, language=language)
+        )
+
+    def transcribe_segments(
+        self,
+        recording: MediaSource | np.ndarray,
+        *,
+        sample_rate: int | None = None,
+        language: str | None = None,
+    ) -> list[TimedText]:
+        """Return what is said, with times: a segment for each part between two pauses.
+
+        The arguments are those of `transcribe`.
+
+        Raises:
+            InvalidRequest: The recording or a field is invalid; `param` names it.
+        """
+        return self._thread.run(
+            self._omni.transcribe_segments(recording, sample_rate=sample_rate, language=language)
+        )
 
     def _stream_chat(self, request: ChatRequest) -> ChatStream:
         answer = self._call(lambda: self._omni.stream_chat(request))

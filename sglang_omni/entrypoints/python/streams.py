@@ -13,6 +13,7 @@ from sglang_omni.entrypoints.python.async_streams import (
     ChatEvent,
 )
 from sglang_omni.entrypoints.python.loop_thread import LoopThread
+from sglang_omni.pipeline.request import TimedSegment
 
 T = TypeVar("T")
 
@@ -70,13 +71,18 @@ class SpeechStream(Stream[np.ndarray]):
 
     _source: AsyncSpeechStream
 
+    @property
+    def segments(self) -> tuple[TimedSegment, ...]:
+        """Return the segments of the speech read so far; none without `timestamps`."""
+        return self._source.segments
+
     def read(self) -> np.ndarray:
         """Return all samples that were not read yet, as one array."""
         return self._thread.run(self._source.read())
 
 
 class ChatStream(Stream[ChatEvent]):
-    """An answer in pieces: `TextDelta`, `ReasoningDelta`, `ToolCalled` and `AudioDelta`."""
+    """An answer in pieces, as `AsyncChatStream` describes them."""
 
     _source: AsyncChatStream
 

@@ -39,7 +39,7 @@ def from_beta(event: JSON) -> JSON:
     event = dict(event)
     for name in ("session", "response"):
         if isinstance(event.get(name), dict):
-            event[name] = _nest_settings(event[name])
+            event[name] = nest_settings(event[name])
     return event
 
 
@@ -58,7 +58,7 @@ def to_beta(event: JSON) -> Sequence[JSON]:
     return (beta_event,)
 
 
-def _nest_settings(body: JSON) -> JSON:
+def nest_settings(body: JSON) -> JSON:
     """Convert the flat settings of a session or response to nested ones.
 
     Beta clients had to send a temperature of about 0.8. It is accepted and ignored, because this
@@ -96,18 +96,27 @@ def _parse_format(name: object) -> object:
 
 
 def _flatten_session(session: JSON) -> JSON:
-    audio_input, audio_output = session["audio"]["input"], session["audio"]["output"]
+    if session["type"] == "transcription":
+        return {"id": session["id"], "object": session["object"], **_flatten_input(session)}
+    audio_output = session["audio"]["output"]
     unchanged = ("id", "object", "model", "instructions", "tools", "tool_choice")
     return {
         **{name: session[name] for name in unchanged},
         "modalities": _to_beta_modalities(session),
         "voice": audio_output["voice"],
         "speed": audio_output["speed"],
-        "input_audio_format": FORMAT_NAMES[audio_input["format"]["type"]],
+        **_flatten_input(session),
         "output_audio_format": FORMAT_NAMES[audio_output["format"]["type"]],
+        "max_response_output_tokens": session["max_output_tokens"],
+    }
+
+
+def _flatten_input(session: JSON) -> JSON:
+    audio_input = session["audio"]["input"]
+    return {
+        "input_audio_format": FORMAT_NAMES[audio_input["format"]["type"]],
         "input_audio_transcription": audio_input["transcription"],
         "turn_detection": audio_input["turn_detection"],
-        "max_response_output_tokens": session["max_output_tokens"],
     }
 
 

@@ -24,7 +24,8 @@ def build_messages(instructions: str, items: Iterable[Item]) -> tuple[Message, .
     """Build the prompt's messages from the instructions and the conversation's items.
 
     The model takes one system message, the first, so the texts of system items are appended to the
-    instructions. A spoken answer is represented by the words that were played. If the last message
+    instructions. A spoken answer is represented by the words that were played. A call that was cut
+    has no JSON that the model could read, so it is left out. If the last message
     is not from the user or a tool, an empty user message is added, so that the model answers.
     """
     items = list(items)
@@ -60,7 +61,7 @@ def _to_message(item: Item) -> Message | None:
         case MessageItem(role="user" | "assistant" as role):
             parts = tuple(_iter_prompt_parts(item.id, item.content))
             return Message(role, parts) if parts else None
-        case CallItem():
+        case CallItem(status="completed"):
             return Message("assistant", (ToolCall(item.name, item.arguments),))
         case CallOutputItem():
             return Message("tool", (ToolResult(item.output),))

@@ -20,7 +20,6 @@ from sglang_omni.entrypoints.realtime.items import (
     item_to_json,
     make_id,
 )
-from sglang_omni.protocol.tools import ToolCall
 
 ItemT = TypeVar("ItemT", CallItem, MessageItem)
 
@@ -61,7 +60,7 @@ class OutputItem(Generic[ItemT]):
 
 
 class FunctionCallItem(OutputItem[CallItem]):
-    """A function call. It is complete from the start, so it is sent at once."""
+    """A function call."""
 
     def __init__(
         self,
@@ -69,21 +68,32 @@ class FunctionCallItem(OutputItem[CallItem]):
         conversation: Conversation | None,
         response_id: str,
         index: int,
-        call: ToolCall,
+        name: str,
     ) -> None:
-        item = CallItem(make_id("item"), make_id("call"), call.name, "", "in_progress")
+        item = CallItem(make_id("item"), make_id("call"), name, "", "in_progress")
         super().__init__(sender, conversation, response_id, index, item)
-        self._arguments = call.arguments
+        self._arguments = ""
+        ids: JSON = {"item_id": item.id, "call_id": item.call_id}
+        self._fields: JSON = {**self._response_fields, **ids}
 
-    def send(self) -> None:
-        """Send every event of the item."""
-        fields = {**self._response_fields, "item_id": self.item.id, "call_id": self.item.call_id}
+    def open(self) -> None:
+        """Send the events that start the item."""
         self._send_item_added()
-        event_type = "response.function_call_arguments"
-        self._sender.put(f"{event_type}.delta", **fields, delta=self._arguments)
-        call = {"name": self.item.name, "arguments": self._arguments}
-        self._sender.put(f"{event_type}.done", **fields, **call)
-        self.item = replace(self.item, arguments=self._arguments, status="completed")
+
+    def add_arguments(self, text: str) -> None:
+        """Append text of the arguments and send it."""
+        self._arguments += text
+        self._sender.put("response.function_call_arguments.delta", **self._fields, delta=text)
+
+    def close(self, status: Status) -> None:
+        """Send the events that end the item, whether the arguments are complete or not."""
+        self._sender.put(
+            "response.function_call_arguments.done",
+            **self._fields,
+            name=self.item.name,
+            arguments=self._arguments,
+        )
+        self.item = replace(self.item, arguments=self._arguments, status=status)
         self._send_item_done()
 
 
@@ -151,7 +161,14 @@ class AudioItem(OutputMessage):
     def add_transcript(self, words: str) -> None:
         """Send the transcript of the audio that comes next."""
         self._segments.append(SpokenSegment(words, self._encoder.duration_ms))
-        self._sender.put("response.output_audio_transcript.delta", **self._part_fields, delta=words)
+        self._send_transcript(words)
+
+    def add_notice(self, notice: JSON) -> None:
+        """Send what the client should know of the audio that comes next.
+
+        openai-agents takes an event that is not OpenAI's for an error, but ignores a field.
+        """
+        self._send_transcript("", notice=notice)
 
     async def add_audio(self, pcm: np.ndarray) -> None:
         """Send audio, float32 [samples]. Raises `EngineFailed` if a sample is not finite."""
@@ -182,6 +199,10 @@ class AudioItem(OutputMessage):
             "response.output_audio_transcript.done", **self._part_fields, transcript=transcript
         )
         self._close_part(speech, {"type": "audio", "transcript": transcript}, status)
+
+    def _send_transcript(self, words: str, **more: JSON) -> None:
+        event_type = "response.output_audio_transcript.delta"
+        self._sender.put(event_type, **self._part_fields, delta=words, **more)
 
     def _send_audio(self, data: bytes) -> None:
         if not data:

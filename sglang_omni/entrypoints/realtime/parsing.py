@@ -9,7 +9,9 @@ from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
 from sglang_omni.entrypoints.http.request_body.reader import get_offload_size
 from sglang_omni.entrypoints.realtime.client_events import EVENTS, Event
+from sglang_omni.entrypoints.realtime.field_rules import EVENT_RULES
 from sglang_omni.entrypoints.requests.validation import VALIDATION_CODES
+from sglang_omni.protocol.compat.similar_names import find_similar_field
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.unicode import is_unicode
 
@@ -83,9 +85,16 @@ def _to_api_error(problem: Any) -> InvalidRequest:
     if problem["type"].startswith("union_tag"):
         path = f"{path}.type" if path else "type"
     is_unknown = problem["type"] == "extra_forbidden"
-    reason = "unknown field" if is_unknown else problem["msg"]
+    reason = _describe_unknown(path) if is_unknown else problem["msg"]
     code = VALIDATION_CODES.get(problem["type"], InvalidRequest.code)
     return _make_error(code, f"{path}: {reason}" if path else reason, path or None)
+
+
+def _describe_unknown(path: str) -> str:
+    similar = find_similar_field(
+        EVENT_RULES, [name for name in path.split(".") if not name.isdigit()]
+    )
+    return "unknown field" + (f"; did you mean {similar!r}?" if similar else "")
 
 
 def _field_path(location: tuple[int | str, ...]) -> str:

@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from sglang_omni.admission.rate_limit.limiter import current_rate_limits
 from sglang_omni.entrypoints.http.errors import to_public_error
+from sglang_omni.entrypoints.notices import build_notice
 from sglang_omni.entrypoints.realtime.audio_codec import OutputEncoder
 from sglang_omni.entrypoints.realtime.conversation import Conversation
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.items import JSON, Status, item_to_json, make_id
 from sglang_omni.entrypoints.realtime.output_item import AudioItem, FunctionCallItem, TextItem
 from sglang_omni.entrypoints.realtime.session_config import AnswerConfig
+from sglang_omni.entrypoints.realtime.usage import rate_limits_to_json, usage_to_json
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.completeness import require_finished
 from sglang_omni.pipeline.request import (
@@ -23,10 +24,11 @@ from sglang_omni.pipeline.request import (
     TextDelta,
     ToolCalled,
     TranscriptDelta,
+    UnspokenText,
     Usage,
 )
 from sglang_omni.protocol.errors import OmniError
-from sglang_omni.protocol.tools import ToolCall
+from sglang_omni.protocol.tools import ToolCall, ToolCallDelta, ToolCallStart
 
 # Route of a response in the request traces; the id there is the id of the response.
 ROUTE = "WS /v1/realtime response"
@@ -109,6 +111,7 @@ class Response:
         self._sender = sender
         self._source_rate = source_rate
         self._message: AudioItem | TextItem | None = None
+        self._call: FunctionCallItem | None = None
         self._output: list[AudioItem | TextItem | FunctionCallItem] = []
         self._usage: Usage | None = None
         self._cancelled: CancelReason | None = None
@@ -179,10 +182,16 @@ class Response:
                 self._get_text_item().add_text(text)
             case TranscriptDelta(words) if is_spoken:
                 self._get_audio_item().add_transcript(words)
+            case UnspokenText() if is_spoken:
+                self._get_audio_item().add_notice(build_notice(event))
             case AudioDelta(pcm) if is_spoken:
                 await self._get_audio_item().add_audio(pcm)
+            case ToolCallStart(name):
+                self._open_call(name)
+            case ToolCallDelta(text) if self._call is not None:
+                self._call.add_arguments(text)
             case ToolCalled(call):
-                self._send_call(call)
+                self._close_call(call)
             case Finished(usage=usage):
                 self._usage, self._outcome = usage, to_outcome(event)
                 await self._flush_audio()
@@ -205,10 +214,20 @@ class Response:
             self._open_message(self._message)
         return self._message
 
-    def _send_call(self, call: ToolCall) -> None:
-        item = FunctionCallItem(*self._next_item_fields(), call)
-        self._output.append(item)
-        item.send()
+    def _open_call(self, name: str) -> FunctionCallItem:
+        self._call = FunctionCallItem(*self._next_item_fields(), name)
+        self._output.append(self._call)
+        self._call.open()
+        return self._call
+
+    def _close_call(self, call: ToolCall) -> None:
+        """End the call that has begun, or send one that is known from its end only."""
+        item = self._call
+        if item is None:
+            item = self._open_call(call.name)
+            item.add_arguments(call.arguments)
+        item.close("completed")
+        self._call = None
 
     def _next_item_fields(self) -> tuple[EventSender, Conversation | None, str, int]:
         """Return the first four arguments of the next item's constructor."""
@@ -228,6 +247,8 @@ class Response:
                 audio_item.close(outcome.item_status, is_truncated, played_ms)
             case TextItem() as text_item:
                 text_item.close(outcome.item_status)
+        if self._call is not None:
+            self._call.close("incomplete")
         self._sender.put("response.done", response=self._to_json(outcome.status, outcome))
         self._sender.put("rate_limits.updated", rate_limits=rate_limits_to_json())
 
@@ -255,29 +276,3 @@ class Response:
             "metadata": self.config.metadata,
             "usage": usage_to_json(self._usage, answers) if self._usage else None,
         }
-
-
-def rate_limits_to_json() -> list[dict[str, Any]]:
-    """Return the remaining rate limits of the session's key; empty without limits."""
-    return [
-        {
-            "name": name,
-            "limit": status.limit,
-            "remaining": status.remaining,
-            "reset_seconds": round(status.reset_s, 3),
-        }
-        for name, status in current_rate_limits().items()
-    ]
-
-
-def usage_to_json(usage: Usage, answers: AnswerConfig) -> dict[str, Any]:
-    """Return token counts; output audio tokens are talker patches of 320 ms."""
-    text_tokens, audio_tokens = usage.completion_tokens, usage.audio_tokens
-    output_tokens = text_tokens + audio_tokens
-    return {
-        "total_tokens": usage.prompt_tokens + output_tokens,
-        "input_tokens": usage.prompt_tokens,
-        "output_tokens": output_tokens,
-        "input_token_details": {"cached_tokens": usage.cached_tokens},
-        "output_token_details": {"text_tokens": text_tokens, "audio_tokens": audio_tokens},
-    }

@@ -13,6 +13,7 @@ from sglang_omni.entrypoints.realtime.items import Item
 from sglang_omni.entrypoints.realtime.response import CancelReason, Response, ResponseConfig
 from sglang_omni.entrypoints.realtime.session_config import AnswerConfig
 from sglang_omni.entrypoints.realtime.transcriber import Transcriber
+from sglang_omni.entrypoints.requests.reading import build_answer_reading
 from sglang_omni.entrypoints.requests.voices import choose_voice
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.request import ChatRequest, Event, Voice
@@ -138,11 +139,13 @@ class ResponseController:
     def _build_request(self, response_input: ResponseInput, items: Sequence[Item]) -> ChatRequest:
         answers, max_tokens = response_input.config.answers, self._backend.max_tokens
         is_spoken = answers.modality == "audio"
+        messages = build_messages(answers.instructions, items)
         return ChatRequest(
             id=response_input.config.id,
-            messages=build_messages(answers.instructions, items),
+            messages=messages,
             sampling=SamplingParams(max_tokens=min(answers.max_tokens or max_tokens, max_tokens)),
             voice=self._choose_voice(answers) if is_spoken else None,
+            reading=build_answer_reading(messages, self._backend),
             tools=answers.callable_tools,
             tool_choice=answers.model_tool_choice,
             tenant=self._tenant,

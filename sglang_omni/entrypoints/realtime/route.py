@@ -17,6 +17,7 @@ from sglang_omni.entrypoints.realtime.connection import ClientLeft, Connection, 
 from sglang_omni.entrypoints.realtime.event_sender import EventSender
 from sglang_omni.entrypoints.realtime.protocol_version import BETA, GA, ProtocolVersion
 from sglang_omni.entrypoints.realtime.session import RealtimeSession
+from sglang_omni.entrypoints.realtime.session_schema import SessionType
 from sglang_omni.entrypoints.requests.metadata import require_model
 from sglang_omni.entrypoints.session_limiter import SessionLimiter
 from sglang_omni.media.vad import Detector, SileroDetector
@@ -74,8 +75,13 @@ def routes(backend: Backend, trace_recorder: TraceRecorder) -> APIRouter:
     limiter = SessionLimiter(backend.realtime.max_sessions)
 
     @router.websocket("/v1/realtime")
-    async def realtime(websocket: WebSocket, model: str | None = None) -> None:
-        """Talk to the model: events in both directions, speech in and out."""
+    async def realtime(
+        websocket: WebSocket, model: str | None = None, intent: str | None = None
+    ) -> None:
+        """Talk to the model: events in both directions, speech in and out.
+
+        With the `intent` transcription the session writes down each turn and answers none.
+        """
         release = limiter.acquire()
         if release is None:
             error = Overloaded(
@@ -84,7 +90,7 @@ def routes(backend: Backend, trace_recorder: TraceRecorder) -> APIRouter:
             await _reject_handshake(websocket, error)
             return
         try:
-            await _serve(websocket, model, backend, trace_recorder)
+            await _serve(websocket, model, intent, backend, trace_recorder)
         finally:
             release()
 
@@ -111,16 +117,23 @@ def documentation() -> APIRouter:
 
 
 async def _serve(
-    websocket: WebSocket, model: str | None, backend: Backend, trace_recorder: TraceRecorder
+    websocket: WebSocket,
+    model: str | None,
+    intent: str | None,
+    backend: Backend,
+    trace_recorder: TraceRecorder,
 ) -> None:
     subprotocols = websocket.scope.get("subprotocols", [])
     protocol_version = BETA if is_beta_requested(websocket.headers, subprotocols) else GA
     try:
         if model is not None:
-            require_model(model, backend)
+            model = require_model(model, backend)
         # The first detector loads its model. That must not block the event loop.
         detector = await asyncio.to_thread(SileroDetector)
-        connection = connect(websocket, backend, protocol_version, detector, trace_recorder)
+        session_type = _parse_intent(intent)
+        connection = connect(
+            websocket, backend, protocol_version, detector, trace_recorder, model, session_type
+        )
     except Exception as error:
         await _reject_handshake(websocket, to_public_error(error))
         return
@@ -137,6 +150,8 @@ def connect(
     protocol_version: ProtocolVersion,
     detector: Detector,
     trace_recorder: TraceRecorder,
+    model: str | None = None,
+    session_type: SessionType = "realtime",
 ) -> Connection:
     """Create a session for one client. Raises `EngineUnavailable` while the talker is loading."""
     options, clock = backend.realtime, SystemMonotonicClock()
@@ -146,9 +161,26 @@ def connect(
     tenant = get_tenant(websocket)
     owner = get_owner(websocket)
     session = RealtimeSession(
-        backend, options, sender, detector, clock, protocol_version, tenant, owner, trace_recorder
+        backend,
+        options,
+        sender,
+        detector,
+        clock,
+        protocol_version,
+        tenant,
+        owner,
+        trace_recorder,
+        model,
+        session_type,
     )
     return Connection(StarletteSocket(websocket), sender, session, options, clock, backend.draining)
+
+
+def _parse_intent(intent: str | None) -> SessionType:
+    """Return the type of session that a client asks for. Raises `InvalidRequest`."""
+    if intent in (None, "transcription"):
+        return "transcription" if intent else "realtime"
+    raise InvalidRequest("intent: must be 'transcription', or left out", param="intent")
 
 
 async def _reject_handshake(websocket: WebSocket, error: OmniError) -> None:

@@ -9,12 +9,14 @@ import asyncio
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.errors import to_public_error
+from sglang_omni.entrypoints.http.request_body.ignored_fields import check_ignored_fields
 from sglang_omni.entrypoints.http.request_body.reader import get_offload_size
 from sglang_omni.entrypoints.realtime import client_events as client
 from sglang_omni.entrypoints.realtime.audio_codec import decode_base64
 from sglang_omni.entrypoints.realtime.conversation import ItemError
 from sglang_omni.entrypoints.realtime.error_event import put_error
 from sglang_omni.entrypoints.realtime.event_sender import EventSender, MonotonicClock
+from sglang_omni.entrypoints.realtime.field_rules import EVENT_RULES
 from sglang_omni.entrypoints.realtime.item_conversion import parse_item, parse_items
 from sglang_omni.entrypoints.realtime.items import JSON, Item, item_to_json, make_id
 from sglang_omni.entrypoints.realtime.parsing import get_event_id, parse_event, parse_object
@@ -24,9 +26,10 @@ from sglang_omni.entrypoints.realtime.session_config import (
     AnswerConfig,
     SessionConfig,
     apply_update,
+    build_transcription_session,
     configure_response,
 )
-from sglang_omni.entrypoints.realtime.session_schema import ResponseBody
+from sglang_omni.entrypoints.realtime.session_schema import ResponseBody, SessionType
 from sglang_omni.entrypoints.realtime.text_limit import (
     measure_answer_texts,
     measure_item_texts,
@@ -37,6 +40,7 @@ from sglang_omni.entrypoints.text_limit import check_text_length
 from sglang_omni.media.vad import Detector
 from sglang_omni.observability.trace_recorder import TraceRecorder
 from sglang_omni.pipeline.work_threads import run_off_loop
+from sglang_omni.protocol.compat.adapt import adapt
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.unicode import check_unicode
 
@@ -55,6 +59,8 @@ class RealtimeSession:
         tenant: str | None = None,
         owner: str | None = None,
         trace_recorder: TraceRecorder | None = None,
+        model: str | None = None,
+        session_type: SessionType = "realtime",
     ) -> None:
         """Create a session.
 
@@ -68,14 +74,19 @@ class RealtimeSession:
             tenant: Whom requests count for.
             owner: Whose stored voices may be used.
             trace_recorder: Traces each response.
+            model: Name of the model that the client used; None: the main name.
+            session_type: What the session is until an update says otherwise.
 
         Raises:
             EngineUnavailable: The backend does not know its voices yet.
         """
         self._backend, self._sender, self._protocol_version = backend, sender, protocol_version
         config = SessionConfig(
-            backend.model, AnswerConfig(backend.default_voice, backend.default_system, owner)
+            model or backend.model,
+            AnswerConfig(backend.default_voice, backend.default_system, owner),
         )
+        if session_type == "transcription":
+            config = build_transcription_session(config)
         self._turn_controller = TurnController(
             config,
             backend,
@@ -114,12 +125,16 @@ class RealtimeSession:
             value = await run_off_loop(size, parse_object, frame)
             if not size:
                 check_unicode(value)
-            event = await run_off_loop(size, parse_event, self._protocol_version.from_client(value))
-            await self._dispatch(event)
+            adapted = await run_off_loop(
+                size, adapt, EVENT_RULES, self._protocol_version.from_client(value)
+            )
+            check_ignored_fields(adapted.ignored, strict=self._backend.strict_fields)
+            event = await run_off_loop(size, parse_event, adapted.fields)
+            await self._dispatch(event, adapted.ignored)
         except Exception as error:
             put_error(self._sender, to_public_error(error), get_event_id(value))
 
-    async def _dispatch(self, event: client.Event) -> None:
+    async def _dispatch(self, event: client.Event, ignored: frozenset[str]) -> None:
         controller, conversation = self._turn_controller, self._turn_controller.conversation
         match event:
             case client.InputAudioBufferAppend(audio=audio):
@@ -134,7 +149,8 @@ class RealtimeSession:
                     measure_answer_texts(body, "session"), self._backend.context_length
                 )
                 controller.configure(apply_update(controller.config, body, self._backend))
-                self._sender.put("session.updated", session=self._to_json())
+                told = {"ignored_fields": sorted(ignored)} if ignored else {}
+                self._sender.put("session.updated", session=self._to_json(), **told)
             case client.ResponseCreate(response=body):
                 await self._create_response(body)
             case client.ResponseCancel(response_id=response_id):
@@ -185,6 +201,8 @@ class RealtimeSession:
 
     async def _create_response(self, body: ResponseBody) -> None:
         controller = self._turn_controller
+        if controller.config.type == "transcription":
+            raise InvalidRequest("type: a transcription session gives no answers", param="type")
         check_text_length(measure_response_texts(body), self._backend.context_length)
         answers = configure_response(controller.config, body, self._backend)
         conversation = controller.conversation if body.conversation == "auto" else None

@@ -13,6 +13,7 @@ from sglang_omni.entrypoints.realtime.session_schema import (
     SessionAudioInput,
     SessionAudioOutput,
     SessionBody,
+    SessionType,
     ToolChoiceBody,
     ToolChoiceFunction,
     Transcription,
@@ -89,6 +90,7 @@ class SessionConfig:
 
     Attributes:
         drops_oldest: Whether the oldest items are left out once the context is full.
+        type: Whether it answers turns, or only writes them down.
     """
 
     model: str
@@ -97,24 +99,32 @@ class SessionConfig:
     turn_detection: TurnDetection | None = SERVER_VAD
     transcription: Transcription | None = None
     drops_oldest: bool = True
+    type: SessionType = "realtime"
+
+    @property
+    def answers_turns(self) -> bool:
+        """Return whether a turn that was detected gets an answer without being asked for."""
+        if self.type == "transcription" or self.turn_detection is None:
+            return False
+        return self.turn_detection.create_response
 
     def to_json(self) -> JSON:
         """Return the session object without its id."""
+        if self.type == "transcription":
+            return {
+                "type": self.type,
+                "object": "realtime.transcription_session",
+                "audio": {"input": self._input_to_json()},
+                "include": None,
+            }
         answers = self.answers
         return {
-            "type": "realtime",
+            "type": self.type,
             "object": "realtime.session",
             "model": self.model,
             **answers.to_json(),
             "audio": {
-                "input": {
-                    "format": self.input_format.to_json(),
-                    "noise_reduction": None,
-                    "transcription": self._transcription_to_json(),
-                    "turn_detection": (
-                        self.turn_detection.model_dump() if self.turn_detection else None
-                    ),
-                },
+                "input": self._input_to_json(),
                 "output": {
                     "format": answers.format.to_json(),
                     "voice": answers.voice,
@@ -125,6 +135,15 @@ class SessionConfig:
             "tracing": None,
             "include": None,
             "prompt": None,
+        }
+
+    def _input_to_json(self) -> JSON:
+        detection = self.turn_detection
+        return {
+            "format": self.input_format.to_json(),
+            "noise_reduction": None,
+            "transcription": self._transcription_to_json(),
+            "turn_detection": detection.model_dump() if detection else None,
         }
 
     def _transcription_to_json(self) -> JSON | None:
@@ -153,9 +172,7 @@ def apply_update(config: SessionConfig, body: SessionBody, backend: Backend) -> 
         InvalidRequest: A setting is not supported; `param` names the field.
     """
     if body.model is not None:
-        require_model(body.model, backend)
-    if body.include:
-        raise _unsupported("session.include", "log probabilities of transcripts are not computed")
+        config = replace(config, model=require_model(body.model, backend))
     audio = body.audio
     output = audio.output if audio else None
     answers = _update_answers(config.answers, body, output, backend, "session")
@@ -163,8 +180,26 @@ def apply_update(config: SessionConfig, body: SessionBody, backend: Backend) -> 
     if body.truncation is not None:
         config = replace(config, drops_oldest=_parse_truncation(body.truncation))
     if audio and audio.input:
-        return _update_audio_input(config, audio.input, backend.capabilities)
-    return config
+        config = _update_audio_input(config, audio.input, backend.capabilities)
+    return _update_type(config, body)
+
+
+def build_transcription_session(config: SessionConfig) -> SessionConfig:
+    """Return the settings of a session that writes down each turn and answers none."""
+    transcription = config.transcription or Transcription()
+    return replace(config, type="transcription", transcription=transcription)
+
+
+def _update_type(config: SessionConfig, body: SessionBody) -> SessionConfig:
+    """Return `config` with the type of `body`. Raises `InvalidRequest`."""
+    if (body.type or config.type) == "realtime":
+        return replace(config, type="realtime")
+    for name in sorted(body.model_fields_set & AnswerBody.model_fields.keys()):
+        if getattr(body, name) is not None:
+            raise _unsupported(f"session.{name}", "a transcription session gives no answers")
+    if body.audio and body.audio.output:
+        raise _unsupported("session.audio.output", "a transcription session gives no answers")
+    return build_transcription_session(config)
 
 
 def configure_response(config: SessionConfig, body: ResponseBody, backend: Backend) -> AnswerConfig:
@@ -185,9 +220,8 @@ def _update_answers(
     prefix: str,
 ) -> AnswerConfig:
     """Return `config` with the changes in `body`. Raises `InvalidRequest`."""
-    for name in ("prompt", "reasoning"):
-        if getattr(body, name) is not None:
-            raise _unsupported(f"{prefix}.{name}", "not supported by this server")
+    if body.prompt is not None:
+        raise _unsupported(f"{prefix}.prompt", "not supported by this server")
     changes: JSON = {}
     if body.output_modalities is not None:
         changes["modality"] = body.output_modalities[0]
@@ -235,9 +269,6 @@ def _update_audio_input(
     A null disables turn detection or transcription; absent fields keep their values.
     """
     changes: JSON = {}
-    if body.noise_reduction is not None:
-        param = "session.audio.input.noise_reduction"
-        raise _unsupported(param, "this server does not reduce noise; send null")
     if body.format is not None:
         changes["input_format"] = WireFormat(body.format.type)
     if "turn_detection" in body.model_fields_set:

@@ -19,6 +19,7 @@ from sglang_omni.protocol.body import (
 from sglang_omni.protocol.functions import Parameters
 
 MAX_OUTPUT_TOKENS = 4096
+SessionType = Literal["realtime", "transcription"]
 Milliseconds = Annotated[int, Field(ge=0, le=60_000)]
 
 
@@ -83,7 +84,6 @@ class SessionAudioInput(NullableBody):
     """Settings of the client's audio."""
 
     format: Format | None = None
-    noise_reduction: Any = None
     transcription: Transcription | None = None
     turn_detection: TurnDetection | None = None
 
@@ -138,17 +138,18 @@ class AnswerBody(Body):
     tool_choice: ToolChoiceBody | None = None
     parallel_tool_calls: bool | None = None
     prompt: Any = None
-    reasoning: Any = None
 
 
 class SessionBody(AnswerBody):
-    """The `session` of `session.update`."""
+    """The `session` of `session.update`.
 
-    type: Literal["realtime"] = "realtime"
+    A session of type `transcription` writes down each turn and answers none. Without `type` it
+    stays as it is.
+    """
+
+    type: SessionType | None = None
     model: str | None = None
     audio: SessionAudio | None = None
-    include: Annotated[list[str], Field(max_length=64, fail_fast=True)] | None = None
-    tracing: Any = None
     truncation: Any = None
 
 

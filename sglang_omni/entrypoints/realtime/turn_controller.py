@@ -159,7 +159,7 @@ class TurnController:
                 event_type = "input_audio_buffer.speech_stopped"
                 self._sender.put(event_type, audio_end_ms=end_ms, **turn)
                 self._commit(self._input_buffer.take(start_ms, end_ms))
-                if detection is not None and detection.create_response:
+                if self.config.answers_turns:
                     self._answer_turn()
 
     def _commit(self, samples: np.ndarray) -> None:

@@ -2,13 +2,21 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.requests.messages import RecallTranscript, to_messages
 from sglang_omni.entrypoints.requests.metadata import RequestMetadata, require_model
+from sglang_omni.entrypoints.requests.reading import build_answer_reading
+from sglang_omni.entrypoints.requests.sampling import (
+    check_stream_options,
+    check_token_limit,
+    convert_sampling,
+)
 from sglang_omni.entrypoints.requests.tool_choice import NO_GRAMMAR_SUPPORT, check_tool_choice
 from sglang_omni.entrypoints.requests.voices import choose_speaker
 from sglang_omni.entrypoints.text_limit import check_text_length, iterate_chat_texts
+from sglang_omni.media.limits import VideoOptions, VideoSound
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Voice
 from sglang_omni.protocol.chat import ChatAudio, ChatBody, PlainFormat, SchemaFormat
 from sglang_omni.protocol.errors import InvalidRequest
@@ -28,8 +36,7 @@ def check_body(body: ChatBody, backend: Backend) -> None:
         raise InvalidRequest("modalities: must not repeat a value", param="modalities")
     if body.audio is not None and not body.wants_audio:
         raise InvalidRequest("audio: requires 'audio' in modalities", param="audio")
-    if body.stream_options is not None and not body.stream:
-        raise InvalidRequest("stream_options: requires stream=true", param="stream_options")
+    check_stream_options(body)
     if body.top_logprobs is not None and not body.logprobs:
         raise InvalidRequest("top_logprobs: requires logprobs=true", param="top_logprobs")
     check_response_format(body, backend)
@@ -97,29 +104,31 @@ def choose_token_limit(body: ChatBody, backend: Backend) -> int:
             "max_tokens: differs from max_completion_tokens, its newer name", param="max_tokens"
         )
     for name, value in limits.items():
-        if value > backend.max_tokens:
-            raise InvalidRequest(f"{name}: must be at most {backend.max_tokens}", param=name)
+        check_token_limit(name, value, backend)
     default = min(SamplingParams.max_tokens, backend.max_tokens)
     return next(iter(limits.values()), default)
 
 
 def build_sampling_params(body: ChatBody, backend: Backend) -> SamplingParams:
     """Return the thinker's sampling parameters. Raises `InvalidRequest` for the token limit."""
-    return SamplingParams(
-        max_tokens=choose_token_limit(body, backend),
-        temperature=body.temperature,
-        top_p=body.top_p,
-        top_k=body.top_k,
-        min_p=body.min_p,
-        repetition_penalty=body.repetition_penalty,
-        frequency_penalty=body.frequency_penalty,
-        presence_penalty=body.presence_penalty,
-        logit_bias=tuple((int(token), bias) for token, bias in body.logit_bias.items()),
-        stop=tuple(body.stop),
-        seed=body.seed,
+    return replace(
+        convert_sampling(body, choose_token_limit(body, backend)),
         json_schema=build_json_schema(body),
         top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
     )
+
+
+def choose_video_options(body: ChatBody, backend: Backend) -> VideoOptions:
+    """Return the options of videos. Raises `InvalidRequest` for a sound that the model ignores."""
+    capabilities, wanted = backend.capabilities, body.use_audio_in_video
+    if wanted and not capabilities.video_sound:
+        raise InvalidRequest(
+            f"use_audio_in_video: {capabilities.name} does not hear the sound of videos",
+            param="use_audio_in_video",
+        )
+    default: VideoSound = "optional" if capabilities.video_sound else "off"
+    sound: VideoSound = default if wanted is None else "required" if wanted else "off"
+    return VideoOptions(body.video_fps, body.video_max_frames, sound)
 
 
 def choose_answer_voice(body: ChatBody, backend: Backend, owner: str | None) -> Voice | None:
@@ -142,9 +151,11 @@ def build_chat_request(
     `attached` are media of the last message that are not in the body.
     """
     check_body(body, backend)
+    messages = to_messages(body, recall, attached, choose_video_options(body, backend))
     return ChatRequest(
         **vars(metadata),
-        messages=to_messages(body, recall, attached),
+        messages=messages,
+        reading=build_answer_reading(messages, backend) if body.wants_audio else backend.reading,
         sampling=build_sampling_params(body, backend),
         voice=choose_answer_voice(body, backend, owner),
         thinking=body.thinks,

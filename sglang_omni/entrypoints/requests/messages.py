@@ -1,7 +1,9 @@
 """Conversion of a body's messages and media to messages of the pipeline."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
+from sglang_omni.media.limits import NO_VIDEO_OPTIONS, VideoOptions
 from sglang_omni.pipeline import request as pipeline
 from sglang_omni.pipeline.request import MediaPart, Message
 from sglang_omni.protocol.chat import ChatBody, ChatMessage, PastAudio
@@ -27,7 +29,10 @@ RecallTranscript = Callable[[str], str | None]
 
 
 def to_messages(
-    body: ChatBody, recall: RecallTranscript, attached: Sequence[MediaPart] = ()
+    body: ChatBody,
+    recall: RecallTranscript,
+    attached: Sequence[MediaPart] = (),
+    video: VideoOptions = NO_VIDEO_OPTIONS,
 ) -> tuple[Message, ...]:
     """Return the messages of a conversation.
 
@@ -38,16 +43,21 @@ def to_messages(
         body: The body of the request.
         recall: Returns the transcript of an earlier answer's audio by its id.
         attached: Media of the last message that are not in the body, which has text only.
+        video: Options of video files that have none of their own.
 
     Raises:
         InvalidRequest: A user message is empty, or an audio id or a tool call id is unknown.
     """
     messages = [
-        to_message(chat_message, f"messages.{index}", recall)
+        to_message(chat_message, f"messages.{index}", recall, video)
         for index, chat_message in enumerate(body.messages)
     ]
     _check_tool_results(body)
-    before = (*_images(body), *_videos(body), *(part for part in attached if part.kind != "audio"))
+    before = (
+        *_images(body),
+        *_videos(body, video),
+        *(part for part in attached if part.kind != "audio"),
+    )
     after = (*_audio_clips(body), *(part for part in attached if part.kind == "audio"))
     messages[-1] = Message(messages[-1].role, (*before, *messages[-1].content, *after))
     for index, message in enumerate(messages):
@@ -57,7 +67,9 @@ def to_messages(
     return tuple(messages)
 
 
-def to_message(message: ChatMessage, path: str, recall: RecallTranscript) -> Message:
+def to_message(
+    message: ChatMessage, path: str, recall: RecallTranscript, video: VideoOptions
+) -> Message:
     """Return one message, which is at `path` in the body.
 
     The role `developer` is OpenAI's newer name for `system`.
@@ -66,7 +78,9 @@ def to_message(message: ChatMessage, path: str, recall: RecallTranscript) -> Mes
         texts = (part.text for part in message.content if isinstance(part, TextContentPart))
         return Message("tool", (ToolResult("".join(texts)),))
     role = "system" if message.role == "developer" else message.role
-    parts = [_part(part, f"{path}.content.{index}") for index, part in enumerate(message.content)]
+    parts = [
+        _part(part, f"{path}.content.{index}", video) for index, part in enumerate(message.content)
+    ]
     if message.audio is not None and not parts:
         parts.append(pipeline.TextPart(_find_transcript(message.audio, path, recall)))
     calls = [call.function for call in message.tool_calls or ()]
@@ -93,7 +107,7 @@ def _check_tool_results(body: ChatBody) -> None:
             raise InvalidRequest(f"{path}: no earlier message has this tool call", param=path)
 
 
-def _part(part: Part, path: str) -> Content:
+def _part(part: Part, path: str, video: VideoOptions) -> Content:
     match part:
         case TextContentPart():
             return pipeline.TextPart(part.text)
@@ -105,7 +119,7 @@ def _part(part: Part, path: str) -> Content:
         case AudioPart():
             return _audio_clip(part.audio_url, f"{path}.audio_url.url")
         case VideoPart():
-            return _video(part.video_url, f"{path}.video_url")
+            return _video(part.video_url, f"{path}.video_url", video)
 
 
 def _images(body: ChatBody) -> Iterator[MediaPart]:
@@ -113,9 +127,9 @@ def _images(body: ChatBody) -> Iterator[MediaPart]:
         yield _image(image, f"images.{index}")
 
 
-def _videos(body: ChatBody) -> Iterator[MediaPart]:
+def _videos(body: ChatBody, options: VideoOptions) -> Iterator[MediaPart]:
     for index, video in enumerate(body.videos):
-        yield _video(video, f"videos.{index}")
+        yield _video(video, f"videos.{index}", options)
 
 
 def _audio_clips(body: ChatBody) -> Iterator[MediaPart]:
@@ -132,9 +146,15 @@ def _audio_clip(clip: AudioUrl, field: str) -> MediaPart:
     return MediaPart("audio", (clip.url,), field)
 
 
-def _video(video: VideoUrl, field: str) -> MediaPart:
-    sources = (video.url,) if video.url is not None else tuple(video.frames or ())
-    return MediaPart("video", sources, field)
+def _video(video: VideoUrl, field: str, options: VideoOptions) -> MediaPart:
+    if video.url is None:
+        # Listed frames are all seen, and have no sound.
+        listed = VideoOptions(fps=video.fps)
+        return MediaPart("video", tuple(video.frames or ()), field, video=listed)
+    fps = options.fps if video.fps is None else video.fps
+    max_frames = options.max_frames if video.max_frames is None else video.max_frames
+    own_options = replace(options, fps=fps, max_frames=max_frames)
+    return MediaPart("video", (video.url,), field, video=own_options)
 
 
 def _has_content(part: object) -> bool:

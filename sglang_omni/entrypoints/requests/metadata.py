@@ -6,6 +6,9 @@ from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.protocol.errors import ModelNotFound
 from sglang_omni.queueing.policy import Priority
 
+# Longer names of models are cut in messages.
+MAX_SHOWN_CHARACTERS = 100
+
 
 @dataclass(frozen=True)
 class RequestMetadata:
@@ -17,9 +20,18 @@ class RequestMetadata:
     timeout_s: float | None = None
 
 
-def require_model(name: str, backend: Backend) -> None:
-    """Check that `name` is the served model. Raises `ModelNotFound`."""
-    if name != backend.model:
+def require_model(name: str | None, backend: Backend) -> str:
+    """Return the name of the model for the answer: the request's, or the main one for None.
+
+    Raises `ModelNotFound` if it is not a name of the served model.
+    """
+    names = backend.model_names
+    if name is None:
+        return names.main
+    if names.find(name) is None:
+        served = ", ".join(map(repr, names.served))
+        shown = name[:MAX_SHOWN_CHARACTERS]
         raise ModelNotFound(
-            f"model: no model {name!r}; this server serves {backend.model!r}", param="model"
+            f"model: no model {shown!r}; this server serves {served}", param="model"
         )
+    return name

@@ -1,6 +1,7 @@
 """The choice of the voice, shared by chat and speech."""
 
 import secrets
+from collections.abc import Container
 from typing import Protocol
 
 from sglang_omni.entrypoints.backend import Backend
@@ -54,12 +55,14 @@ def choose_speaker(
     return Voice("", _choose_seed(seed), Reference(recording, selection.ref_text))
 
 
-def check_speakable(text: str, capabilities: Capabilities, param: str) -> None:
-    """Check that the checkpoint speaks the scripts of all words.
+def check_speakable(
+    text: str, capabilities: Capabilities, param: str, lexicon: Container[str] = ()
+) -> None:
+    """Check that the checkpoint speaks the scripts of all words that the lexicon does not have.
 
     Raises `InvalidRequest`, naming the field `param`.
     """
-    if unspoken := find_unspoken_words(text, capabilities.speech_languages):
+    if unspoken := find_unspoken_words(text, capabilities.speech_languages, lexicon=lexicon):
         listed = ", ".join(word[:MAX_QUOTED_CHARACTERS] for word in unspoken)
         languages = language_names(capabilities.speech_languages)
         raise InvalidRequest(
@@ -73,8 +76,9 @@ def choose_voice(
 ) -> Voice:
     """Return a preset or a stored voice of `owner`, with the seed of its noise.
 
-    No name, or "default", selects the server's default voice; an alias selects its preset. Without
-    a seed, a random one is drawn. Raises `UnknownVoice`, naming the field `param`.
+    No name, or "default", selects the server's default voice; an alias selects its preset, and
+    one of OpenAI's voices its own preset if no other voice has its name. Without a seed, a random
+    one is drawn. Raises `UnknownVoice`, naming the field `param`.
     """
     if name is None or name == DEFAULT_VOICE:
         name = backend.default_voice
@@ -82,8 +86,11 @@ def choose_voice(
     if name in backend.voices:
         return Voice(name, _choose_seed(seed))
     stored_voice = backend.voice_registry.find(name, owner)
+    if stored_voice is None and name in backend.openai_voices:
+        return Voice(backend.openai_voices[name], _choose_seed(seed))
     if stored_voice is None:
-        raise UnknownVoice(f"{param}: no voice {name!r}; see GET /v1/audio/voices", param=param)
+        hint = "this server does not mix voices" if "+" in name else "see GET /v1/audio/voices"
+        raise UnknownVoice(f"{param}: no voice {name!r}; {hint}", param=param)
     return Voice(name, _choose_seed(seed), stored_voice)
 
 

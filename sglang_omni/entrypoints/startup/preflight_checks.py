@@ -17,7 +17,8 @@ def check_config(config: Config) -> None:
     Raises:
         ConfigError: A value cannot be used; `param` names the option.
     """
-    if not config.served_model_name.strip():
+    names = config.served_model_name
+    if not names or not all(name.strip() for name in names):
         raise make_option_error("served_model_name", "served_model_name must not be empty")
     for name in ("voices_dir", "profile_folder"):
         folder = getattr(config, name)

@@ -12,6 +12,7 @@ RELEASED = Capabilities(
         "Please recognize the language of this speech and transcribe it. Format: oral."
     ),
     transcription_languages=None,
+    translation_prompt="Please translate this speech into English.",
     transcription_hints=True,
     starter_prompts=(
         "What can you do?",
@@ -19,4 +20,5 @@ RELEASED = Capabilities(
         "Tell me a short story about a mill by the river.",
         "用三句话介绍一下杭州。",
     ),
+    video_sound=True,
 )

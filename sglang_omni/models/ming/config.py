@@ -19,7 +19,7 @@ VISION_ACTIVATION = "gelu_pytorch_tanh"
 AUDIO_KERNEL = 3
 
 
-def _parse_keys(cls: type[T], values: dict[str, Any], source: str) -> T:
+def parse_keys(cls: type[T], values: dict[str, Any], source: str) -> T:
     """Build `cls` from the keys that it declares; errors name the `source`."""
     values_by_name = {}
     for field in fields(cls):  # type: ignore[arg-type]
@@ -198,11 +198,11 @@ def parse_encoder_config(values: dict[str, Any], source: str) -> EncoderConfig:
         raise CheckpointError(f"{source}: vision_config.hidden_act must be {VISION_ACTIVATION}")
     if audio.get("ds_kernel_size") != AUDIO_KERNEL:
         raise CheckpointError(f"{source}: audio_config.ds_kernel_size must be {AUDIO_KERNEL}")
-    vision_config = _parse_keys(VisionConfig, vision, f"{source}: vision_config")
+    vision_config = parse_keys(VisionConfig, vision, f"{source}: vision_config")
     indexes = tuple(vision_config.deepstack_visual_indexes)
     return EncoderConfig(
         vision=replace(vision_config, deepstack_visual_indexes=indexes),
-        audio=_parse_keys(AudioEncoderConfig, audio | whisper, f"{source}: audio_config"),
+        audio=parse_keys(AudioEncoderConfig, audio | whisper, f"{source}: audio_config"),
         hidden_size=hidden_size,
     )
 
@@ -216,9 +216,9 @@ def read_talker_config(talker: Path) -> TalkerConfig:
             raise CheckpointError(f"{path}: key {key!r} is missing")
     llm_path = talker / "llm" / "config.json"
     return TalkerConfig(
-        llm=_parse_keys(Qwen2Config, read_json(llm_path), str(llm_path)),
-        flow=_parse_keys(DiTConfig, raw["flowmodel"], f"{path}: flowmodel"),
-        aggregator=_parse_keys(DiTConfig, raw["aggregator"], f"{path}: aggregator"),
+        llm=parse_keys(Qwen2Config, read_json(llm_path), str(llm_path)),
+        flow=parse_keys(DiTConfig, raw["flowmodel"], f"{path}: flowmodel"),
+        aggregator=parse_keys(DiTConfig, raw["aggregator"], f"{path}: aggregator"),
         steps=raw["steps"],
         patch_size=raw["patch_size"],
         history_patch_size=raw["history_patch_size"],
@@ -236,7 +236,7 @@ def read_vae_config(vae: Path) -> VAEConfig:
             VAESideConfig(
                 frame=side[width],
                 latent_dim=side["latent_dim"],
-                backbone=_parse_keys(Qwen2Config, side["backbone"], f"{path}: backbone"),
+                backbone=parse_keys(Qwen2Config, side["backbone"], f"{path}: backbone"),
             )
             for side, width in ((encoder, "hop_size"), (decoder, "output_dim"))
         ]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from sglang_omni.models.base import ModelFamily
 from sglang_omni.models.capabilities import Capabilities, read_capabilities
 from sglang_omni.models.ming.capabilities import RELEASED
 from sglang_omni.models.ming.config import read_encoder_config
+from sglang_omni.models.ming.image.config import has_image_output
 from sglang_omni.models.ming.media_rules import FORMAT
 from sglang_omni.models.ming.prompt.format import MingChatFormat
 from sglang_omni.models.ming.sizes import read_sizes
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from sglang_omni.models.ming.encoders.audio_model import MingAudioModel
     from sglang_omni.models.ming.encoders.vision_model import MingVisionModel
+    from sglang_omni.models.ming.image.model import MingImageModel
     from sglang_omni.models.ming.speech.model import MingSpeechModel
 
 
@@ -102,9 +105,16 @@ class MingFamily(ModelFamily):
 
         return MingSpeechModel(load_modules(checkpoint, device, dtype))
 
+    def load_image_model(self, checkpoint: Path, device: str, dtype: str) -> "MingImageModel":
+        """See `ModelFamily`."""
+        from sglang_omni.models.ming.image.model import load_image_model
+
+        return load_image_model(checkpoint, device, dtype)
+
     def capabilities(self, checkpoint: Path) -> Capabilities:
         """See `ModelFamily`."""
-        return read_capabilities(checkpoint, RELEASED)
+        draws = has_image_output(checkpoint)
+        return read_capabilities(checkpoint, replace(RELEASED, image_output=draws))
 
     def chat_format(self, checkpoint: Path) -> MingChatFormat:
         """See `ModelFamily`."""

@@ -8,6 +8,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sglang_omni.entrypoints.http.errors import build_error_response, to_public_error
 from sglang_omni.entrypoints.http.paths import is_monitoring_path
+from sglang_omni.entrypoints.http.request_body.ignored_fields import (
+    IGNORED_FIELDS_HEADER,
+    format_ignored_fields,
+    get_ignored_fields,
+)
 from sglang_omni.entrypoints.http.request_body.reader import ClientDisconnected
 from sglang_omni.observability.refusals import parse_client_address
 from sglang_omni.observability.trace import Trace, use_trace
@@ -20,7 +25,8 @@ class RequestContextMiddleware:
     """ASGI middleware around all others but `HeadMiddleware`.
 
     It traces each request up to the last byte of its response. Every response has an `X-Request-Id`
-    header; `scope["state"]` has the same `request_id`.
+    header; `scope["state"]` has the same `request_id`. Fields of the request that had no effect are
+    listed in `X-Ignored-Fields`.
     """
 
     def __init__(self, app: ASGIApp, recorder: TraceRecorder) -> None:
@@ -38,7 +44,7 @@ class RequestContextMiddleware:
         trace.client = parse_client_address(scope.get("client"))
         with use_trace(trace):
             try:
-                await self._serve(scope, receive, _Sender(send, trace))
+                await self._serve(scope, receive, _Sender(send, trace, scope))
             finally:
                 self._recorder.end(
                     trace, _get_route(scope), quiet=is_monitoring_path(scope["path"])
@@ -56,10 +62,13 @@ class RequestContextMiddleware:
 
 
 class _Sender:
-    """ASGI send function that adds the request id and notes whether the response has started."""
+    """ASGI send function that adds headers and notes whether the response has started.
 
-    def __init__(self, send: Send, trace: Trace) -> None:
-        self._send = send
+    The headers are the request's id and, if there are any, its fields without effect.
+    """
+
+    def __init__(self, send: Send, trace: Trace, scope: Scope) -> None:
+        self._send, self._scope = send, scope
         self._trace = trace
         self.has_started = False
 
@@ -67,7 +76,10 @@ class _Sender:
         if message["type"] in _RESPONSE_STARTS:
             self.has_started = True
             self._trace.status = message.get("status", 101)
-            MutableHeaders(scope=message)["X-Request-Id"] = self._trace.id
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = self._trace.id
+            if ignored := get_ignored_fields(self._scope):
+                headers[IGNORED_FIELDS_HEADER] = format_ignored_fields(ignored)
         try:
             await self._send(message)
         except OSError as error:

@@ -2,28 +2,56 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from tempfile import SpooledTemporaryFile
 
 from sglang_omni.protocol.errors import BodyCapacityReached
 
 # The first bytes of each body are not counted, so large uploads do not block small requests.
 FREE_BYTES = 64 << 10
+# The part of a form that is kept in memory.
+MAX_FORM_MEMORY_BYTES = 1 << 20
 
 
 class HeldBody:
     """The received part of one body.
 
-    `size_bytes` counts towards the budget until the request ends, even after `take`.
+    A form is kept on disk, because its files may be long recordings. `size_bytes` counts towards
+    the budget until the request ends, even after `take`.
     """
 
-    def __init__(self) -> None:
-        self.data = bytearray()
+    def __init__(self, *, is_form: bool = False) -> None:
+        self._data = bytearray()
+        # Closed by `release`.
+        self._file = SpooledTemporaryFile(MAX_FORM_MEMORY_BYTES) if is_form else None  # noqa: SIM115
         self.size_bytes = 0
         self.is_complete = self.is_evicted = False
 
+    def append(self, data: bytes) -> None:
+        """Add received bytes."""
+        if self._file is None:
+            self._data += data
+        else:
+            self._file.write(data)
+
+    def read(self, position: int, size: int) -> bytes:
+        """Return at most `size` bytes from `position`; none once the bytes are released."""
+        if self._file is None:
+            return bytes(self._data[position : position + size])
+        if self._file.closed:
+            return b""
+        self._file.seek(position)
+        return self._file.read(size)
+
     def take(self) -> bytearray:
-        """Return the bytes and release them from this object."""
-        data, self.data = self.data, bytearray()
+        """Return the bytes of a body that is no form, and release them from this object."""
+        data, self._data = self._data, bytearray()
         return data
+
+    def release(self) -> None:
+        """Forget the bytes."""
+        self._data = bytearray()
+        if self._file is not None:
+            self._file.close()
 
     @property
     def counted_bytes(self) -> int:
@@ -44,13 +72,14 @@ class BodyBudget:
         self._counted_bytes = 0
 
     @contextlib.contextmanager
-    def hold(self) -> Iterator[HeldBody]:
+    def hold(self, *, is_form: bool = False) -> Iterator[HeldBody]:
         """Yield a new body that counts towards the budget while the block runs."""
-        body = HeldBody()
+        body = HeldBody(is_form=is_form)
         self._bodies.add(body)
         try:
             yield body
         finally:
+            body.release()
             self._bodies.discard(body)
             self._counted_bytes -= body.counted_bytes
 
@@ -62,7 +91,7 @@ class BodyBudget:
         """
         if not body.is_evicted:
             self._resize(body, body.size_bytes + len(data))
-            body.data += data
+            body.append(data)
             self._evict_over_limit()
         if body.is_evicted:
             raise BodyCapacityReached("upload capacity reached; retry later")
@@ -76,7 +105,8 @@ class BodyBudget:
             victim = select_evicted(self._bodies)
             if victim is None:
                 return
-            victim.is_evicted, victim.data = True, bytearray()
+            victim.is_evicted = True
+            victim.release()
             self._resize(victim, 0)
 
     def _resize(self, body: HeldBody, size_bytes: int) -> None:

@@ -1,23 +1,33 @@
 """`multipart/form-data` bodies: validated text fields and one file."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from fastapi import Request
-from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
-from sglang_omni.entrypoints.http.request_body.reader import LARGE_BODY_KEY
+from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
+from sglang_omni.entrypoints.http.request_body.ignored_fields import note_ignored_fields
+from sglang_omni.entrypoints.http.request_body.reader import FORM_TYPE, LARGE_BODY_KEY
+from sglang_omni.entrypoints.requests.validation import to_invalid_request
 from sglang_omni.protocol.body import FormBody
+from sglang_omni.protocol.compat.adapt import adapt
+from sglang_omni.protocol.compat.field_rules import FieldRules
 from sglang_omni.protocol.errors import InvalidRequest
 from sglang_omni.protocol.unicode import NOT_UNICODE, is_unicode
 
 Fields = TypeVar("Fields", bound=FormBody)
+# OpenAI's clients append it to the names of lists, and send a field for each element.
+LIST_SUFFIX = "[]"
+_NO_RULES = FieldRules(frozenset())
 
 
 async def read_form(
-    request: Request, model: type[Fields], files: Sequence[str]
+    request: Request, model: type[Fields], files: Sequence[str], rules: FieldRules | None = None
 ) -> tuple[Fields, bytes]:
     """Return the validated text fields of a form and the bytes of its one file.
 
@@ -25,16 +35,40 @@ async def read_form(
         request: The request to read.
         model: The model of the text fields.
         files: Accepted names of the file field. Errors use the first one.
+        rules: Rules for fields of other programs.
 
     Raises:
         InvalidRequest: A field is missing, repeated or unknown; the error names it.
     """
+    async with _parse_form(request, model, files, rules) as (fields, upload):
+        return fields, await upload.read()
+
+
+async def open_form(
+    request: Request, model: type[Fields], files: Sequence[str], rules: FieldRules | None = None
+) -> tuple[Fields, SharedDescriptor]:
+    """Return the same, with the file on disk. See `read_form`."""
+    async with _parse_form(request, model, files, rules) as (fields, upload):
+        return fields, await asyncio.to_thread(_to_descriptor, upload)
+
+
+def _to_descriptor(upload: UploadFile) -> SharedDescriptor:
+    file = upload.file
+    file.rollover()  # type: ignore[attr-defined]
+    return SharedDescriptor(os.dup(file.fileno()))
+
+
+@asynccontextmanager
+async def _parse_form(
+    request: Request, model: type[Fields], files: Sequence[str], rules: FieldRules | None
+) -> AsyncIterator[tuple[Fields, UploadFile]]:
+    """Parse a form. Its file is closed at the end of the context."""
     content_type = request.headers.get("content-type", "")
-    if not content_type.lower().startswith("multipart/form-data"):
-        raise InvalidRequest("the body must be of type multipart/form-data")
+    if not content_type.lower().startswith(FORM_TYPE):
+        raise InvalidRequest(f"the body must be of type {FORM_TYPE}")
     async with request.form(max_files=2, max_fields=64) as form:
         if (held_body := getattr(request.state, LARGE_BODY_KEY, None)) is not None:
-            held_body.take()  # The form has its own copy.
+            held_body.release()  # The form has its own copy.
         texts: dict[str, Any] = {}
         uploads: list[UploadFile] = []
         for name, value in form.multi_items():
@@ -42,15 +76,34 @@ async def read_form(
                 raise InvalidRequest(f"a field name {NOT_UNICODE}")
             if name in files:
                 uploads.append(_require_file(name, value))
-            elif name in texts:
-                raise InvalidRequest(f"{name}: is given twice", param=name)
             else:
-                texts[name] = _require_text(name, value)
-        fields = _validate(model, texts)
+                _add_text(texts, name, _require_text(name, value), rules or _NO_RULES)
+        if rules is not None:
+            adapted = adapt(rules, texts)
+            note_ignored_fields(request, adapted.ignored)
+            texts = adapted.fields
+        fields = _validate(model, texts, rules)
         if len(uploads) != 1:
             reason = "is missing" if not uploads else "is given twice"
             raise InvalidRequest(f"{files[0]}: the file {reason}", param=files[0])
-        return fields, await uploads[0].read()
+        yield fields, uploads[0]
+
+
+def _add_text(texts: dict[str, Any], name: str, text: str, rules: FieldRules) -> None:
+    """Add a field to `texts`. Raises `InvalidRequest` if it is there already."""
+    list_name = name.removesuffix(LIST_SUFFIX)
+    parent, _, rest = name.partition("[")
+    if list_name in rules.lists:
+        texts.setdefault(list_name, []).append(text)
+    elif parent in rules.objects and rest.endswith("]"):
+        fields = texts.setdefault(parent, {})
+        if not isinstance(fields, dict):
+            raise InvalidRequest(f"{parent}: is given twice", param=parent)
+        _add_text(fields, rest[:-1], text, _NO_RULES)
+    elif name in texts:
+        raise InvalidRequest(f"{name}: is given twice", param=name)
+    else:
+        texts[name] = text
 
 
 def document_form(model: type[FormBody], file: str, example: Mapping[str, str]) -> dict[str, Any]:
@@ -97,9 +150,9 @@ def _require_text(name: str, value: object) -> str:
     return value
 
 
-def _validate(model: type[Fields], texts: dict[str, Any]) -> Fields:
+def _validate(model: type[Fields], texts: dict[str, Any], rules: FieldRules | None) -> Fields:
     try:
         return model.model_validate(texts)
     except ValidationError as error:
         errors = [{**detail, "loc": ("body", *detail["loc"])} for detail in error.errors()]
-        raise RequestValidationError(errors) from None
+        raise to_invalid_request(errors, rules) from None

@@ -6,6 +6,7 @@ they come from a page of another site, before they reach a route.
 """
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from fastapi import Request, Response
@@ -15,11 +16,15 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import Headers, MutableHeaders
 
 from sglang_omni.entrypoints.http.request_body.budget import HeldBody
+from sglang_omni.entrypoints.http.request_body.ignored_fields import note_ignored_fields
 from sglang_omni.entrypoints.http.request_body.json_parse import parse_json
 from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
 from sglang_omni.entrypoints.http.request_body.json_unicode import check_json_unicode
 from sglang_omni.entrypoints.http.request_body.reader import LARGE_BODY_KEY, MAX_SMALL_BODY_BYTES
+from sglang_omni.entrypoints.requests.validation import to_invalid_request
 from sglang_omni.pipeline.work_threads import run_off_loop
+from sglang_omni.protocol.compat.adapt import Adapted, adapt
+from sglang_omni.protocol.compat.field_rules import FieldRules
 from sglang_omni.protocol.errors import UnsupportedMediaType
 
 JSON_TYPE = "application/json"
@@ -41,10 +46,16 @@ def is_json_type(media_type: str) -> bool:
 
 
 class JSONRoute(APIRoute):
-    """A route with a JSON body. A large body is parsed and validated in a worker thread."""
+    """A route with a JSON body. A large body is parsed and validated in a worker thread.
+
+    Attributes:
+        field_rules: Rules for fields of other programs, which are converted before validation.
+    """
+
+    field_rules: FieldRules
 
     def get_route_handler(self) -> Handler:
-        """Return a handler that calls `require_json` and parses a large body first."""
+        """Return a handler that reads the body, converts its fields, and parses a large one."""
         handle = super().get_route_handler()
         model = getattr(self.body_field, "field_info", None)
         validator: TypeAdapter[Any] = TypeAdapter(model.annotation if model else Any)
@@ -52,19 +63,39 @@ class JSONRoute(APIRoute):
         async def handle_json(request: Request) -> Response:
             await require_json(request)
             if (held_body := get_large_body(request)) is None:
+                await self._adapt_small_body(request)
                 return await handle(request)
-            size = held_body.size_bytes
-            value = await run_off_loop(size, _parse_and_validate, held_body.take(), validator)
+            size, body = held_body.size_bytes, held_body.take()
+            adapted = await run_off_loop(
+                size, _parse_and_validate, body, self.field_rules, validator
+            )
+            note_ignored_fields(request, adapted.ignored)
             # FastAPI checks that the body is not empty, then reads the parsed JSON.
-            request._body, request._json = b"{}", value
-            del value
+            request._body, request._json = b"{}", adapted.fields
+            del adapted, body
             try:
                 return await handle(request)
             finally:
                 # The request object lives until the response ends; free the value now.
                 del request._json
 
-        return handle_json
+        async def handle_and_name_fields(request: Request) -> Response:
+            try:
+                return await handle_json(request)
+            except RequestValidationError as error:
+                raise to_invalid_request(error.errors(), self.field_rules) from None
+
+        return handle_and_name_fields
+
+    async def _adapt_small_body(self, request: Request) -> None:
+        """Convert the fields of a body. FastAPI reports one that is not JSON."""
+        try:
+            value = await request.json()
+        except (ValueError, RecursionError):
+            return
+        adapted = adapt(self.field_rules, value)
+        note_ignored_fields(request, adapted.ignored)
+        request._json = adapted.fields
 
 
 def get_large_body(request: Request) -> HeldBody | None:
@@ -79,11 +110,11 @@ def get_large_body_size(request: Request) -> int:
     return held_body.size_bytes if held_body is not None else 0
 
 
-def _parse_and_validate(body: bytearray, validator: TypeAdapter[Any]) -> Any:
+def _parse_and_validate(body: bytearray, rules: FieldRules, validator: TypeAdapter[Any]) -> Adapted:
     """Return the validated value. Raises `InvalidRequest` or `RequestValidationError`."""
-    value = parse_json(body)
+    adapted = adapt(rules, parse_json(body))
     try:
-        return validator.validate_python(value)
+        return replace(adapted, fields=validator.validate_python(adapted.fields))
     except ValidationError as error:
         errors = error.errors(include_url=False, include_input=False)
         raise RequestValidationError(
@@ -119,5 +150,5 @@ async def require_json(request: Request) -> None:
 async def _starts_with_brace(request: Request) -> bool:
     """Return whether a body starts with a brace. A form never does, for forms escape braces."""
     held_body = get_large_body(request)
-    start = await request.body() if held_body is None else held_body.data[:MAX_SMALL_BODY_BYTES]
+    start = await request.body() if held_body is None else held_body.read(0, MAX_SMALL_BODY_BYTES)
     return start.lstrip().startswith(b"{")

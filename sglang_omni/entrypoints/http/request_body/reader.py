@@ -27,6 +27,7 @@ from sglang_omni.protocol.errors import (
 MAX_SMALL_BODY_BYTES = 64 << 10
 # A larger body is kept in the request's state under this name, for the route to parse.
 LARGE_BODY_KEY = "large_body"
+FORM_TYPE = "multipart/form-data"
 
 
 def get_offload_size(frame: str) -> int:
@@ -83,13 +84,13 @@ class BodyLimitMiddleware:
             await self._app(scope, receive, send)
             return
         scope.setdefault("state", {})["request_timeout"] = self._rules.request_timeout_s
-        with self._budget.hold() as held_body:
+        with self._budget.hold(is_form=_is_form(scope)) as held_body:
             await self._read(scope, receive, held_body)
             if held_body.size_bytes > MAX_SMALL_BODY_BYTES:
                 scope["state"][LARGE_BODY_KEY] = held_body
                 await self._app(scope, _replay_in_slices(held_body, receive), send)
                 return
-            body = bytes(held_body.take())
+            body = held_body.read(0, MAX_SMALL_BODY_BYTES)
             try:
                 check_small_body(scope, body)
             except InvalidRequest as error:
@@ -161,6 +162,11 @@ class _ArrivalTimer:
         self._window_ends_at, self._window_bytes = now + rules.window_s, 0
 
 
+def _is_form(scope: Scope) -> bool:
+    content_type = Headers(scope=scope).get("content-type", "")
+    return content_type.lower().startswith(FORM_TYPE)
+
+
 def _get_content_length(scope: Scope) -> int:
     """Return the Content-Length, or 0 if there is none."""
     content_length = Headers(scope=scope).get("content-length", "")
@@ -189,9 +195,9 @@ def _replay_in_slices(held_body: HeldBody, receive: Receive) -> Receive:
         nonlocal position, is_exhausted
         if is_exhausted:
             return await receive()
-        body_slice = bytes(held_body.data[position : position + MAX_SMALL_BODY_BYTES])
+        body_slice = held_body.read(position, MAX_SMALL_BODY_BYTES)
         position += len(body_slice)
-        is_exhausted = position >= len(held_body.data)
+        is_exhausted = not body_slice or position >= held_body.size_bytes
         # A form is parsed slice by slice; let other tasks run in between.
         await asyncio.sleep(0)
         return {"type": "http.request", "body": body_slice, "more_body": not is_exhausted}

@@ -1,18 +1,18 @@
-"""OpenAI's chat completion objects and chunks, made from the events of the pipeline."""
+"""OpenAI's chat completion objects, made from the events of the pipeline."""
 
 import base64
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sglang_omni.entrypoints.http.audio_output import AudioOutputChoice
 from sglang_omni.entrypoints.http.audio_transcript_cache import LIFETIME_S
-from sglang_omni.entrypoints.http.responses.json_template import JsonTemplate
-from sglang_omni.entrypoints.http.responses.sse import Data
-from sglang_omni.entrypoints.http.responses.token_logprobs import TokenText, build_logprobs
-from sglang_omni.pipeline.async_streams import gather_or_cancel, merge
+from sglang_omni.entrypoints.http.responses.token_logprobs import build_logprobs
+from sglang_omni.entrypoints.notices import build_notice
+from sglang_omni.entrypoints.requests.token_text import TokenText
+from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Event,
@@ -21,9 +21,10 @@ from sglang_omni.pipeline.request import (
     TextDelta,
     ToolCalled,
     TranscriptDelta,
+    UnspokenText,
     Usage,
 )
-from sglang_omni.protocol.tools import ToolCall, build_tool_call
+from sglang_omni.protocol.tools import build_tool_call
 
 Json = dict[str, Any]
 Choices = Sequence[AsyncGenerator[Event, None]]
@@ -128,7 +129,7 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _compute_expiry() -> int:
+def compute_expiry() -> int:
     """Return the Unix time in seconds until which a later message may refer to an audio id."""
     return int(time.time()) + LIFETIME_S
 
@@ -140,15 +141,34 @@ async def build_completion(choices: Choices, answer: Answer) -> Json:
     )
     return {
         **answer.build_header("chat.completion"),
-        "choices": [choice for choice, _ in results],
-        "usage": build_usage(sum_usage([usage for _, usage in results])),
+        "choices": [result.choice for result in results],
+        "usage": build_usage(sum_usage([result.usage for result in results])),
         **answer.build_seed_scope(),
+        **build_notices(notice for result in results for notice in result.notices),
     }
 
 
-async def _build_choice(
-    events: AsyncGenerator[Event, None], answer: Answer, index: int
-) -> tuple[Json, Usage]:
+def build_chat_notice(event: UnspokenText, index: int) -> Json:
+    """Return a notice of a choice."""
+    return {**build_notice(event), "choice_index": index}
+
+
+def build_notices(notices: Iterable[Json]) -> Json:
+    """Return the field `notices`, or no field if there are none."""
+    found = list(notices)
+    return {"notices": found} if found else {}
+
+
+@dataclass(frozen=True)
+class _Result:
+    """A complete choice, its usage and its notices."""
+
+    choice: Json
+    usage: Usage
+    notices: list[Json]
+
+
+async def _build_choice(events: AsyncGenerator[Event, None], answer: Answer, index: int) -> _Result:
     encoder = answer.audio.make_encoder(streaming=False) if answer.audio else None
     received: list[Event] = []
     async with aclosing(events):
@@ -167,7 +187,9 @@ async def _build_choice(
     text_deltas = [event for event in received if isinstance(event, TextDelta)]
     choice = {"index": index, "message": message, **answer.build_logprobs(text_deltas)}
     choice |= build_invalid_calls(finished)
-    return {**choice, "finish_reason": reason}, finished.usage
+    unspoken = (event for event in received if isinstance(event, UnspokenText))
+    notices = [build_chat_notice(event, index) for event in unspoken] if encoder else []
+    return _Result({**choice, "finish_reason": reason}, finished.usage, notices)
 
 
 def _build_message(received: list[Event], answer: Answer) -> Json:
@@ -195,106 +217,5 @@ def _build_audio(answer: Answer, index: int, data: bytes, transcript: str) -> Js
         "id": answer.make_audio_id(index),
         "data": _base64(data),
         "transcript": transcript,
-        "expires_at": _compute_expiry(),
+        "expires_at": compute_expiry(),
     }
-
-
-async def stream_chunks(choices: Choices, answer: Answer) -> AsyncGenerator[Data, None]:
-    """Yield the `chat.completion.chunk` objects, each as soon as its event arrives."""
-    writers = [ChunkWriter(answer, index) for index in range(len(choices))]
-    usages: list[Usage] = []
-    sources = [_number_events(index, events) for index, events in enumerate(choices)]
-    events = sources[0] if len(sources) == 1 else merge(*sources)
-    async with aclosing(events):
-        async for index, event in events:
-            for chunk in await writers[index].write(event):
-                yield chunk
-            if isinstance(event, Finished):
-                usages.append(event.usage)
-    if answer.include_usage:
-        header = answer.build_header("chat.completion.chunk")
-        yield {**header, "choices": [], "usage": build_usage(sum_usage(usages))}
-
-
-async def _number_events(
-    index: int, events: AsyncGenerator[Event, None]
-) -> AsyncGenerator[tuple[int, Event], None]:
-    async with aclosing(events):
-        async for event in events:
-            yield index, event
-
-
-class ChunkWriter:
-    """Converter of the events of one streamed choice to chunks.
-
-    The opening chunks (role, audio id) are written with the first event. Until then nothing is
-    sent, so that an early error can still set the HTTP status.
-    """
-
-    def __init__(self, answer: Answer, index: int = 0) -> None:
-        self._answer, self._index = answer, index
-        self._encoder = answer.audio.make_encoder(streaming=True) if answer.audio else None
-        self._is_opened = False
-        self._num_calls = 0
-        self._transcripts: list[str] = []
-        self._text_template = JsonTemplate(lambda text: self._build_chunk({"content": text}))
-        self._audio_template = JsonTemplate(lambda data: self._build_audio_chunk(data=data))
-
-    async def write(self, event: Event) -> list[Data]:
-        """Return the chunks of `event`, possibly none."""
-        opening = [] if self._is_opened else self._build_opening()
-        self._is_opened = True
-        match event:
-            case TextDelta(text, logprobs) if (text or logprobs) and self._answer.shows_text:
-                if self._answer.token_text is None:
-                    return [*opening, self._text_template.fill(text)]
-                logprobs_field = self._answer.build_logprobs([event])
-                return [*opening, self._build_chunk({"content": text}, **logprobs_field)]
-            case ReasoningDelta(text) if self._answer.shows_text:
-                return [*opening, self._build_chunk({"reasoning_content": text})]
-            case ToolCalled(call):
-                return [*opening, self._build_call(call)]
-            case TranscriptDelta(text) if text and self._encoder:
-                self._transcripts.append(text)
-                return [*opening, self._build_audio_chunk(transcript=text)]
-            case AudioDelta(pcm) if self._encoder:
-                return [*opening, *self._build_audio_data(await self._encoder.encode(pcm))]
-            case Finished():
-                return [*opening, *await self._build_closing(event)]
-        return opening
-
-    def _build_opening(self) -> list[Data]:
-        role = {"role": "assistant", **({"content": ""} if self._answer.shows_text else {})}
-        first = {**self._build_chunk(role), **self._answer.build_seed_scope()}
-        return [first, self._build_audio_chunk()] if self._encoder else [first]
-
-    def _build_call(self, call: ToolCall) -> Json:
-        """Return one chunk for a whole call, which is parsed only once it is complete."""
-        delta = {"tool_calls": [{"index": self._num_calls, **build_tool_call(call)}]}
-        self._num_calls += 1
-        return self._build_chunk(delta)
-
-    async def _build_closing(self, finished: Finished) -> list[Data]:
-        reason = finished.choose_reason(self._num_calls > 0)
-        closing: list[Data] = [self._build_chunk({}, reason, **build_invalid_calls(finished))]
-        if self._encoder:
-            transcript = "".join(self._transcripts)
-            self._answer.remember(self._answer.make_audio_id(self._index), transcript)
-            last_audio = self._build_audio_data(await self._encoder.close())
-            expiry = self._build_audio_chunk(expires_at=_compute_expiry())
-            closing = [*last_audio, expiry, *closing]
-        return closing
-
-    def _build_audio_data(self, data: bytes) -> list[Data]:
-        return [self._audio_template.fill_plain(base64.b64encode(data))] if data else []
-
-    def _build_audio_chunk(self, **fields: Any) -> Json:
-        return self._build_chunk(
-            {"audio": {"id": self._answer.make_audio_id(self._index), **fields}}
-        )
-
-    def _build_chunk(self, delta: Json, finish_reason: str | None = None, **fields: Any) -> Json:
-        choice = {"index": self._index, "delta": delta, **fields, "finish_reason": finish_reason}
-        # With include_usage every chunk has the field; it is null in all but the last.
-        usage = {"usage": None} if self._answer.include_usage else {}
-        return {**self._answer.build_header("chat.completion.chunk"), "choices": [choice], **usage}

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.types import Send
 
@@ -23,10 +23,25 @@ Data = dict[str, Any] | bytes
 """A JSON object, or the ASCII text of one."""
 
 
+class NamedEvent(NamedTuple):
+    """An event with a name, which is written in an `event:` line.
+
+    There is one for each token, and a tuple is made faster than a frozen dataclass.
+    """
+
+    name: str
+    data: Data
+
+
 def encode_event(data: Data) -> bytes:
     """Encode one event in ASCII, because some clients also split lines at U+2028 and U+0085."""
     text = data if isinstance(data, bytes) else encode_json(data)
     return b"data: %b\n\n" % text
+
+
+def encode_named_event(event: NamedEvent) -> bytes:
+    """Encode one event with its name."""
+    return b"event: %b\n%b" % (event.name.encode("ascii"), encode_event(event.data))
 
 
 def encode_json(data: dict[str, Any]) -> bytes:
@@ -38,8 +53,10 @@ class SSEResponse(CancellableStream):
     """A stream of objects as events, then `end`.
 
     After each `keep_alive_s` seconds without an event a comment is sent, so that no proxy closes
-    the connection. An error before the first event is raised, so that it can still set the HTTP
-    status. A later one is sent as an event `{"error": ...}`, which ends the stream without `end`.
+    the connection: also before the first event, while a request waits in a queue or a long prompt
+    is read. The first comment or event commits the HTTP status. An error before it is raised, so
+    that it can still set the status. A later one is sent as an event `{"error": ...}`, which ends
+    the stream without `end`.
     """
 
     def __init__(
@@ -47,10 +64,12 @@ class SSEResponse(CancellableStream):
         objects: AsyncGenerator[Any, None],
         headers: Mapping[str, str] | None = None,
         end: bytes = b"",
-        keep_alive_s: float = KEEP_ALIVE_S,
+        keep_alive_s: float | None = None,
     ) -> None:
+        """Take the objects; `keep_alive_s` is `KEEP_ALIVE_S` if None."""
         super().__init__(objects, MEDIA_TYPE, {**HEADERS, **(headers or {})})
-        self._end, self._keep_alive_s = end, keep_alive_s
+        self._end = end
+        self._keep_alive_s = KEEP_ALIVE_S if keep_alive_s is None else keep_alive_s
 
     async def _send_chunks(self, send: Send) -> None:
         keep_alive_task = asyncio.create_task(self._send_keep_alives(send))
@@ -80,3 +99,10 @@ class SSEResponse(CancellableStream):
 
     def _encode_error(self, error: Exception) -> bytes:
         return encode_event(build_envelope(to_public_error(error)))
+
+
+class NamedSSEResponse(SSEResponse):
+    """A stream of `NamedEvent`."""
+
+    def _encode(self, chunk: Any) -> bytes:
+        return encode_named_event(chunk)

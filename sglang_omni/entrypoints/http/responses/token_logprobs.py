@@ -1,15 +1,14 @@
 """Log probabilities of tokens in OpenAI's form."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from sglang_omni.engines.thinker.contract import TokenLogprob
+from sglang_omni.entrypoints.requests.token_text import TokenText
 
 # Stands for minus infinity, which JSON cannot express.
 MIN_LOGPROB = -9999.0
-# Returns a token's name and the bytes that it adds to a text.
-TokenText = Callable[[int], tuple[str, bytes]]
 
 
 def build_logprobs(tokens: Iterable[TokenLogprob], token_text: TokenText) -> dict[str, Any]:
@@ -29,6 +28,10 @@ def build_logprobs(tokens: Iterable[TokenLogprob], token_text: TokenText) -> dic
 
 def _build_entry(token_id: int, logprob: float, token_text: TokenText) -> dict[str, Any]:
     name, data = token_text(token_id)
-    value = logprob if math.isfinite(logprob) else MIN_LOGPROB
     text = data.decode("utf-8", errors="replace") if data else name
-    return {"token": text, "logprob": value, "bytes": [*data]}
+    return {"token": text, "logprob": to_finite(logprob), "bytes": [*data]}
+
+
+def to_finite(logprob: float) -> float:
+    """Return a log probability that JSON can express."""
+    return logprob if math.isfinite(logprob) else MIN_LOGPROB

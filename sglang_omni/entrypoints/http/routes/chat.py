@@ -1,6 +1,5 @@
 """The route `POST /v1/chat/completions`."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,34 +15,17 @@ from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute, get_
 from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
 from sglang_omni.entrypoints.http.responses import sse
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse
-from sglang_omni.entrypoints.http.responses.chat_completion import (
-    Answer,
-    build_completion,
-    stream_chunks,
-)
+from sglang_omni.entrypoints.http.responses.chat_chunks import stream_chunks
+from sglang_omni.entrypoints.http.responses.chat_completion import Answer, build_completion
 from sglang_omni.entrypoints.requests.chat import build_chat_request
+from sglang_omni.entrypoints.requests.choices import expand_choices
+from sglang_omni.entrypoints.requests.metadata import require_model
+from sglang_omni.entrypoints.requests.sampling import is_text_fixed
 from sglang_omni.pipeline.completeness import require_finished
 from sglang_omni.pipeline.request import ChatRequest
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.chat import ChatAudio, ChatBody
-
-
-def expand_choices(chat: ChatRequest, count: int) -> list[ChatRequest]:
-    """Return `count` copies of a request, each with its own id and, if one is given, its own seed.
-
-    The copies share the cached prompt in the thinker.
-    """
-    return [chat, *(_copy_for_choice(chat, number) for number in range(1, count))]
-
-
-def _copy_for_choice(chat: ChatRequest, number: int) -> ChatRequest:
-    seed, voice = chat.sampling.seed, chat.voice
-    return replace(
-        chat,
-        id=f"{chat.id}-{number}",
-        sampling=replace(chat.sampling, seed=None if seed is None else seed + number),
-        voice=None if voice is None else replace(voice, seed=voice.seed + number),
-    )
+from sglang_omni.protocol.compat.chat import CHAT_RULES
 
 
 def choose_audio_output(body: ChatBody, backend: Backend) -> AudioOutputChoice | None:
@@ -62,8 +44,8 @@ def get_seed_scope(body: ChatBody, backend: Backend) -> tuple[str, ...] | None:
     """
     if body.seed is None:
         return None
-    is_text_fixed = backend.deterministic_text or body.temperature == 0
-    return (*(["text"] if is_text_fixed else []), *(["audio"] if body.wants_audio else []))
+    is_fixed = is_text_fixed(body, backend)
+    return (*(["text"] if is_fixed else []), *(["audio"] if body.wants_audio else []))
 
 
 def build_answer(
@@ -72,7 +54,7 @@ def build_answer(
     """Return the properties of the answer."""
     return Answer(
         request_id=chat.id,
-        model=backend.model,
+        model=require_model(body.model, backend),
         shows_text=body.wants_text,
         audio=choose_audio_output(body, backend),
         seed_applies_to=get_seed_scope(body, backend),
@@ -92,9 +74,15 @@ def _build_examples(model: str) -> dict[str, Any]:
     }
 
 
+class ChatRoute(JSONRoute):
+    """The route of chats."""
+
+    field_rules = CHAT_RULES
+
+
 def create_router(backend: Backend) -> APIRouter:
     """Return the chat route of `backend`."""
-    router = APIRouter(tags=["chat"], route_class=JSONRoute)
+    router = APIRouter(tags=["chat"], route_class=ChatRoute)
     transcripts = AudioTranscriptCache()
 
     @router.post(

@@ -16,51 +16,62 @@ def create_model_router(backend: Backend) -> APIRouter:
     router = APIRouter(tags=["models"])
     created = int(time.time())
 
-    def build_model() -> dict[str, Any]:
+    def build_model(name: str) -> dict[str, Any]:
+        served = backend.model_names.find(name)
         return {
-            "id": backend.model,
+            "id": name,
             "object": "model",
             "created": created,
             "owned_by": "sglang-omni",
+            "root": backend.model,
+            "parent": None if served == name else served,
             "capabilities": backend.capabilities.public(),
         }
 
     @router.get("/v1/models")
     async def list_models() -> dict[str, Any]:
-        """List the one served model and what its checkpoint can do."""
-        return {"object": "list", "data": [build_model()]}
+        """List the names of the one served model, and what its checkpoint can do.
+
+        Its own names come first. `root` is the main name. An alias has the name that it stands for
+        as its `parent`. OpenAI's names are known, too, but not listed.
+        """
+        listed = [build_model(name) for name in backend.model_names.listed]
+        return {"object": "list", "data": listed}
 
     @router.get("/v1/models/{model_id:path}", responses=RESPONSES)
     async def retrieve_model(model_id: str) -> dict[str, Any]:
-        """Return the served model by its name, which may contain slashes."""
-        require_model(model_id, backend)
-        return build_model()
+        """Return the served model by one of its names, which may contain slashes."""
+        return build_model(require_model(model_id, backend))
 
     return router
 
 
 def create_health_router(backend: Backend) -> APIRouter:
-    """Return the routes `/health` and `/ready`."""
+    """Return the routes `/health` and `/ready`, and their second names."""
     router = APIRouter(tags=["health"])
 
     def build_engines(request: Request) -> dict[str, Any]:
         """Return the state of the engines if the caller may see it."""
         return {"engines": backend.engines()} if request.state.is_trusted else {}
 
+    @router.get("/ping", include_in_schema=False)
     @router.get("/health")
     async def health(request: Request) -> dict[str, Any]:
         """Return 200 while the API process runs, whatever the state of the engines.
 
-        If the server requires keys, only requests with a key see the engines.
+        If the server requires keys, only requests with a key see the engines. `/ping`, which some
+        platforms ask for, is the same.
         """
         return {"status": "alive", **build_engines(request)}
 
+    @router.get("/health_generate", include_in_schema=False)
     @router.get("/ready", responses={503: {"description": "An engine is not ready"}})
     async def ready(request: Request) -> JSONResponse:
         """Return 200 if every engine has at least one loaded and warm replica, else 503.
 
         Also return 503 while the server drains. Media decoders count as down after all of them have
-        failed to restart for 30 s.
+        failed to restart for 30 s. `/health_generate`, which SGLang's clients ask for, is the same:
+        engines are probed all the time, so nothing is generated.
         """
         status = "ready" if backend.ready else "not_ready"
         if backend.draining.is_set():

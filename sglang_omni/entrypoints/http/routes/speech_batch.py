@@ -1,9 +1,7 @@
 """The route `POST /v1/audio/speech/batch`, which reads several texts aloud."""
 
 import asyncio
-import base64
-from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -13,33 +11,39 @@ from pydantic import Field, ValidationError, WrapValidator
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import choose_output
+from sglang_omni.entrypoints.http.complete_speech import collect_speech
 from sglang_omni.entrypoints.http.errors import RESPONSES, build_envelope, to_public_error
 from sglang_omni.entrypoints.http.openapi import document_examples
+from sglang_omni.entrypoints.http.request_body.ignored_fields import note_ignored_fields
 from sglang_omni.entrypoints.http.request_body.json_route import JSONRoute
 from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
 from sglang_omni.entrypoints.http.responses.cancellable import CancellableResponse
-from sglang_omni.entrypoints.http.routes.speech import build_usage
+from sglang_omni.entrypoints.http.routes.speech import (
+    drop_ignored_style,
+    drop_ignored_turn_styles,
+)
+from sglang_omni.entrypoints.requests.error_path import with_error_path
 from sglang_omni.entrypoints.requests.metadata import RequestMetadata, require_model
-from sglang_omni.entrypoints.requests.speech import build_speech_request
+from sglang_omni.entrypoints.requests.speech import build_speech_request, count_characters
+from sglang_omni.entrypoints.requests.speech_options import merge_options
 from sglang_omni.entrypoints.requests.validation import to_invalid_request
-from sglang_omni.media.encode import get_media_type
 from sglang_omni.pipeline.async_streams import gather_or_cancel
 from sglang_omni.pipeline.completeness import require_finished
-from sglang_omni.pipeline.request import AudioDelta, Usage
 from sglang_omni.pipeline.work_threads import run_off_loop
-from sglang_omni.protocol.errors import InvalidRequest
-from sglang_omni.protocol.speech import SpeechOptions, SpokenText
+from sglang_omni.protocol.body import ModelName
+from sglang_omni.protocol.compat.adapt import adapt
+from sglang_omni.protocol.compat.speech import BATCH_RULES, ITEM_RULES
+from sglang_omni.protocol.speech import SpeechOptions, SpokenInput, TurnBody
 
 MAX_ITEMS = 32
 # Items of one batch in progress at once, so that other requests get a share of the talker.
 MAX_CONCURRENT_ITEMS = 4
-SPEAKER_FIELDS = frozenset({"voice", "ref_audio", "ref_text"})
 
 
 class BatchItem(SpeechOptions):
     """A text, and its options where they differ from the batch's."""
 
-    input: SpokenText
+    input: SpokenInput
 
 
 # Documented as an item, but validated later by `validate_item`, so that an invalid item does not
@@ -50,8 +54,20 @@ UncheckedItem = Annotated[BatchItem, WrapValidator(lambda value, _: value)]
 class BatchBody(SpeechOptions):
     """The body of `POST /v1/audio/speech/batch`: items, and options for all of them."""
 
-    model: str
+    model: ModelName = None
     items: Annotated[list[UncheckedItem], Field(min_length=1, max_length=MAX_ITEMS)]
+
+
+# Items are converted one by one, but an error names the path from the batch on.
+_NESTED_RULES = replace(BATCH_RULES, nested={"items": ITEM_RULES})
+
+
+def adapt_item(value: Any, index: int, request: Request) -> Any:
+    """Convert the fields of item `index`. Raises `InvalidRequest`, naming `items.N.field`."""
+    with with_error_path(f"items.{index}.".__add__):
+        adapted = adapt(ITEM_RULES, value)
+    note_ignored_fields(request, (f"items.{name}" for name in adapted.ignored))
+    return adapted.fields
 
 
 def validate_item(value: Any, index: int) -> BatchItem:
@@ -61,41 +77,11 @@ def validate_item(value: Any, index: int) -> BatchItem:
     except ValidationError as error:
         path = ("body", "items", index)
         problems = [{**detail, "loc": (*path, *detail["loc"])} for detail in error.errors()]
-        raise to_invalid_request(problems) from None
-
-
-@contextmanager
-def with_item_path(index: int) -> Iterator[None]:
-    """Add the path of item `index` to an error that names a field."""
-    try:
-        yield
-    except InvalidRequest as error:
-        if error.param is not None:
-            path = f"items.{index}."
-            if error.message.startswith(f"{error.param}:"):
-                error.message = path + error.message
-            error.param = path + error.param
-        raise
-
-
-def merge_options(item: BatchItem, batch: BatchBody) -> SpeechOptions:
-    """Return the batch's options, overridden by the item's.
-
-    If the item sets any field of the speaker, the batch's speaker is ignored.
-    """
-    shared = {name: getattr(batch, name) for name in batch.model_fields_set}
-    own = {name: getattr(item, name) for name in item.model_fields_set}
-    if SPEAKER_FIELDS & own.keys():
-        shared = {name: value for name, value in shared.items() if name not in SPEAKER_FIELDS}
-    merged = {**shared, **own}
-    fields = SpeechOptions.model_fields.keys()
-    return SpeechOptions.model_construct(
-        **{name: value for name, value in merged.items() if name in fields}
-    )
+        raise to_invalid_request(problems, _NESTED_RULES) from None
 
 
 async def speak_item(
-    text: str,
+    spoken: str | Sequence[TurnBody],
     options: SpeechOptions,
     backend: Backend,
     metadata: RequestMetadata,
@@ -104,27 +90,23 @@ async def speak_item(
     """Return the complete audio of one item. Raises `OmniError`."""
     # Checking the text of a whole book takes a second.
     speech = await run_off_loop(
-        len(text), build_speech_request, text, options, backend, metadata, owner
+        count_characters(spoken), build_speech_request, spoken, options, backend, metadata, owner
     )
     output = choose_output(options.response_format, options.sample_rate, backend, options.speed)
-    encoder, usage = output.make_encoder(streaming=False), Usage()
-    async with aclosing(require_finished(backend.speak(speech))) as events:
-        async for event in events:
-            if isinstance(event, AudioDelta):
-                await encoder.encode(event.pcm)
-            else:
-                usage = getattr(event, "usage", usage)
-    return {
-        "audio": base64.b64encode(await encoder.close()).decode("ascii"),
-        "media_type": get_media_type(options.response_format),
-        "sample_rate": output.sample_rate,
-        "usage": build_usage(usage),
-    }
+    complete = await collect_speech(require_finished(backend.speak(speech)), output)
+    times = {} if speech.timestamps == "none" else complete.describe_times()
+    return {**complete.describe_file(), **times}
+
+
+class BatchRoute(JSONRoute):
+    """The route of batches of speech."""
+
+    field_rules = BATCH_RULES
 
 
 def create_router(backend: Backend) -> APIRouter:
     """Return the batch route of `backend`."""
-    router = APIRouter(tags=["audio"], route_class=JSONRoute)
+    router = APIRouter(tags=["audio"], route_class=BatchRoute)
 
     @router.post(
         "/v1/audio/speech/batch",
@@ -149,14 +131,15 @@ def create_router(backend: Backend) -> APIRouter:
 
         async def process_item(index: int, value: Any) -> dict[str, Any]:
             try:
-                item = validate_item(value, index)
-                options = merge_options(item, body)
+                item = validate_item(adapt_item(value, index, request), index)
+                spoken = drop_ignored_turn_styles(item.input, backend, request)
+                options = drop_ignored_style(merge_options(item, body), backend, request)
                 metadata = replace(
                     build_request_metadata(request, options), id=f"{batch_id}-{index}"
                 )
                 async with semaphore:
-                    with with_item_path(index):
-                        result = await speak_item(item.input, options, backend, metadata, owner)
+                    with with_error_path(f"items.{index}.".__add__):
+                        result = await speak_item(spoken, options, backend, metadata, owner)
             except Exception as error:
                 return {"index": index, "status": "error", **build_envelope(to_public_error(error))}
             return {"index": index, "status": "success", **result}

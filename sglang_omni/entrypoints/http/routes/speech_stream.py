@@ -3,7 +3,8 @@
 The text may come from an LLM token by token. The client sends `session.config`, then any number of
 `input.text`, and `input.done` at the end of a text; another text may follow. For each segment the
 server sends `audio.start` (with its text), binary frames (the audio) and `audio.done`, and for each
-text `session.done`. The joined frames of a text are one file.
+text `session.done`. A `notice` lists words that the model does not speak. With `timestamps` an
+`audio.timestamps` follows the audio of each of its parts. The joined frames of a text are one file.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from sglang_omni.entrypoints.backend import Backend
 from sglang_omni.entrypoints.http.audio_output import choose_output
+from sglang_omni.entrypoints.http.complete_speech import build_usage
 from sglang_omni.entrypoints.http.errors import (
     build_envelope,
     build_error_response,
@@ -28,15 +30,22 @@ from sglang_omni.entrypoints.http.request_body.json_scan import check_small_json
 from sglang_omni.entrypoints.http.request_body.json_unicode import check_json_unicode
 from sglang_omni.entrypoints.http.request_body.reader import MAX_SMALL_BODY_BYTES, get_offload_size
 from sglang_omni.entrypoints.http.request_metadata import build_request_metadata, get_owner
-from sglang_omni.entrypoints.http.routes.speech import build_usage
+from sglang_omni.entrypoints.notices import build_notice
 from sglang_omni.entrypoints.requests.metadata import require_model
 from sglang_omni.entrypoints.requests.speech import build_speech_request
 from sglang_omni.entrypoints.requests.validation import to_invalid_request
 from sglang_omni.entrypoints.requests.voices import check_speakable
 from sglang_omni.entrypoints.session_limiter import SessionLimiter
+from sglang_omni.entrypoints.timestamps import describe_segment
 from sglang_omni.media.encode import OutputAudioEncoder
 from sglang_omni.pipeline.completeness import require_finished
-from sglang_omni.pipeline.request import AudioDelta, Finished, TranscriptDelta
+from sglang_omni.pipeline.request import (
+    AudioDelta,
+    Finished,
+    TimedSegment,
+    TranscriptDelta,
+    UnspokenText,
+)
 from sglang_omni.pipeline.work_threads import run_off_loop
 from sglang_omni.protocol.audio import AudioFormat
 from sglang_omni.protocol.body import Body
@@ -208,7 +217,7 @@ class SpeechSession:
         self._num_texts += 1
         request = build_speech_request("", config, backend, metadata, self._owner)
         output = choose_output(config.response_format, config.sample_rate, backend, config.speed)
-        encoder, index = output.make_encoder(streaming=True), -1
+        encoder, index, num_timed = output.make_encoder(streaming=True), -1, 0
         async with aclosing(
             require_finished(backend.stream_speech(request, feed.stream()))
         ) as events:
@@ -222,8 +231,14 @@ class SpeechSession:
                         await self._send(
                             {"type": "audio.start", "index": index, "text": text, **audio_info}
                         )
+                    case UnspokenText():
+                        await self._send({"type": "notice", "index": index, **build_notice(event)})
                     case AudioDelta(pcm):
                         await self._send(await encoder.encode(pcm))
+                    case TimedSegment():
+                        times = describe_segment(output.time_segment(event), num_timed)
+                        await self._send({"type": "audio.timestamps", "index": index, **times})
+                        num_timed += 1
                     case Finished():
                         await self._send_end(event, encoder, index)
 

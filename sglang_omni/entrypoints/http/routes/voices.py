@@ -1,5 +1,6 @@
 """The routes of `/v1/audio/voices`, for preset voices and voices that users store."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -64,6 +65,16 @@ def build_voice(voice: StoredVoice) -> dict[str, Any]:
     }
 
 
+def build_aliases(backend: Backend, stored_names: Sequence[str]) -> dict[str, str]:
+    """Return the preset of each alias that no stored voice has the name of."""
+    aliases = {**backend.openai_voices, **backend.voice_aliases}
+    return {
+        name: preset
+        for name, preset in aliases.items()
+        if name in backend.voice_aliases or name not in stored_names
+    }
+
+
 def create_router(backend: Backend) -> APIRouter:
     """Return the routes to list, add and delete voices."""
     router = APIRouter(tags=["voices"])
@@ -72,14 +83,15 @@ def create_router(backend: Backend) -> APIRouter:
     async def list_voices(request: Request) -> dict[str, Any]:
         """List the names of all voices that the caller may use, with details of the stored ones.
 
-        `speaker_vectors` is false if the checkpoint has no speaker encoder. A cloned voice is then
-        conditioned on the recording alone and is less similar to it.
+        `aliases` has the preset of each second name, OpenAI's voices included. `speaker_vectors` is
+        false if the checkpoint has no speaker encoder. A cloned voice is then conditioned on the
+        recording alone and is less similar to it.
         """
         stored = backend.voice_registry.list_stored(get_owner(request))
         return {
             "voices": [*backend.voices, *(voice.name for voice in stored)],
             "default_voice": backend.default_voice,
-            "aliases": dict(backend.voice_aliases),
+            "aliases": build_aliases(backend, [voice.name for voice in stored]),
             "uploaded_voices": [build_voice(voice) for voice in stored],
             "speaker_vectors": backend.has_speaker_encoder,
         }

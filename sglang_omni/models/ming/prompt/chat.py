@@ -18,6 +18,7 @@ text for the place of an image, and then loses the image.)
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from sglang_omni.models.chat import Item, PromptAudio, PromptImage, PromptVideo, Turn
 from sglang_omni.models.ming.prompt.segments import PlaceholderRun, PromptSegment, SpecialToken
@@ -61,18 +62,17 @@ def render_chat(
 ) -> Prompt:
     """Render a chat up to the point where the assistant answers.
 
-    A leading system message replaces only the default sentence. The list of `tools`, if there are
-    any, and the line that switches `thinking` follow it.
+    Leading system messages replace only the default sentence. The list of `tools`, if there are
+    any, and the line that switches `thinking` follow them.
 
     Raises:
-        InvalidRequest: There is no message to answer, a system message is not the first, or the
+        InvalidRequest: There is no message to answer, a system message follows another one, or the
             last message is neither the user's nor a tool's. `param` names the message.
     """
-    system: Sequence[PromptSegment] = (DEFAULT_SYSTEM,)
-    turns = list(messages)
-    if turns and turns[0].role == "system":
-        system, turns = _render_content(turns[0]), turns[1:]
-    _check_roles(turns, first=len(messages) - len(turns))
+    leading = list(takewhile(lambda turn: turn.role == "system", messages))
+    system = _render_system(leading) if leading else [DEFAULT_SYSTEM]
+    turns = messages[len(leading) :]
+    _check_roles(turns, first=len(leading))
     switch = "on" if thinking else "off"
     tool_list = list(render_tool_list(tools))
     line = f"\ndetailed thinking {switch}" if tool_list else f"\n\ndetailed thinking {switch}"
@@ -80,6 +80,15 @@ def render_chat(
     for turn in turns:
         segments += _render_turn(SPEAKERS[turn.role], _render_content(turn))
     return Prompt((*_join_text(segments), ROLE, SPEAKERS["assistant"], ROLE_CLOSE))
+
+
+def _render_system(turns: Sequence[Turn]) -> list[PromptSegment]:
+    """Return the content of several system messages as that of one, with blank lines between."""
+    segments: list[PromptSegment] = []
+    for turn in turns:
+        content = list(_join_text(_render_content(turn)))
+        segments += ["\n\n", *content] if segments and content else content
+    return segments
 
 
 def _render_turn(speaker: str, content: Iterable[PromptSegment]) -> Iterator[PromptSegment]:
@@ -147,7 +156,7 @@ def _check_roles(turns: Sequence[Turn], first: int) -> None:
     for index, turn in enumerate(turns, first):
         if turn.role == "system":
             raise InvalidRequest(
-                "a system message must be the first message", param=f"messages[{index}].role"
+                "system messages must come before all others", param=f"messages[{index}].role"
             )
         if turn.role not in SPEAKERS:
             raise InvalidRequest(

@@ -30,6 +30,7 @@ class ThinkerTokenizer:
         self._plain = Tokenizer.from_str(json.dumps(layout | {"added_tokens": []}))
         added = layout["added_tokens"]
         self._added = {token["content"]: token["id"] for token in added}
+        self.vocabulary_size = 1 + max(*layout["model"]["vocab"].values(), *self._added.values())
         self._special = frozenset(token["id"] for token in added if token["special"])
         # Text repeats few distinct tokens very often.
         self._bytes_by_id: dict[int, bytes] = {}
@@ -54,6 +55,11 @@ class ThinkerTokenizer:
         # A batch of one, because only batches release the interpreter lock.
         (encoding,) = self._plain.encode_batch_fast([text], add_special_tokens=False)
         return encoding.ids
+
+    def encode_prompt(self, text: str) -> tuple[int, ...]:
+        """Encode text in which the name of a special token stands for it; no token is added."""
+        (encoding,) = self._full.encode_batch_fast([text], add_special_tokens=False)
+        return tuple(encoding.ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decode `ids` without special tokens; invalid UTF-8 becomes U+FFFD."""

@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from sglang_omni.models.ming.prompt.segments import PromptSegment, SpecialToken
-from sglang_omni.models.tool_calls import CALL, CALL_CLOSE
+from sglang_omni.models.pending_call import CALL, CALL_CLOSE
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolResult
 
 RESPONSE, RESPONSE_CLOSE = SpecialToken("<tool_response>"), SpecialToken("</tool_response>")

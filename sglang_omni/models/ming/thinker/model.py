@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from sglang.srt.distributed import get_pp_group
+from sglang.srt.distributed import get_pp_group, get_tensor_model_parallel_rank
 from sglang.srt.layers.logits_processor import LogitsProcessor, LogitsProcessorOutput
 from sglang.srt.layers.quantization.base_config import QuantizationConfig
 from sglang.srt.layers.vocab_parallel_embedding import ParallelLMHead, VocabParallelEmbedding
@@ -27,6 +27,7 @@ from sglang_omni.models.ming.thinker.in_process_encoders import InProcessEncoder
 from sglang_omni.models.ming.thinker.layers import StepInputs, ThinkerLayer
 from sglang_omni.models.ming.thinker.loading import load_thinker
 from sglang_omni.models.ming.thinker.prefill import allocate_captured_inputs
+from sglang_omni.models.ming.thinker.query_states import collect_query_states, find_query_slices
 from sglang_omni.models.ming.thinker.rope import (
     assign_frequency_axes,
     compute_inverse_frequencies,
@@ -167,8 +168,9 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
         **_: Any,
     ) -> LogitsProcessorOutput:
         """Return the logits of the last token of each request."""
-        # Call this before the embedding routine, which clears the multimodal inputs of the batch.
+        # Call these before the embedding routine, which clears the multimodal inputs of the batch.
         routes = compute_route_ids(forward_batch, input_ids)
+        queries = find_query_slices(forward_batch)
         hidden = general_mm_embed_routine(
             input_ids=input_ids,
             forward_batch=forward_batch,
@@ -177,7 +179,12 @@ class BailingMM2NativeForConditionalGeneration(nn.Module):
             positions=forward_batch.mrope_positions,
             routes=routes,
         )
-        return self.logits_processor(input_ids, hidden, self.model.lm_head, forward_batch)
+        output = self.logits_processor(input_ids, hidden, self.model.lm_head, forward_batch)
+        # Every rank has the states; one of them writes them.
+        if queries and get_tensor_model_parallel_rank() == 0:
+            requests = len(forward_batch.extend_seq_lens_cpu)
+            output.customized_info = collect_query_states(queries, hidden, requests)
+        return output
 
     def get_image_feature(self, items: list[MultimodalDataItem]) -> Tensor:
         """Encode images or videos without precomputed embeddings: rows [tokens, hidden]."""

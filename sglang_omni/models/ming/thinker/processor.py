@@ -24,6 +24,7 @@ from sglang_omni.models.ming.media_rules import RULES
 from sglang_omni.models.ming.prompt.positions import VisualBlock, compute_positions
 from sglang_omni.models.ming.thinker.model import BailingMM2NativeForConditionalGeneration
 from sglang_omni.models.ming.thinker.placeholders import PlaceholderExpander, PlaceholderMedium
+from sglang_omni.models.ming.thinker.query_states import DESTINATION
 from sglang_omni.protocol.errors import InvalidRequest
 
 MODALITIES = {"image": Modality.IMAGE, "video": Modality.VIDEO, "audio": Modality.AUDIO}
@@ -34,8 +35,8 @@ class MingProcessor(BaseMultimodalProcessor):
 
     Its keys are `modality`: image | video | audio; `feature`: a float tensor [tokens, hidden], or
     an object that unpickles to one; `offsets`: a list of inclusive (first, last) token runs;
-    `grid`: the patch grid (t, h, w) of each run, for visual items; and `hash`: the integer content
-    hash.
+    `grid`: the patch grid (t, h, w) of each run, for visual items; `hash`: the integer content
+    hash; and `states`, for query tokens only: where their final states are written.
     """
 
     models: ClassVar = [BailingMM2NativeForConditionalGeneration]
@@ -124,6 +125,7 @@ def _build_item(entry: dict[str, Any]) -> MultimodalDataItem:
         feature=entry.get("content"),
         precomputed_embeddings=entry.get("feature"),
         hash=entry["hash"],
+        model_specific_data={DESTINATION: entry[DESTINATION]} if DESTINATION in entry else {},
     )
     item.set_pad_value()
     return item
