@@ -115,7 +115,7 @@ async def transcription(client: AsyncOpenAI) -> None:
 
 async def refusals(client: AsyncOpenAI) -> None:
     print("-- what cannot be done is refused")
-    for name, fields in (("voice", {"voice": "nobody"}), ("model", {"model": "gpt-4o"})):
+    for name, fields in (("voice", {"voice": "nobody"}), ("model", {"model": "no-such-model"})):
         try:
             asked = {"model": MODEL, "voice": "DB30", "input": LINE, **fields}
             await client.audio.speech.create(**asked)  # type: ignore[arg-type]

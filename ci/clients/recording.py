@@ -74,7 +74,7 @@ class RealtimeProxy:
 
 
 class HttpProxy:
-    """A web server through which a client's requests go."""
+    """A web server through which a client's requests go; its WebSockets pass, and are not kept."""
 
     def __init__(self, server: str) -> None:
         self._server = server
@@ -95,7 +95,23 @@ class HttpProxy:
             await runner.cleanup()
             await self._session.close()
 
+    async def _pass_socket(self, request: web.Request) -> web.StreamResponse:
+        client = web.WebSocketResponse(max_msg_size=0)
+        url = self._server.replace("http", "ws", 1) + request.path_qs
+        async with self._session.ws_connect(url, max_msg_size=0) as server:
+            await client.prepare(request)
+            ways = [_pass_frames(client, server), _pass_frames(server, client)]
+            tasks = [asyncio.create_task(way) for way in ways]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await client.close()
+        return client
+
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if request.headers.get("Upgrade", "").lower() == "websocket":
+            return await self._pass_socket(request)
         body = await request.read()
         line = _request(request, body)
         self.kept.append(line)
@@ -112,6 +128,14 @@ class HttpProxy:
                     await answer.write(piece)
                 await answer.write_eof()
             return answer
+
+
+async def _pass_frames(reader: Any, writer: Any) -> None:
+    """Pass text frames on until one side leaves."""
+    async for frame in reader:
+        if frame.type is not aiohttp.WSMsgType.TEXT:
+            return
+        await writer.send_str(frame.data)
 
 
 def _request(request: web.Request, body: bytes) -> Json:
