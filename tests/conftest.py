@@ -25,7 +25,7 @@ os.environ["XDG_STATE_HOME"] = STATE.name
 for checkpoint in (TINY, MING_MINI):
     unpack_weights(checkpoint)
 
-LONG = ("faults", "soak", "long")
+LONG = ("faults", "soak", "long", "interpreted")
 LONGEST_S = 3600
 # What a worker of pytest-xdist reports under this name to the process that prints.
 MISSING_CASES = "missing_golden_cases"
@@ -36,7 +36,7 @@ MISSING_CASES = "missing_golden_cases"
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         # Each test is in one subset: those that take minutes have a marker of their own.
-        if not any(map(item.get_closest_marker, ("soak", "long"))):
+        if not any(map(item.get_closest_marker, ("soak", "long", "interpreted", "extended"))):
             item.add_marker(subset_of(item.path.relative_to(TESTS.parent).as_posix()))
     if not torch.cuda.is_available():
         for item in items:

@@ -28,6 +28,7 @@ SCRIPTS = sorted(path for name in FOLDERS for path in (ROOT / name).rglob("*.sh"
 FOREIGN = {
     "curl": {"--retry"},
     "git": {"--quiet", "--short"},
+    "wyoming-openai": {"--stt-realtime-models"},
     "uv": {
         "--quiet",
         "--python",
@@ -51,7 +52,7 @@ FOREIGN = {
     },
     "venv": {"--without-pip", "--system-site-packages"},
     "pgrep": {"--full", "--count", "--parent"},
-    "pytest": {"--ignore"},
+    "pytest": {"--ignore", "--numprocesses", "--no-loadscope-reorder"},
     "SGLang": {"--trust-remote-code", "--tp-size", "--nnodes", "--node-rank", "--dist-init-addr"},
     "sglang-router": {"--policy", "--worker-urls"},
 }

@@ -9,7 +9,7 @@ from tests.testing.golden import FULL_SET, summarize_missing
 from tests.testing.subsets import SUBSETS, is_below, subset_of
 
 ROOT = Path(__file__).parents[1]
-EXCLUSIVE = {*SUBSETS.values(), "soak", "long"}
+EXCLUSIVE = {*SUBSETS.values(), "soak", "long", "interpreted", "extended"}
 
 
 @pytest.mark.parametrize("place", SUBSETS)

@@ -3,18 +3,21 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sglang_omni.admission.controller import (
+    TOKENS_PER_MEDIUM,
     AdmissionController,
     estimate_kv_tokens,
     talker_capacity,
 )
 from sglang_omni.engines.speech.contract import TalkerInfo
 from sglang_omni.engines.thinker.contract import ThinkerInfo
+from sglang_omni.media.limits import VideoOptions
 from sglang_omni.pipeline.request import (
     ChatRequest,
     Event,
@@ -52,6 +55,11 @@ def make_controller(
 def chat(voice: Voice | None = None, text: str = "hello", **terms: Any) -> ChatRequest:
     messages = (Message("user", (TextPart(text),)),)
     return ChatRequest("1", messages, SamplingParams(max_tokens=100), voice, **terms)
+
+
+def test_a_prompt_of_tokens_is_counted_exactly() -> None:
+    raw = ChatRequest("1", (), SamplingParams(max_tokens=100), prompt_ids=(1,) * 70)
+    assert estimate_kv_tokens(raw) == 170
 
 
 async def endless() -> AsyncGenerator[Event, None]:
@@ -145,3 +153,10 @@ def test_prompts_media_and_answers_count() -> None:
     seen = ChatRequest("1", (Message("user", (TextPart("a" * 300), picture)),), SamplingParams())
     assert estimate_kv_tokens(seen) == 100 + 1024 + 512
     assert estimate_kv_tokens(chat()) == 1 + 100
+    film = MediaPart("video", ("data:,",), "videos.0")
+    both = replace(film, video=VideoOptions(sound="optional"))
+    silent, heard = (
+        estimate_kv_tokens(ChatRequest("1", (Message("user", (one,)),), SamplingParams()))
+        for one in (film, both)
+    )
+    assert heard - silent == TOKENS_PER_MEDIUM["audio"]

@@ -6,7 +6,10 @@ from typing import Any
 # A value for every leaf that is not its default, as a command line writes it, and as it is.
 VALUES = {
     "model_path": ("/models/ming", Path("/models/ming")),
-    "served_model_name": ("ming", "ming"),
+    "served_model_name": ("ming,omni", ("ming", "omni")),
+    "model_alias": ("tts-1=ming-omni", ("tts-1=ming-omni",)),
+    "strict_names": ("true", True),
+    "strict_fields": ("true", True),
     "host": ("::1", "::1"),
     "port": ("9000", 9000),
     "device": ("cpu", "cpu"),
@@ -59,6 +62,7 @@ VALUES = {
     "media.video_pixels": ("1000000", 1_000_000),
     "media.video_seconds": ("1.5", 1.5),
     "media.audio_seconds": ("2", 2.0),
+    "media.recording_seconds": ("60", 60.0),
     "media.fetch_seconds": ("3", 3.0),
     "media.decode_seconds": ("4", 4.0),
     "media.memory_bytes": ("5000", 5000),
@@ -126,6 +130,8 @@ VALUES = {
     "segment.max_tokens": ("60", 60),
     "segment.first_min_tokens": ("2", 2),
     "segment.first_max_wait_s": ("0.1", 0.1),
+    "text.front_end": ("reference", "reference"),
+    "text.lexicon": ("/srv/lexicon.json", Path("/srv/lexicon.json")),
 }
 
 

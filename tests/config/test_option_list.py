@@ -35,14 +35,14 @@ def test_an_option_that_may_be_unset_says_what_holds_then(option: Option) -> Non
     is_empty = option.default in (None, ())
     # Without any of these nothing is added.
     assert ("unset: " in option.description) == (
-        is_empty and option.path not in ("voice_alias", "cors_origin")
+        is_empty and option.path not in ("model_alias", "voice_alias", "cors_origin")
     )
 
 
 def test_names_are_listed_by_section() -> None:
     assert list_names("admission") == ["queue_length", "queue_seconds"]
     assert list_names("")[:1] == ["model_path"]
-    assert list_names("")[-1:] == ["segment"]
+    assert list_names("")[-1:] == ["text"]
     assert [section.path for section in list_sections()][:3] == ["", "http", "rate_limit"]
     assert {option.section for option in OPTIONS} == {one.path for one in list_sections()}
 

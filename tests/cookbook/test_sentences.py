@@ -23,8 +23,8 @@ from cookbook.ming_mini.sentences import (
     take,
 )
 from cookbook.ming_mini.small_talk import FORMS, draw_talk
-from sglang_omni.models.ming.text.english import number_to_words
 from sglang_omni.models.ming.text.front import split_fragments
+from sglang_omni.models.ming.text.reference.english import number_to_words
 
 LEXICON = Lexicon(
     nouns=("apple", "city", "glass", "river", "hour"),
@@ -59,7 +59,7 @@ def test_the_text_front_end_leaves_sentences_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("top", [100, 1000, 10_000, 1_000_000])
-def test_numbers_are_written_as_the_front_end_writes_them(top: int) -> None:
+def test_numbers_are_written_as_the_reference_writes_them(top: int) -> None:
     rng = Random(top)
     for number in [rng.randrange(top) for _ in range(100)]:
         assert number_words(number) == number_to_words(str(number))

@@ -13,7 +13,7 @@ from sglang_omni.models.answer_grammar import build_answer_grammar
 from sglang_omni.models.ming.prompt.segments import SpecialToken
 from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.models.ming.prompt.tools import render_tool_call
-from sglang_omni.models.tool_calls import CALL_TOKENS
+from sglang_omni.models.pending_call import CALL_TOKENS
 from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
 from tests.testing.golden import TINY
 

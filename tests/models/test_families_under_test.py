@@ -22,6 +22,7 @@ print(json.dumps([type(family.FAMILY).__name__, toy in FAMILIES, toy in installe
 """
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

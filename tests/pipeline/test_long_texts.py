@@ -10,7 +10,7 @@ import pytest
 from sglang_omni.engines.runtime.process import Engine
 from sglang_omni.engines.speech.contract import TalkerSettings
 from sglang_omni.engines.speech.worker import TalkerWorker
-from sglang_omni.models.speech_text import SpeechStyle, SpeechText, TextFrontEnd
+from sglang_omni.models.speech_text import ReadingOptions, SpeechStyle, SpeechText, TextFrontEnd
 from sglang_omni.pipeline.request import AudioDelta, Event, Finished, SpeechRequest, Voice
 from sglang_omni.pipeline.segment_fader import MAX_LEAD_S
 from sglang_omni.pipeline.speech import Speaker, speak
@@ -46,7 +46,7 @@ class CountingFrontEnd:
     def __init__(self, front_end: TextFrontEnd) -> None:
         self.front_end, self.num_fragments = front_end, 0
 
-    def open_front_end(self) -> Self:
+    def open_front_end(self, options: ReadingOptions) -> Self:
         return self
 
     def split_fragments(self, text: str) -> Iterator[str]:

@@ -16,12 +16,13 @@ from sglang_omni.engines.media_decoder.contract import Decoded
 from sglang_omni.engines.runtime.shared_array import SharedArray
 from sglang_omni.engines.thinker.contract import ThinkerRequest
 from sglang_omni.media.fetch import FetchPolicy
-from sglang_omni.media.limits import Kind, PixelBudget
+from sglang_omni.media.limits import NO_VIDEO_OPTIONS, Kind, PixelBudget, VideoOptions, VideoSound
 from sglang_omni.pipeline.media_preprocessor import (
     MAX_OPEN_MEDIA_PER_TENANT,
     MediaInput,
     MediaPreprocessor,
     hash_content,
+    list_inputs,
 )
 from sglang_omni.pipeline.preprocess import aggregate, preprocess
 from sglang_omni.pipeline.request import ChatRequest, MediaPart, Message, TextPart
@@ -58,6 +59,7 @@ class FakeMediaDecoder:
 
     def __init__(self) -> None:
         self.decoded: list[tuple[Kind, tuple[bytes, ...], PixelBudget | None]] = []
+        self.options: list[VideoOptions] = []
 
     async def decode(
         self,
@@ -66,13 +68,17 @@ class FakeMediaDecoder:
         image: PixelBudget | None,
         *,
         tenant: str | None = None,
+        video: VideoOptions = NO_VIDEO_OPTIONS,
     ) -> tuple[Decoded, SharedArray]:
         self.decoded.append((kind, tuple(files), image))
-        if files[0] == b"broken":
+        self.options.append(video)
+        is_sound = kind == "audio" and video.sound != "off"
+        if files[0] == b"broken" or (is_sound and files[0] == b"broken sound"):
             raise InvalidRequest("cannot be decoded")
         array = SharedArray()
         kind_of = np.float32 if kind == "audio" else np.uint8
-        layout = array.write(np.zeros(SHAPES[kind], kind_of))
+        shape = (0,) if is_sound and files[0] == b"silent" else SHAPES[kind]
+        layout = array.write(np.zeros(shape, kind_of))
         return Decoded(layout, SECONDS.get(kind, ())), array
 
 
@@ -90,9 +96,10 @@ def part(
     *files: bytes,
     field: str = "messages.0.content.0",
     max_pixels: int | None = None,
+    video: VideoOptions = NO_VIDEO_OPTIONS,
 ) -> MediaPart:
     sources = tuple(f"data:;base64,{base64.b64encode(file).decode()}" for file in files)
-    return MediaPart(kind, sources, field, max_pixels)
+    return MediaPart(kind, sources, field, max_pixels, video)
 
 
 @pytest.fixture
@@ -152,6 +159,10 @@ def test_keys_tell_apart_content_kind_frames_and_every_decode_option() -> None:
         hash_content(part("video"), [b"", b"ab"], RULES),
         hash_content(part("image", max_pixels=262_144), [b"ab"], RULES),
         hash_content(part("image"), [b"ab"], faster),
+        hash_content(part("video", video=VideoOptions(fps=1.0)), [b"ab"], RULES),
+        hash_content(part("video", video=VideoOptions(max_frames=1)), [b"ab"], RULES),
+        hash_content(part("audio"), [b"ab"], RULES),
+        hash_content(part("audio", video=VideoOptions(sound="optional")), [b"ab"], RULES),
     ]
     assert len(set(keys)) == len(keys)
     assert keys[0] == hash_content(part("image", field="other"), [b"ab"], RULES)
@@ -194,7 +205,7 @@ async def test_only_so_many_media_are_in_memory_at_once(
     decode = media_decoder.decode
 
     async def counted(
-        kind: Kind, files: Sequence[bytes], image: PixelBudget | None, *, tenant: str | None = None
+        kind: Kind, files: Sequence[bytes], image: PixelBudget | None, **options: Any
     ) -> tuple[Decoded, SharedArray]:
         nonlocal most, now
         now += 1
@@ -230,6 +241,7 @@ async def asked(
     chat = ChatRequest("chat", messages, SamplingParams(), **request)
     media = [await perception.open(medium) for medium in chat.media]
     prompt = preprocess(chat, media, CHAT, 512)
+    media = list_inputs(media)
     rows = [await perception.encode(medium) for medium in media]
     return aggregate(chat, prompt, media, rows, CHAT, 512)
 
@@ -257,6 +269,71 @@ async def test_features_lie_where_their_placeholders_are(
         ((1, *grids["video"][1:]),) * len(SECONDS["video"]),
         (),
     ]
+
+
+def film(file: bytes, sound: VideoSound = "optional", **options: Any) -> MediaPart:
+    return part("video", file, video=VideoOptions(sound=sound, **options))
+
+
+@pytest.mark.parametrize("sound", ["optional", "required"])
+async def test_the_sound_of_a_video_is_a_clip_right_after_it(
+    perception: MediaPreprocessor, media_decoder: FakeMediaDecoder, sound: VideoSound
+) -> None:
+    content = (TextPart("What is said? "), film(b"film", sound), TextPart(" In a word."))
+    request = await asked(perception, (Message("user", content),))
+    clip = (*content[:2], part("audio", b"film"), content[2])
+    other = await asked(
+        perception, (Message("user", (clip[0], part("video", b"film"), *clip[2:])),)
+    )
+    assert request.input_ids == other.input_ids
+    assert [features.modality for features in request.features] == ["video", "audio"]
+    assert [features.offsets for features in request.features] == [
+        features.offsets for features in other.features
+    ]
+    assert [kind for kind, *_ in media_decoder.decoded] == ["video", "audio", "audio"]
+
+
+@pytest.mark.parametrize(
+    ("file", "sound"),
+    [(b"silent", "optional"), (b"silent", "required"), (b"broken sound", "optional")],
+)
+async def test_a_video_whose_sound_cannot_be_heard_is_seen(
+    perception: MediaPreprocessor, file: bytes, sound: VideoSound
+) -> None:
+    request = await asked(perception, (Message("user", (film(file, sound),)),))
+    plain = await asked(perception, (Message("user", (part("video", file),)),))
+    assert (request.input_ids, len(request.features)) == (plain.input_ids, 1)
+
+
+async def test_a_required_sound_that_is_broken_is_refused_by_the_field(
+    perception: MediaPreprocessor,
+) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be decoded") as error:
+        await perception.open(film(b"broken sound", "required"))
+    assert error.value.param == "messages.0.content.0"
+
+
+async def test_a_video_and_its_sound_are_cached_each_by_what_it_depends_on(
+    perception: MediaPreprocessor, media_decoder: FakeMediaDecoder
+) -> None:
+    for medium in (
+        film(b"film"),
+        film(b"film", "required"),
+        film(b"film", "off"),
+        film(b"film", fps=1.0),
+    ):
+        for opened in list_inputs([await perception.open(medium)]):
+            await perception.encode(opened)
+    kinds = [kind for kind, *_ in media_decoder.decoded]
+    assert kinds == ["video", "audio", "video"]
+    assert media_decoder.options[-1].fps == 1.0
+
+
+async def test_a_sound_that_fills_the_context_is_named(perception: MediaPreprocessor) -> None:
+    chat = ChatRequest("chat", (Message("user", (film(b"film"),)),), SamplingParams())
+    media = [await perception.open(medium) for medium in chat.media]
+    with pytest.raises(InvalidRequest, match="use_audio_in_video"):
+        preprocess(chat, media, CHAT, len(preprocess(chat, media, CHAT, 512).ids))
 
 
 async def test_each_medium_has_a_hash_of_its_own(perception: MediaPreprocessor) -> None:
@@ -303,7 +380,12 @@ async def test_slow_media_of_one_tenant_do_not_keep_anothers_waiting(
     decode, ending = media_decoder.decode, asyncio.Event()
 
     async def slow(
-        kind: Kind, files: Sequence[bytes], image: PixelBudget | None, *, tenant: str | None = None
+        kind: Kind,
+        files: Sequence[bytes],
+        image: PixelBudget | None,
+        *,
+        tenant: str | None = None,
+        video: VideoOptions,
     ) -> tuple[Decoded, SharedArray]:
         if tenant == "crowd":
             await ending.wait()

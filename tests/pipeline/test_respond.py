@@ -197,9 +197,12 @@ async def test_a_thought_is_told_apart_and_not_spoken(answer: Answer) -> None:
     assert not any("secret" in request.text for request in asked)
 
 
-async def test_what_looks_like_a_thought_is_spoken_when_thinking_is_off(answer: Answer) -> None:
+async def test_a_thought_is_told_apart_even_if_the_model_was_not_asked_to_think(
+    answer: Answer,
+) -> None:
     events, _ = await answer(["<think>a plan</think> ", "and an answer."], chat())
-    assert joined(events, TranscriptDelta) == "<think>a plan</think> and an answer."
+    assert joined(events, ReasoningDelta) == "a plan"
+    assert joined(events, TextDelta) == joined(events, TranscriptDelta) == "and an answer."
 
 
 @pytest.mark.parametrize("thinking", [False, True])

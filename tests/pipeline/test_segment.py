@@ -60,7 +60,7 @@ def replay_as_reference(entry: dict[str, Any]) -> list[tuple[int, Segment, bool]
     segmenter = Segmenter(settings_of(entry))
     sent = []
     for moment, text in reference_calls(entry):
-        due = segmenter.flush() if text is None else segmenter.push(text, moment / 1000)
+        due = list(segmenter.flush()) if text is None else segmenter.push(text, moment / 1000)
         sent += [(moment, segment, text is None) for segment in due]
     return sent
 
@@ -155,7 +155,7 @@ def test_a_full_segment_is_cut_at_the_fortieth_unit_without_losing_a_character(t
     sent = segmenter.push(text, 0.0)
     while segmenter.next_deadline() is not None:
         sent += segmenter.tick(0.0)
-    sent += segmenter.flush()
+    sent += list(segmenter.flush())
     assert [count_units(s.text) for s in sent[:-1]] == [40] * (len(sent) - 1)
     assert "".join(s.source for s in sent) == text
     assert [s.index for s in sent] == list(range(len(sent)))
@@ -164,7 +164,7 @@ def test_a_full_segment_is_cut_at_the_fortieth_unit_without_losing_a_character(t
 def test_words_of_a_full_segment_are_joined_by_single_blanks_and_their_source_kept() -> None:
     text = "  one\ttwo\n\nthree  four"
     segmenter = Segmenter(SegmentSettings(min_tokens=3, max_tokens=3, first_min_tokens=3))
-    first, *rest = segmenter.push(text, 0.0) + segmenter.flush()
+    first, *rest = segmenter.push(text, 0.0) + list(segmenter.flush())
     assert (first.text, first.source) == ("one two three", "  one\ttwo\n\nthree  ")
     assert [s.source for s in rest] == ["four"]
 
@@ -172,7 +172,7 @@ def test_words_of_a_full_segment_are_joined_by_single_blanks_and_their_source_ke
 def test_flush_keeps_the_limit() -> None:
     """The reference sends whatever is left as one segment, however long."""
     segmenter = Segmenter(SegmentSettings())
-    sent = segmenter.push("长" * 130, 0.0) + segmenter.flush()
+    sent = segmenter.push("长" * 130, 0.0) + list(segmenter.flush())
     assert [count_units(s.text) for s in sent] == [40, 40, 40, 10]
 
 
@@ -184,7 +184,7 @@ def test_a_number_is_never_cut(number: str, lead: str) -> None:
         for wait in (0.0, 0.45):
             segmenter = Segmenter(SegmentSettings(first_max_wait_s=wait))
             sent = segmenter.push(lead + number[:cut], 0.0) + segmenter.tick(1.0)
-            sent += segmenter.push(number[cut:] + " degrees", 1.5) + segmenter.flush()
+            sent += segmenter.push(number[cut:] + " degrees", 1.5) + list(segmenter.flush())
             assert sum(number in s.source for s in sent) == 1, (cut, [s.source for s in sent])
             assert "".join(s.source for s in sent) == f"{lead}{number} degrees"
 
@@ -195,13 +195,13 @@ def test_a_sentence_that_ends_in_a_number_leaves_with_the_next_character() -> No
     assert segmenter.push("The old stone mill was built in the year 1867.", 0.0) == []
     (segment,) = segmenter.push(" It", 0.1)
     assert segment.text == "The old stone mill was built in the year 1867."
-    assert [s.source for s in segmenter.flush()] == [" It"]
+    assert [s.source for s in list(segmenter.flush())] == [" It"]
 
 
 def test_a_number_at_the_end_of_the_answer_is_sent_by_the_flush() -> None:
     segmenter = Segmenter(SegmentSettings())
     assert segmenter.push("The old stone mill was built in the year 1867.", 0.0) == []
-    assert len(segmenter.flush()) == 1
+    assert len(list(segmenter.flush())) == 1
 
 
 def test_the_fortieth_word_is_not_cut_in_two() -> None:
@@ -217,14 +217,14 @@ def test_white_space_alone_is_not_sent() -> None:
     segmenter = Segmenter(SegmentSettings())
     assert segmenter.push("   ", 0.0) + segmenter.push("\n\n", 0.5) + segmenter.tick(9.0) == []
     assert segmenter.next_deadline() is None
-    assert segmenter.flush() == []
+    assert list(segmenter.flush()) == []
 
 
 def test_nothing_in_nothing_out() -> None:
     segmenter = Segmenter(SegmentSettings())
     assert segmenter.push("", 0.0) == []
     assert segmenter.next_deadline() is None
-    assert segmenter.flush() == []
+    assert list(segmenter.flush()) == []
 
 
 def test_deadline_is_the_wait_of_the_first_segment_only() -> None:
@@ -277,7 +277,7 @@ def test_random_text_is_preserved_and_bounded() -> None:
         segmenter, settings = Segmenter(SegmentSettings(3, 6, 2)), SegmentSettings(3, 6, 2)
         parts = [rng.choice(texts) for _ in range(rng.randrange(60))]
         sent = [s for i, part in enumerate(parts) for s in segmenter.push(part, i * 0.05)]
-        sent += segmenter.flush()
+        sent += list(segmenter.flush())
         rest = "".join(parts).removeprefix("".join(s.source for s in sent))
         assert "".join(s.source for s in sent) + rest == "".join(parts)
         assert count_units(rest) == 0

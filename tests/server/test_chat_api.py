@@ -78,11 +78,43 @@ def test_a_call_that_is_cut_off_is_no_content_and_its_stream_opens_at_once(
     for chunk in client.chat.completions.create(**asked, stream=True):
         at.append(time.monotonic() - began)
         chunks.append(chunk.choices[0])
-    assert [chunk.delta.role for chunk in chunks] == ["assistant", None]
-    assert chunks[0].delta.content == ""
-    assert chunks[1].finish_reason == "length"
+    role, begun, *deltas, end = chunks
+    assert (role.delta.role, role.delta.content) == ("assistant", "")
+    (call_start,) = begun.delta.tool_calls
+    assert (call_start.function.name, call_start.function.arguments) == ("look", "")
+    sent = [piece.function.arguments for one in deltas for piece in one.delta.tool_calls]
+    assert "".join(sent).startswith('{"at": "')
+    assert len(sent) > 10
+    assert (end.finish_reason, end.invalid_tool_calls) == ("length", 1)
     # The role comes with the first token, the end with the sixtieth.
     assert at[0] < at[-1] / 2
+
+
+def test_a_forced_call_streams_the_arguments_of_the_whole_answer(client: openai.OpenAI) -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"at": {"enum": ["the old mill by the river"]}, "n": {"type": "integer"}},
+        "required": ["at", "n"],
+    }
+    tools: Any = [{"type": "function", "function": {"name": "look", "parameters": parameters}}]
+    asked: Any = {
+        "model": "ming-omni",
+        "messages": [{"role": "user", "content": "Look around."}],
+        "tools": tools,
+        "tool_choice": {"type": "function", "function": {"name": "look"}},
+        "max_tokens": 200,
+        "temperature": 0,
+    }
+    whole = client.chat.completions.create(**asked).choices[0]
+    (called,) = whole.message.tool_calls
+    assert whole.finish_reason == "tool_calls"
+    # A model of random weights writes digits as long as it may.
+    assert len(str(abs(json.loads(called.function.arguments)["n"]))) <= 20
+    chunks = [chunk.choices[0] for chunk in client.chat.completions.create(**asked, stream=True)]
+    pieces = [call for chunk in chunks for call in chunk.delta.tool_calls or ()]
+    assert "".join(piece.function.arguments for piece in pieces) == called.function.arguments
+    assert len(pieces) > 3
+    assert chunks[-1].finish_reason == "tool_calls"
 
 
 HOSTILE: list[tuple[dict[str, Any], str]] = [

@@ -16,6 +16,7 @@ from cookbook.ming_mini.pack import PROMPTS
 from measurement.word_errors import count_word_errors
 from sglang_omni.entrypoints.startup.checkpoint import MING_MINI
 from tests.entrypoints.realtime.sounds import RATE, pcm16, silence
+from tests.media.files import film
 from tests.server.running import HTTP, RunningServer
 from tests.server.test_realtime import conversation, say, until
 
@@ -31,7 +32,7 @@ def transcript(server: RunningServer, clip: bytes) -> str:
         return client.audio.transcriptions.create(model=MODEL, file=("clip.wav", clip)).text
 
 
-def speech(server: RunningServer, text: str, **fields: Any) -> httpx.Response:
+def speech(server: RunningServer, text: Any, **fields: Any) -> httpx.Response:
     body = {"model": MODEL, "input": text, "seed": 1, **fields}
     return httpx.post(f"{server.api}/audio/speech", json=body, timeout=60)
 
@@ -65,6 +66,26 @@ def test_a_spoken_question_is_written_down_and_not_answered(
 ) -> None:
     heard = transcript(default_server, speech(default_server, question, voice="rms").content)
     assert wrong_words(question, heard) <= 1, heard
+
+
+def test_the_sound_of_a_video_is_refused_by_name(default_server: RunningServer) -> None:
+    samples, rate = soundfile.read(io.BytesIO(recording("rms")), dtype="float32")
+    sound = film(len(samples) / rate, samples, rate=rate)
+    uri = f"data:video/mp4;base64,{base64.b64encode(sound).decode()}"
+    content = [{"type": "video_url", "video_url": {"url": uri}}]
+    body = {"model": MODEL, "messages": [{"role": "user", "content": content}], "max_tokens": 8}
+
+    def ask(**fields: Any) -> httpx.Response:
+        url = f"{default_server.api}/chat/completions"
+        return httpx.post(url, json={**body, **fields}, timeout=60)
+
+    refused = ask(use_audio_in_video=True)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == "use_audio_in_video"
+    assert "Ming-mini" in refused.json()["error"]["message"]
+    seen = ask().json()["usage"]["prompt_tokens_details"]
+    assert seen["image_tokens"] > 0
+    assert seen["audio_tokens"] == 0
 
 
 @pytest.mark.parametrize("seconds", [0.1, 2.0, 20.0])
@@ -104,7 +125,6 @@ async def test_what_the_user_said_in_realtime_is_not_the_answer(
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"instructions": "Slowly, like a story at bedtime."}, "instructions"),
         ({"task": "sound", "input": "Rain on a roof."}, "task"),
         ({"input": "你好，世界。"}, "input"),
         ({"input": "Привет, мир."}, "input"),
@@ -119,8 +139,29 @@ def test_what_it_has_not_learnt_is_refused(
     assert "Ming-mini" in reply.json()["error"]["message"]
 
 
+def test_instructions_for_the_voice_are_ignored_and_told(default_server: RunningServer) -> None:
+    reply = speech(default_server, "Hello.", instructions="Slowly, like a story at bedtime.")
+    assert reply.status_code == 200
+    assert reply.headers["X-Ignored-Fields"] == "instructions"
+
+
+def test_a_break_in_ssml_is_silence_and_what_will_be_spoken_is_told(
+    default_server: RunningServer,
+) -> None:
+    ssml = "<speak>The <sub alias='red car'>R.C.</sub> is here. <break time='{}'/>Good.</speak>"
+    short, long = (
+        len(speech(default_server, ssml.format(time), response_format="pcm").content)
+        for time in ("100ms", "1100ms")
+    )
+    # 16-bit samples at 24 kHz.
+    assert long - short == pytest.approx(2 * 24_000, abs=100)
+    body = {"input": ssml.format("1s")}
+    told = HTTP.post(f"{default_server.api}/audio/normalize", json=body).json()
+    assert told["text"] == "The red car is here. Good."
+
+
 def test_starter_prompts_are_answered(default_server: RunningServer) -> None:
-    (card,) = HTTP.get(f"{default_server.api}/models").json()["data"]
+    card, *_ = HTTP.get(f"{default_server.api}/models").json()["data"]
     starters = card["capabilities"]["starter_prompts"]
     assert len(starters) >= 3
     answers = {text: chat(default_server, text) for text in starters}
@@ -154,3 +195,29 @@ def test_a_seed_fixes_the_samples_and_others_change_a_few_by_one_step(
         off = np.abs(heard - alone[number % 4])
         assert off.max() <= 1
         assert (off > 0).mean() < 0.02
+
+
+def test_speakers_take_turns_and_their_times_are_told(default_server: RunningServer) -> None:
+    """Each turn is heard between the times that are told for it, and words where there is sound."""
+    said = ("The red car is in the garden.", "There are two birds on the house.")
+    turns = [
+        {"voice": voice, "text": text} for voice, text in zip(("rms", "slt"), said, strict=True)
+    ]
+    answer = speech(default_server, turns, verbose=True).json()
+    samples, rate = soundfile.read(io.BytesIO(base64.b64decode(answer["audio"])), dtype="float32")
+    assert answer["duration"] == pytest.approx(len(samples) / rate, abs=1e-3)
+    segments = answer["segments"]
+    assert [(one["text"], one["voice"], one["turn"]) for one in segments] == [
+        (said[0], "rms", 0),
+        (said[1], "slt", 1),
+    ]
+    for segment in segments:
+        clip = io.BytesIO()
+        part = samples[round(segment["start"] * rate) : round(segment["end"] * rate)]
+        soundfile.write(clip, part, rate, format="WAV")
+        heard = transcript(default_server, clip.getvalue())
+        assert wrong_words(segment["text"], heard) <= 2
+    assert [word["word"] for word in answer["words"]] == " ".join(said).replace(".", "").split()
+    for word in answer["words"]:
+        spoken = samples[round(word["start"] * rate) : round(word["end"] * rate)]
+        assert np.abs(spoken).mean() > 1e-3

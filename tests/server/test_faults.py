@@ -39,7 +39,14 @@ def kill_scheduler(server: RunningServer) -> None:
     ("engine", "kill", "route", "whole", "streamed"),
     [
         ("talker", kill_talker, "audio/speech", SPEECH, {"stream_format": "sse"}),
-        ("thinker", kill_scheduler, "chat/completions", CHAT, {"stream": True}),
+        pytest.param(
+            "thinker",
+            kill_scheduler,
+            "chat/completions",
+            CHAT,
+            {"stream": True},
+            marks=pytest.mark.extended,
+        ),
     ],
 )
 def test_a_killed_engine_fails_fast_and_comes_back(

@@ -34,6 +34,7 @@ def used(processes: list[psutil.Process]) -> tuple[float, Counter[str]]:
     return seconds, wakes
 
 
+@pytest.mark.extended
 @pytest.mark.alone
 def test_an_idle_server_uses_hardly_any_of_a_core(default_server: RunningServer) -> None:
     wait_until(default_server.is_idle, 30, "idle")

@@ -14,7 +14,7 @@ import pytest
 import soundfile
 
 from sglang_omni.engines.runtime.transport import HEARTBEAT_INTERVAL_S
-from tests.media.files import encoded, movie, picture, tone, wav
+from tests.media.files import encoded, film, movie, picture, tone, wav
 from tests.server.chats import CHATS, answer_of, messages_of, whole
 from tests.server.hostile import Hostile, hostile_addresses, hostile_files
 from tests.server.running import RunningServer, wait_until
@@ -68,6 +68,28 @@ def test_a_chat_gives_the_released_models_answer(client: openai.OpenAI, name: st
     assert answer.usage is not None
     assert answer.usage.prompt_tokens == len(case["input_ids"])
     assert whole(answer.choices[0].message.content or "") == answer_of(case)
+
+
+def test_the_sound_of_a_video_is_heard_unless_a_request_says_otherwise(
+    client: openai.OpenAI,
+) -> None:
+    def count(file: bytes, **fields: Any) -> tuple[int, int]:
+        """How many tokens of sound and of pictures a video has."""
+        part = {"type": "video_url", "video_url": {"url": uri("video/x-matroska", file)}}
+        answer = client.chat.completions.create(**QUIET, **user(part), extra_body=fields)
+        assert answer.usage is not None
+        details: Any = answer.usage.prompt_tokens_details
+        return details.audio_tokens, details.image_tokens
+
+    heard, silent = film(3.0, tone(3.0)[:, 0]), film(3.0)
+    sound, pictures = count(heard)
+    assert sound == 75  # Of 300 frames of the mel, four share a token.
+    assert count(heard, use_audio_in_video=True) == (sound, pictures)
+    assert count(heard, use_audio_in_video=False) == (0, pictures)
+    assert count(heard, mm_processor_kwargs={"use_audio_in_video": False}) == (0, pictures)
+    assert count(silent) == count(silent, use_audio_in_video=True) == (0, pictures)
+    assert count(heard, video_max_frames=2)[1] == pictures // 3
+    assert count(heard, video_fps=4) == (sound, 2 * pictures)
 
 
 def test_every_kind_of_medium_in_one_message(client: openai.OpenAI) -> None:

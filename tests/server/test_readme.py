@@ -39,6 +39,7 @@ def promised(text: str) -> list[str]:
     return re.findall(r"^ *print\(.*\)  # (.+)$", text, re.MULTILINE)
 
 
+@pytest.mark.extended
 def test_the_python_examples_give_what_stands_beside_them(
     default_server: RunningServer,
     tmp_path: Path,
@@ -80,6 +81,7 @@ def test_the_upload_of_a_voice_is_taken_as_it_stands(server: RunningServer, tmp_
     assert httpx.delete(f"{server.api}/audio/voices/{stored['id']}").status_code == 200
 
 
+@pytest.mark.extended
 def test_the_commands_do_what_is_said_of_them(
     default_server: RunningServer, tmp_path: Path
 ) -> None:
@@ -139,6 +141,7 @@ def test_every_command_line_is_understood() -> None:
         build_parser().parse_args(command)
 
 
+@pytest.mark.extended
 def test_the_commands_of_the_evaluation_run_in_their_order(tmp_path: Path) -> None:
     """Against a fake that echoes: bundled rows in place of the hub's, gates made of this run."""
     (block,) = [one for one in blocks("bash") if "make bench" in one]

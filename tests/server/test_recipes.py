@@ -49,6 +49,7 @@ def blocks() -> list[Block]:
 BLOCKS = blocks()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("block", [one for one in BLOCKS if one.how == "run"], ids=str)
 def test_a_block_runs(block: Block, server: RunningServer, tmp_path: Path) -> None:
     address = server.url.removeprefix("http://")

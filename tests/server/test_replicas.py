@@ -11,6 +11,8 @@ import pytest
 from tests.server.running import HTTP, RunningServer, call, run_server, wait_until
 from tests.testing.golden import TINY
 
+pytestmark = pytest.mark.extended
+
 COMES_BACK_WITHIN_S = 150.0
 FAILS_WITHIN_S = 5.0
 LONG_TEXT = " ".join(["The mill stands by the river, and the river runs past the mill."] * 60)

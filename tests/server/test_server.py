@@ -100,7 +100,7 @@ def test_every_example_of_the_documentation_is_answered(server: RunningServer) -
             reply = httpx.post(f"{server.url}{path}", json=example["value"], timeout=120)
             assert reply.status_code == 200, (path, name, reply.text)
             # A batch, and a stream of events, tell of errors with a status of 200.
-            assert '"error"' not in reply.text, (path, name)
+            assert not re.search(r'"error": ?[^n]', reply.text), (path, name)
             tried.append(name)
     assert len(tried) >= 7
 

@@ -1,12 +1,9 @@
 """SGLang's own server serves the checkpoint because our package is installed."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import openai
 import pytest
 
@@ -17,7 +14,8 @@ from sglang_omni.models.ming.prompt.tokenizer import ThinkerTokenizer
 from sglang_omni.pipeline.request import TextPart
 from tests.models.ming.prompt.test_chat import Turn
 from tests.server.chats import CHATS, answer_of, messages_of, whole
-from tests.server.running import START_DEADLINE_S, free_port, run_server, wait_until
+from tests.server.router import run_router
+from tests.server.running import run_server
 from tests.testing.golden import TINY, load_case
 
 QUESTION = "How many apples are in the basket?"
@@ -67,32 +65,15 @@ def test_the_router_of_sglang_spreads_chats_over_stock_servers(
     client: openai.OpenAI, tmp_path: Path
 ) -> None:
     pytest.importorskip("sglang_router", reason="ci/stage.sh packages installs it")
-    port, log = free_port(), tmp_path / "router.log"
     worker = str(client.base_url).removesuffix("/v1/")
-    command = [sys.executable, "-m", "sglang_router.launch_router", "--worker-urls", worker]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--prometheus-port", str(free_port())]
-    with log.open("w") as file:
-        router = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
-    routed = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none")
-
-    def answers() -> bool:
-        assert router.poll() is None, log.read_text()
-        try:
-            return httpx.get(f"http://127.0.0.1:{port}/readiness").status_code == 200
-        except httpx.HTTPError:
-            return False
-
-    try:
-        wait_until(answers, START_DEADLINE_S, "the router has a worker")
-        asked: Any = [{"role": "user", "content": QUESTION}]
+    asked: Any = [{"role": "user", "content": QUESTION}]
+    with run_router(worker, tmp_path / "router.log") as url:
+        routed = openai.OpenAI(base_url=f"{url}/v1", api_key="none")
         texts = [
             one.chat.completions.create(model="any", messages=asked, temperature=0, max_tokens=8)
             .choices[0]
             .message.content
             for one in (routed, client)
         ]
-        assert texts[0]
-        assert texts[0] == texts[1]
-    finally:
-        router.terminate()
-        router.wait()
+    assert texts[0]
+    assert texts[0] == texts[1]

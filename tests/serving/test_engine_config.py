@@ -127,7 +127,8 @@ def test_sizes_and_limits_reach_the_decoders() -> None:
     )
     settings = build_media_decoder_settings(asked, build_media_rules(asked, RULES))
     assert settings.rules == build_media_rules(asked, RULES)
-    assert (settings.rules.image.max_pixels, settings.rules.video.fps) == (65_536, 1.0)
+    video = settings.rules.video
+    assert (settings.rules.image.max_pixels, video.fps, video.max_fps) == (65_536, 1.0, 1.0)
     assert (settings.limits.pixels, settings.limits.file_bytes) == (1_000, 9)
 
 

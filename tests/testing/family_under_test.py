@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sglang_omni.models import registry
-from sglang_omni.models.tool_calls import CALL, CALL_CLOSE
+from sglang_omni.models.pending_call import CALL, CALL_CLOSE
 from sglang_omni.protocol.tools import ToolCall
 from tests.testing.golden import TINY
 from tests.testing.toy_checkpoint import (
@@ -23,6 +23,8 @@ FAMILIES = {
     "toy": f"{__name__}:register_toy",
     "toy-entry-point": f"{__name__}:install_toy",
 }
+WITHOUT_RULES = "the family reads text as it is"
+"""Why tests of rules for reading are skipped on a family without them."""
 SUITES = ("tests/pipeline", "tests/entrypoints/http", "tests/entrypoints/realtime")
 
 

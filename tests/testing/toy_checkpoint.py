@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from sglang_omni.models.pending_call import CALL_TOKENS
 from sglang_omni.models.registry import GROUP
-from sglang_omni.models.tool_calls import CALL_TOKENS
 
 ARCHITECTURE = "ToyForConditionalGeneration"
 ENTRY = "tests.testing.toy_family:FAMILY"

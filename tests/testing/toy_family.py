@@ -32,6 +32,9 @@ class ToyChat(PlainChat):
 
     tool_parser: Any = ToolCallParser
     answer_grammar: Any = staticmethod(build_answer_grammar)
+    token_name: Any = staticmethod("<{}>".format)
+    vocabulary_size = CALL_CLOSE + 1
+    encode_prompt: Any = staticmethod(lambda text: tuple(text.encode()))
     tool_tokens: Any = property(lambda self: ToolTokenDecoder(self, (CALL, CALL_CLOSE)))
 
     def tokenize(self, messages: Sequence[Turn], *_: Any) -> TokenizedPrompt:
@@ -52,9 +55,6 @@ class ToyChat(PlainChat):
 
     def token_bytes(self, token_id: int) -> bytes:
         return bytes([token_id]) if token_id < MEDIA_TOKEN else b""
-
-    def token_name(self, token_id: int) -> str:
-        return f"<{token_id}>"
 
 
 class EchoThinker:

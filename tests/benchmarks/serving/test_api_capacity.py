@@ -120,6 +120,7 @@ def test_a_bound_is_judged_by_what_was_carried_and_by_processor_time_where_that_
     assert bound(5, seen(5, 1.0)) == [None, True]
 
 
+@pytest.mark.extended
 @pytest.mark.alone
 @pytest.mark.parametrize("kind", ["text", "speech"])
 def test_a_case_is_measured(kind: Literal["text", "speech"]) -> None:

@@ -8,7 +8,7 @@ from benchmarks.serving import api_path
 from benchmarks.serving.api_path import STAGES, measure_http, measure_stage, parse_arguments
 from tests.server.running import free_port
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.extended]
 
 # Sixteen, since the system counts a process's time in hundredths of a second.
 SHORT = parse_arguments(

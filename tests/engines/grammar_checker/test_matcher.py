@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 from sglang_omni.engines.grammar_checker.bounds import (
     BOUNDED_DOCUMENT,
     MAX_DIGITS,
+    MAX_WHITESPACE,
     build_bounded_grammar,
 )
 from sglang_omni.engines.grammar_checker.contract import JSON_OPTIONS
@@ -31,6 +32,9 @@ PLAIN = [
     (NUMBER, "1" * MAX_DIGITS),
     (NUMBER, f"0.{'3' * MAX_DIGITS}"),
     ({"type": "integer"}, "-9007199254740991"),
+    ({"type": "integer"}, str(2**64)),
+    (NUMBER, "0.30000000000000004"),
+    (NUMBER, "-2.2250738585072014e-308"),
     ({"type": "string"}, '"' + "7" * 200 + '"'),
     ({}, '{"a":[1,2.5,null,true,{"b":"\\n \\" z"}],"c":{}}'),
 ]
@@ -83,6 +87,35 @@ def test_a_grammar_that_asks_for_longer_numbers_has_them(tokenizer: LLTokenizer)
     )
     matcher = BoundedMatcher(grammar, bounds, tokenizer.vocab_size)
     assert written(matcher, tokenizer, "7" * 70) == "7" * 60
+
+
+def test_a_schema_that_asks_for_smaller_numbers_has_them(tokenizer: LLTokenizer) -> None:
+    schema = {"type": "integer", "minimum": 1, "maximum": 31}
+    matcher = compile_grammar(tokenizer, "json", json.dumps(schema), JSON_OPTIONS)
+    assert [written(matcher.copy(), tokenizer, text) for text in ("31", "32", "0")] == [
+        *("31", "3", ""),
+    ]
+
+
+OBJECT = {"type": "object"}
+NAMED = {"type": "object", "properties": {"a": {"type": "array"}}, "required": ["a"]}
+
+
+@pytest.mark.parametrize("space", [" ", "\n", "\t", " \n"])
+@pytest.mark.parametrize("options", [JSON_OPTIONS, {"whitespace_flexible": True}], ids=str)
+@pytest.mark.parametrize(
+    ("schema", "before"),
+    [(OBJECT, ""), (OBJECT, "{"), (OBJECT, '{"b":'), (OBJECT, "{}"), (NAMED, '{"a":[1,')],
+)
+def test_white_space_in_a_document_ends(
+    tokenizer: LLTokenizer, schema: Any, before: str, options: Any, space: str
+) -> None:
+    """However the operator configures it: what clients ask for as json_object or json_schema."""
+    matcher = compile_grammar(tokenizer, "json", json.dumps(schema), options)
+    said = written(matcher, tokenizer, before + space * 1000)
+    assert said.startswith(before)
+    blanks = len(said) - len(before)
+    assert blanks == 0 if options is JSON_OPTIONS else blanks <= MAX_WHITESPACE
 
 
 @pytest.mark.parametrize("thinking", [False, True])

@@ -68,7 +68,8 @@ def test_a_handle_of_a_maker_that_is_gone_is_an_error() -> None:
     layout = shared.write(np.ones(10, np.float32))
     del shared
     gc.collect()
-    with pytest.raises(FileNotFoundError):
+    # Another thread of this process may have opened anything under the number meanwhile.
+    with pytest.raises(OSError, match=copy.path):
         copy.read(layout)
 
 
@@ -79,9 +80,9 @@ def test_a_handle_never_reaches_the_memory_that_took_its_descriptors_number() ->
     other.write(np.zeros(10, np.float32))
     # In one call: between a close and an open, another thread could take the number.
     os.dup2(_descriptor(other), _descriptor(shared))
-    with pytest.raises(OSError, match="other memory"):
+    with pytest.raises(OSError, match="another file"):
         stale.read(layout)
-    with pytest.raises(OSError, match="other memory"):
+    with pytest.raises(OSError, match="another file"):
         stale.write(np.ones(10, np.float32))
     assert other.read(layout).sum() == 0
 

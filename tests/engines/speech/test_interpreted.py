@@ -9,6 +9,7 @@ import pytest
 import torch
 
 
+@pytest.mark.interpreted
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels run as they are")
 def test_every_kernel_gives_what_its_plain_rule_gives() -> None:
     # Triton decides at import whether it interprets, so the tests run in a process of their own.

@@ -16,7 +16,7 @@ from sglang_omni.engines.thinker.contract import ThinkerOutput, ThinkerRequest
 from sglang_omni.media.decode import Content, decode_medium
 from sglang_omni.media.fetch import FetchPolicy
 from sglang_omni.media.image import read_rgb
-from sglang_omni.media.limits import Kind, MediaLimits, PixelBudget
+from sglang_omni.media.limits import NO_VIDEO_OPTIONS, Kind, MediaLimits, PixelBudget, VideoOptions
 from sglang_omni.media.sizes import pair_seconds
 from sglang_omni.models.ming.media_rules import FORMAT, RULES
 from sglang_omni.models.ming.prompt.format import MingChatFormat
@@ -50,6 +50,7 @@ class Files:
         image: PixelBudget | None,
         *,
         tenant: str | None = None,
+        video: VideoOptions = NO_VIDEO_OPTIONS,
     ) -> tuple[Decoded, SharedArray]:
         shared = SharedArray()
         if kind == "video":

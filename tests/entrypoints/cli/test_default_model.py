@@ -48,6 +48,7 @@ def speech() -> CheckpointSpeaker:
     )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("text", ["a", "A", "I", "B.", "hi", "OK"])
 def test_one_or_two_letters_are_heard(speech: CheckpointSpeaker, text: str) -> None:
     with torch.no_grad():

@@ -22,7 +22,7 @@ ANSWER_S = WORDS * PAUSE_S
 # How it ends is judged by the clock; how it starts is not.
 START_S = 60
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.extended]
 
 
 @contextmanager

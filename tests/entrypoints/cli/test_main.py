@@ -233,6 +233,16 @@ def test_say_writes_speech_that_the_seed_fixes(
     assert np.abs(samples).max() > 0.05
 
 
+def test_say_refuses_invalid_ssml_before_the_engine_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "x.wav"
+    arguments = ["-o", str(output), "--model-path", str(TINY), "--device", "cpu"]
+    assert main(["say", "<speak>Hello <b>there</b></speak>", *arguments]) == 1
+    assert "<b> is not supported" in capsys.readouterr().err
+    assert not output.exists()
+
+
 def test_say_with_an_unknown_voice_is_a_clear_error_before_the_engine_starts(
     no_process_starts: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,7 +256,7 @@ def test_say_with_an_unknown_voice_is_a_clear_error_before_the_engine_starts(
 
 
 def test_the_api_process_does_not_import_what_computes() -> None:
-    entrypoints = ("http.app", "cli.main", "cli.serve", "cli.say", "cli.chat")
+    entrypoints = ("http.app", "cli.main", "cli.serve", "cli.say", "cli.chat", "cli.normalize")
     modules = ["serving.server", *(f"entrypoints.{name}" for name in entrypoints)]
     imported = ", ".join(f"sglang_omni.{name}" for name in modules)
     script = f"import sys, {imported}; print([m for m in {HEAVY} if m in sys.modules])"

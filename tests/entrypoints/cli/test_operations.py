@@ -26,6 +26,8 @@ from cryptography.x509.oid import NameOID
 
 from tests.server.running import free_port, wait_until
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parents[3]
 MEDIA = ROOT / "tests" / "media"
 CERTIFICATE, KEY = MEDIA / "pictures.example.crt", MEDIA / "pictures.example.key"

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.entrypoints.cli.proxy import Proxy, proxy
 from tests.entrypoints.cli.test_drain import START_S, answers
 from tests.server.running import Call, call, free_port, wait_until
@@ -81,6 +83,7 @@ def wait_for_request(passed: Proxy, url: str) -> None:
     wait_until(lambda: passed.passed[url] > known, 30, "it is asked again")
 
 
+@pytest.mark.extended
 def test_a_rolling_restart_behind_a_proxy_loses_nothing() -> None:
     servers = [RollingServer(), RollingServer()]
     try:

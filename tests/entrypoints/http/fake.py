@@ -18,13 +18,16 @@ import numpy as np
 from sglang_omni.config.http_options import HttpOptions
 from sglang_omni.config.realtime_options import RealtimeOptions
 from sglang_omni.engines.runtime.shared_array import SharedArray
+from sglang_omni.engines.runtime.shared_descriptor import SharedDescriptor
 from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.entrypoints.http.app import create_app
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.entrypoints.http.transport.uvicorn_server import create_web_server
+from sglang_omni.media.speech_spans import CutRules
 from sglang_omni.models.capabilities import SpeechTask
-from sglang_omni.models.speech_text import SpeechText
+from sglang_omni.models.speech_text import DEFAULT_READING, SpeechText
 from sglang_omni.observability.trace_recorder import TraceRecorder
+from sglang_omni.pipeline.recording import RecordingEnd, RecordingPiece
 from sglang_omni.pipeline.request import (
     AudioDelta,
     ChatRequest,
@@ -37,6 +40,8 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
     Usage,
 )
+from sglang_omni.protocol.compat.model_names import build_model_names
+from sglang_omni.protocol.compat.voice_names import map_openai_voices
 from sglang_omni.protocol.errors import InvalidRequest, RequestNotFound
 from sglang_omni.voices.cloner import CloneResult
 from sglang_omni.voices.registry import VoiceRegistry
@@ -52,6 +57,8 @@ EVERYTHING = replace(
     speech_instructions=True,
     transcription_languages=None,
     transcription_hints=True,
+    translation_prompt="Put this into English.",
+    video_sound=True,
 )
 USAGE = Usage(prompt_tokens=7, cached_tokens=3, completion_tokens=5, audio_tokens=4)
 Request = ChatRequest | SpeechRequest
@@ -67,6 +74,8 @@ def words(request: Request) -> list[str]:
     """What the fake answers: the words it was given, each with its following space."""
     if isinstance(request, SpeechRequest):
         return request.text.split(" ")
+    if request.prompt_ids is not None:
+        return [word + " " for word in bytes(request.prompt_ids).decode().split(" ")]
     parts = request.messages[-1].content
     text = "".join(part.text for part in parts if isinstance(part, TextPart))
     return [word + " " for word in text.split(" ")]
@@ -131,20 +140,25 @@ class FakeBackend:
     """Plays `script` for every request, and knows how many are at work."""
 
     model = "org/ming"
+    model_names = build_model_names((model,), {}, strict=False)
+    strict_fields = False
     capabilities = CAPABILITIES
     sample_rate = RATE
     frame_s = FRAME_S
     default_system = CHAT.default_system
     speech_text: SpeechText = SPEECH_TEXT
-    voices = ("prompt", "river")
+    reading = DEFAULT_READING
+    voices: tuple[str, ...] = ("prompt", "river")
     voice_aliases: Mapping[str, str] = MappingProxyType({"nova": "river"})
+    openai_voices: Mapping[str, str] = map_openai_voices(voices)
     default_voice = "prompt"
     max_tokens = 4096
     context_length = 32_768
+    vocabulary_size = 256
     max_body_bytes = 1 << 20
     registries = ()
     realtime = RealtimeOptions()
-    has_speaker_encoder = True
+    has_speaker_encoder = accepts_media = True
     has_grammars = supports_grammar = True
 
     def __init__(self) -> None:
@@ -163,6 +177,8 @@ class FakeBackend:
         self.script: Script = echo
         self.requests: list[Any] = []
         self.profiles: list[str | None] = []
+        self.pieces: tuple[RecordingPiece, ...] = ()
+        self.cut_rules: list[CutRules] = []
         # A request that an earlier test left behind counts in that test's set, whenever it ends.
         self._running: set[object] = set()
         self.deterministic_text = False
@@ -173,6 +189,17 @@ class FakeBackend:
     def running(self) -> int:
         """How many requests of this test are at work."""
         return len(self._running)
+
+    def encode_prompt(self, text: str) -> tuple[int, ...]:
+        """The tokens of a text are its bytes."""
+        return tuple(text.encode())
+
+    def tokenize(self, request: ChatRequest) -> tuple[int, ...]:
+        """The tokens of a chat are the bytes of its texts, with its tools' names before them."""
+        texts = [tool.name for tool in request.tools]
+        for message in request.messages:
+            texts += [part.text for part in message.content if isinstance(part, TextPart)]
+        return self.encode_prompt("".join(texts))
 
     def decode_token(self, token_id: int) -> tuple[str, bytes]:
         return f"<{token_id}>", bytes([token_id]) if token_id else b""
@@ -198,6 +225,16 @@ class FakeBackend:
 
     def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         return self._play(request)
+
+    async def cut_recording(
+        self, recording: SharedDescriptor | str, rules: CutRules, tenant: str | None, field: str
+    ) -> AsyncGenerator[RecordingPiece | RecordingEnd, None]:
+        """Cut a recording into `pieces`; without any, the file is one piece of a second."""
+        self.cut_rules.append(rules)
+        content = recording.encode() if isinstance(recording, str) else recording.open().read()
+        for piece in self.pieces or (RecordingPiece(0.0, 1.0, 1.0, 1.0, content),):
+            yield piece
+        yield RecordingEnd(self.pieces[-1].end if self.pieces else 1.0)
 
     def speak(self, request: SpeechRequest) -> AsyncGenerator[Event, None]:
         return self._play(request)

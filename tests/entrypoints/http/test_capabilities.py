@@ -30,7 +30,7 @@ def small(backend: FakeBackend) -> None:
 
 
 def test_the_list_of_models_tells_them(http: httpx.Client) -> None:
-    (card,) = http.get("/v1/models").json()["data"]
+    card = http.get("/v1/models").json()["data"][0]
     assert card["capabilities"] == {
         "name": "Small",
         "speech_languages": ["en"],
@@ -39,6 +39,7 @@ def test_the_list_of_models_tells_them(http: httpx.Client) -> None:
         "transcription_languages": ["en"],
         "transcription_hints": False,
         "starter_prompts": list(CAPABILITIES.starter_prompts),
+        "video_sound": CAPABILITIES.video_sound,
     }
     assert http.get("/v1/models/org/ming").json() == card
 
@@ -46,8 +47,7 @@ def test_the_list_of_models_tells_them(http: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("change", "param", "words"),
     [
-        ({"instructions": "Slowly."}, "instructions", "Small does not support them"),
-        ({"instructions": {"emotion": "happy"}}, "instructions", "leave them out"),
+        ({"instructions": {"emotion": "happy"}}, "instructions", "Small does not support them"),
         ({"task": "music", "input": MUSIC}, "task", "Small does not make music; it makes speech"),
         ({"task": "sound"}, "task", "does not make sound"),
         ({"input": "Hi 你好"}, "input", "Small speaks English; it cannot read 你好"),
@@ -62,6 +62,23 @@ def test_speech_it_cannot_make_is_refused(
     error = reply.json()["error"]
     assert (reply.status_code, error["param"]) == (400, param)
     assert words in error["message"]
+
+
+def test_a_word_of_the_lexicon_is_spoken(http: httpx.Client) -> None:
+    body = {"model": "org/ming", "input": "Say Привет!", "lexicon": {"Привет": "Privet"}}
+    assert http.post("/v1/audio/speech", json=body).status_code == 200
+    body["input"] = "Say Привет and пока!"
+    assert "it cannot read пока" in http.post("/v1/audio/speech", json=body).text
+
+
+def test_a_style_in_free_text_is_ignored(http: httpx.Client) -> None:
+    """Agents send one with every text."""
+    item = {"input": "Hi.", "instructions": "Slowly."}
+    reply = http.post("/v1/audio/speech", json=item)
+    assert (reply.status_code, reply.headers["x-ignored-fields"]) == (200, "instructions")
+    batch = http.post("/v1/audio/speech/batch", json={"items": [item]})
+    assert batch.json()["succeeded"] == 1
+    assert batch.headers["x-ignored-fields"] == "instructions"
 
 
 def test_in_a_batch_only_the_item_fails(http: httpx.Client) -> None:
@@ -87,7 +104,7 @@ def test_it_is_asked_to_transcribe_as_it_was_trained(
     assert reply.status_code == 200
     (asked,) = backend.requests
     assert asked.messages[0].content[0] == TextPart("Write it down.")
-    assert asked.needs_speech
+    assert backend.cut_rules
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,14 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import EngineFailed
-from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice, ToolResult
+from sglang_omni.protocol.tools import (
+    Tool,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallStart,
+    ToolChoice,
+    ToolResult,
+)
 from tests.entrypoints.http.fake import FakeBackend, hanging, playing
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
@@ -89,6 +96,75 @@ def test_streamed_calls_are_numbered(client: openai.OpenAI, backend: FakeBackend
     calls = [c for chunk in chunks for c in chunk.choices[0].delta.tool_calls or ()]
     assert [call.index for call in calls] == [0, 1]
     assert chunks[-1].choices[0].finish_reason == "tool_calls"
+
+
+PIECES = ('{"at"', ': "m', "ill\u2028", '"}')
+STREAMED: tuple[Event, ...] = (
+    Started(),
+    ToolCallStart("look"),
+    *(ToolCallDelta(piece) for piece in PIECES),
+    ToolCalled(ToolCall("look", "".join(PIECES))),
+    ToolCallStart("look"),
+    ToolCallDelta("{}"),
+    ToolCalled(ToolCall("look", "{}")),
+)
+
+
+def test_a_streamed_call_is_its_name_and_then_its_arguments_as_they_come(
+    client: openai.OpenAI, backend: FakeBackend
+) -> None:
+    backend.script = playing(*STREAMED, Finished("stop", Usage(7, 0, 5)))
+    chunks = list(ask(client, tools=TOOLS, tool_choice="required", stream=True))
+    role, *calls = [chunk.choices[0].delta for chunk in chunks[:-1]]
+    assert (role.role, role.tool_calls) == ("assistant", None)
+    deltas = [call for delta in calls for call in delta.tool_calls]
+    assert [(d.index, d.function.name, d.function.arguments) for d in deltas] == [
+        (0, "look", ""),
+        *((0, None, piece) for piece in PIECES),
+        (1, "look", ""),
+        (1, None, "{}"),
+    ]
+    first, second = (delta for delta in deltas if delta.id)
+    assert (first.type, second.type) == ("function", "function")
+    assert first.id != second.id
+    assert chunks[-1].choices[0].finish_reason == "tool_calls"
+
+
+def test_streamed_arguments_join_to_those_of_the_whole_answer(
+    client: openai.OpenAI, backend: FakeBackend
+) -> None:
+    backend.script = playing(*STREAMED, Finished("stop", Usage(7, 0, 5)))
+    fields: Any = {"model": "org/ming", "messages": HELLO, "tools": TOOLS}
+    with client.chat.completions.stream(**fields) as stream:
+        streamed = stream.get_final_completion().choices[0]
+    whole = ask(client, tools=TOOLS).choices[0]
+    choices: list[Any] = [streamed, whole]
+    for choice in choices:
+        assert choice.finish_reason == "tool_calls"
+        assert [call.function.arguments for call in choice.message.tool_calls] == [
+            *("".join(PIECES), "{}"),
+        ]
+
+
+@pytest.mark.parametrize("ended", ["length", "stop"])
+@pytest.mark.parametrize("complete", [0, 1])
+def test_a_streamed_call_that_is_cut_is_counted_and_no_call_of_the_whole_answer(
+    client: openai.OpenAI, backend: FakeBackend, ended: Any, complete: int
+) -> None:
+    cut = (ToolCallStart("look"), ToolCallDelta('{"at'))
+    done = STREAMED[-3:] if complete else ()
+    backend.script = playing(
+        Started(), *done, *cut, Finished(ended, Usage(7, 0, 5), invalid_calls=1)
+    )
+    reason = "tool_calls" if complete and ended == "stop" else ended
+    *before, last = (chunk.choices[0] for chunk in ask(client, tools=TOOLS, stream=True))
+    assert (last.finish_reason, last.invalid_tool_calls) == (reason, 1)
+    sent = [call for choice in before for call in choice.delta.tool_calls or ()]
+    assert (sent[-1].index, sent[-1].function.arguments) == (complete, '{"at')
+    whole = ask(client, tools=TOOLS).choices[0]
+    assert (whole.finish_reason, whole.invalid_tool_calls) == (reason, 1)
+    assert len(whole.message.tool_calls or ()) == complete
+    assert whole.message.content is None
 
 
 def test_an_answer_of_calls_alone_has_no_content(

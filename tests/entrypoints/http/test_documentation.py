@@ -110,14 +110,15 @@ def test_the_schema_describes_what_is_taken(schema: dict[str, Any]) -> None:
             "/v1/audio/speech",
             {
                 *("audio/wav", "audio/pcm", "audio/mpeg", "audio/ogg", "audio/aac", "audio/flac"),
-                "text/event-stream",
+                *("application/json", "text/event-stream"),
             },
         ),
         ("post", "/v1/chat/completions", {"application/json", "text/event-stream"}),
+        ("post", "/v1/responses", {"application/json", "text/event-stream"}),
         (
             "post",
             "/v1/audio/transcriptions",
-            {"application/json", "text/plain", "text/event-stream"},
+            {"application/json", "text/plain", "text/vtt", "text/event-stream"},
         ),
         ("get", "/metrics", {"text/plain; version=0.0.4; charset=utf-8"}),
         ("get", "/", {"text/html"}),
@@ -154,7 +155,9 @@ def test_every_example_is_answered_in_a_documented_media_type(
             assert reply.headers["content-type"].partition(";")[0] in media_types(operation)
             seen.add(path)
         assert "examples" in body or not body, path
-    assert seen == {"/v1/chat/completions", "/v1/audio/speech", "/v1/audio/speech/batch"}
+    audio = ("/v1/audio/speech", "/v1/audio/speech/batch", "/v1/audio/normalize")
+    text = ("/v1/chat/completions", "/v1/completions", "/v1/tokenize", "/v1/detokenize")
+    assert seen == {"/v1/responses", *text, *audio}
 
 
 def test_examples_name_the_model_that_is_served(schema: dict[str, Any]) -> None:

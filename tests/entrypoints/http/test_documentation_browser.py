@@ -23,6 +23,7 @@ OPERATIONS = {
     "POST/v1/chat/completions",
     "POST/v1/audio/speech",
     "POST/v1/audio/speech/batch",
+    "POST/v1/audio/normalize",
     "POST/v1/audio/transcriptions",
     "GET/v1/audio/voices",
     "GET/metrics",

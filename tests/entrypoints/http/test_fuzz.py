@@ -13,7 +13,10 @@ from tests.entrypoints.http.fake import Served
 schemathesis = pytest.importorskip("schemathesis")
 hypothesis = pytest.importorskip("hypothesis")
 
-PATHS = ("/v1/chat/completions", "/v1/audio/speech")
+PATHS = (
+    *("/v1/chat/completions", "/v1/audio/speech"),
+    *("/v1/completions", "/v1/tokenize", "/v1/detokenize"),
+)
 CHAT: dict[str, Any] = {
     "model": "org/ming",
     "messages": [
@@ -37,6 +40,28 @@ CHAT: dict[str, Any] = {
     "timeout": 5.0,
 }
 SPEECH: dict[str, Any] = {"model": "org/ming", "input": "hello", "voice": "river", "seed": 1}
+COMPLETION: dict[str, Any] = {
+    "model": "org/ming",
+    "prompt": ["hello", [104, 105]],
+    "echo": True,
+    "logprobs": 2,
+    "max_tokens": 4,
+    "n": 2,
+    "best_of": 2,
+    "logit_bias": {"7": 1},
+    "stop": ["a"],
+    "stream": True,
+    "stream_options": {"include_usage": True},
+}
+TOKENIZE: dict[str, Any] = {
+    "model": "org/ming",
+    "messages": [*CHAT["messages"][:1], {"role": "user", "content": "hello"}],
+    "tools": [{"type": "function", "function": {"name": "look"}}],
+    "tool_choice": "auto",
+    "return_token_strs": True,
+}
+DETOKENIZE: dict[str, Any] = {"model": "org/ming", "tokens": [104, 105]}
+BODIES = (CHAT, SPEECH, COMPLETION, TOKENIZE, DETOKENIZE)
 # What breaks parsers: depth, size, numbers nobody means, text that is none.
 ODD: list[Any] = [
     None,
@@ -130,7 +155,7 @@ def test_bodies_that_are_no_requests_are_refused(
     send(http, path, content)
 
 
-@pytest.mark.parametrize(("path", "body"), [(PATHS[0], CHAT), (PATHS[1], SPEECH)])
+@pytest.mark.parametrize(("path", "body"), list(zip(PATHS, BODIES, strict=True)))
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 40))]
 )

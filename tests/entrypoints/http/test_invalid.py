@@ -44,7 +44,6 @@ def allowing(*names: str) -> dict[str, Any]:
 
 
 CHAT_CASES: list[tuple[dict[str, Any], str]] = [
-    ({"model": None}, "model"),
     ({"model": 3}, "model"),
     ({"messages": None}, "messages"),
     ({"messages": []}, "messages"),
@@ -76,9 +75,9 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"modalities": ["text", "text"]}, "modalities"),
     ({"audio": {"voice": "river", "format": "wav"}}, "audio"),
     ({**SPOKEN, "audio": {"format": "midi"}}, "audio.format"),
-    ({**SPOKEN, "audio": {"format": "pcm"}}, "audio.format"),
+    ({**SPOKEN, "audio": {"format": "pcm8"}}, "audio.format"),
     ({**SPOKEN, "audio": {"format": "pcm24"}, "stream": True}, "audio.format"),
-    ({**SPOKEN, "audio": {"voice": "alloy"}}, "audio.voice"),
+    ({**SPOKEN, "audio": {"voice": "sea"}}, "audio.voice"),
     ({**SPOKEN, "audio": {"voice": ""}}, "audio.voice"),
     ({**SPOKEN, "audio": {"voice": {"name": "river"}}}, "audio.voice"),
     ({**SPOKEN, "audio": {"sample_rate": 7999}}, "audio.sample_rate"),
@@ -115,9 +114,8 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"n": 9}, "n"),
     ({"n": 0}, "n"),
     ({"n": True}, "n"),
-    ({"user": 1}, "user"),
     ({"chat_template_kwargs": {"enable_thinking": "yes"}}, "chat_template_kwargs.enable_thinking"),
-    ({"chat_template_kwargs": {"other": 1}}, "chat_template_kwargs.other"),
+    ({"chat_template_kwargs": 1}, "chat_template_kwargs"),
     ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
     ({"tools": [{**TOOL, "function": {"name": "a b"}}]}, "tools.0.function.name"),
     ({"tools": [{**TOOL, "function": LISTED}]}, "tools.0.function.parameters"),
@@ -126,7 +124,7 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"tools": [TOOL], "tool_choice": {"type": "function"}}, "tool_choice.function"),
     ({"tools": [TOOL], "tool_choice": calling("listen")}, "tool_choice"),
     ({"tools": [TOOL], "tool_choice": allowing("look", "listen")}, "tool_choice"),
-    ({"functions": []}, "functions"),
+    ({"functions": [{"name": "f"}]}, "functions"),
     ({"top_logprobs": 2}, "top_logprobs"),
     ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
     ({"frequency_penalty": 2.1}, "frequency_penalty"),
@@ -136,21 +134,20 @@ CHAT_CASES: list[tuple[dict[str, Any], str]] = [
     ({"response_format": {"type": "xml"}}, "response_format.type"),
     ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
     ({"reasoning_effort": "endless"}, "reasoning_effort"),
-    ({"store": True}, "store"),
+    ({"guided_regex": "a+"}, "guided_regex"),
 ]
 
 SPEECH_CASES: list[tuple[dict[str, Any], str]] = [
-    ({"model": None}, "model"),
     ({"input": None}, "input"),
     ({"input": ""}, "input"),
     ({"input": " \t\n"}, "input"),
     ({"input": 5}, "input"),
-    ({"input": ["a"]}, "input"),
-    ({"input": ["a"]}, "input"),
-    ({"voice": "alloy"}, "voice"),
+    ({"input": []}, "input"),
+    ({"input": ["a"]}, "input.0"),
+    ({"voice": "sea"}, "voice"),
     ({"voice": ""}, "voice"),
     ({"voice": 1}, "voice"),
-    ({"voice": {"id": "alloy"}}, "voice"),
+    ({"voice": {"id": "sea"}}, "voice"),
     ({"voice": {"id": 1}}, "voice"),
     ({"voice": {}}, "voice"),
     ({"voice": "../river"}, "voice"),
@@ -175,8 +172,8 @@ SPEECH_CASES: list[tuple[dict[str, Any], str]] = [
     ({"seed": -1}, "seed"),
     ({"seed": 2**63}, "seed"),
     ({"sample_rate": 0}, "sample_rate"),
-    ({"stream": True}, "stream"),
-    ({"voice": "river", "speaker": "river"}, "speaker"),
+    ({"stream": "yes"}, "stream"),
+    ({"voice": "river", "speaks": "river"}, "speaks"),
 ]
 
 
@@ -224,11 +221,12 @@ def test_a_bad_speech_field_is_named(
 @pytest.mark.parametrize(
     ("path", "change", "code"),
     [
-        ("chat/completions", {"functions": []}, "unknown_parameter"),
+        ("chat/completions", {"function": []}, "unknown_parameter"),
+        ("chat/completions", {"functions": [{"name": "f"}]}, "unsupported_parameter"),
         ("chat/completions", {"messages": None}, "missing_required_parameter"),
         ("chat/completions", {"top_p": 7}, "invalid_value"),
-        ("chat/completions", {**SPOKEN, "audio": {"voice": "alloy"}}, "voice_not_found"),
-        ("audio/speech", {"voice": "alloy"}, "voice_not_found"),
+        ("chat/completions", {**SPOKEN, "audio": {"voice": "sea"}}, "voice_not_found"),
+        ("audio/speech", {"voice": "sea"}, "voice_not_found"),
     ],
 )
 def test_the_code_tells_the_kinds_of_refusal_apart(
@@ -252,7 +250,7 @@ def test_a_refused_format_lists_those_that_work(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(("path", "body"), [("chat/completions", CHAT), ("audio/speech", SPEECH)])
-@pytest.mark.parametrize("model", ["gpt-4o", ""])
+@pytest.mark.parametrize("model", ["o3", ""])
 def test_another_model_is_not_found(
     http: httpx.Client, path: str, body: dict[str, Any], model: str
 ) -> None:
@@ -286,6 +284,7 @@ def typed(media_type: str | None) -> dict[str, str]:
         ("chat/completions", CHAT),
         ("audio/speech", SPEECH),
         ("audio/speech/batch", {"model": "org/ming", "items": [{"input": "hello"}]}),
+        ("audio/normalize", {"input": "hello"}),
     ],
 )
 @pytest.mark.parametrize(
@@ -301,7 +300,7 @@ def test_json_is_read_from_clients_that_do_not_call_it_json(
 @pytest.mark.parametrize("media_type", GENERIC)
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b'{"input": "a",}', "not valid JSON"), (b"{}", "model: Field required")],
+    [(b'{"input": "a",}', "not valid JSON"), (b"{}", "input: Field required")],
 )
 def test_what_is_wrong_with_such_a_body_is_told_like_of_any_other(
     http: httpx.Client, media_type: str | None, content: bytes, message: str
@@ -370,4 +369,4 @@ def test_the_official_client_raises_its_own_errors(client: openai.OpenAI) -> Non
         client.chat.completions.create(**CHAT, n=9)
     assert (bad.value.param, bad.value.code) == ("n", "invalid_value")
     with pytest.raises(openai.NotFoundError):
-        client.audio.speech.create(model="tts-1", voice="river", input="a")
+        client.audio.speech.create(model="tts-9", voice="river", input="a")

@@ -118,6 +118,18 @@ def test_tokens_that_were_used_are_missed() -> None:
     assert 0 < int(refused[0].headers["retry-after-ms"]) <= 60_000
 
 
+def test_responses_use_tokens_as_chats_do() -> None:
+    with limited(tokens_per_minute=100) as served:
+        headers = {"Authorization": f"Bearer {ONE}"}
+        body = {"input": "hello there", "max_output_tokens": 50}
+        url = f"{served.url}/v1/responses"
+        answers = [httpx.post(url, json=body, headers=headers) for _ in range(5)]
+        assert ask(served).status_code == 429
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert answers[0].status_code == 200
+    assert refused[0].json()["error"]["type"] == "tokens"
+
+
 def test_what_can_never_fit_says_so_and_is_not_tried_again() -> None:
     with limited(tokens_per_minute=40) as served:
         answer = ask(served)

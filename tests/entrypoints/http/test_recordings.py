@@ -12,7 +12,10 @@ RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*.jsonl"))
 
 
 def test_every_client_was_recorded() -> None:
-    assert [file.stem for file in RECORDINGS] == ["livekit", "openai", "pipecat"]
+    assert [file.stem for file in RECORDINGS] == [
+        *("instructor", "langchain", "litellm", "livekit", "openai", "openai_agents"),
+        *("pipecat", "pydantic_ai", "wyoming"),
+    ]
 
 
 @pytest.mark.parametrize("file", RECORDINGS, ids=[file.stem for file in RECORDINGS])
@@ -22,7 +25,7 @@ def test_every_recorded_request_is_answered_as_it_was(
     backend.capabilities = EVERYTHING
     # Of files only the length was kept.
     lines = [line for line in recorded(file) if "bytes" not in line]
-    assert any(line["path"] == "/v1/audio/speech" for line in lines)
+    assert lines
     for line in lines:
         answer = http.request(line["method"], line["path"], json=line.get("json"))
         assert answer.status_code == line["status"], (line, answer.text)

@@ -23,11 +23,20 @@ from sglang_omni.pipeline.request import (
     TranscriptDelta,
 )
 from sglang_omni.protocol.errors import EngineFailed
-from tests.entrypoints.http.fake import USAGE, FakeBackend, Served, playing, serving, tone
+from tests.entrypoints.http.fake import (
+    EVERYTHING,
+    USAGE,
+    FakeBackend,
+    Served,
+    playing,
+    serving,
+    tone,
+)
 from tests.entrypoints.http.middleware.test_auth import KEY, keys
 from tests.media.files import encoded, picture, wav
 from tests.media.files import tone as clip
 from tests.testing.browser import Browser, ask, barriers, picture_of
+from tests.testing.family import SPEECH_TEXT
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 TABS = ("Chat", "Talk", "Read aloud", "Voices")
@@ -197,6 +206,39 @@ def test_a_text_is_read_in_a_voice_and_a_manner(
     assert "Slowly." in speech.style.instruction
     assert len(speech.style.instruction) > 20
     picture_of(page, "read")
+
+
+def test_what_will_be_spoken_is_shown_while_it_is_written(page: Any, expect: Any) -> None:
+    page.get_by_role("tab", name="Read aloud").click()
+    text = page.get_by_label("Text", exact=True)
+    text.fill("Hello there")
+    shown, forms = page.locator("#read-preview-text"), page.locator("#read-preview-forms")
+    expect(shown).to_be_hidden()
+    page.get_by_text("What will be spoken").click()
+    expect(shown).to_have_text("Hello there")
+    expect(forms).to_be_hidden()
+    text.fill("We met at 3:30pm here, and you?")
+    expect(shown).to_have_text(SPEECH_TEXT.preview(text.input_value()).text)
+    if SPEECH_TEXT.preview(text.input_value()).forms:
+        expect(forms.get_by_role("row").nth(1)).to_have_text("3:30pmtimethree thirty PM")
+    assert barriers(page) == []
+    picture_of(page, "preview")
+    text.fill("")
+    expect(shown).to_be_empty()
+
+
+def test_a_preview_of_a_text_that_is_refused_says_why(
+    page: Any, expect: Any, backend: FakeBackend, chromium: Browser
+) -> None:
+    backend.capabilities = EVERYTHING
+    page.get_by_role("tab", name="Read aloud").click()
+    page.get_by_text("What will be spoken").click()
+    text = page.get_by_label("Text", exact=True)
+    text.fill("Say Привет")
+    expect(page.locator("#read-preview-text")).to_have_text("Say Привет (not spoken: Привет)")
+    text.fill("<speak>a<b/></speak>")
+    expect(page.locator("#read-preview-text")).to_contain_text("<b> is not supported")
+    chromium.complaints.clear()
 
 
 def test_a_voice_is_cloned_chosen_used_and_deleted(

@@ -2,12 +2,17 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
 
 from sglang_omni import Omni
+from sglang_omni.entrypoints.python.timed_text import TimedText
+from sglang_omni.media.limits import VideoOptions
+from sglang_omni.media.tempo import convert_time
+from sglang_omni.pipeline.recording import RecordingPiece
 from sglang_omni.pipeline.request import (
     AudioDelta,
     Finished,
@@ -16,7 +21,10 @@ from sglang_omni.pipeline.request import (
     Started,
     TextDelta,
     TextPart,
+    TimedSegment,
+    TimedWord,
     ToolCalled,
+    UnspokenText,
     Usage,
 )
 from sglang_omni.protocol.errors import EngineFailed, InvalidRequest, UnknownVoice
@@ -68,6 +76,14 @@ def test_every_option_reaches_the_request(omni: Omni, fake: FakeServer) -> None:
     assert sampling.json_schema is not None
     assert (request.tools[0].name, request.tool_choice.forced) == ("add", True)
     assert request.thinking
+
+
+def test_options_of_videos_reach_the_request(omni: Omni, fake: FakeServer) -> None:
+    content = [{"type": "video_url", "video_url": {"url": "v"}}]
+    messages = [{"role": "user", "content": content}]
+    omni.chat(messages, use_audio_in_video=False, video_fps=4, video_max_frames=9)
+    (video,) = fake.requests[-1].media
+    assert video.video == VideoOptions(4, 9, "off")
 
 
 def test_an_answer_holds_reasoning_and_calls(omni: Omni, fake: FakeServer) -> None:
@@ -199,9 +215,22 @@ def test_a_transcript_is_text(omni: Omni, fake: FakeServer) -> None:
     fake.script = playing(TextDelta(" Hello"), TextDelta(" there. "), Finished("stop", USAGE))
     assert omni.transcribe(np.zeros(800, np.int16), sample_rate=8000) == "Hello there."
     request = fake.requests[-1]
-    assert request.needs_speech
     assert request.media[0].sources[0].startswith(b"RIFF")
     assert omni.transcribe(b"file", language="en") == "Hello there."
+
+
+def test_segments_have_times(omni: Omni, fake: FakeServer) -> None:
+    fake.script = playing(TextDelta(" Hello there. "), Finished("stop", USAGE))
+    fake.pieces = tuple(
+        RecordingPiece(start, start + 1.5, 0.9, 1.9, b"RIFF") for start in (0.5, 4.0)
+    )
+    assert omni.transcribe_segments(b"file") == [
+        TimedText(0.5, 2.0, "Hello there."),
+        TimedText(4.0, 5.5, "Hello there."),
+    ]
+    assert fake.cut_rules[-1].whole_s == 0.0
+    assert omni.transcribe(b"file") == "Hello there. Hello there."
+    assert fake.cut_rules[-1].whole_s > 0.0
 
 
 def test_samples_need_their_rate(omni: Omni) -> None:
@@ -228,3 +257,59 @@ def test_errors_of_a_request_are_raised(omni: Omni, fake: FakeServer) -> None:
 
 def test_it_tells_what_the_checkpoint_has(omni: Omni, fake: FakeServer) -> None:
     assert (omni.voices, omni.capabilities) == (fake.voices, fake.capabilities)
+
+
+def test_words_that_are_not_spoken_are_told(omni: Omni, fake: FakeServer) -> None:
+    unspoken = UnspokenText(("Привет",))
+    fake.script = playing(
+        TextDelta("Привет"), unspoken, AudioDelta(tone()), Finished("stop", USAGE)
+    )
+    assert omni.chat("a", voice="prompt").unspoken == ("Привет",)
+    assert unspoken in list(omni.chat("a", voice="prompt", stream=True))
+    assert omni.chat("a", voice="prompt").text == "Привет"
+
+
+def test_speakers_take_turns(omni: Omni, fake: FakeServer) -> None:
+    turns: list[dict[str, Any]] = [
+        {"text": "Who is there?", "voice": "river"},
+        {"text": "A friend.", "ref_audio": b"recording", "ref_text": "b"},
+        {"text": "Come in."},
+    ]
+    omni.speak(turns, voice="prompt", seed=5).read()
+    request = fake.requests[-1]
+    assert [turn.text for turn in request.turns] == [turn["text"] for turn in turns]
+    assert [turn.voice.name for turn in request.turns] == ["river", "", "prompt"]
+    recording = request.turns[1].voice.source.recording
+    assert recording == MediaPart("audio", ("data:;base64,cmVjb3JkaW5n",), "input.1.ref_audio")
+
+
+@pytest.mark.parametrize(
+    ("turns", "param"),
+    [
+        ([], "input"),
+        (["a"], "input.0"),
+        ([{"voice": "river"}], "input.0.text"),
+        ([{"text": "a", "mood": 1}], "input.0.mood"),
+        ([{"text": "a"}, {"text": "b", "voice": "nobody"}], "input.1.voice"),
+        ([{"text": "a", "ref_audio": "/no/such/file"}], "input.0.ref_audio"),
+    ],
+    ids=["none", "strings", "no text", "unknown field", "no voice", "no file"],
+)
+def test_an_invalid_turn_is_named(omni: Omni, turns: list[dict[str, object]], param: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        omni.speak(turns)
+    assert refused.value.param == param
+
+
+def test_the_segments_of_speech_have_its_times(omni: Omni, fake: FakeServer) -> None:
+    segment = TimedSegment("a b", 0.0, 0.32, (TimedWord("a", 0.02, 0.1),), "river")
+    fake.script = playing(AudioDelta(tone()), segment, Finished("stop", USAGE))
+    speech = omni.speak("a b", timestamps="word", speed=0.5)
+    assert not speech.segments
+    speech.read()
+    assert fake.requests[-1].timestamps == "word"
+    (slow,) = speech.segments
+    expected = [convert_time(seconds, RATE, 0.5) for seconds in (0.32, 0.1)]
+    assert [slow.end, slow.words[0].end] == pytest.approx(expected)
+    omni.speak("a b").read()
+    assert fake.requests[-1].timestamps == "none"

@@ -262,6 +262,7 @@ def test_the_options_of_http_are_those_of_the_server_that_python_does_not_have()
         "audit_log",
         "otlp_endpoint",
         "profile_folder",
+        "strict_fields",
         "http",
         "rate_limit",
         "realtime",

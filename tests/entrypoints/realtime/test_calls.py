@@ -16,8 +16,15 @@ from sglang_omni.pipeline.request import (
     Usage,
 )
 from sglang_omni.protocol.errors import EngineUnavailable
-from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice, ToolResult
-from tests.entrypoints.http.fake import FakeBackend, playing, tone
+from sglang_omni.protocol.tools import (
+    Tool,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallStart,
+    ToolChoice,
+    ToolResult,
+)
+from tests.entrypoints.http.fake import FakeBackend, hanging, playing, tone
 from tests.entrypoints.realtime.harness import kinds, talking
 
 LOOK: JSON = {
@@ -85,6 +92,53 @@ async def test_a_call_beside_speech_is_an_item_of_its_own() -> None:
             "response.done",
             "rate_limits.updated",
         ]
+
+
+STREAMED = (ToolCallStart("look"), ToolCallDelta('{"at": '), ToolCallDelta('"mill"}'))
+
+
+async def test_arguments_are_sent_as_they_come() -> None:
+    async with talking() as talk:
+        await talk.update(tools=[LOOK], tool_choice="required")
+        other = ToolCalled(ToolCall("look", "{}"))
+        talk.backend.script = playing(*STREAMED, ToolCalled(CALL), other, DONE)
+        await talk.write("What is there?")
+        events = await talk.send("response.create")
+        delta = "response.function_call_arguments.delta"
+        types = [event["type"] for event in events]
+        assert types[1:-2] == [*CALLED[:2], delta, *CALLED[2:], *CALLED]
+        assert [event["delta"] for event in talk.of(delta)] == ['{"at": ', '"mill"}', "{}"]
+        done, _ = talk.of("response.function_call_arguments.done")
+        assert (done["name"], done["arguments"]) == ("look", CALL.arguments)
+        ids = {(e["item_id"], e["call_id"], e["output_index"]) for e in [*talk.of(delta)[:2], done]}
+        assert len(ids) == 1
+        items = talk.of("response.done")[0]["response"]["output"]
+        assert [item["arguments"] for item in items] == [CALL.arguments, "{}"]
+
+
+@pytest.mark.parametrize("cancelled", [False, True], ids=["length", "cancelled"])
+async def test_a_call_that_is_cut_is_an_incomplete_item_that_no_prompt_has(
+    cancelled: bool,
+) -> None:
+    async with talking() as talk:
+        await talk.update(tools=[LOOK], tool_choice="required")
+        cut = Finished("length", Usage(), invalid_calls=1)
+        begun = STREAMED[:2]
+        talk.backend.script = hanging(*begun) if cancelled else playing(*begun, cut)
+        await talk.write("What is there?")
+        await talk.send("response.create")
+        if cancelled:
+            await talk.send("response.cancel")
+        response = talk.of("response.done")[0]["response"]
+        assert response["status"] == ("cancelled" if cancelled else "incomplete")
+        (item,) = response["output"]
+        assert (item["status"], item["arguments"]) == ("incomplete", '{"at": ')
+        assert talk.of("response.function_call_arguments.done")[0]["arguments"] == '{"at": '
+        assert talk.of("conversation.item.done")[-1]["item"] == item
+        talk.backend.script = playing(DONE)
+        await talk.send("response.create")
+        messages = talk.backend.requests[-1].messages
+        assert [message.role for message in messages] == ["system", "user"]
 
 
 async def test_tools_may_be_withheld_and_forced() -> None:

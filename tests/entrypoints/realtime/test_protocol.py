@@ -90,6 +90,34 @@ async def test_the_official_client_talks_listens_and_interrupts(server: Served) 
     server.backend.wait_running(0)
 
 
+async def test_the_official_client_has_its_turns_written_down(server: Served) -> None:
+    address = f"{server.url.replace('http', 'ws')}/v1"
+    client = openai.AsyncOpenAI(websocket_base_url=address, api_key="none")
+    sound = base64.b64encode(pcm16(voice(1.0)) + pcm16(silence(0.7))).decode()
+    asked = {"intent": "transcription"}
+    async with client.realtime.connect(extra_query=asked) as connection, asyncio.timeout(20):
+        await connection.input_audio_buffer.append(audio=sound)
+        async for event in connection:
+            assert event.type != "response.created"
+            if event.type == "session.created":
+                # The names of OpenAI's models are part of its official type.
+                assert event.session.type == "transcription"
+            else:
+                SERVER_EVENT.validate_python(json.loads(event.to_json()), strict=True)
+            if event.type == "conversation.item.input_audio_transcription.completed":
+                break
+    server.backend.wait_running(0)
+
+
+async def test_an_unknown_intent_is_refused(server: Served) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with dial(server, "?intent=translation"):
+            pass
+    response = refused.value.response
+    assert response.status_code == 400
+    assert json.loads(response.body)["error"]["param"] == "intent"
+
+
 async def test_a_model_that_is_not_served_is_a_404_of_the_handshake(server: Served) -> None:
     with pytest.raises(InvalidStatus) as refused:
         async with dial(server, "?model=other"):

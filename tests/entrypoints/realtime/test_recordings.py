@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from sglang_omni.entrypoints.realtime.field_rules import EVENT_RULES
 from sglang_omni.entrypoints.realtime.parsing import parse_event
+from sglang_omni.protocol.compat.adapt import adapt
 from tests.entrypoints.http.fake import hanging
 from tests.entrypoints.realtime.harness import talking
 from tests.testing import recordings
@@ -36,7 +38,7 @@ async def test_every_recorded_event_is_understood(file: Path) -> None:
     async with talking() as talk:
         talk.backend.script = hanging()
         for event in recorded(file):
-            parse_event(event)
+            parse_event(adapt(EVENT_RULES, event).fields)
             if "item_id" in event:
                 # It names an item that only the recorded server had.
                 continue

@@ -596,14 +596,7 @@ async def test_a_voice_that_was_heard_cannot_change() -> None:
         ({"output_modalities": ["text", "audio"]}, "session.output_modalities", None),
         ({"max_output_tokens": 0}, "session.max_output_tokens", None),
         ({"prompt": {"id": "p"}}, "session.prompt", None),
-        ({"reasoning": {"effort": "low"}}, "session.reasoning", None),
-        ({"include": ["logprobs"]}, "session.include", None),
-        ({"truncation": {"type": "retention_ratio"}}, "session.truncation", None),
-        (
-            {"audio": {"input": {"noise_reduction": {"type": "near_field"}}}},
-            "session.audio.input.noise_reduction",
-            None,
-        ),
+        ({"truncation": {"type": "summary"}}, "session.truncation", None),
         (
             {"audio": {"input": {"format": {"type": "audio/pcm", "rate": 16000}}}},
             "session.audio.input.format.rate",
@@ -620,7 +613,12 @@ async def test_a_voice_that_was_heard_cannot_change() -> None:
             None,
         ),
         ({"volume": 11}, "session.volume", "unknown_parameter"),
-        ({"type": "transcription"}, "session.type", None),
+        ({"type": "translation"}, "session.type", None),
+        (
+            {"audio": {"input": {"transcription": {"languages": "en"}}}},
+            "session.audio.input.transcription.languages",
+            None,
+        ),
     ],
 )
 async def test_settings_that_cannot_be_are_refused_by_name(

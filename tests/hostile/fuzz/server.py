@@ -60,10 +60,10 @@ class FuzzedBackend(FakeBackend):
     async def respond(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         await self.grammars.check(apply_answer_grammar(request, CHAT))
         for part in request.media:
-            with with_error_field(part):
+            with with_error_field(part.field):
                 files = await fetch_all(part.sources, FetchPolicy())
                 await self.media_decoders.decode(
-                    part.kind, files, get_pixel_budget(part, RULES.image)
+                    part.kind, files, get_pixel_budget(part, RULES.image), video=part.video
                 )
         async with aclosing(super().respond(request)) as events:
             async for event in events:

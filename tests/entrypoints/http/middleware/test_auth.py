@@ -49,6 +49,8 @@ def bearer(key: str) -> dict[str, str]:
     [
         ("POST", "/v1/chat/completions", CHAT),
         ("POST", "/v1/audio/speech", SPEECH),
+        ("POST", "/v1/responses", {"input": "hello"}),
+        ("GET", "/v1/responses/resp_1", None),
         ("GET", "/v1/models", None),
         ("GET", "/v1/audio/voices", None),
         ("GET", "/metrics", None),

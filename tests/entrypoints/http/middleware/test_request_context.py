@@ -1,4 +1,4 @@
-"""What holds for every request: its id, its size, the envelope; and HEAD."""
+"""What holds for every request: its id, its size, the envelope."""
 
 import json
 from collections.abc import Iterator
@@ -81,42 +81,3 @@ def test_an_unknown_route_answers_with_the_envelope(
     error = reply.json()["error"]
     assert (error["type"], error["code"], error["param"]) == ("invalid_request_error", code, None)
     assert path in error["message"]
-
-
-GET_PATHS = (
-    *("/", "/playground/main.js", "/health", "/ready", "/metrics", "/docs", "/openapi.json"),
-    *("/v1/models", "/v1/models/org/ming", "/v1/audio/voices"),
-)
-
-
-@pytest.mark.parametrize("path", GET_PATHS)
-def test_head_has_the_status_and_headers_of_get_and_no_body(http: httpx.Client, path: str) -> None:
-    got, head = http.get(path), http.head(path)
-    assert (head.status_code, head.content) == (got.status_code, b"") == (200, b"")
-    of_one_request = {"x-request-id", "date"} | (
-        {"content-length"} if path == "/metrics" else set()
-    )
-    headers = [
-        {name: value for name, value in reply.headers.items() if name not in of_one_request}
-        for reply in (got, head)
-    ]
-    assert headers[0] == headers[1]
-    assert head.headers["x-request-id"]
-    assert int(head.headers["content-length"]) > 0
-    # The connection is as good as new.
-    assert http.get("/health").status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [("/nowhere", 404), ("/v1/models/other", 404), ("/v1/requests/never", 404)],
-)
-def test_head_of_what_is_not_there_has_the_status_of_get(
-    http: httpx.Client, path: str, status: int
-) -> None:
-    assert http.get(path).status_code == http.head(path).status_code == status
-
-
-def test_head_of_a_route_that_only_takes_posts_is_not_allowed(http: httpx.Client) -> None:
-    reply = http.head("/v1/chat/completions")
-    assert (reply.status_code, reply.headers["allow"]) == (405, "POST")

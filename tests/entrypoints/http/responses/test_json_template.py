@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from sglang_omni.entrypoints.http.responses.chat_completion import Answer, ChunkWriter
+from sglang_omni.entrypoints.http.responses.chat_chunks import ChunkWriter
+from sglang_omni.entrypoints.http.responses.chat_completion import Answer
 from sglang_omni.entrypoints.http.responses.json_template import JsonTemplate
 from sglang_omni.entrypoints.http.responses.sse import encode_json
 from sglang_omni.pipeline.request import TextDelta

@@ -11,9 +11,16 @@ from tests.entrypoints.http.fake import FakeBackend
 
 
 def test_the_served_model_is_listed_and_found(client: openai.OpenAI) -> None:
-    (listed,) = client.models.list().data
+    listed = client.models.list().data[0]
     assert listed.id == "org/ming"
     assert client.models.retrieve("org/ming") == listed
+
+
+def test_openais_names_are_found_and_not_listed(http: httpx.Client) -> None:
+    (card,) = http.get("/v1/models").json()["data"]
+    assert (card["root"], card["parent"]) == ("org/ming", None)
+    alias = http.get("/v1/models/tts-1").json()
+    assert (alias["id"], alias["root"], alias["parent"]) == ("tts-1", "org/ming", "org/ming")
 
 
 def test_another_model_is_not_found(client: openai.OpenAI) -> None:

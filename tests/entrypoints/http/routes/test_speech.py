@@ -20,7 +20,7 @@ from sglang_omni.models.capabilities import SpeechTask
 from sglang_omni.models.plain import PlainSpeechText
 from sglang_omni.pipeline.request import AudioDelta, Finished, Usage, Voice
 from sglang_omni.protocol.audio import AudioFormat
-from sglang_omni.protocol.errors import InvalidRequest
+from sglang_omni.protocol.errors import EngineFailed, InvalidRequest
 from sglang_omni.protocol.speech import Instructions
 from tests.entrypoints.http.fake import EVERYTHING, USAGE, FakeBackend, hanging, playing, tone
 from tests.testing.family import CAPABILITIES, RATE, SPEECH_TEXT
@@ -170,6 +170,51 @@ def test_readers_of_wav_read_to_its_end(
         assert (reader.getframerate(), reader.getnchannels()) == (RATE, 1)
         assert len(reader.readframes(reader.getnframes())) == 2 * SAMPLES
     with av.open(source()) as container:
+        assert sum(frame.samples for frame in container.decode(audio=0)) == SAMPLES
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+def test_without_streaming_the_file_is_complete(http: httpx.Client, audio_format: str) -> None:
+    reply = speak(http, stream=False, response_format=audio_format)
+    assert int(reply.headers["content-length"]) == len(reply.content)
+    assert "transfer-encoding" not in reply.headers
+    streamed = speak(http, stream=True, response_format=audio_format)
+    for name in ("content-type", "x-sample-rate", "x-channels"):
+        assert reply.headers[name] == streamed.headers[name]
+
+
+@pytest.mark.parametrize("audio_format", ["wav", "flac"])
+def test_a_complete_file_has_its_length_in_its_header(
+    http: httpx.Client, audio_format: str
+) -> None:
+    reply = speak(http, stream=False, response_format=audio_format)
+    assert soundfile.info(io.BytesIO(reply.content)).frames == SAMPLES
+    samples, _ = soundfile.read(io.BytesIO(reply.content))
+    assert len(samples) == SAMPLES
+
+
+def test_a_complete_file_that_nobody_waits_for_is_not_made(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    backend.script = hanging(AudioDelta(tone()))
+    with pytest.raises(httpx.ReadTimeout):
+        http.post("/v1/audio/speech", json={**BODY, "stream": False}, timeout=0.5)
+    backend.wait_running(0)
+
+
+def test_an_error_before_the_end_of_a_complete_file_is_an_answer(
+    http: httpx.Client, backend: FakeBackend
+) -> None:
+    backend.script = playing(AudioDelta(tone()), then=EngineFailed("died"))
+    reply = http.post("/v1/audio/speech", json={**BODY, "stream": False})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (500, "engine_failed")
+
+
+def test_a_streamed_flac_is_read_to_its_end_and_its_length_is_unknown(http: httpx.Client) -> None:
+    """A reader that needs the length, as libsndfile does, asks for `stream: false`."""
+    data = speak(http, response_format="flac").content
+    with av.open(io.BytesIO(data), "r") as container:
+        assert container.duration is None
         assert sum(frame.samples for frame in container.decode(audio=0)) == SAMPLES
 
 

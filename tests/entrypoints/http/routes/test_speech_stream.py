@@ -92,9 +92,9 @@ Spoil = Callable[[ClientConnection], None]
     ("spoil", "param"),
     [
         (lambda s: send(s, "input.text", text="a"), "type"),
-        (lambda s: send(s, "session.config", voice="alloy"), "voice"),
+        (lambda s: send(s, "session.config", voice="sea"), "voice"),
         (lambda s: send(s, "session.config", speed=9), "speed"),
-        (lambda s: send(s, "session.config", model="gpt-4o"), "model"),
+        (lambda s: send(s, "session.config", model="o3"), "model"),
         (lambda s: send(s, "session.config", task="sound"), "task"),
         (lambda s: send(s, "session.configure"), "type"),
         (lambda s: s.send("nonsense"), None),

@@ -10,6 +10,7 @@ from sglang_omni.engines.speech.contract import ClonedVoice
 from sglang_omni.entrypoints.api_keys import Keys, read_keys
 from sglang_omni.entrypoints.http.middleware.auth import Access
 from sglang_omni.pipeline.request import Reference
+from sglang_omni.protocol.compat.voice_names import map_openai_voices
 from tests.entrypoints.http.fake import FakeBackend, serving
 
 FIELDS = {"name": "Ada", "consent": "Ada Lovelace agreed on 3 May"}
@@ -26,7 +27,7 @@ def test_the_voices_are_at_first_the_presets(http: httpx.Client) -> None:
     assert http.get("/v1/audio/voices").json() == {
         "voices": ["prompt", "river"],
         "default_voice": "prompt",
-        "aliases": {"nova": "river"},
+        "aliases": {**map_openai_voices(("prompt", "river")), "nova": "river"},
         "uploaded_voices": [],
         "speaker_vectors": True,
     }

@@ -51,6 +51,23 @@ def test_text_that_spells_special_tokens_stays_text(tokenizer: ThinkerTokenizer)
     ]
 
 
+def test_a_raw_prompt_has_special_tokens_where_it_names_them(tokenizer: ThinkerTokenizer) -> None:
+    prompt = "<role>HUMAN</role>你好<|role_end|><role>ASSISTANT</role>"
+    ids = tokenizer.encode_prompt(prompt)
+    assert ids[0] == tokenizer.token_id("<role>")
+    names = (tokenizer.token_bytes(i) or tokenizer.token_name(i).encode() for i in ids)
+    assert b"".join(names).decode() == prompt
+    # Nothing is added, and plain text is encoded as in chats.
+    assert tokenizer.encode_prompt("How many?") == tuple(tokenizer.encode_text("How many?"))
+    assert tokenizer.encode_prompt("") == ()
+
+
+def test_the_vocabulary_ends_with_the_last_token(tokenizer: ThinkerTokenizer) -> None:
+    size = tokenizer.vocabulary_size
+    assert tokenizer.token_name(size - 1) != f"<{size - 1}>"
+    assert tokenizer.token_name(size) == f"<{size}>"
+
+
 def test_token_bytes_join_to_the_library_decode(tokenizer: ThinkerTokenizer) -> None:
     rng = random.Random(0)
     for _ in range(200):

@@ -162,6 +162,7 @@ def check_all_weights() -> None:
         assert torch.equal(found, weight.T[:MAX_ROWS].to(torch.bfloat16))
 
 
+@pytest.mark.interpreted
 def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
     # Triton decides at import whether it interprets, so the kernels run in a process of its own.
     program = (

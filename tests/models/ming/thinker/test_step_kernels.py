@@ -200,6 +200,7 @@ def check_experts(tokens: int) -> None:
     assert (found.float() - wanted).norm() < 0.06 * wanted.norm()
 
 
+@pytest.mark.interpreted
 def test_the_interpreted_kernels_equal_the_plain_rules() -> None:
     # Triton decides at import whether it interprets, so the kernels run in a process of its own.
     program = (

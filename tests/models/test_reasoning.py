@@ -1,27 +1,22 @@
 """A leading thought is told from what is said, however the answer is cut into deltas."""
 
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from sglang_omni.models.chat import Reasoning
 from sglang_omni.models.reasoning import ThinkTagParser
-from sglang_omni.pipeline.reasoning_parser import split_reasoning
-from sglang_omni.pipeline.request import Started
 
 
-async def stream(deltas: Iterable[str]) -> AsyncGenerator[str, None]:
-    for delta in deltas:
-        yield delta
+def said(*deltas: str) -> list[str]:
+    return [part for part in parts(*deltas) if isinstance(part, str)]
 
 
-async def said(*deltas: str) -> list[str]:
-    return [part for part in await parts(*deltas) if isinstance(part, str)]
-
-
-async def parts(*deltas: str) -> list[str | Reasoning | Started]:
-    return [part async for part in split_reasoning(stream(deltas), ThinkTagParser())]
+def parts(*deltas: str) -> list[str | Reasoning]:
+    parser = ThinkTagParser()
+    found = [part for delta in deltas for part in parser.push(delta)]
+    return [*found, *parser.finish()]
 
 
 def cuts(text: str) -> Iterator[tuple[str, ...]]:
@@ -54,9 +49,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("answer", "spoken"), CASES.values(), ids=CASES)
-async def test_the_rule_does_not_depend_on_how_the_answer_is_cut(answer: str, spoken: str) -> None:
+def test_the_rule_does_not_depend_on_how_the_answer_is_cut(answer: str, spoken: str) -> None:
     for deltas in cuts(answer):
-        assert "".join(await said(*deltas)) == spoken, deltas
+        assert "".join(said(*deltas)) == spoken, deltas
 
 
 THOUGHTS = {
@@ -72,47 +67,36 @@ THOUGHTS = {
 
 
 @pytest.mark.parametrize(("answer", "thought"), THOUGHTS.items())
-async def test_the_thought_does_not_depend_on_how_the_answer_is_cut(
-    answer: str, thought: str
-) -> None:
+def test_the_thought_does_not_depend_on_how_the_answer_is_cut(answer: str, thought: str) -> None:
     for deltas in cuts(answer):
-        found = [part.text for part in await parts(*deltas) if isinstance(part, Reasoning)]
+        found = [part.text for part in parts(*deltas) if isinstance(part, Reasoning)]
         assert "".join(found) == thought, deltas
 
 
-async def test_a_thought_is_told_while_it_is_thought() -> None:
-    found = await parts("<think>", "first", " then", " last", "</think>", "Yes.")
+def test_a_thought_is_told_while_it_is_thought() -> None:
+    found = parts("<think>", "first", " then", " last", "</think>", "Yes.")
     assert found == [Reasoning("first"), Reasoning(" then"), Reasoning(" last"), "Yes."]
 
 
-async def test_what_is_said_is_not_delayed() -> None:
+def test_what_is_said_is_not_delayed() -> None:
     deltas = ["<think>", "plan", "</think>", "\n\n", "The ", "answer."]
-    assert await said(*deltas) == ["The ", "answer."]
-    assert await said("The ", "<think>") == ["The ", "<think>"]
+    assert said(*deltas) == ["The ", "answer."]
+    assert said("The ", "<think>") == ["The ", "<think>"]
 
 
-async def test_no_empty_deltas_leave() -> None:
-    assert await said("", "<think>", "", "</think>", "", "Yes.", "") == ["Yes."]
+def test_no_empty_deltas_leave() -> None:
+    assert said("", "<think>", "", "</think>", "", "Yes.", "") == ["Yes."]
 
 
-async def test_a_long_thought_costs_no_more_per_token() -> None:
+def test_a_long_thought_costs_no_more_per_token() -> None:
     """50,000 tokens: searching the whole thought for each of them would take minutes."""
     began = time.process_time()
-    assert await said("<think>", *["some thought, "] * 50_000, "</think>", "Yes.") == ["Yes."]
+    assert said("<think>", *["some thought, "] * 50_000, "</think>", "Yes.") == ["Yes."]
     assert time.process_time() - began < 2
 
 
-async def test_closing_closes_the_source() -> None:
-    closed: list[bool] = []
-
-    async def answer() -> AsyncGenerator[str, None]:
-        try:
-            yield "one"
-            yield "two"
-        finally:
-            closed.append(True)
-
-    speech = split_reasoning(answer(), ThinkTagParser())
-    assert await anext(speech) == "one"
-    await speech.aclose()
-    assert closed
+def test_the_parser_has_ended_once_nothing_but_content_can_follow() -> None:
+    parser = ThinkTagParser()
+    ended = [(parser.push(delta), parser.has_ended)[1] for delta in (" ", "<think>a", "</think>\n")]
+    assert ended == [False, False, False]
+    assert (parser.push("Yes."), parser.has_ended) == (["Yes."], True)

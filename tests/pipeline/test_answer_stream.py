@@ -3,12 +3,18 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from sglang_omni.engines.thinker.contract import FinishReason, ThinkerOutput, ThinkerRequest
+from sglang_omni.pipeline.answer_parser import AnswerParser, Part
+from sglang_omni.pipeline.answer_stream import select_text, stream_parts
+from sglang_omni.pipeline.decode import TextDecoder
 from sglang_omni.pipeline.request import (
     ChatRequest,
+    Finished,
     Message,
     Started,
     TextDelta,
@@ -18,9 +24,9 @@ from sglang_omni.pipeline.request import (
 )
 from sglang_omni.pipeline.respond import Pipeline
 from sglang_omni.pipeline.segment import SegmentSettings
-from sglang_omni.pipeline.tool_call_stream import select_text, split_tool_calls
+from sglang_omni.pipeline.speech import RequestUsage
 from sglang_omni.protocol.sampling import Grammar, SamplingParams
-from sglang_omni.protocol.tools import Tool, ToolCall, ToolChoice
+from sglang_omni.protocol.tools import Tool, ToolCall, ToolCallDelta, ToolCallStart, ToolChoice
 from tests.pipeline.engines import SPEECH, TEXT_ONLY, ScriptedEngine, admit_all, end_of, script_hum
 from tests.testing.family import CHAT, VOICES, Tokens, write_call
 
@@ -35,37 +41,62 @@ def cut_call(tokenizer: Tokens) -> tuple[int, ...]:
     return tuple(tokenizer.encode_answer(text[: text.index("look") + 2]))
 
 
-async def stream(*deltas: str) -> AsyncGenerator[str, None]:
-    for delta in deltas:
-        yield delta
+TOOLS = (Tool("look", "", {}),)
+CALLING = ChatRequest("a", QUESTION, SamplingParams(), tools=TOOLS)
 
 
-async def test_calls_are_told_apart_from_text() -> None:
-    call = write_call("look", "{}")
-    deltas = stream("Wait. ", call[:9], call[9:], "<")
-    parts = [part async for part in split_tool_calls(deltas, CHAT.tool_parser())]
-    assert parts == ["Wait.", ToolCall("look", "{}"), "<"]
+def parts_of(
+    outputs: AsyncGenerator[ThinkerOutput, None], request: ChatRequest = CALLING
+) -> AsyncGenerator[Part | Started, None]:
+    """The parts of what the thinker writes to `request`."""
+    decoder = TextDecoder(CHAT.tool_tokens, request.sampling.stop)
+    return stream_parts(outputs, decoder, AnswerParser(request, CHAT, False), RequestUsage())
 
 
-async def test_only_text_is_spoken() -> None:
-    parts = split_tool_calls(stream("Wait. ", write_call("look", "{}"), "So."), CHAT.tool_parser())
+async def write(tokenizer: Tokens, *texts: str) -> AsyncGenerator[ThinkerOutput, None]:
+    for text in texts:
+        yield ThinkerOutput(tuple(tokenizer.encode_answer(text)), 7, 0, 9)
+
+
+async def test_calls_are_told_apart_from_text(tokenizer: Tokens) -> None:
+    outputs = write(tokenizer, "Wait. ", write_call("look", "{}"), "<")
+    assert [part async for part in parts_of(outputs)] == [
+        *(Started(), "Wait."),
+        *(ToolCall("look", "{}"), "<"),
+    ]
+
+
+async def test_only_text_is_spoken(tokenizer: Tokens) -> None:
+    parts = parts_of(write(tokenizer, "Wait. ", write_call("look", "{}"), "So."))
     assert [part async for part in select_text(parts)] == ["Wait.", "So."]
 
 
-async def test_closing_closes_the_source() -> None:
-    closed: list[bool] = []
-
-    async def source() -> AsyncGenerator[str, None]:
-        try:
-            yield "One. "
-            yield "Two."
-        finally:
-            closed.append(True)
-
-    reader = select_text(split_tool_calls(source(), CHAT.tool_parser()))
+async def test_closing_closes_the_source(tokenizer: Tokens) -> None:
+    thinker = ScriptedEngine(lambda request: write(tokenizer, "One. ", "Two."))
+    reader = select_text(parts_of(thinker.submit(None)))
     assert await anext(reader) == "One."
+    assert thinker.open == 1
     await reader.aclose()
-    assert closed == [True]
+    assert thinker.open == 0
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "texts"),
+    [({"tool_choice": ToolChoice(parallel=False)}, 2), ({}, 3)],
+    ids=["one call", "several calls"],
+)
+async def test_the_thinker_stops_after_the_last_allowed_call(
+    tokenizer: Tokens, request_fields: Any, texts: int
+) -> None:
+    read: list[str] = []
+
+    async def outputs() -> AsyncGenerator[ThinkerOutput, None]:
+        for text in ("Wait.", write_call("look", "{}"), write_call("look", "{}")):
+            read.append(text)
+            yield ThinkerOutput(tuple(tokenizer.encode_answer(text)), 7, 0, 9)
+
+    parts = [part async for part in parts_of(outputs(), replace(CALLING, **request_fields))]
+    assert (len(read), parts.count(ToolCall("look", "{}"))) == (texts, texts - 1)
 
 
 @pytest.mark.parametrize("voice", [None, VOICE], ids=["text", "speech"])
@@ -121,6 +152,63 @@ async def test_a_cut_call_of_a_held_answer_is_counted_and_neither_shown_nor_spok
     grammar = thinker.requests[0].sampling.grammar
     lark = CHAT.answer_grammar(tools, asked.tool_choice, None, False)
     assert grammar == (lark and Grammar(lark, "tools"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_streamed"),
+    [
+        ({"tool_choice": ToolChoice(forced=True)}, True),
+        ({"tools": (replace(TOOLS[0], strict=True),)}, True),
+        ({"tool_choice": ToolChoice(only=("look",))}, True),
+        ({}, False),
+    ],
+    ids=["forced", "strict", "allowed", "automatic"],
+)
+async def test_the_arguments_of_a_call_under_a_grammar_are_streamed(
+    tokenizer: Tokens, fields: Any, is_streamed: bool
+) -> None:
+    ids = tokenizer.encode_answer(write_call("look", '{"at": "the mill"}'))
+
+    async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
+        for index, token in enumerate(ids, 1):
+            yield ThinkerOutput((token,), 7, 0, index, "stop" if index == len(ids) else None)
+
+    asked = replace(CALLING, **fields)
+    if CHAT.answer_grammar(asked.tools, asked.tool_choice, None, False) is None and is_streamed:
+        pytest.skip("the model has no grammar of calls")
+    pipeline = Pipeline(
+        TEXT_ONLY, admit_all(ScriptedEngine(thinking), None), CHAT, 512, SegmentSettings(), **SPEECH
+    )
+    started, *events, called, end = [event async for event in pipeline.respond(asked)]
+    assert (started, called) == (Started(), ToolCalled(ToolCall("look", '{"at": "the mill"}')))
+    assert isinstance(end, Finished)
+    assert (end.reason, end.invalid_calls) == ("stop", 0)
+    if not is_streamed:
+        assert events == []
+        return
+    start, *deltas = events
+    assert start == ToolCallStart("look")
+    pieces = [event.arguments for event in deltas if isinstance(event, ToolCallDelta)]
+    assert "".join(pieces) == '{"at": "the mill"}'
+    assert len(pieces) == len(deltas) > 3
+
+
+async def test_special_tokens_have_no_text(tokenizer: Tokens) -> None:
+    """Marks of roles, of media and all others: the text around them is all that is shown."""
+    first, last = tokenizer.encode_text("One. "), tokenizer.encode_text("Two.")
+    for request in (ChatRequest("a", QUESTION, SamplingParams(), VOICE), CALLING):
+        calls = {*tokenizer.encode_answer(write_call("look", "{}"))} if request.tools else set()
+        special = [token for token in tokenizer.special if token not in calls]
+        assert special
+
+        async def thinking(request: ThinkerRequest) -> AsyncGenerator[ThinkerOutput, None]:
+            yield ThinkerOutput((*first, *special, *last), 7, 0, 9, "stop")  # noqa: B023
+
+        engines = admit_all(ScriptedEngine(thinking), ScriptedEngine(script_hum()))
+        pipeline = Pipeline(TEXT_ONLY, engines, CHAT, 512, SegmentSettings(), **SPEECH)
+        events = [event async for event in pipeline.respond(request)]
+        shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+        assert shown == "One. Two."
 
 
 async def test_a_schema_alone_is_left_to_sglang(tokenizer: Tokens) -> None:
